@@ -1,1 +1,1 @@
-"""numerics."""
+"""Arrays in, arrays out: the mathematics below the estimators."""
