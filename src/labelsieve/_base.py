@@ -246,7 +246,7 @@ def _require_binary(values: np.ndarray) -> None:
         return
     expected = "y must be 0/1 candidate labels of shape (n_samples, n_labels)."
     if values.dtype.kind not in "iuf":
-        sample = values.ravel()[0]
+        sample = values.ravel()[:1].tolist()[0]
         raise ValueError(
             f"{expected} Got {sample!r}. Convert first, for example (y == {sample!r}).astype(int)."
         )

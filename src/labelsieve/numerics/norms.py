@@ -1,0 +1,29 @@
+"""The l2,1 norm and the weights that bound it by a quadratic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Added under the root, so that a zero row has a finite weight.
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+def row_norms(W: np.ndarray) -> np.ndarray:
+    """Euclidean norm of every row.
+
+    Examples
+    --------
+    >>> row_norms(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([5., 0.])
+    """
+    return np.sqrt(np.einsum("ij,ij->i", W, W))
+
+
+def l21_norm(W: np.ndarray) -> float:
+    """Sum of the row norms."""
+    return float(row_norms(W).sum(dtype=np.float64))
+
+
+def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
+    """Weights q with ``|W|_21 <= sum_i q_i |w_i|^2 + constant``, an equality at ``W``."""
+    return 0.5 / np.sqrt(np.einsum("ij,ij->i", W, W) + W.dtype.type(epsilon))
