@@ -1,7 +1,7 @@
 """ARFF, dense and sparse, in the dialects of Weka, Mulan and MEKA.
 
-Purely numeric blocks of lines are read in bulk; a block with quotes, comments, text or a mistake is read again line by
-line, which either copes with it or names the line.
+Purely numeric blocks of lines are read in bulk; a block with quotes, comments, text or a mistake is read
+again line by line, which either copes with it or names the line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_arff(source: Source) -> Table:
             for i, attribute in enumerate(header.attributes)
             if attribute.kind == "nominal"
         },
-        header.meka_labels(source),
+        header.meka_labels(),
     )
     return table if len(kept) == len(table.names) else table.keep(kept)
 
@@ -163,7 +163,9 @@ class _Rows:
         return counts, index, value
 
     def _sparse_by_line(self, first_line: int, block: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        counts, indices, values = [], [], []
+        counts: list[int] = []
+        indices: list[int] = []
+        values: list[float] = []
         for number, line in _lines(first_line, block):
             row = self._sparse_row(line, number)
             counts.append(len(row))
@@ -245,7 +247,7 @@ class _Rows:
 
 
 def _bulk_limit(attribute: Attribute) -> float:
-    """Numbers below this are valid as they stand in a sparse row; -inf if the attribute needs a closer look."""
+    """Numbers below this are valid as they stand in a sparse row; -inf if all need a closer look."""
     if attribute.kind == "numeric":
         return np.inf
     # A number is its own code only where the categories are 0, 1, 2, ... in that order.

@@ -15,15 +15,15 @@ _DECLARATION = re.compile(
 )
 _CATEGORY = re.compile(rf"\s*+({QUOTED}|[^,}}'\"\s][^,}}]*+|)\s*+([,}}])", re.DOTALL)
 _TYPE = re.compile(rf"([a-z]++)\s*+({QUOTED})?\s*+(?:%.*)?", re.IGNORECASE | re.DOTALL)
-# MEKA keeps its options in the relation name, which Weka's filters then extend: "Music: -C 6-weka.filters...".
+# MEKA keeps its options in the relation name, which Weka's filters extend: "Music: -C 6-weka.filters...".
 _MEKA_COUNT = re.compile(r"(?<![\w.])-C\s+(-?\d{1,9})(?!\d)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
 # Java's SimpleDateFormat letters, which ARFF uses, to those of strptime.
 _DATE_PARTS = {
-    "yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d", "HH": "%H", "H": "%H",
-    "hh": "%I", "h": "%I", "mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "SSS": "%f", "S": "%f", "a": "%p",
-    "EEE": "%a", "E": "%a", "Z": "%z", "X": "%z", "XXX": "%z",
+    "yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d", "HH": "%H",
+    "H": "%H", "hh": "%I", "h": "%I", "mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "SSS": "%f", "S": "%f",
+    "a": "%p", "EEE": "%a", "E": "%a", "Z": "%z", "X": "%z", "XXX": "%z",
 }  # fmt: skip
 
 
@@ -45,17 +45,15 @@ class Header:
     attributes: list[Attribute]
     data: Iterator[tuple[int, bytes]]
 
-    def meka_labels(self, source: Source) -> list[str] | None:
-        """Names of the labels MEKA's ``-C q`` (the first q) or ``-C -q`` (the last q) declares."""
+    def meka_labels(self) -> list[str] | None:
+        """Labels that MEKA's ``-C q`` (the first q) or ``-C -q`` (the last q) declares; [] for nonsense."""
         options = self.relation.partition(":")[2]
         found = _MEKA_COUNT.search(options) or _MEKA_COUNT.search(self.relation)
         if not found:
             return None
-        count, total = int(found.group(1)), len(self.attributes)
-        if not 0 < abs(count) < total:
-            raise source.error(
-                f"declares {found.group(0)!r} labels in its relation name but has {total} attributes; give labels="
-            )
+        count = int(found.group(1))
+        if not 0 < abs(count) < len(self.attributes):
+            return []
         chosen = self.attributes[:count] if count > 0 else self.attributes[count:]
         return [attribute.name for attribute in chosen]
 

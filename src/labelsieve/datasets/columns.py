@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from labelsieve.datasets.dataset import DatasetError
 
-# Files written by this package say in their column names what a column is, so reading them needs no arguments.
+# Files written by this package say in a column's name what it is, so reading them needs no arguments.
 LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX = "label:", "candidate:", "nominal:"
 
 _TRUE = {"1", "1.0", "+1", "true", "yes", "t", "y"}
@@ -31,14 +31,14 @@ def as_count(wanted: object) -> int | None:
     return int(wanted) if isinstance(wanted, int) and not isinstance(wanted, bool) else None
 
 
-def count_columns(names: Sequence[str], count: int, fail: Callable[[str], DatasetError]) -> list[int]:
-    """Positions of the last `count` columns, or of the first ones for a negative count."""
-    if not 0 < abs(count) < len(names):
+def count_columns(total: int, count: int, fail: Callable[[str], DatasetError]) -> list[int]:
+    """Positions of the last `count` of `total` columns, or of the first ones for a negative count."""
+    if not 0 < abs(count) < total:
         raise fail(
-            f"labels={count} must leave at least one feature of {len(names)} columns and at least one label; "
+            f"labels={count} must leave at least one feature of {total} columns and at least one label; "
             "give the number of label columns (negative for the first columns)"
         )
-    return list(range(len(names)))[-count:] if count > 0 else list(range(-count))
+    return list(range(total - count, total)) if count > 0 else list(range(-count))
 
 
 def named_columns(

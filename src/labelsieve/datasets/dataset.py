@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from labelsieve.datasets.description import DatasetDescription
 
 
+# A dense array or a CSR array; scipy.sparse has no types of its own.
+Matrix = Any
+
+
 class DatasetError(ValueError):
     """A data file or data set that cannot be used, said in one sentence."""
 
@@ -25,15 +29,15 @@ class DatasetError(ValueError):
 class Dataset:
     """Features with true labels, candidate labels or both.
 
-    The constructor checks everything once, so whoever holds a `Dataset` holds finite features, 0/1 labels and names
-    that are unique and fit the shapes.
+    The constructor checks everything once, so whoever holds a `Dataset` holds finite features, 0/1 labels and
+    names that are unique and fit the shapes.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Finite numbers; kept as a float64 array, or as a CSR array when sparse.
     Y : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
-        True labels, 0 or 1; kept as a uint8 array, or as a CSR array when sparse. None when the truth is unknown.
+        True labels, 0 or 1; kept as a uint8 array, or as a CSR array when sparse. None if unknown.
     Y_candidates : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
         Candidate labels, 0 or 1. None when the labels carry no noise.
     feature_names : iterable of str or None, default=None
@@ -83,7 +87,7 @@ class Dataset:
         for labels in given:
             if labels.shape != (X.shape[0], given[0].shape[1]):
                 raise DatasetError(
-                    f"every label matrix must be {X.shape[0]} samples x {given[0].shape[1]} labels like X and Y, "
+                    f"label matrices must be {X.shape[0]} samples x {given[0].shape[1]} labels like X and Y, "
                     f"got shape {labels.shape!r}; transpose it or drop the surplus rows."
                 )
         features = _checked_names(self.feature_names, "x", X.shape[1], "feature")
@@ -132,7 +136,7 @@ class Dataset:
 
     @classmethod
     def from_pandas(cls, frame: DataFrame, labels: Any = None, **options: Any) -> Dataset:
-        """Build a data set from a pandas frame; `labels` and `options` are those of `labelsieve.datasets.read`.
+        """Build a data set from a pandas frame; `labels` and `options` are those of `read`.
 
         Examples
         --------
@@ -157,7 +161,7 @@ class Dataset:
         )
 
 
-def _checked_features(X: Any) -> np.ndarray | sp.csr_array:
+def _checked_features(X: Any) -> Matrix:
     """X as a finite float64 array or canonical CSR array."""
     try:
         X = (
@@ -186,14 +190,14 @@ def _first_bad_value(values: np.ndarray) -> float:
     return float(values[~np.isfinite(values)].flat[0])
 
 
-def _first_bad_row(X: np.ndarray | sp.csr_array) -> int:
+def _first_bad_row(X: Matrix) -> int:
     """Row of the first value that is not finite."""
     if sp.issparse(X):
         return int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], side="right")) - 1
     return int(np.argwhere(~np.isfinite(X))[0, 0])
 
 
-def _checked_labels(Y: Any, role: str) -> np.ndarray | sp.csr_array:
+def _checked_labels(Y: Any, role: str) -> Matrix:
     """Y as a 0/1 uint8 array or CSR array."""
     try:
         Y = sp.csr_array(Y) if sp.issparse(Y) else np.asarray(Y)
@@ -203,7 +207,7 @@ def _checked_labels(Y: Any, role: str) -> np.ndarray | sp.csr_array:
         usable = False
     if not usable:
         raise DatasetError(
-            f"{role} must hold 0 and 1 only, got other values; map them first, e.g. (Y > 0) for labels in -1 and +1."
+            f"{role} must hold 0 and 1 only, got other values; map them first, e.g. Y > 0 for -1 and +1."
         )
     if Y.ndim != 2 or Y.shape[1] == 0:
         raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
@@ -211,7 +215,7 @@ def _checked_labels(Y: Any, role: str) -> np.ndarray | sp.csr_array:
 
 
 def _canonical(matrix: sp.csr_array) -> sp.csr_array:
-    """Sorted, without duplicates or stored zeros, with the 32-bit indices liblinear asks for where they suffice."""
+    """Sorted, no duplicates or stored zeros, and the 32-bit indices liblinear asks for where they suffice."""
     # A caller's matrix may share its arrays with `matrix`; canonicalising in place would edit it.
     tidy = matrix.has_canonical_format and (matrix.data != 0).all()
     if not tidy:
@@ -250,7 +254,7 @@ def _require_distinct(names: tuple[str, ...]) -> None:
         )
 
 
-def _check_nominal(X: np.ndarray | sp.csr_array, features: tuple[str, ...], nominal: tuple[str, ...]) -> None:
+def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...]) -> None:
     """Nominal features must exist and hold category codes."""
     if not nominal:
         return

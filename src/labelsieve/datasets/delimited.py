@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -19,7 +20,7 @@ _BATCH_ROWS = 2048
 
 
 def read_delimited(source: Source) -> Table:
-    """Read a table of comma, semicolon, tab or bar separated values; a first row of numbers means no header."""
+    """Read values separated by commas, semicolons, tabs or bars; a first row of numbers means no header."""
     separator = _separator(source)
     try:
         first_number, first = next(_records(source, separator), (0, None))
@@ -31,8 +32,8 @@ def read_delimited(source: Source) -> Table:
         names = (
             [f"x{index}" for index in range(len(first))] if headless else [field.strip() for field in first]
         )
-        _check_names(names, source, first_number)
-        values = _in_bulk(source, separator, names, headless)
+        check_names(names, source, first_number)
+        values = _in_bulk(source, separator, len(names), 0 if headless else first_number)
         if values is not None:
             return Table(names, values, headless=headless)
         return _by_record(source, separator, names, headless)
@@ -40,7 +41,8 @@ def read_delimited(source: Source) -> Table:
         raise source.error(f"is no proper table ({error}); check its quotes and separators") from None
 
 
-def _check_names(names: list[str], source: Source, number: int) -> None:
+def check_names(names: list[str], source: Source, number: int | None = None) -> None:
+    """Refuse names that are empty or stand twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen or not name:
@@ -57,7 +59,7 @@ def _separator(source: Source) -> str:
     for _, block in source.blocks():
         for raw in block.split(b"\n"):
             if raw.strip():
-                line = decode(raw)
+                line = re.sub(r'"[^"]*+"', "", decode(raw))
                 return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))
     return ","
 
@@ -71,15 +73,18 @@ def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, record
 
 
-def _in_bulk(source: Source, separator: str, names: list[str], headless: bool) -> np.ndarray | None:
-    """All rows of a purely numeric file, or None."""
+def _in_bulk(source: Source, separator: str, width: int, skip: int) -> np.ndarray | None:
+    """All rows of a file that is purely numeric after the first `skip` lines, or None."""
     parts = []
     for number, block in source.blocks():
+        if number == 1 and skip:
+            pieces = block.split(b"\n", skip)
+            if len(pieces) <= skip:  # a header longer than a block
+                return None
+            block = pieces[skip]
         if b'"' in block:
             return None
-        if number == 1 and not headless:
-            block = block.lstrip(b"\n").partition(b"\n")[2]
-        rows = bulk.table(block, separator.encode(), len(names))
+        rows = bulk.table(block, separator.encode(), width)
         if rows is None:
             return None
         parts.append(rows)

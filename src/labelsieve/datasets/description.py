@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.dataset import Dataset
+from labelsieve.datasets.dataset import Dataset, Matrix
 
 _NAMES_SHOWN = 5
 
@@ -49,8 +50,8 @@ class DatasetDescription:
     label_counts : dict of str to int
         Samples per label.
     imbalance : dict of str to float or None
-        Count of the most frequent label divided by the label's own count (IRLbl of Charte et al., Neurocomputing 163,
-        2015); None for a label without positives.
+        Count of the most frequent label divided by the label's own count (IRLbl of Charte et al.,
+        Neurocomputing 163, 2015); None for a label without positives.
     """
 
     name: str
@@ -114,7 +115,8 @@ def _shown(names: tuple[str, ...]) -> str:
 
 def describe(data: Dataset) -> DatasetDescription:
     """Compute the description of a data set without densifying it."""
-    X, Y = data.X, data.candidates if data.Y is None else data.Y
+    X: Matrix = data.X
+    Y: Matrix = data.candidates if data.Y is None else data.Y
     n_samples, n_labels = Y.shape
     counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
@@ -149,15 +151,15 @@ def describe(data: Dataset) -> DatasetDescription:
     )
 
 
-def _distinct_rows(Y: np.ndarray | sp.csr_array) -> int:
+def _distinct_rows(Y: Matrix) -> int:
     """Number of different label sets."""
     if sp.issparse(Y):
         bounds = Y.indptr.tolist()
-        return len({Y.indices[i:j].tobytes() for i, j in zip(bounds, bounds[1:], strict=False)})
+        return len({Y.indices[i:j].tobytes() for i, j in pairwise(bounds)})
     return len({row.tobytes() for row in np.packbits(Y, axis=1)})
 
 
-def _constant_and_duplicate(X: np.ndarray | sp.csr_array) -> tuple[list[int], list[int]]:
+def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
     """Positions of the features with one value, and of those equal to an earlier feature."""
     constant, duplicate = [], []
     seen: set[bytes] = set()

@@ -9,12 +9,14 @@ import zlib
 from typing import Any
 
 import scipy.io
+import scipy.sparse as sp
 
-from labelsieve.datasets.matrices import Matrices, pick_matrices
+from labelsieve.datasets.matrices import Matrices, bounded_sparse, pick_matrices
 from labelsieve.datasets.source import MAX_EXPANSION, MAX_EXPANSION_FREE, Source
 
 _NUMERIC = {
-    "double", "single", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "logical", "sparse",
+    "double", "single", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "logical", "sparse",
 }  # fmt: skip
 _HEADER_BYTES = 128
 _COMPRESSED = 15
@@ -33,9 +35,12 @@ def read_matlab(source: Source, labels: str | None, candidates: str | None) -> M
             listed = scipy.io.whosmat(io.BytesIO(content))
             wanted = [name for name, shape, kind in listed if kind in _NUMERIC and len(shape) == 2]
             # Objects, functions and cells are never touched: only plain matrices are loaded, by name.
-            loaded: dict[str, Any] = (
-                scipy.io.loadmat(io.BytesIO(content), variable_names=wanted) if wanted else {}
-            )
+            loaded: dict[str, Any] = {}
+            if wanted:
+                loaded = scipy.io.loadmat(io.BytesIO(content), variable_names=wanted)
+            for matrix in loaded.values():
+                if sp.issparse(matrix):
+                    bounded_sparse(matrix)
     except Exception as error:
         raise source.error(
             f"cannot be read as a MATLAB file ({error}); copy it again or save it as -v7"

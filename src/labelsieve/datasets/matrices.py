@@ -27,7 +27,8 @@ _TRUTH = (
 )
 _CANDIDATES = (
     "partial_labels", "partial_label", "partial_target", "candidate_labels", "candidate_label", "candidates",
-    "candidate", "y_candidates", "pl", "p_target", "pml_target", "noisy_target", "noisy_labels", "plabels", "p_labels",
+    "candidate", "y_candidates", "pl", "p_target", "pml_target", "noisy_target", "noisy_labels", "plabels",
+    "p_labels",
 )  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def pick_matrices(
     label_rows_first : bool
         Whether a square label matrix is labels x samples, as MATLAB users store it.
     """
-    halves = []
+    halves: list[Matrices] = []
     for half in ("", "train", "test"):
         X = _named(arrays, _DATA, half)
         if X is None or (halves and not half):
@@ -143,7 +144,7 @@ def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool
     reference = truth if truth is not None else noisy
     if X.shape[0] not in reference.shape and X.shape[1] in reference.shape:
         X = X.T
-    oriented = []
+    oriented: list[Any] = []
     for matrix in (truth, noisy):
         if matrix is None:
             oriented.append(None)
@@ -170,3 +171,9 @@ def _binary(matrix: Any, source: Source) -> Any:
             "labels must be 0/1 or -1/+1, got other values; threshold them or name another matrix"
         )
     return sp.csr_array(matrix > 0).astype(np.uint8) if sp.issparse(matrix) else (matrix > 0).astype(np.uint8)
+
+
+def bounded_sparse(matrix: Any) -> Any:
+    """A sparse matrix whose indices were checked; SciPy would trust them and read outside its memory."""
+    matrix.check_format(full_check=True)
+    return matrix

@@ -65,7 +65,7 @@ def parse_label_names(content: bytes, source: Source) -> list[str]:
 
 
 def find_beside(source: Source) -> Path | None:
-    """The XML file that goes with a data file: ``birds.xml`` for ``birds.arff`` and for ``birds-train.arff``."""
+    """The XML file of a data file: ``birds.xml`` for ``birds.arff`` and for ``birds-train.arff``."""
     try:
         files = {
             entry.name.lower(): entry.name for entry in os.scandir(source.path.parent) if entry.is_file()

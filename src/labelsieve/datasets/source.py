@@ -17,7 +17,7 @@ from labelsieve.datasets.dataset import DatasetError
 # No real table compresses better than this; a compression bomb does (deflate reaches 1032:1, bzip2 far more).
 MAX_EXPANSION = 250
 MAX_EXPANSION_FREE = 64 * 2**20
-# Wider than any published benchmark; one forged index must not cost more than the names of the columns it implies.
+# Wider than published benchmarks; one forged index must not cost more than the names of columns it implies.
 MAX_COLUMNS = 2**22
 _BLOCK_BYTES = 4 * 2**20
 _HEAD_BYTES = 2**16
@@ -84,8 +84,8 @@ class Source:
         """Refuse `n_bytes` of content where the file is far too small to hold them honestly."""
         if n_bytes > max(MAX_EXPANSION_FREE, MAX_EXPANSION * self.size):
             raise self.error(
-                f"expands to more than {MAX_EXPANSION} times its {self.size} bytes, which no real table does; "
-                "if you trust it, unpack it first"
+                f"expands to over {MAX_EXPANSION} times its {self.size} bytes, which no real table does; "
+                "if you trust it, unpack it or convert it to NPZ"
             )
 
     def open(self) -> IO[bytes]:
@@ -178,7 +178,7 @@ class Source:
         if len(data) != 1 or len(xml) > 1:
             found = ", ".join(map(str, names[:5])) or "nothing"
             raise self.error(
-                f"must hold one data file and at most one XML label file, got {found}; unpack it and give the files"
+                f"must hold one data file and at most one XML label file, got {found}; unpack it"
             )
         self._member, self._xml_member = data[0], xml[0] if xml else None
 
@@ -207,7 +207,7 @@ class _Bounded(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def, override]
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
         data = self._translated(self._stream.read, len(buffer))
         self._seen += len(data)
         self._source.check_expanded(self._seen if self._source._kind != "plain" else 0)

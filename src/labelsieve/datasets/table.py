@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve.datasets.columns import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX, truth_value
-from labelsieve.datasets.dataset import Dataset, DatasetError
+from labelsieve.datasets.dataset import Dataset, DatasetError, Matrix
 
 # Filling in or one-hot coding beyond this many values needs more memory than the file can account for.
 MAX_FILLED = 2**27
@@ -38,7 +38,7 @@ class Table:
     """
 
     names: list[str]
-    values: np.ndarray | sp.csr_array
+    values: Matrix
     categories: dict[int, tuple[str, ...]] = field(default_factory=dict)
     declared_labels: list[str] | None = None
     headless: bool = False
@@ -104,16 +104,9 @@ def _recode(part: Table, column: int, known: tuple[str, ...]) -> tuple[Table, tu
     return replace(part, values=sp.csr_array(values) if sp.issparse(values) else values), merged
 
 
-def _column(values: np.ndarray | sp.csr_array, column: int) -> np.ndarray:
+def _column(values: Matrix, column: int) -> np.ndarray:
     """One column as a dense copy."""
     return values[:, [column]].toarray().ravel() if sp.issparse(values) else values[:, column].copy()
-
-
-def role_columns(names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Positions of the columns named ``label:...`` and ``candidate:...``."""
-    labels = [index for index, name in enumerate(names) if name.startswith(LABEL_PREFIX)]
-    candidates = [index for index, name in enumerate(names) if name.startswith(CANDIDATE_PREFIX)]
-    return labels, candidates
 
 
 def to_dataset(
@@ -141,7 +134,8 @@ def to_dataset(
         raise fail("has no feature columns left beside its labels; check labels=")
     if labels and candidates and len(labels) != len(candidates):
         raise fail(
-            f"needs as many candidate columns as labels, got {len(candidates)} for {len(labels)}; check candidates="
+            f"needs as many candidate columns as labels, got {len(candidates)} for {len(labels)}; "
+            "check candidates="
         )
     for index in sorted(table.free_text.difference(ignored)):
         raise fail(
@@ -156,11 +150,11 @@ def to_dataset(
         X,
         _labels(table.keep(labels), fail) if labels else None,
         _labels(table.keep(candidates), fail) if candidates else None,
-        feature_names,
-        tuple(f"label{index}" for index in range(len(plain))) if table.headless else plain,
+        tuple(feature_names),
+        tuple(f"label{index}" for index in range(len(plain))) if table.headless else tuple(plain),
         name,
         source,
-        nominal_names,
+        tuple(nominal_names),
     )
 
 
@@ -177,7 +171,7 @@ def _paired(table: Table, labels: list[str], candidates: Sequence[int]) -> Seque
     return [by_label[label] for label in labels] if set(by_label) == set(labels) else candidates
 
 
-def _labels(table: Table, fail: Fail) -> np.ndarray | sp.csr_array:
+def _labels(table: Table, fail: Fail) -> Matrix:
     """The 0/1 matrix of label columns, whatever words the file uses for yes and no."""
     values = table.values
     stored = values.data if sp.issparse(values) else values
@@ -209,9 +203,7 @@ def _labels(table: Table, fail: Fail) -> np.ndarray | sp.csr_array:
     return (values > 0).astype(np.uint8)
 
 
-def _constant_column(
-    values: np.ndarray | sp.csr_array, column: int, meaning: list[bool | None], fail: Fail
-) -> np.ndarray | sp.csr_array:
+def _constant_column(values: Matrix, column: int, meaning: list[bool | None], fail: Fail) -> Matrix:
     """A label whose declared categories all mean the same."""
     if sp.issparse(values):
         values.data[values.indices == column] = 0
@@ -220,7 +212,7 @@ def _constant_column(
     return values
 
 
-def _flip(values: np.ndarray | sp.csr_array, columns: list[int], fail: Fail) -> np.ndarray | sp.csr_array:
+def _flip(values: Matrix, columns: list[int], fail: Fail) -> Matrix:
     """Exchange 0 and 1 in columns whose first declared category is the positive one."""
     if sp.issparse(values):
         if len(columns) * values.shape[0] > MAX_FILLED:
@@ -235,9 +227,7 @@ def _flip(values: np.ndarray | sp.csr_array, columns: list[int], fail: Fail) -> 
     return values
 
 
-def _features(
-    table: Table, nominal: str, missing: str, fail: Fail
-) -> tuple[np.ndarray | sp.csr_array, list[str], list[str]]:
+def _features(table: Table, nominal: str, missing: str, fail: Fail) -> tuple[Matrix, list[str], list[str]]:
     """Feature matrix, names, and the names of nominal features."""
     values = _without_missing(table, missing, fail)
     names = [_without_prefix(name) if name.startswith(NOMINAL_PREFIX) else name for name in table.names]
@@ -248,7 +238,7 @@ def _features(
     return _one_hot(table, values, names, coded, fail)
 
 
-def _without_missing(table: Table, missing: str, fail: Fail) -> np.ndarray | sp.csr_array:
+def _without_missing(table: Table, missing: str, fail: Fail) -> Matrix:
     """Values with the missing ones filled in, or refused."""
     values = table.values
     stored = values.data if sp.issparse(values) else values
@@ -279,8 +269,8 @@ def _without_missing(table: Table, missing: str, fail: Fail) -> np.ndarray | sp.
 
 
 def _one_hot(
-    table: Table, values: np.ndarray | sp.csr_array, names: list[str], coded: list[int], fail: Fail
-) -> tuple[np.ndarray | sp.csr_array, list[str], list[str]]:
+    table: Table, values: Matrix, names: list[str], coded: list[int], fail: Fail
+) -> tuple[Matrix, list[str], list[str]]:
     """Replace every nominal column by one 0/1 column a category, in place and named ``column=category``."""
     n_rows = values.shape[0]
     categories = {
