@@ -79,11 +79,10 @@ def read_header(source: Source) -> Header:
         line_number = first_line - 1
         while start < len(block):
             end = block.index(b"\n", start)
-            raw, start = block[start:end].strip(), end + 1
+            line, start = decode(block[start:end]).strip(), end + 1
             line_number += 1
-            if not raw or raw.startswith(b"%"):
+            if not line or line.startswith("%"):
                 continue
-            line = decode(raw)
             keyword = line.split(None, 1)[0].lower()
             if keyword == "@attribute":
                 attributes.append(_attribute(line, line_number, source))

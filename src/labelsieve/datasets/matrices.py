@@ -176,4 +176,8 @@ def _binary(matrix: Any, source: Source) -> Any:
 def bounded_sparse(matrix: Any) -> Any:
     """A sparse matrix whose indices were checked; SciPy would trust them and read outside its memory."""
     matrix.check_format(full_check=True)
+    # SciPy leaves the starts unchecked where nothing is stored, and takes differences that can wrap around.
+    starts = matrix.indptr.astype(np.int64)
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != matrix.data.size:
+        raise ValueError("the parts of a sparse matrix contradict one another")
     return matrix

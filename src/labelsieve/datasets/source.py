@@ -6,11 +6,13 @@ import bz2
 import gzip
 import io
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from labelsieve.datasets.dataset import DatasetError
 
@@ -71,6 +73,11 @@ class Source:
         return name[: -len(self.ending)] if self.ending and name.lower().endswith(self.ending) else name
 
     @property
+    def is_compressed(self) -> bool:
+        """Whether reading expands the file."""
+        return self._kind != "plain"
+
+    @property
     def is_npz(self) -> bool:
         """Whether the file is a zip archive of NumPy arrays."""
         return self._kind == "npz"
@@ -78,7 +85,8 @@ class Source:
     def error(self, message: str, line: int | None = None) -> DatasetError:
         """Build the error that names this file, the line and the remedy."""
         place = f"{self.path}, line {line}: " if line is not None else f"{self.path}: "
-        return DatasetError(f"{place}{message}.")
+        # Quoted pieces of a damaged file may hold anything; the message stays one printable line.
+        return DatasetError(place + "".join(c if c.isprintable() else "?" for c in f"{message}."))
 
     def check_expanded(self, n_bytes: int) -> None:
         """Refuse `n_bytes` of content where the file is far too small to hold them honestly."""
@@ -136,8 +144,29 @@ class Source:
         if self._xml_member is None:
             return None
         self.check_expanded(self._xml_member.file_size)
-        with self._guarded() as archive, archive.open(self._xml_member) as stream:
-            return stream.read(self._xml_member.file_size)
+        with self.noticing_damage(), zipfile.ZipFile(self.path) as archive:
+            return archive.read(self._xml_member)
+
+    @contextmanager
+    def noticing_damage(self) -> Iterator[None]:
+        """Turn what the standard library raises on damaged files into one `DatasetError`."""
+        try:
+            yield
+        except DatasetError:
+            raise
+        except (
+            EOFError,
+            OSError,
+            ValueError,
+            RuntimeError,
+            NotImplementedError,
+            IndexError,
+            KeyError,
+            struct.error,
+            zlib.error,
+            zipfile.BadZipFile,
+        ) as error:
+            raise self.error(f"is damaged or cut off ({error}); copy it again") from None
 
     def raw(self) -> IO[bytes]:
         """Open the content of this file as an undecorated, possibly decompressing stream."""
@@ -150,15 +179,9 @@ class Source:
             return zipfile.ZipFile(self.path).open(self._member)
         return open(self.path, "rb")
 
-    def _guarded(self) -> zipfile.ZipFile:
-        try:
-            return zipfile.ZipFile(self.path)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-            raise self.error(f"is a damaged zip archive ({error}); copy it again") from None
-
     def _choose_members(self) -> None:
         """Pick the data file, and the label file, of a zip archive."""
-        with self._guarded() as archive:
+        with self.noticing_damage(), zipfile.ZipFile(self.path) as archive:
             members = [
                 member
                 for member in archive.infolist()
@@ -189,28 +212,17 @@ class _Bounded(io.RawIOBase):
     def __init__(self, source: Source) -> None:
         self._source = source
         self._seen = 0
-        self._stream = self._translated(source.raw)
-
-    def _translated(self, action, *arguments):  # type: ignore[no-untyped-def]
-        try:
-            return action(*arguments)
-        except (
-            EOFError,
-            zlib.error,
-            zipfile.BadZipFile,
-            OSError,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
-            raise self._source.error(f"is damaged or cut off ({error}); copy it again") from None
+        with source.noticing_damage():
+            self._stream = source.raw()
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        data = self._translated(self._stream.read, len(buffer))
+    def readinto(self, buffer: Any) -> int:
+        with self._source.noticing_damage():
+            data = self._stream.read(len(buffer))
         self._seen += len(data)
-        self._source.check_expanded(self._seen if self._source._kind != "plain" else 0)
+        self._source.check_expanded(self._seen if self._source.is_compressed else 0)
         buffer[: len(data)] = data
         return len(data)
 

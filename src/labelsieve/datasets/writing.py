@@ -48,8 +48,8 @@ def write(data: Dataset, path: str | os.PathLike[str]) -> None:
     ARFF is sparse where the features are, and coded nominal features are declared ``{0,1,...}``. Candidate
     labels are attributes ``candidate:NAME``, listed in the XML file like the labels, so that no reader takes
     them for features. In CSV the columns are called ``label:NAME``, ``candidate:NAME`` and ``nominal:NAME``,
-    so that `read` needs no arguments. svmlight holds truth or candidates, not both; names stand in a comment on
-    its first line, which LIBSVM's own programs do not read (``grep -v '^#'`` takes it off). NPZ holds all.
+    so that `read` needs no arguments. svmlight holds truth or candidates, not both; names stand in a comment
+    on its first line, which LIBSVM's own programs do not read (``grep -v '^#'`` takes it off). NPZ holds all.
 
     Examples
     --------
