@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from labelsieve.datasets.description import DatasetDescription
+
+
+# A dense array or a CSR array; scipy.sparse has no types of its own.
+Matrix = Any
 
 
 class DatasetError(ValueError):
@@ -14,13 +27,244 @@ class DatasetError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Features with true labels, candidate labels or both."""
+    """Features with true labels, candidate labels or both.
+
+    The constructor checks everything once, so whoever holds a `Dataset` holds finite features, 0/1 labels and
+    names that are unique and fit the shapes.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Finite numbers; kept as a float64 array, or as a CSR array when sparse.
+    Y : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
+        True labels, 0 or 1; kept as a uint8 array, or as a CSR array when sparse. None if unknown.
+    Y_candidates : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
+        Candidate labels, 0 or 1. None when the labels carry no noise.
+    feature_names : iterable of str or None, default=None
+        One name a column of `X`; None gives ``x0, x1, ...``.
+    label_names : iterable of str or None, default=None
+        One name a label; None gives ``label0, label1, ...``.
+    name : str, default=""
+        What to call the data set in tables.
+    source : str, default=""
+        Where the data came from: a path or an address.
+    nominal : iterable of str, default=()
+        Names of the features whose values are category codes (0, 1, 2, ...) and not quantities.
+
+    Raises
+    ------
+    DatasetError
+        The parts do not fit together or hold values that no method could use.
+
+    Examples
+    --------
+    >>> from labelsieve.datasets import Dataset
+    >>> data = Dataset([[0.5, 1], [2, 0], [1, 1]], [[1, 0], [1, 1], [0, 0]], name="toy")
+    >>> data
+    Dataset 'toy': 3 samples x 2 features (dense), 2 labels (true), cardinality 1.000
+    >>> data.label_names
+    ('label0', 'label1')
+    """
 
     X: np.ndarray | sp.csr_array
-    Y: np.ndarray | sp.csr_array | None
-    Y_candidates: np.ndarray | sp.csr_array | None
-    feature_names: tuple[str, ...]
-    label_names: tuple[str, ...]
+    Y: np.ndarray | sp.csr_array | None = None
+    Y_candidates: np.ndarray | sp.csr_array | None = None
+    feature_names: tuple[str, ...] = None  # type: ignore[assignment]  # filled in by __post_init__
+    label_names: tuple[str, ...] = None  # type: ignore[assignment]  # filled in by __post_init__
     name: str = ""
     source: str = ""
     nominal: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        X = _checked_features(self.X)
+        Y = None if self.Y is None else _checked_labels(self.Y, "Y")
+        candidates = None if self.Y_candidates is None else _checked_labels(self.Y_candidates, "Y_candidates")
+        given = [labels for labels in (Y, candidates) if labels is not None]
+        if not given:
+            raise DatasetError(
+                "a Dataset needs Y, Y_candidates or both, got neither; pass at least one label matrix."
+            )
+        for labels in given:
+            if labels.shape != (X.shape[0], given[0].shape[1]):
+                raise DatasetError(
+                    f"label matrices must be {X.shape[0]} samples x {given[0].shape[1]} labels like X and Y, "
+                    f"got shape {labels.shape!r}; transpose it or drop the surplus rows."
+                )
+        features = _checked_names(self.feature_names, "x", X.shape[1], "feature")
+        label_names = _checked_names(self.label_names, "label", given[0].shape[1], "label")
+        _require_distinct((*features, *label_names))
+        nominal = tuple(self.nominal)
+        _check_nominal(X, features, nominal)
+        checked = {
+            "X": X,
+            "Y": Y,
+            "Y_candidates": candidates,
+            "feature_names": features,
+            "label_names": label_names,
+            "nominal": nominal,
+        }
+        for field, value in checked.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def candidates(self) -> np.ndarray | sp.csr_array:
+        """The labels to fit on: `Y_candidates` if there are any, otherwise `Y`."""
+        labels = self.Y if self.Y_candidates is None else self.Y_candidates
+        assert labels is not None  # the constructor refuses a data set without labels
+        return labels
+
+    def describe(self) -> DatasetDescription:
+        """Size, label statistics and oddities of the data set; print the result or take its fields.
+
+        Returns
+        -------
+        DatasetDescription
+            The figures are about `Y` where the truth is known, else about `Y_candidates`.
+        """
+        from labelsieve.datasets.description import describe
+
+        return describe(self)
+
+    def to_pandas(self) -> DataFrame:
+        """Return one pandas frame: features, ``label:NAME`` and ``candidate:NAME`` columns; needs pandas.
+
+        Sparse features become pandas' sparse columns, nominal features become categorical ones.
+        """
+        from labelsieve.datasets.frames import to_pandas
+
+        return to_pandas(self)
+
+    @classmethod
+    def from_pandas(cls, frame: DataFrame, labels: Any = None, **options: Any) -> Dataset:
+        """Build a data set from a pandas frame; `labels` and `options` are those of `read`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from labelsieve.datasets import Dataset
+        >>> frame = pd.DataFrame({"length": [1.5, 2.5], "colour": ["red", "blue"], "bird": [1, 0]})
+        >>> Dataset.from_pandas(frame, labels="bird").X.tolist()
+        [[1.5, 1.0], [2.5, 0.0]]
+        """
+        from labelsieve.datasets.frames import from_pandas
+
+        return from_pandas(frame, labels, **options)
+
+    def __repr__(self) -> str:
+        (n_samples, n_features), labels = self.X.shape, self.candidates
+        kinds = [kind for kind, Y in (("true", self.Y), ("candidate", self.Y_candidates)) if Y is not None]
+        cardinality = labels.sum() / max(n_samples, 1) if self.Y is None else self.Y.sum() / max(n_samples, 1)
+        return (
+            f"Dataset {self.name!r}: {n_samples} samples x {n_features} features "
+            f"({'sparse' if sp.issparse(self.X) else 'dense'}), "
+            f"{labels.shape[1]} labels ({' and '.join(kinds)}), cardinality {cardinality:.3f}"
+        )
+
+
+def _checked_features(X: Any) -> Matrix:
+    """X as a finite float64 array or canonical CSR array."""
+    try:
+        X = (
+            _canonical(sp.csr_array(X, dtype=np.float64))
+            if sp.issparse(X)
+            else np.asarray(X, dtype=np.float64)
+        )
+    except (TypeError, ValueError) as error:
+        raise DatasetError(f"X must hold numbers, got {error}; code text columns as numbers first.") from None
+    if X.ndim != 2 or 0 in X.shape:
+        raise DatasetError(f"X must be samples x features with at least one of each, got shape {X.shape!r}.")
+    values = X.data if sp.issparse(X) else X
+    # The sum is finite for finite values except on overflow, and needs no temporary array of the size of X.
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(values.sum())
+    if suspicious and not np.isfinite(values).all():
+        row = _first_bad_row(X)
+        raise DatasetError(
+            f"X must be finite, got {_first_bad_value(values)!r} in row {row} (counted from 0); "
+            'impute missing values first, or read the file with missing="mean" or missing="zero".'
+        )
+    return X
+
+
+def _first_bad_value(values: np.ndarray) -> float:
+    return float(values[~np.isfinite(values)].flat[0])
+
+
+def _first_bad_row(X: Matrix) -> int:
+    """Row of the first value that is not finite."""
+    if sp.issparse(X):
+        return int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], side="right")) - 1
+    return int(np.argwhere(~np.isfinite(X))[0, 0])
+
+
+def _checked_labels(Y: Any, role: str) -> Matrix:
+    """Y as a 0/1 uint8 array or CSR array."""
+    try:
+        Y = sp.csr_array(Y) if sp.issparse(Y) else np.asarray(Y)
+        values = Y.data if sp.issparse(Y) else Y
+        usable = values.dtype.kind in "buif" and bool(np.isin(values, (0, 1)).all() if values.size else True)
+    except (TypeError, ValueError):  # ragged lists
+        usable = False
+    if not usable:
+        raise DatasetError(
+            f"{role} must hold 0 and 1 only, got other values; map them first, e.g. Y > 0 for -1 and +1."
+        )
+    if Y.ndim != 2 or Y.shape[1] == 0:
+        raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
+    return _canonical(Y.astype(np.uint8)) if sp.issparse(Y) else Y.astype(np.uint8)
+
+
+def _canonical(matrix: sp.csr_array) -> sp.csr_array:
+    """Sorted, no duplicates or stored zeros, and the 32-bit indices liblinear asks for where they suffice."""
+    # A caller's matrix may share its arrays with `matrix`; canonicalising in place would edit it.
+    tidy = matrix.has_canonical_format and (matrix.data != 0).all()
+    if not tidy:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    if max(*matrix.shape, matrix.nnz) <= np.iinfo(np.int32).max and matrix.indices.dtype != np.int32:
+        parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+        matrix = sp.csr_array(parts, shape=matrix.shape)
+    return matrix
+
+
+def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: str) -> tuple[str, ...]:
+    """One printable, non-empty name a column."""
+    if names is None:
+        return tuple(f"{prefix}{index}" for index in range(count))
+    names = tuple(names)
+    if len(names) != count:
+        raise DatasetError(f"{count} {role} names are needed, one a column, got {len(names)}.")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise DatasetError(f"{role} names must be non-empty strings, got {name!r}; rename that column.")
+        # Control characters, lone surrogates and U+FFFE/U+FFFF cannot be written to XML or to a line of text.
+        if not name.isprintable() and any(
+            unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" for c in name
+        ):
+            raise DatasetError(f"{role} names must be printable text, got {name!r}; rename that column.")
+    return names
+
+
+def _require_distinct(names: tuple[str, ...]) -> None:
+    if len(set(names)) < len(names):
+        name, times = Counter(names).most_common(1)[0]
+        raise DatasetError(
+            f"feature and label names must all differ, got {name!r} {times} times; rename one."
+        )
+
+
+def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...]) -> None:
+    """Nominal features must exist and hold category codes."""
+    if not nominal:
+        return
+    position = {name: index for index, name in enumerate(features)}
+    unknown = [name for name in nominal if name not in position]
+    if unknown or len(set(nominal)) < len(nominal):
+        raise DatasetError(f"nominal must name features, each once, got {(unknown or list(nominal))[0]!r}.")
+    columns = X[:, [position[name] for name in nominal]]
+    codes = columns.data if sp.issparse(columns) else columns
+    if codes.size and (codes.min() < 0 or (codes != np.floor(codes)).any()):
+        raise DatasetError(
+            "nominal features must hold category codes 0, 1, 2, ..., got other numbers; code them first."
+        )

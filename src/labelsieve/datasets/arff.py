@@ -1,0 +1,295 @@
+"""ARFF, dense and sparse, in the dialects of Weka, Mulan and MEKA.
+
+Purely numeric blocks of lines are read in bulk; a block with quotes, comments, text or a mistake is read
+again line by line, which either copes with it or names the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.datasets import bulk
+from labelsieve.datasets.arff_header import QUOTED, Attribute, read_header, unquote
+from labelsieve.datasets.source import Source, decode
+from labelsieve.datasets.table import Table
+
+# Possessive repeats (*+) keep matching linear in the length of a hostile line.
+_FIELD = re.compile(rf"\s*+({QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
+_ENTRY = re.compile(rf"\s*+(\d{{1,18}})\s++({QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+([,}}])", re.DOTALL)
+_END_OF_ROW = re.compile(r"\s*}\s*(?:%.*)?", re.DOTALL)
+_SPECIAL = re.compile(rb"""['"%\\]""")
+
+
+def read_arff(source: Source) -> Table:
+    """Read an ARFF file; string attributes are identifiers and left out."""
+    header = read_header(source)
+    reader = _Rows(header.attributes, source)
+    values = reader.read(header.data)
+    kept = [index for index, attribute in enumerate(header.attributes) if attribute.kind != "string"]
+    if not kept:
+        raise source.error("has string attributes only, so no features; convert them")
+    table = Table(
+        [attribute.name for attribute in header.attributes],
+        values,
+        {
+            i: attribute.categories
+            for i, attribute in enumerate(header.attributes)
+            if attribute.kind == "nominal"
+        },
+        header.meka_labels(),
+    )
+    return table if len(kept) == len(table.names) else table.keep(kept)
+
+
+class _Rows:
+    """Turns the lines after ``@data`` into a matrix, given the attributes."""
+
+    def __init__(self, attributes: list[Attribute], source: Source) -> None:
+        self.attributes = attributes
+        self.source = source
+        self.codes = [
+            {category: float(code) for code, category in enumerate(attribute.categories)}
+            for attribute in attributes
+        ]
+        self.numeric_codes = {
+            index: _numeric_codes(attribute.categories)
+            for index, attribute in enumerate(attributes)
+            if attribute.kind == "nominal"
+        }
+        irregular = [
+            attribute.kind in ("string", "date")
+            or (index in self.numeric_codes and self.numeric_codes[index] is None)
+            for index, attribute in enumerate(attributes)
+        ]
+        self.bulk_dense = not any(irregular)
+        self.bulk_limit = np.array([_bulk_limit(attribute) for attribute in attributes])
+
+    def read(self, blocks: Iterator[tuple[int, bytes]]) -> np.ndarray | sp.csr_array:
+        """Read all rows."""
+        for first_line, block in blocks:
+            start = re.search(rb"^[^\S\n]*([^\s%])", block, re.MULTILINE)
+            if start:
+                rest = _chain((first_line, block), blocks)
+                return self._sparse(rest) if start.group(1) == b"{" else self._dense(rest)
+        raise self.source.error("has no rows after @data; copy it again")
+
+    def _dense(self, blocks: Iterator[tuple[int, bytes]]) -> np.ndarray:
+        parts = []
+        for first_line, block in blocks:
+            rows = self._dense_in_bulk(block) if self.bulk_dense and not _SPECIAL.search(block) else None
+            parts.append(self._dense_by_line(first_line, block) if rows is None else rows)
+        return np.concatenate(parts)
+
+    def _dense_in_bulk(self, block: bytes) -> np.ndarray | None:
+        rows = bulk.table(block.replace(b"?", b"nan"), b",", len(self.attributes))
+        if rows is None:
+            return None
+        for index, numeric in self.numeric_codes.items():
+            assert (
+                numeric is not None
+            )  # bulk_dense holds only if every nominal attribute has numeric categories
+            coded = _coded(rows[:, index], *numeric)
+            if coded is None:
+                return None
+            rows[:, index] = coded
+        return rows
+
+    def _dense_by_line(self, first_line: int, block: bytes) -> np.ndarray:
+        width = len(self.attributes)
+        rows: list[list[float]] = []
+        for number, line in _lines(first_line, block):
+            if line.startswith("{"):
+                raise self.source.error("got a sparse row in a dense file; use one form throughout", number)
+            fields = self._fields(line, number)
+            if len(fields) != width:
+                raise self.source.error(
+                    f"expected {width} values, one an attribute, got {len(fields)}; correct the row", number
+                )
+            rows.append([self._value(index, field, number) for index, field in enumerate(fields)])
+        return np.array(rows, dtype=np.float64).reshape(len(rows), width)
+
+    def _fields(self, line: str, number: int) -> list[str]:
+        """The raw fields of a dense row, still quoted."""
+        if not _SPECIAL.search(line.encode()):
+            return [field.strip() for field in line.split(",")]
+        fields, position, mark = [], 0, ","
+        while mark == ",":
+            token = _FIELD.match(line, position)
+            if not token:
+                raise self.source.error(
+                    f"cannot read {line[position : position + 40]!r}; check its quotes", number
+                )
+            fields.append(token.group(1).strip())
+            position, mark = token.end(), token.group(2)
+        return fields
+
+    def _sparse(self, blocks: Iterator[tuple[int, bytes]]) -> sp.csr_array:
+        counts, indices, values = [], [], []
+        for first_line, block in blocks:
+            rows = None if _SPECIAL.search(block) else self._sparse_in_bulk(block)
+            count, index, value = self._sparse_by_line(first_line, block) if rows is None else rows
+            counts.append(count)
+            indices.append(index)
+            values.append(value)
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(counts), dtype=np.int64)])
+        shape = (starts.size - 1, len(self.attributes))
+        matrix = sp.csr_array((np.concatenate(values), np.concatenate(indices), starts), shape=shape)
+        matrix.sort_indices()
+        return matrix
+
+    def _sparse_in_bulk(self, block: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        block = block.replace(b"\t", b" ").replace(b" ?", b" nan").replace(b", ", b",")
+        lines = [line.strip() for line in block.split(b"\n")]
+        lines = [line for line in lines if line]
+        if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
+            return None
+        bodies = [line[1:-1].strip() for line in lines]
+        counts = np.array([body.count(b",") + 1 if body else 0 for body in bodies], dtype=np.int64)
+        text = b",".join([body for body in bodies if body])
+        if not text:
+            return counts, np.empty(0, np.int32), np.empty(0)
+        found = bulk.pairs(text, b" ", b",")
+        if found is None or not bulk.valid_indices(found[0], counts, len(self.attributes)):
+            return None
+        index, value = found[0].astype(np.int32), found[1]
+        limit = self.bulk_limit[index]
+        code = value[np.isfinite(limit)]
+        if (value >= limit).any() or (code < 0).any() or (code != np.floor(code)).any():
+            return None
+        return counts, index, value
+
+    def _sparse_by_line(self, first_line: int, block: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        counts: list[int] = []
+        indices: list[int] = []
+        values: list[float] = []
+        for number, line in _lines(first_line, block):
+            row = self._sparse_row(line, number)
+            counts.append(len(row))
+            indices.extend(row)
+            values.extend(row.values())
+        return (
+            np.array(counts, dtype=np.int64),
+            np.array(indices, dtype=np.int32),
+            np.array(values, dtype=np.float64),
+        )
+
+    def _sparse_row(self, line: str, number: int) -> dict[int, float]:
+        """Values of one ``{index value, ...}`` row by index."""
+        if not line.startswith("{"):
+            raise self.source.error("got a dense row in a sparse file; use one form throughout", number)
+        row: dict[int, float] = {}
+        position, mark = 1, ","
+        if _END_OF_ROW.fullmatch(line, position):
+            return row
+        while mark == ",":
+            entry = _ENTRY.match(line, position)
+            if not entry:
+                shown = line[position : position + 40]
+                raise self.source.error(
+                    f"expected 'index value' pairs in braces, got {shown!r}; correct it", number
+                )
+            index = int(entry.group(1))
+            if index >= len(self.attributes) or index in row:
+                problem = (
+                    "stands twice in the row" if index in row else f"is not below {len(self.attributes)}"
+                )
+                raise self.source.error(f"attribute index {index} {problem}; correct the row", number)
+            row[index] = self._value(index, entry.group(2).strip(), number)
+            position, mark = entry.end(), entry.group(3)
+        rest = line[position:].strip()
+        if rest and not rest.startswith("%"):
+            raise self.source.error(
+                f"expected nothing after the closing brace, got {rest[:40]!r}; remove it", number
+            )
+        return row
+
+    def _value(self, index: int, field: str, number: int) -> float:
+        """The number, code or date one field stands for; NaN if missing."""
+        attribute = self.attributes[index]
+        if field == "?":
+            return np.nan
+        if attribute.kind == "string":
+            return 0.0
+        text = unquote(field)
+        try:
+            if attribute.kind == "numeric":
+                return bulk.number(text)
+            if attribute.kind == "date":
+                assert attribute.seconds is not None  # set for every date attribute
+                return attribute.seconds(text)
+        except (ValueError, OverflowError):
+            raise self.source.error(
+                f"attribute {attribute.name!r} is {attribute.kind}, got {text[:40]!r}; correct the value",
+                number,
+            ) from None
+        code = self.codes[index].get(text)
+        if code is None and self.numeric_codes[index] is not None:
+            code = self._numeric_code(index, text)
+        if code is None:
+            raise self.source.error(
+                f"attribute {attribute.name!r} has no category {text[:40]!r}; declare it in the header",
+                number,
+            )
+        return code
+
+    def _numeric_code(self, index: int, text: str) -> float | None:
+        """The code of ``1.0`` where the category is declared as ``1``."""
+        numeric = self.numeric_codes[index]
+        try:
+            coded = _coded(np.array([bulk.number(text)]), *numeric) if numeric else None
+        except ValueError:
+            return None
+        return None if coded is None else float(coded[0])
+
+
+def _bulk_limit(attribute: Attribute) -> float:
+    """Numbers below this are valid as they stand in a sparse row; -inf if all need a closer look."""
+    if attribute.kind == "numeric":
+        return np.inf
+    # A number is its own code only where the categories are 0, 1, 2, ... in that order.
+    if attribute.kind == "nominal" and attribute.categories == tuple(
+        map(str, range(len(attribute.categories)))
+    ):
+        return float(len(attribute.categories))
+    return -np.inf
+
+
+def _numeric_codes(categories: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Sorted numbers and their codes where all categories are different numbers, else None."""
+    try:
+        numbers = np.array([bulk.number(category) for category in categories])
+    except ValueError:
+        return None
+    order = np.argsort(numbers)
+    numbers = numbers[order]
+    return (
+        (numbers, order.astype(np.float64))
+        if np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
+        else None
+    )
+
+
+def _coded(values: np.ndarray, numbers: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
+    """Codes of nominal values given as numbers, NaN kept; None if one is not a category."""
+    place = np.minimum(np.searchsorted(numbers, values), numbers.size - 1)
+    missing = np.isnan(values)
+    if not (missing | (numbers[place] == values)).all():
+        return None
+    return np.where(missing, np.nan, codes[place])
+
+
+def _lines(first_line: int, block: bytes) -> Iterator[tuple[int, str]]:
+    """The lines that hold data, numbered."""
+    for number, raw in enumerate(block.split(b"\n"), first_line):
+        line = decode(raw).strip()
+        if line and not line.startswith("%"):
+            yield number, line
+
+
+def _chain(first: tuple[int, bytes], rest: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    yield first
+    yield from rest

@@ -1,0 +1,171 @@
+"""CSV and TSV: numbers in bulk, text columns as nominal."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+
+from labelsieve.datasets import bulk
+from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
+from labelsieve.datasets.table import Table
+
+MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
+# A text column with more categories than this is an identifier or free text, not a feature.
+MAX_CATEGORIES = 1000
+_BATCH_ROWS = 2048
+
+
+def read_delimited(source: Source) -> Table:
+    """Read values separated by commas, semicolons, tabs or bars; a first row of numbers means no header."""
+    separator = _separator(source)
+    try:
+        first_number, first = next(_records(source, separator), (0, None))
+        if first is None:
+            raise source.error("has no rows; copy it again")
+        if len(first) > MAX_COLUMNS:
+            raise source.error(f"has more than {MAX_COLUMNS} columns; check its separator", first_number)
+        headless = all(_is_number(field) for field in first)
+        names = (
+            [f"x{index}" for index in range(len(first))] if headless else [field.strip() for field in first]
+        )
+        check_names(names, source, first_number)
+        values = _in_bulk(source, separator, len(names), 0 if headless else first_number)
+        if values is not None:
+            return Table(names, values, headless=headless)
+        return _by_record(source, separator, names, headless)
+    except csv.Error as error:
+        raise source.error(f"is no proper table ({error}); check its quotes and separators") from None
+
+
+def check_names(names: list[str], source: Source, number: int | None = None) -> None:
+    """Refuse names that are empty or stand twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen or not name:
+            raise source.error(
+                f"needs column names that all differ, got {name!r} twice or empty; rename it", number
+            )
+        seen.add(name)
+
+
+def _separator(source: Source) -> str:
+    """The separator of the first line that is not blank."""
+    if source.ending == ".tsv":
+        return "\t"
+    for _, block in source.blocks():
+        for raw in block.split(b"\n"):
+            if raw.strip():
+                line = re.sub(r'"[^"]*+"', "", decode(raw))
+                return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))
+    return ","
+
+
+def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows of fields with their line number; quoted fields may span lines."""
+    lines = (decode(raw) + "\n" for _, block in source.blocks() for raw in block[:-1].split(b"\n"))
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    for record in reader:
+        if record and (len(record) > 1 or record[0].strip()):
+            yield reader.line_num, record
+
+
+def _in_bulk(source: Source, separator: str, width: int, skip: int) -> np.ndarray | None:
+    """All rows of a file that is purely numeric after the first `skip` lines, or None."""
+    parts = []
+    for number, block in source.blocks():
+        if number == 1 and skip:
+            pieces = block.split(b"\n", skip)
+            if len(pieces) <= skip:  # a header longer than a block
+                return None
+            block = pieces[skip]
+        if b'"' in block:
+            return None
+        rows = bulk.table(block, separator.encode(), width)
+        if rows is None:
+            return None
+        parts.append(rows)
+    values = np.concatenate(parts)
+    return values if len(values) else None
+
+
+def _by_record(source: Source, separator: str, names: list[str], headless: bool) -> Table:
+    """Two passes: find the text columns, then convert, so that memory stays that of the numbers."""
+    text: set[int] = set()
+    for rows in _batches(source, separator, len(names), headless):
+        for index, column in enumerate(zip(*rows, strict=True)):
+            if index not in text and not all(_is_number(field) for field in column):
+                text.add(index)
+    categories: dict[int, dict[str, int]] = {index: {} for index in sorted(text)}
+    free_text: set[int] = set()
+    parts = []
+    for rows in _batches(source, separator, len(names), headless):
+        columns = []
+        for index, column in enumerate(zip(*rows, strict=True)):
+            if index in free_text:
+                columns.append([0.0] * len(column))
+            elif index in categories:
+                columns.append(coded(column, categories[index]))
+                if len(categories[index]) > MAX_CATEGORIES:
+                    free_text.add(index)
+            else:
+                columns.append([_number(field) for field in column])
+        parts.append(np.array(columns, dtype=np.float64).T)
+    if not parts:
+        raise source.error("has a header but no rows; copy it again")
+    values = np.concatenate(parts)
+    values[:, list(free_text)] = 0.0
+    for index in free_text:
+        del categories[index]
+    return Table(
+        names, values, in_order(values, categories), headless=headless, free_text=frozenset(free_text)
+    )
+
+
+def in_order(values: np.ndarray, categories: dict[int, dict[str, int]]) -> dict[int, tuple[str, ...]]:
+    """Recode the text columns so that codes follow alphabetical order, whatever the order of rows."""
+    ordered = {}
+    for index, codes in categories.items():
+        ordered[index] = tuple(sorted(codes))
+        new_code = np.empty(len(codes))
+        for code, category in enumerate(ordered[index]):
+            new_code[codes[category]] = code
+        present = ~np.isnan(values[:, index])
+        values[present, index] = new_code[values[present, index].astype(int)]
+    return ordered
+
+
+def _batches(source: Source, separator: str, width: int, headless: bool) -> Iterator[list[list[str]]]:
+    """Some thousand rows at a time, each checked for its number of fields."""
+    records = _records(source, separator)
+    if not headless:
+        next(records)
+    while batch := list(islice(records, _BATCH_ROWS)):
+        for number, record in batch:
+            if len(record) != width:
+                raise source.error(f"expected {width} fields, got {len(record)}; correct the row", number)
+        yield [record for _, record in batch]
+
+
+def coded(column: Iterable[str], codes: dict[str, int]) -> list[float]:
+    """Codes in order of appearance, extending `codes`; NaN for missing."""
+    fields = (field.strip() for field in column)
+    return [
+        np.nan if field.lower() in MISSING else float(codes.setdefault(field, len(codes))) for field in fields
+    ]
+
+
+def _number(field: str) -> float:
+    field = field.strip()
+    return np.nan if field.lower() in MISSING else bulk.number(field)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        _number(field)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,128 @@
+"""Data sets to and from pandas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.datasets.columns import CANDIDATE_PREFIX, LABEL_PREFIX
+from labelsieve.datasets.dataset import Dataset, DatasetError
+from labelsieve.datasets.delimited import MAX_CATEGORIES, coded, in_order
+from labelsieve.datasets.labelling import split_table
+from labelsieve.datasets.table import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise DatasetError("pandas is not installed; pip install 'labelsieve[pandas]'.") from None
+    return pandas
+
+
+def to_pandas(data: Dataset) -> DataFrame:
+    """Return features and labels as one frame."""
+    pd = _pandas()
+    blocks = [_block(pd, data.X, list(data.feature_names))]
+    for prefix, labels in ((LABEL_PREFIX, data.Y), (CANDIDATE_PREFIX, data.Y_candidates)):
+        if labels is not None:
+            blocks.append(_block(pd, labels, [prefix + name for name in data.label_names]))
+    frame = pd.concat(blocks, axis=1)
+    coded_columns = {}
+    for name in data.nominal:
+        codes = np.asarray(frame[name]).astype(int)
+        coded_columns[name] = pd.Categorical.from_codes(codes, categories=range(codes.max() + 1))
+    return frame.assign(**coded_columns) if coded_columns else frame
+
+
+def _block(pd: Any, matrix: Any, names: list[str]) -> DataFrame:
+    if sp.issparse(matrix):
+        return pd.DataFrame.sparse.from_spmatrix(matrix, columns=names)
+    return pd.DataFrame(matrix, columns=names)
+
+
+def from_pandas(
+    frame: DataFrame,
+    labels: Any = None,
+    *,
+    candidates: Any = None,
+    ignore: Any = None,
+    nominal: str = "code",
+    missing: str = "error",
+    name: str = "",
+) -> Dataset:
+    """Build a data set from a frame whose columns are features and labels."""
+
+    def fail(message: str) -> DatasetError:
+        return DatasetError(f"the frame {message}.")
+
+    if not len(frame) or not len(frame.columns):
+        raise fail(f"needs rows and columns, got shape {frame.shape!r}")
+    names = [str(column) for column in frame.columns]
+    if len(set(names)) < len(names):
+        raise fail("needs column names that all differ; rename one")
+    pd = _pandas()
+    columns: list[Any] = []
+    categories: dict[int, tuple[str, ...]] = {}
+    free_text = set()
+    for index in range(len(names)):
+        values, kinds = _column(pd, frame.iloc[:, index], names[index], fail)
+        if kinds is not None and len(kinds) > MAX_CATEGORIES:
+            free_text.add(index)
+            values = np.zeros(len(frame))
+        elif kinds is not None:
+            categories[index] = kinds
+        columns.append(values)
+    if any(sp.issparse(column) for column in columns):
+        tall = [column if sp.issparse(column) else sp.csc_array(column[:, None]) for column in columns]
+        values = sp.csr_array(sp.hstack(tall, format="csr"))
+    else:
+        values = np.column_stack(columns)
+    return split_table(
+        Table(names, values, categories, free_text=frozenset(free_text)),
+        fail,
+        labels=labels,
+        candidates=candidates,
+        ignore=ignore,
+        nominal=nominal,
+        missing=missing,
+        name=name,
+        source="pandas",
+    )
+
+
+def _column(pd: Any, column: Series, name: str, fail: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Values of one column, and its categories if it is nominal."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes = column.cat.codes.to_numpy().astype(np.float64)
+        codes[codes < 0] = np.nan
+        return codes, tuple(str(category) for category in column.cat.categories)
+    if isinstance(column.dtype, pd.SparseDtype) and column.dtype.fill_value == 0:
+        stored = column.array
+        entries = (
+            stored.sp_values.astype(np.float64),
+            (stored.sp_index.indices, np.zeros(stored.npoints, int)),
+        )
+        return sp.csc_array(entries, shape=(len(column), 1)), None
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return column.astype("int64").to_numpy() / pd.Timestamp(1, unit="s").as_unit(
+            column.dt.unit
+        ).value, None
+    try:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), None
+    except (TypeError, ValueError):
+        pass
+    if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
+        raise fail(
+            f"column {name!r} must be numbers, text, categories or dates, got {column.dtype}; convert it"
+        )
+    codes_by_text: dict[str, int] = {}
+    texts = ["" if missing else str(text) for text, missing in zip(column, column.isna(), strict=True)]
+    values = np.array(coded(texts, codes_by_text))
+    ordered = in_order(values[:, None], {0: codes_by_text})[0]
+    return values, ordered

@@ -1,0 +1,183 @@
+"""Unnamed matrices out of a file: which is data, which the truth, which the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.datasets.source import MAX_COLUMNS, Source
+
+# What published code of the field calls its variables, in lower case; the first match wins.
+_DATA = ("data", "x", "features", "fea", "feature", "x_data", "instances")
+_TRUTH = (
+    "target",
+    "targets",
+    "y",
+    "labels",
+    "label",
+    "y_true",
+    "true_labels",
+    "ground_truth",
+    "gt",
+    "y_data",
+)
+_CANDIDATES = (
+    "partial_labels", "partial_label", "partial_target", "candidate_labels", "candidate_label", "candidates",
+    "candidate", "y_candidates", "pl", "p_target", "pml_target", "noisy_target", "noisy_labels", "plabels",
+    "p_labels",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """What one file holds: features, and the labels it has, as samples x labels in 0/1."""
+
+    X: Any
+    Y: Any = None
+    Y_candidates: Any = None
+
+
+def pick_matrices(
+    arrays: Mapping[str, Any],
+    source: Source,
+    labels: str | None = None,
+    candidates: str | None = None,
+    *,
+    label_rows_first: bool,
+) -> Matrices:
+    """Find features, truth and candidates by their usual names, or by the names given.
+
+    Parameters
+    ----------
+    label_rows_first : bool
+        Whether a square label matrix is labels x samples, as MATLAB users store it.
+    """
+    halves: list[Matrices] = []
+    for half in ("", "train", "test"):
+        X = _named(arrays, _DATA, half)
+        if X is None or (halves and not half):
+            continue
+        truth = _given(arrays, labels, source) if labels and not half else _named(arrays, _TRUTH, half)
+        noisy = (
+            _given(arrays, candidates, source)
+            if candidates and not half
+            else _named(arrays, _CANDIDATES, half)
+        )
+        if truth is None and noisy is None:
+            raise source.error(f"has features but no labels: {_listing(arrays)}; name them with labels=")
+        halves.append(_half(X, truth, noisy, source, label_rows_first))
+        if not half:
+            break
+    if not halves:
+        raise source.error(
+            f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix"
+        )
+    return halves[0] if len(halves) == 1 else join(halves, source)
+
+
+def join(parts: list[Matrices], source: Source) -> Matrices:
+    """Put parts such as training and test half under one another."""
+    if len({part.X.shape[1] for part in parts}) > 1:
+        raise source.error(
+            f"all parts need the same number of features, got {[p.X.shape[1] for p in parts]!r}"
+        )
+    has_truth = [part.Y is not None for part in parts]
+    if any(has_truth) and not all(has_truth):
+        raise source.error("one part has true labels and another has candidates only; save them as two files")
+    candidates = None
+    if any(part.Y_candidates is not None for part in parts):
+        # A part without noise has its truth as candidates.
+        candidates = _rows(
+            [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts], source
+        )
+    return Matrices(
+        _rows([part.X for part in parts], source),
+        _rows([part.Y for part in parts], source) if all(has_truth) else None,
+        candidates,
+    )
+
+
+def _rows(blocks: list[Any], source: Source) -> Any:
+    """Matrices under one another."""
+    if len({block.shape[1] for block in blocks}) > 1:
+        raise source.error(f"all parts need the same number of labels, got {[b.shape[1] for b in blocks]!r}")
+    return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.vstack(blocks)
+
+
+def _named(arrays: Mapping[str, Any], names: tuple[str, ...], half: str) -> Any:
+    """The first array with one of `names`: data, train_data, data_train, train_p_target, Xtrain..."""
+    by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
+    for name in names:
+        spellings = (
+            (f"{half}_{name}", f"{name}_{half}", f"{half}{name}", f"{name}{half}") if half else (name,)
+        )
+        for spelling in spellings:
+            if spelling in by_name:
+                return by_name[spelling]
+    return None
+
+
+def _given(arrays: Mapping[str, Any], name: str, source: Source) -> Any:
+    if name not in arrays:
+        raise source.error(f"has no matrix called {name!r}: {_listing(arrays)}; choose one of these")
+    return arrays[name]
+
+
+def _listing(arrays: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{name} {array.shape[0]}x{array.shape[1]}" for name, array in list(arrays.items())[:8])
+    return f"it holds {shown or 'no numeric matrix'}"
+
+
+def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool) -> Matrices:
+    """Orient the matrices to samples x columns and map the labels to 0/1."""
+    for matrix in (X, truth, noisy):
+        if matrix is not None and max(matrix.shape) > (MAX_COLUMNS if sp.issparse(matrix) else np.inf):
+            raise source.error(
+                f"declares a sparse matrix of {matrix.shape!r}, beyond {MAX_COLUMNS}; check the file"
+            )
+    if X.dtype.kind not in "buif":
+        raise source.error(f"must have real numbers as features, got {X.dtype!r}; convert the matrix")
+    reference = truth if truth is not None else noisy
+    if X.shape[0] not in reference.shape and X.shape[1] in reference.shape:
+        X = X.T
+    oriented: list[Any] = []
+    for matrix in (truth, noisy):
+        if matrix is None:
+            oriented.append(None)
+            continue
+        n_samples = X.shape[0]
+        if n_samples not in matrix.shape:
+            raise source.error(
+                f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
+            )
+        turn = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
+        oriented.append(_binary(matrix.T if turn else matrix, source))
+    if noisy is not None and truth is not None and oriented[0].shape != oriented[1].shape:
+        raise source.error(
+            f"has truth {truth.shape!r} and candidates {noisy.shape!r} of different shape; fix one"
+        )
+    return Matrices(sp.csr_array(X) if sp.issparse(X) else X, *oriented)
+
+
+def _binary(matrix: Any, source: Source) -> Any:
+    """Labels in {-1, +1} or {0, 1} as 0/1."""
+    values = matrix.data if sp.issparse(matrix) else matrix
+    if values.dtype.kind not in "buif" or not np.isin(values, (-1, 0, 1)).all():
+        raise source.error(
+            "labels must be 0/1 or -1/+1, got other values; threshold them or name another matrix"
+        )
+    return sp.csr_array(matrix > 0).astype(np.uint8) if sp.issparse(matrix) else (matrix > 0).astype(np.uint8)
+
+
+def bounded_sparse(matrix: Any) -> Any:
+    """A sparse matrix whose indices were checked; SciPy would trust them and read outside its memory."""
+    matrix.check_format(full_check=True)
+    # SciPy leaves the starts unchecked where nothing is stored, and takes differences that can wrap around.
+    starts = matrix.indptr.astype(np.int64)
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != matrix.data.size:
+        raise ValueError("the parts of a sparse matrix contradict one another")
+    return matrix

@@ -1,0 +1,271 @@
+"""svmlight and LIBSVM multi-label text, and the format of the extreme classification repository.
+
+A row is ``label,label index:value index:value``. The extreme classification format adds a first line
+``samples features labels`` and counts indices from 0; elsewhere they count from 1 unless some index is 0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.datasets import bulk
+from labelsieve.datasets.dataset import Dataset
+from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
+
+# A first line "# labelsieve {...}" carries what the format cannot: names, and columns that end in zeros.
+HEADER_MARK = "# labelsieve "
+_SIZES = re.compile(rb"(\d{1,18}) (\d{1,18}) (\d{1,18})[ \t]*\n")
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Rows as counts, column indices (as in the file) and values."""
+
+    counts: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one file holds."""
+
+    features: _Entries
+    labels: _Entries
+    sizes: tuple[int, int, int] | None
+    header: dict[str, Any] | None
+
+
+def read_svmlight(sources: Sequence[Source], about: dict[str, str]) -> Dataset:
+    """Read one or several files of the same data set."""
+    parts = [_Reader(source).read() for source in sources]
+    first, fail = parts[0], sources[0].error
+    if any(part.sizes is None for part in parts) and any(part.sizes is not None for part in parts):
+        raise fail("and the other parts must all, or none, have a first line of sizes; check the files")
+    header = first.header or {}
+    lowest = min(
+        (int(part.features.indices.min()) for part in parts if part.features.indices.size), default=1
+    )
+    base = 0 if first.sizes else 1 if header else min(lowest, 1)
+    highest = max(
+        (int(part.features.indices.max()) for part in parts if part.features.indices.size), default=base
+    )
+    declared = [int(part.sizes[1]) for part in parts if part.sizes] or [header.get("n_features", 0)]
+    width = max(declared) if max(declared) else highest - base + 1
+    if not 0 < width <= MAX_COLUMNS or highest - base >= width or lowest < base:
+        raise fail(
+            f"has feature indices {lowest} to {highest} for {width} features (limit {MAX_COLUMNS}); "
+            "correct the indices or the first line"
+        )
+    X = sp.vstack([_matrix(part.features, base, width) for part in parts], format="csr")
+    Y, label_names = _label_matrix(parts, header, fail)
+    holds_candidates = header.get("holds") == "candidate"
+    return Dataset(
+        X,
+        None if holds_candidates else Y,
+        Y if holds_candidates else None,
+        header.get("features"),  # type: ignore[arg-type]  # None stands for the default names
+        label_names,
+        str(header.get("name") or about["name"]),
+        about["source"],
+        tuple(header.get("nominal", ())),
+    )
+
+
+def _label_matrix(parts: list[_Part], header: dict[str, Any], fail: Any) -> tuple[Any, Any]:
+    """0/1 matrix of the labels and their names; without declared sizes, the labels that occur."""
+    declared = [int(part.sizes[2]) for part in parts if part.sizes] or [header.get("n_labels", 0)]
+    count = max(declared)
+    numbers = np.concatenate([part.labels.indices for part in parts])
+    if count:
+        if count > MAX_COLUMNS or (numbers.size and not (numbers.min() >= 0 and numbers.max() < count)):
+            raise fail(f"has labels outside 0 to {count - 1}, which its first line declares; correct it")
+        known, codes, names = count, numbers, header.get("labels")
+    else:
+        distinct, codes = np.unique(numbers, return_inverse=True)
+        if not distinct.size:
+            raise fail("has no labels in any row; each row must start with its labels, parted by commas")
+        known, names = distinct.size, [str(label) for label in distinct.tolist()]
+    counts = np.concatenate([part.labels.counts for part in parts])
+    Y = _matrix(_Entries(counts, codes, np.ones(codes.size, np.uint8)), 0, known)
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y, names
+
+
+def _matrix(entries: _Entries, base: int, width: int) -> sp.csr_array:
+    starts = np.concatenate([[0], np.cumsum(entries.counts, dtype=np.int64)])
+    indices = (entries.indices - base).astype(np.int32)
+    return sp.csr_array((entries.values, indices, starts), shape=(starts.size - 1, width))
+
+
+class _Reader:
+    """Reads the rows of one file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.sizes: tuple[int, int, int] | None = None
+        self.header: dict[str, Any] | None = None
+
+    def read(self) -> _Part:
+        """Read all rows, block by block."""
+        pieces = []
+        for first_line, block in self.source.blocks():
+            if first_line == 1:
+                first_line, block = self._first_line(block)
+            piece = self._in_bulk(block)
+            pieces.append(self._by_line(first_line, block) if piece is None else piece)
+        features, labels = (
+            _Entries(*(np.concatenate([getattr(piece[side], field) for piece in pieces]) for field in fields))
+            for side, fields in enumerate([("counts", "indices", "values")] * 2)
+        )
+        if self.sizes:
+            features, labels = self._sized(features), self._sized(labels)
+        if not features.counts.size:
+            raise self.source.error("has no rows; copy it again")
+        return _Part(features, labels, self.sizes, self.header)
+
+    def _first_line(self, block: bytes) -> tuple[int, bytes]:
+        """Take a line of sizes or of names off the first block."""
+        sizes = _SIZES.match(block)
+        if sizes:
+            n_samples, n_features, n_labels = map(int, sizes.groups())
+            if not (0 < n_features <= MAX_COLUMNS and 0 < n_labels <= MAX_COLUMNS and n_samples):
+                raise self.source.error(
+                    f"declares {n_samples} samples, {n_features} features and {n_labels} labels, "
+                    f"of which the last two must be 1 to {MAX_COLUMNS}; correct the line",
+                    1,
+                )
+            self.sizes = (n_samples, n_features, n_labels)
+            return 2, block[sizes.end() :]
+        mark = HEADER_MARK.encode()
+        if block.startswith(mark):
+            line, _, rest = block.partition(b"\n")
+            self.header = self._names(line[len(mark) :])
+            return 2, rest
+        return 1, block
+
+    def _names(self, text: bytes) -> dict[str, Any]:
+        """The checked content of a line of names."""
+        try:
+            header = json.loads(text)
+            features, labels = header["n_features"], header["n_labels"]
+            lists = [header.get(key) or [] for key in ("features", "labels", "nominal")]
+            sound = (
+                type(features) is int
+                and type(labels) is int
+                and 0 < features <= MAX_COLUMNS
+                and 0 < labels <= MAX_COLUMNS
+                and all(isinstance(names, list) and all(isinstance(n, str) for n in names) for names in lists)
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            sound = False
+        if not sound:
+            raise self.source.error("has a damaged line of names; remove it to read the numbers alone", 1)
+        return header
+
+    def _sized(self, entries: _Entries) -> _Entries:
+        """Compare the number of rows with the declared one; blank lines at the end are no rows."""
+        assert self.sizes is not None  # only called for files that declare sizes
+        expected, found = self.sizes[0], entries.counts.size
+        if found < expected or entries.counts[expected:].any():
+            raise self.source.error(
+                f"declares {expected} samples but has {found}; it is cut off or damaged", 1
+            )
+        return _Entries(entries.counts[:expected], entries.indices, entries.values)
+
+    def _rows(self, block: bytes) -> list[bytes]:
+        """Lines without comments."""
+        lines = block[:-1].replace(b"\t", b" ").split(b"\n") if block else []
+        if b"#" in block:
+            lines = [line.partition(b"#")[0] if b"#" in line else line for line in lines]
+        return lines
+
+    def _in_bulk(self, block: bytes) -> tuple[_Entries, _Entries] | None:
+        heads, bodies = [], []
+        for line in self._rows(block):
+            head, _, body = line.partition(b" ")
+            if b":" in head:
+                head, body = b"", line
+            if self.sizes or line.strip():  # a blank line is a row only where the number of rows is declared
+                heads.append(head)
+                bodies.append(body)
+        labels = _numbers_of(heads)
+        if labels is None:
+            return None
+        counts = np.array([body.count(b":") for body in bodies], dtype=np.int64)
+        text = b" ".join([body for body in bodies if body])
+        if b"  " in text or text[:1] == b" " or text[-1:] == b" ":
+            text = b" ".join(text.split())
+        if not text:
+            return _Entries(counts, np.empty(0, np.int64), np.empty(0)), labels
+        found = bulk.pairs(text, b":", b" ")
+        if found is None or not bulk.valid_indices(found[0], counts, MAX_COLUMNS + 1):
+            return None
+        return _Entries(counts, found[0].astype(np.int32), found[1]), labels
+
+    def _by_line(self, first_line: int, block: bytes) -> tuple[_Entries, _Entries]:
+        """Read line by line to find the mistake, or to cope with what is only unusual."""
+        counts: list[int] = []
+        indices: list[int] = []
+        values: list[float] = []
+        label_counts: list[int] = []
+        labels: list[int] = []
+        for number, raw in enumerate(self._rows(block), first_line):
+            fields = decode(raw).split()
+            if not fields and not self.sizes:
+                continue
+            own = fields.pop(0) if fields and ":" not in fields[0] and raw[:1] != b" " else ""
+            row_labels = [self._integer(label, "a label", number) for label in own.split(",")] if own else []
+            row: dict[int, float] = {}
+            for field in fields:
+                index_text, _, value_text = field.partition(":")
+                index = self._integer(index_text, "an index before the colon", number)
+                if not 0 <= index <= MAX_COLUMNS or index in row:
+                    problem = "stands twice" if index in row else f"must be 0 to {MAX_COLUMNS}"
+                    raise self.source.error(f"feature index {index} {problem}; correct the row", number)
+                row[index] = self._value(value_text, number)
+            counts.append(len(row))
+            indices.extend(row)
+            values.extend(row.values())
+            label_counts.append(len(row_labels))
+            labels.extend(row_labels)
+        return (
+            _Entries(np.array(counts, np.int64), np.array(indices, np.int32), np.array(values, np.float64)),
+            _Entries(np.array(label_counts, np.int64), np.array(labels, np.int64), np.empty(0)),
+        )
+
+    def _integer(self, text: str, role: str, number: int) -> int:
+        try:
+            value = bulk.number(text)
+            if value != int(value) or abs(value) > 2**53:
+                raise ValueError(text)
+        except (ValueError, OverflowError):
+            raise self.source.error(f"expected {role}, got {text[:40]!r}; correct the row", number) from None
+        return int(value)
+
+    def _value(self, text: str, number: int) -> float:
+        try:
+            return bulk.number(text)
+        except ValueError:
+            raise self.source.error(
+                f"expected a number after the colon, got {text[:40]!r}; correct the row", number
+            ) from None
+
+
+def _numbers_of(heads: list[bytes]) -> _Entries | None:
+    """Labels of all rows, or None if one is no whole number."""
+    counts = np.array([head.count(b",") + 1 if head else 0 for head in heads], dtype=np.int64)
+    numbers = bulk.floats(b",".join([head for head in heads if head]), b",")
+    if numbers is None or numbers.size != counts.sum() or not np.isfinite(numbers).all():
+        return None
+    if (numbers != np.floor(numbers)).any() or (np.abs(numbers) > 2**53).any():
+        return None
+    return _Entries(counts, numbers.astype(np.int64), np.empty(0))

@@ -1,0 +1,291 @@
+"""Damage files of every format at random and read them: only a Dataset or a DatasetError may come out.
+
+Run ``python tests/fuzz_readers.py 20000`` for a long session; the test suite runs a short one.
+"""
+
+import bz2
+import gzip
+import io
+import multiprocessing
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from labelsieve.datasets import Dataset, DatasetError, read, write
+
+SECONDS_PER_FILE = 20
+MEMORY_BYTES = 3 * 2**30
+BLOWN_UP = [
+    b"1e999", b"-1", b"999999999", b"1000000000", b"99999999999999999999", b"4194304", b"nan", b"inf", b"",
+    b"0x10", b"1_0", b"-0.0", b"?", b"1e-400", b"2147483648", b"00", b"1.5",
+]  # fmt: skip
+TOKENS = [
+    b"%", b"'", b'"', b"{", b"}", b"\0", b"\xff", b":", b",", b"\\", b"\n", b"\r", b"#", b"\t", b"@data\n",
+    b"?", b" ", b"-C 7", b"<!DOCTYPE a>", b"&a;", b"label:", b"candidate:", b"nominal:", b";", b"|",
+    b"\xef\xbb\xbf",
+]  # fmt: skip
+
+DENSE_ARFF = b"""% a comment
+@RELATION 'Toy: -C 2' % another
+@attribute 'it\\'s' {0,1}
+@attribute beach {no, yes}
+@attribute "a b" numeric
+@attribute c real
+@attribute place {2,10,'far away'}
+@attribute when date "yyyy-MM-dd HH:mm"
+@attribute id string
+@data
+0,yes,1.5,-2e3,10,"2020-01-02 03:04",one
+1,no,?,0,'far away',"2021-01-02 03:04",'t, wo' % end
+% between
+1,'yes',3,4,2,"2022-01-02 03:04","thr\\"ee"
+"""
+SPARSE_ARFF = b"""@relation 'Toy: -C -2-weka.filters.Remove'
+@attribute w0 numeric
+@attribute w1 numeric
+@attribute w2 {0,1,2}
+@attribute sky {0,1}
+@attribute sea {0,1}
+@data
+{0 1.5,2 2,4 1}
+{}
+{ 1 -3 , 3 1 }
+{2 1,3 1,4 1}
+"""
+TEXT_CSV = b"""id,length,"colour, main",fly,swim
+a1,1.5,red,TRUE,FALSE
+a2,,blue,FALSE,TRUE
+a3,2.5,"deep ""red\"\"",TRUE,TRUE
+"""
+LIBSVM = b"1,3 1:0.5 4:1 7:-2e-3\n2 2:1\n 3:4 5:6\n1,2,3\n"
+EXTREME = b"4 8 5\n0,4 0:0.5 7:1\n2 1:1\n 3:4\n\n"
+
+
+def _toy(sparse=False):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.6)
+    X[:, 0] = [0, 1, 2, 0, 1, 2]
+    Y = (rng.random((6, 3)) < 0.4).astype(np.uint8)
+    candidates = np.maximum(Y, rng.random((6, 3)) < 0.3).astype(np.uint8)
+    if sparse:
+        X, Y, candidates = sp.csr_array(X), sp.csr_array(Y), sp.csr_array(candidates)
+    return Dataset(X, Y, candidates, name="toy", nominal=["x0"])
+
+
+def _written(ending, data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"toy.{ending}")
+        write(data, path)
+        return path.read_bytes()
+
+
+def _matlab(**options):
+    data = _toy(options.pop("sparse", False))
+    stream = io.BytesIO()
+    variables = {"data": data.X, "target": data.Y.T * 2.0 - 1 if not sp.issparse(data.Y) else data.Y.T * 1.0}
+    scipy.io.savemat(stream, {**variables, "partial_labels": data.Y_candidates.T * 1.0}, **options)
+    return stream.getvalue()
+
+
+def _parquet():
+    stream = io.BytesIO()
+    frame = _toy().to_pandas()
+    frame["text"] = ["a", "b", None, "a", "b", "c"]
+    frame.to_parquet(stream)
+    return stream.getvalue()
+
+
+def _archive(members):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def _members(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def seeds():
+    """Sound files by format: ending and content."""
+    arff, xml = _written("arff", _toy()), b'<labels><label name="sky"/><label name="sea"/></labels>'
+    truth = Dataset(_toy().X, _toy().Y)
+    return {
+        "arff dense": ("arff", DENSE_ARFF),
+        "arff sparse": ("arff", SPARSE_ARFF),
+        "arff.gz": ("arff.gz", gzip.compress(DENSE_ARFF)),
+        "arff.bz2": ("arff.bz2", bz2.compress(SPARSE_ARFF)),
+        "zip": ("zip", _archive({"a.arff": SPARSE_ARFF, "a.xml": xml})),
+        "xml": ("xml", xml),
+        "csv numeric": ("csv", _written("csv", _toy())),
+        "csv text": ("csv", TEXT_CSV),
+        "tsv": ("tsv", _written("tsv", _toy())),
+        "matlab 5": ("mat", _matlab()),
+        "matlab 5 packed": ("mat", _matlab(do_compression=True)),
+        "matlab 5 sparse": ("mat", _matlab(sparse=True)),
+        "matlab 4": ("mat", _matlab(format="4")),
+        "npz dense": ("npz", _written("npz", _toy())),
+        "npz sparse": ("npz", _written("npz", _toy(sparse=True))),
+        "parquet": ("parquet", _parquet()),
+        "svmlight": ("svm", LIBSVM),
+        "svmlight named": ("svm", _written("svm", truth)),
+        "extreme": ("txt", EXTREME),
+        "arff written": ("arff", arff),
+    }
+
+
+def damage(content, rng):
+    """A few random changes to some bytes."""
+    content = bytearray(content)
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
+        start = rng.randrange(len(content) + 1)
+        end = min(len(content), start + rng.choice((1, 2, 4, 8, 64)))
+        match rng.randrange(9):
+            case 0:
+                if start < len(content):
+                    content[start] ^= 1 << rng.randrange(8)
+            case 1:
+                content[start:start] = rng.choice(TOKENS)
+            case 2:
+                del content[start:end]
+            case 3:
+                del content[start:]
+            case 4:
+                place = rng.randrange(len(content) + 1)
+                content[place:place] = content[start:end]
+            case 5:
+                lines = bytes(content).split(b"\n")
+                lines.insert(rng.randrange(len(lines) + 1), rng.choice(lines))
+                content = bytearray(b"\n".join(lines))
+            case 6:
+                _blow_up(content, rng)
+            case 7:
+                content[start : start + 4] = rng.choice(
+                    (b"\xff\xff\xff\x7f", b"\0\0\0\0", b"\xff" * 4, b"\0\0\0\x10")
+                )
+            case 8:
+                content[start:end] = rng.randbytes(end - start)
+    return bytes(content)
+
+
+def _blow_up(content, rng):
+    """Put an awkward number in the place of a digit run."""
+    digits = [index for index, byte in enumerate(content) if 48 <= byte <= 57]
+    if digits:
+        start = end = rng.choice(digits)
+        while end < len(content) and 48 <= content[end] <= 57:
+            end += 1
+        content[start:end] = rng.choice(BLOWN_UP)
+
+
+def damaged(name, content, rng):
+    """A damaged file of a format; packed ones are damaged inside or outside."""
+    inside = rng.random() < 0.6
+    if name == "arff.gz" and inside:
+        return gzip.compress(damage(gzip.decompress(content), rng))
+    if name == "arff.bz2" and inside:
+        return bz2.compress(damage(bz2.decompress(content), rng))
+    if name in ("zip", "npz dense", "npz sparse") and inside:
+        members = _members(content)
+        victim = rng.choice(list(members))
+        return _archive({**members, victim: damage(members[victim], rng)})
+    return damage(content, rng)
+
+
+def read_damaged(folder, name, ending, content):
+    """Read a damaged file the way its format is read; returns the kind of outcome."""
+    options = {"missing": "mean"} | {
+        "csv text": {"labels": "fly,swim", "ignore": "id"},
+        "arff written": {"labels": "label*", "candidates": "candidate:*"},
+        "arff dense": {"missing": "zero", "nominal": "onehot"},
+    }.get(name, {})
+    if name == "xml":
+        path = Path(folder, "toy.arff")
+        path.write_bytes(SPARSE_ARFF)
+        Path(folder, "toy.xml").write_bytes(content)
+    else:
+        path = Path(folder, f"toy.{ending}")
+        path.write_bytes(content)
+    try:
+        data = read(path, **options)
+    except DatasetError as error:
+        message = str(error)
+        if str(path.parent) not in message or not message.isprintable():
+            raise AssertionError(f"the message must name the file on one line: {message!r}") from error
+        return "DatasetError"
+    assert np.isfinite(data.X.data if sp.issparse(data.X) else data.X).all()
+    data.describe()
+    return "Dataset"
+
+
+def _session(name, ending, content, count, seed, results):
+    """Read `count` damaged files of one format within limits of time and memory."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+    def too_slow(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, too_slow)
+    outcomes, slowest, examples = Counter(), 0.0, []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(count):
+            bad = damaged(name, content, random.Random(f"{seed} {name} {number}"))
+            signal.alarm(SECONDS_PER_FILE)
+            start = time.perf_counter()
+            try:
+                outcome = read_damaged(folder, name, ending, bad)
+            except BaseException as error:
+                outcome = "anything else"
+                examples.append(f"{number}: {type(error).__name__}: {error}")
+            signal.alarm(0)
+            slowest = max(slowest, time.perf_counter() - start)
+            outcomes[outcome] += 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    results.put((outcomes, slowest, peak, examples))
+
+
+def main(total=20000, seed=0):
+    """Fuzz all formats and print the counts; the exit status is the number of other outcomes."""
+    formats = seeds()
+    count = -(-total // len(formats))
+    context = multiprocessing.get_context("fork")
+    sums = Counter()
+    columns = f"{'Dataset':>9}{'DatasetError':>14}{'anything else':>15}{'slowest s':>11}{'peak MiB':>10}"
+    print(f"{'format':<18}{columns}")
+    for name, (ending, content) in formats.items():
+        results = context.Queue()
+        worker = context.Process(target=_session, args=(name, ending, content, count, seed, results))
+        worker.start()
+        while worker.is_alive() and results.empty():
+            worker.join(0.1)
+        if results.empty() and worker.exitcode:
+            outcomes, slowest, peak, examples = Counter({"anything else": count}), 0, 0, ["the process died"]
+        else:
+            outcomes, slowest, peak, examples = results.get()
+        worker.join()
+        sums += outcomes
+        print(
+            f"{name:<18}{outcomes['Dataset']:>9}{outcomes['DatasetError']:>14}{outcomes['anything else']:>15}"
+            f"{slowest:>11.2f}{peak:>10.0f}",
+            flush=True,
+        )
+        for example in examples[:5]:
+            print("   ", example[:300])
+    print(f"{'all':<18}{sums['Dataset']:>9}{sums['DatasetError']:>14}{sums['anything else']:>15}")
+    return sums["anything else"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
