@@ -102,7 +102,7 @@ def test_flips_are_as_frequent_for_every_label_and_in_every_row(rate):
         assert 0.5 < z.var() < 1.5  # the spread of independent flips, neither fixed counts nor clumps
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.3, 0.5, 1.0, 2.5, 50.0])
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.5, 1.0, 2.5, 1e300])
 def test_relative_adds_the_rounded_share_of_the_true_labels(rate):
     _, Y = labelled()
     Y[:5] = 0
@@ -112,11 +112,11 @@ def test_relative_adds_the_rounded_share_of_the_true_labels(rate):
         assert row.sum() - true.sum() == min(round(rate * true.sum()), len(true) - true.sum())
 
 
-@pytest.mark.parametrize("rate", [0, 1, 4, 29, 10**9])
+@pytest.mark.parametrize("rate", [0, 1, 4, 29, 10**30])
 def test_count_adds_that_many_labels_or_all_there_are(rate):
     _, Y = labelled()
     C = add_candidates(Y, "count", rate=rate, random_state=0)
-    np.testing.assert_array_equal((C - Y).sum(axis=1), np.minimum(rate, (Y == 0).sum(axis=1)))
+    np.testing.assert_array_equal((C - Y).sum(axis=1), np.minimum(min(rate, 30), (Y == 0).sum(axis=1)))
 
 
 @pytest.mark.parametrize("rate", [1, 2, 3])
