@@ -99,7 +99,7 @@ def test_of_many_labels_the_most_frequent_are_drawn(capsys, tmp_path):
     path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]))
     out = run(capsys, "datasets", "info", str(path), "--labels", "40")[1]
     assert out.count("█ ") == 15
-    assert "and 25 less frequent labels, down to 1 samples" in out
+    assert "and 25 rarer labels, the rarest with 1 of 40 samples" in out
 
 
 @NEEDS_DATA
@@ -111,6 +111,15 @@ def test_a_benchmark_is_described_with_its_citation(capsys):
     assert "1816" in out  # rows of the most frequent label, Class12
     code, out, _ = run(capsys, "datasets", "info", "yeast", "--json")
     assert json.loads(out)["catalogue"]["from"] == "local"
+
+
+@NEEDS_DATA
+def test_a_folder_called_like_a_data_set_does_not_hide_it(capsys, monkeypatch, tmp_path):
+    (tmp_path / "chd_49").mkdir()
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, "datasets", "info", "chd_49")
+    assert code == 0
+    assert "2.580" in out
 
 
 @NEEDS_DATA

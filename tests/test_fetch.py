@@ -582,6 +582,13 @@ def test_figures_that_do_not_come_out_are_an_error(server, cache, catalogue, cha
         load("toy")
 
 
+def test_identifiers_are_left_out_of_the_features(server, cache, catalogue):
+    catalogue(f"{server.url}/good", identifiers=("length",), n_features=1)
+    data = load("toy")
+    assert data.feature_names == ("width",)
+    np.testing.assert_array_equal(data.X, [[2], [1], [3], [4]])
+
+
 def test_figures_nobody_knows_are_not_checked(server, cache, catalogue):
     catalogue(f"{server.url}/good", n_samples=None, n_features=None, cardinality=None)
     assert load("toy").X.shape == (4, 2)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
-from labelsieve.datasets.dataset import Dataset, DatasetError
+from labelsieve.datasets.dataset import DatasetError
 from labelsieve.datasets.fetch import availability, fetch, find_entry, load
 from labelsieve.datasets.reading import read
 
@@ -90,7 +90,7 @@ def info(
             if text:
                 console.print(f"{title:<26}{text}")
     console.print()
-    _draw_frequencies(console, description.label_counts, dataset)
+    _draw_frequencies(console, description.label_counts, description.n_samples)
 
 
 @app.command("fetch")
@@ -143,19 +143,18 @@ class _DownloadBar:
 def _is_file(target: str) -> bool:
     """Tell a file from a catalogue name; what looks like a path must exist."""
     path = Path(target)
-    if path.exists():
+    if path.is_file():  # a folder may well be called like the data set it holds
         return True
     if path.suffix or len(path.parts) > 1:
         raise DatasetError(f"an existing file or a name of the catalogue was expected, got {target!r}.")
     return False
 
 
-def _draw_frequencies(console: Console, counts: dict[str, int], dataset: Dataset) -> None:
+def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:
     """Draw one bar per label, most frequent first; of many labels only the first."""
     block = "#" if console.options.ascii_only else "█"
     ranked = sorted(counts.items(), key=lambda item: -item[1])
-    most = max(1, ranked[0][1]) if ranked else 1
-    n_samples = dataset.X.shape[0]
+    most = max(1, ranked[0][1])
     table = Table.grid(padding=(0, 1))
     table.add_column(max_width=_NAME_WIDTH, no_wrap=True, overflow="ellipsis")
     table.add_column(width=_BAR_WIDTH, no_wrap=True)
@@ -168,7 +167,7 @@ def _draw_frequencies(console: Console, counts: dict[str, int], dataset: Dataset
     console.print(table, soft_wrap=False)
     rest = ranked[_BARS_SHOWN:]
     if rest:
-        console.print(f"and {len(rest)} less frequent labels, down to {rest[-1][1]} samples")
+        console.print(f"and {len(rest)} rarer labels, the rarest with {rest[-1][1]} of {n_samples} samples")
 
 
 def _catalogue_figures(entry: CatalogEntry, place: str) -> dict[str, Any]:

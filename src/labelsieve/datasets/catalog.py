@@ -2,6 +2,9 @@
 
 Addresses are fixed by commit, so a file behind one never changes. Sizes and cardinalities are those of the
 files named here; None marks what nobody has counted, and `load` skips that check.
+
+OpenML holds birds (40588), slashdot (40596) and yeast (40597) too, but as other files, with TRUE and FALSE for
+labels, so they cannot serve as mirrors.
 """
 
 from __future__ import annotations

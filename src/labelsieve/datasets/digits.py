@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.noise import add_candidates
@@ -78,6 +77,8 @@ def load_digits_attributes(
     >>> bool((digits.Y_candidates >= digits.Y).all())
     True
     """
+    from sklearn.datasets import load_digits  # slow to import
+
     bunch = load_digits()
     has_attribute = np.array([[digit in digits for digits in _ATTRIBUTES.values()] for digit in range(10)])
     Y = has_attribute.astype(np.int64)[bunch.target]

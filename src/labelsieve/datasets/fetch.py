@@ -73,9 +73,11 @@ def load(name: str) -> Dataset:
 
     Examples
     --------
-    >>> from labelsieve.datasets.fetch import load
-    >>> load("yeast").describe().cardinality  # doctest: +SKIP
-    4.237...
+    >>> from labelsieve.datasets.fetch import find_entry, load
+    >>> find_entry("CAL500").n_labels
+    174
+    >>> load("CAL500").Y.shape  # doctest: +SKIP
+    (502, 174)
     """
     entry = find_entry(name)
     paths = fetch(entry.name)
@@ -173,7 +175,7 @@ def _obtain(entry: CatalogEntry, file: CatalogFile, progress: ProgressFactory | 
 
 def _download(entry: CatalogEntry, file: CatalogFile, target: Path, progress: ProgressFactory | None) -> None:
     """Try the addresses of a file in turn until one gives the right content."""
-    import requests.exceptions  # type: ignore[import-untyped]
+    import requests.exceptions
 
     own_mirror = os.environ.get("LABELSIEVE_MIRROR")
     urls = [f"{own_mirror.rstrip('/')}/{entry.name}/{quote(file.name)}"] if own_mirror else []

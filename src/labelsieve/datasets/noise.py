@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import brentq
 from scipy.special import expit, logit
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_array
 
 from labelsieve.datasets.dataset import DatasetError
 
@@ -224,6 +221,10 @@ def _confuse_alike(
     truth: sp.csr_array, X: Any, rate: float, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Draw labels a row looks like but does not have; yields (rows, columns) block by block."""
+    # Imported here: the other models, and whoever only reads files, need not wait for it.
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils import check_array
+
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     n_samples, n_labels = truth.shape
     if X.shape[0] != n_samples:
@@ -260,6 +261,8 @@ def _confuse_alike(
 
 def _probability_by_level(frequency: np.ndarray, rate: float) -> np.ndarray:
     """Return logistic probabilities that grow with the level and have mean `rate` over the pairs counted."""
+    from scipy.optimize import brentq
+
     total = frequency.sum()
     if not 0 < rate < 1 or not total:
         return np.full(len(frequency), rate)
