@@ -25,7 +25,7 @@ def test_nobody_can_change_the_catalogue():
     with pytest.raises(TypeError, match="does not support item assignment"):
         CATALOG["new"] = CATALOG["yeast"]
     with pytest.raises(AttributeError, match="cannot assign to field"):
-        CATALOG["yeast"].n_samples = 1
+        CATALOG["yeast"].shape = (1, 1, 1)
 
 
 @pytest.mark.parametrize(("name", "file"), ALL_FILES, ids=lambda value: getattr(value, "name", value))
@@ -49,7 +49,7 @@ def test_every_entry_says_whom_to_cite_and_what_the_licence_is(entry):
     assert re.search(r"\d{4}$", entry.citation)
     assert entry.licence
     assert entry.domain
-    assert entry.cardinality is None or 0 < entry.cardinality < entry.n_labels
+    assert entry.cardinality is None or 0 < entry.cardinality < entry.shape[2]
 
 
 @NEEDS_DATA

@@ -51,7 +51,7 @@ def list_catalogue(as_json: AsJson = False) -> None:
     table.add_column("from")
     for name, place in places.items():
         entry = CATALOG[name]
-        sizes = [_or_dash(value) for value in (entry.n_samples, entry.n_features, entry.n_labels)]
+        sizes = [_or_dash(value) for value in entry.shape]
         table.add_row(name, *sizes, _or_dash(entry.cardinality, ".3f"), place)
     Console(**_PLAIN).print(table)
 
@@ -174,9 +174,7 @@ def _catalogue_figures(entry: CatalogEntry, place: str) -> dict[str, Any]:
     """Return what the catalogue knows, as plain values."""
     return {
         "name": entry.name,
-        "n_samples": entry.n_samples,
-        "n_features": entry.n_features,
-        "n_labels": entry.n_labels,
+        **dict(zip(("n_samples", "n_features", "n_labels"), entry.shape, strict=True)),
         "cardinality": entry.cardinality,
         "candidate_cardinality": entry.candidate_cardinality,
         "from": place,

@@ -3,8 +3,8 @@
 Addresses are fixed by commit, so a file behind one never changes. Sizes and cardinalities are those of the
 files named here; None marks what nobody has counted, and `load` skips that check.
 
-OpenML holds birds (40588), slashdot (40596) and yeast (40597) too, but as other files, with TRUE and FALSE for
-labels, so they cannot serve as mirrors.
+OpenML holds birds (40588), slashdot (40596) and yeast (40597) too, but as other files, with TRUE and FALSE
+for labels, so they cannot serve as mirrors.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class CatalogEntry:
         The file with the rows, or several whose rows follow one another (train, then test).
     labels : CatalogFile or None
         The XML file that names the labels; None where the data file says it itself.
-    n_samples, n_features, n_labels : int or None
-        Size.
+    shape : tuple of three int or None
+        Number of samples, features and labels.
     cardinality : float or None
         Mean number of true labels of a row, rounded to three digits.
     candidate_cardinality : float or None
@@ -60,9 +60,7 @@ class CatalogEntry:
     name: str
     data: tuple[CatalogFile, ...]
     labels: CatalogFile | None
-    n_samples: int | None
-    n_features: int | None
-    n_labels: int | None
+    shape: tuple[int | None, int | None, int | None]
     cardinality: float | None
     domain: str
     citation: str
@@ -126,9 +124,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "birds/birds.xml", "0f4ea547b2b3d538c8402662daf689e0d4520cc8b4f5ba113c2e7c01700f010f"
         ),
-        n_samples=645,
-        n_features=260,
-        n_labels=19,
+        shape=(645, 260, 19),
         cardinality=1.014,
         domain="sound recordings of birds",
         citation="Briggs et al., The 9th annual MLSP competition, MLSP 2013",
@@ -145,9 +141,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "cal500/cal500.xml", "877e128531268d7661faa3e44f7bb43cbcda829c0895e49879168775b192728c"
         ),
-        n_samples=502,
-        n_features=68,
-        n_labels=174,
+        shape=(502, 68, 174),
         cardinality=26.044,
         domain="songs",
         citation="Turnbull et al., IEEE Trans. Audio, Speech and Language Processing 16(2), 2008",
@@ -156,9 +150,7 @@ _ENTRIES = (
         name="chd_49",
         data=(_EML2.file("CHD_49.arff", "367ef2e5d3aeb0c4044f3193f5f6e637007af6656abc3cc92d36b93ad0d4ae48"),),
         labels=_EML2.file("CHD_49.xml", "5fbf7b5173a5e3cc0f5415fb276eb92fa9155000ebe2371ea8da0378b337a1cc"),
-        n_samples=555,
-        n_features=49,
-        n_labels=6,
+        shape=(555, 49, 6),
         cardinality=2.580,
         domain="patients with coronary heart disease",
         citation="Shao et al., 2013",
@@ -175,9 +167,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "corel5k/Corel5k.xml", "54ef6a6ccb7ca9b77524052b34b306d5d501661a5609b9d1cc7085b2b597679d"
         ),
-        n_samples=5000,
-        n_features=499,
-        n_labels=374,
+        shape=(5000, 499, 374),
         cardinality=3.522,
         domain="photographs",
         citation="Duygulu et al., ECCV 2002",
@@ -190,9 +180,7 @@ _ENTRIES = (
             _EML2.file("Langlog.arff", "8ded3c6783708f42ea2cc5c3259557e33f9436296ea1e473915d2079bf801500"),
         ),
         labels=_EML2.file("Langlog.xml", "3e55c75ea1bd4ba66805d9f91925625ec0d9b25eaca34433ec98c736a5844ef2"),
-        n_samples=1460,
-        n_features=1004,
-        n_labels=75,
+        shape=(1460, 1004, 75),
         cardinality=1.180,
         domain="articles of a weblog on language",
         citation="Read, PhD thesis, University of Waikato, 2010",
@@ -207,9 +195,7 @@ _ENTRIES = (
             ),
         ),
         labels=None,
-        n_samples=3782,
-        n_features=1079,
-        n_labels=22,
+        shape=(3782, 1079, 22),
         cardinality=1.181,
         domain="articles of a technology news site",
         citation="Read et al., Machine Learning 85(3), 2011",
@@ -225,9 +211,7 @@ _ENTRIES = (
         labels=_EML2.file(
             "Water_quality.xml", "6a09c567985732b1935fb54a755242340350bfc617d47fd474c516d09537233c"
         ),
-        n_samples=1060,
-        n_features=16,
-        n_labels=14,
+        shape=(1060, 16, 14),
         cardinality=5.073,
         domain="river water samples",
         citation="Blockeel, Dzeroski and Grbovic, PKDD 1999",
@@ -242,9 +226,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "yeast/yeast.xml", "c3056cc26444b5158b1588d1b73bec9c45429e10f0957ad085903423cb81f247"
         ),
-        n_samples=2417,
-        n_features=103,
-        n_labels=14,
+        shape=(2417, 103, 14),
         cardinality=4.237,
         domain="genes of baker's yeast",
         citation="Elisseeff and Weston, NIPS 2001",
@@ -256,9 +238,7 @@ _ENTRIES = (
             _PMFS.file("mirflickr.mat", "85fe1ab7d65994fca93d03b12b4375478977e9325bc56857cc8850db88cbde66"),
         ),
         labels=None,
-        n_samples=5000,
-        n_features=100,
-        n_labels=7,
+        shape=(5000, 100, 7),
         cardinality=1.771,
         candidate_cardinality=3.353,
         domain="photographs",
@@ -272,9 +252,7 @@ _ENTRIES = (
             _PARTICLE.file("YeastBP.mat", "b70add8402d72038123407fb8f0f05f9c5344a182769143856283f821c8bf97e"),
         ),
         labels=None,
-        n_samples=6139,
-        n_features=6139,
-        n_labels=217,
+        shape=(6139, 6139, 217),
         cardinality=None,
         domain="genes of baker's yeast (biological process)",
         citation=_YEAST_PML,
@@ -286,9 +264,7 @@ _ENTRIES = (
             _PARTICLE.file("YeastCC.mat", "8df70196c615551b39bcd819b3a3d099e2a40e9dfcf2ca5cb13271c3dbad23bf"),
         ),
         labels=None,
-        n_samples=None,
-        n_features=None,
-        n_labels=50,
+        shape=(None, None, 50),
         cardinality=None,
         domain="genes of baker's yeast (cellular component)",
         citation=_YEAST_PML,
@@ -300,9 +276,7 @@ _ENTRIES = (
             _PARTICLE.file("YeastMF.mat", "bd42e51ec848d847ef00d27574982c8ebc0f516246c68c6952d3ddf9424f02a7"),
         ),
         labels=None,
-        n_samples=None,
-        n_features=None,
-        n_labels=39,
+        shape=(None, None, 39),
         cardinality=None,
         domain="genes of baker's yeast (molecular function)",
         citation=_YEAST_PML,
@@ -319,9 +293,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "bibtex/bibtex.xml", "08fe20013c1e75dcf1888c185f5187c95e76495b8518ce289b4d3afce38d1232"
         ),
-        n_samples=7395,
-        n_features=1836,
-        n_labels=159,
+        shape=(7395, 1836, 159),
         cardinality=2.402,
         domain="bibliography entries",
         citation="Katakis, Tsoumakas and Vlahavas, ECML PKDD Discovery Challenge 2008",
@@ -336,9 +308,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "delicious/delicious.xml", "4e0c0f93c7d86a39b9fca4aaefaa00e9428f2c80277732dfbf03ca48e2c14da2"
         ),
-        n_samples=16105,
-        n_features=500,
-        n_labels=983,
+        shape=(16105, 500, 983),
         cardinality=19.020,
         domain="bookmarked web pages",
         citation="Tsoumakas, Katakis and Vlahavas, MMD workshop at ECML PKDD 2008",
@@ -353,9 +323,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "emotions/emotions.xml", "dbce8e6ccbbb2fcbfd9e9edbb230d7ed12692c6e13f59fdbc0161fa9b6cf2dc0"
         ),
-        n_samples=593,
-        n_features=72,
-        n_labels=6,
+        shape=(593, 72, 6),
         cardinality=1.869,
         domain="songs",
         citation="Trohidis et al., ISMIR 2008",
@@ -370,9 +338,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "enron/enron.xml", "ed40c92d7f613eed51714912cab10dddc4ce456262137d8fef230d44c7f4457b"
         ),
-        n_samples=1702,
-        n_features=1001,
-        n_labels=53,
+        shape=(1702, 1001, 53),
         cardinality=3.378,
         domain="electronic mail",
         citation="Klimt and Yang, ECML 2004",
@@ -387,9 +353,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "flags/flags.xml", "7c9ed21a91b716b91f811323e20ee5a260ea2da62a5edcfeb1b91ec855a48f17"
         ),
-        n_samples=194,
-        n_features=19,
-        n_labels=7,
+        shape=(194, 19, 7),
         cardinality=3.392,
         domain="national flags",
         citation="Goncalves, Plastino and Freitas, ICTAI 2013",
@@ -404,9 +368,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "genbase/genbase.xml", "198e8a1d7070e9603119e02e626cedc589db7577339b307b06f5192047b69eb9"
         ),
-        n_samples=662,
-        n_features=1185,
-        n_labels=27,
+        shape=(662, 1185, 27),
         cardinality=1.252,
         domain="proteins",
         citation="Diplaris et al., PCI 2005",
@@ -423,9 +385,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "medical/medical.xml", "51fa9d5c09e48caff3f0a0c75db1c9aa85944f8e35451f3ad8bd56fc422286ce"
         ),
-        n_samples=978,
-        n_features=1449,
-        n_labels=45,
+        shape=(978, 1449, 45),
         cardinality=1.245,
         domain="clinical reports",
         citation="Pestian et al., BioNLP workshop at ACL 2007",
@@ -443,9 +403,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "scene/scene.xml", "55d8b247b949ad5c52e5a73d8c6775ec6e5469ce9682465b45b333b68ee4bcc5"
         ),
-        n_samples=2407,
-        n_features=294,
-        n_labels=6,
+        shape=(2407, 294, 6),
         cardinality=1.074,
         domain="photographs",
         citation="Boutell et al., Pattern Recognition 37(9), 2004",
@@ -460,9 +418,7 @@ _ENTRIES = (
         labels=_MULAN.file(
             "tmc2007/tmc2007-500.xml", "cb6a67c8ae72fd9b47d89f77aa5b7f6cafb4ba9c20b1124c65a95a3f2caec38d"
         ),
-        n_samples=28596,
-        n_features=500,
-        n_labels=22,
+        shape=(28596, 500, 22),
         cardinality=2.158,
         domain="aviation safety reports",
         citation="Srivastava and Zane-Ulman, IEEE Aerospace Conference 2005",

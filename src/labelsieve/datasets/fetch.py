@@ -74,8 +74,8 @@ def load(name: str) -> Dataset:
     Examples
     --------
     >>> from labelsieve.datasets.fetch import find_entry, load
-    >>> find_entry("CAL500").n_labels
-    174
+    >>> find_entry("CAL500").shape
+    (502, 68, 174)
     >>> load("CAL500").Y.shape  # doctest: +SKIP
     (502, 174)
     """
@@ -298,11 +298,8 @@ def _checksum_complaint(entry: CatalogEntry, file: CatalogFile, found: str) -> s
 def _verify_figures(entry: CatalogEntry, dataset: Dataset) -> None:
     """Check size and cardinality against the catalogue: the reader, too, may err."""
     n_samples, n_features = dataset.X.shape
-    for what, expected, found in (
-        ("samples", entry.n_samples, n_samples),
-        ("features", entry.n_features, n_features),
-        ("labels", entry.n_labels, len(dataset.label_names)),
-    ):
+    shape = (n_samples, n_features, len(dataset.label_names))
+    for what, expected, found in zip(("samples", "features", "labels"), entry.shape, shape, strict=True):
         if expected is not None and found != expected:
             raise DatasetError(f"{entry.name!r} must have {expected} {what}, got {found}; report this.")
     for what, mean, labels in (
