@@ -1,0 +1,192 @@
+"""``labelsieve datasets``: list, describe and fetch data sets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from labelsieve.datasets.catalog import CATALOG, CatalogEntry
+from labelsieve.datasets.dataset import DatasetError
+from labelsieve.datasets.fetch import availability, fetch, find_entry, load
+from labelsieve.datasets.reading import read
+
+_BARS_SHOWN = 15
+_BAR_WIDTH = 30
+_NAME_WIDTH = 28
+
+app = typer.Typer(help="List, describe and fetch data sets.")
+
+# Names come from data: "[red]" and ":bell:" in them are text, not orders to the terminal.
+_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
+
+
+@app.callback(invoke_without_command=True)
+def datasets(context: typer.Context) -> None:
+    """List, describe and fetch data sets; without a command, list them."""
+    if context.invoked_subcommand is None:
+        list_catalogue()
+
+
+@app.command("list")
+def list_catalogue(as_json: AsJson = False) -> None:
+    """List the catalogue: sizes, cardinality, and where each data set would come from.
+
+    Example: labelsieve datasets list
+    """
+    places = {name: availability(name) for name in CATALOG}
+    if as_json:
+        typer.echo(json.dumps([_catalogue_figures(CATALOG[name], place) for name, place in places.items()]))
+        return
+    table = Table("name")
+    for title in ("samples", "features", "labels", "cardinality"):
+        table.add_column(title, justify="right")
+    table.add_column("from")
+    for name, place in places.items():
+        entry = CATALOG[name]
+        sizes = [_or_dash(value) for value in entry.shape]
+        table.add_row(name, *sizes, _or_dash(entry.cardinality, ".3f"), place)
+    Console(**_PLAIN).print(table)
+
+
+@app.command()
+def info(
+    target: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Catalogue name or data file.")],
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Which columns of a file are labels: an XML or text file, a pattern, a number."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Describe a data set and draw how frequent its labels are.
+
+    Examples: labelsieve datasets info yeast; labelsieve datasets info data.arff --labels data.xml
+    """
+    entry = None if _is_file(target) else find_entry(target)
+    if entry is not None and labels is not None:
+        raise typer.BadParameter(f"the catalogue knows the labels of {entry.name}", param_hint="--labels")
+    dataset = read(Path(target), labels=labels) if entry is None else load(entry.name)
+    description = dataset.describe()
+    if as_json:
+        known = {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
+        typer.echo(json.dumps({**description.as_dict(), **known}))
+        return
+    console = Console(**_PLAIN, soft_wrap=True)
+    console.print(str(description))
+    if entry is not None:
+        for title, text in (
+            ("cite", entry.citation),
+            ("licence", entry.licence),
+            ("remark", entry.remark),
+            ("altered copies", entry.altered),
+        ):
+            if text:
+                console.print(f"{title:<26}{text}")
+    console.print()
+    _draw_frequencies(console, description.label_counts, description.n_samples)
+
+
+@app.command("fetch")
+def fetch_command(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Catalogue names.")],
+) -> None:
+    """Download data sets into the cache, verified; prints their folders.
+
+    Example: labelsieve datasets fetch yeast scene
+    """
+    entries = [find_entry(name) for name in names]  # a misspelt name is told before anything is downloaded
+    name_column = TextColumn("{task.description}", markup=False)
+    columns = (name_column, BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(**_PLAIN, stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        for entry in entries:
+            paths = fetch(entry.name, progress=lambda file: _DownloadBar(progress, file))
+            folder = next(iter(paths.values())).parent
+            typer.echo(f"{entry.name}\t{folder}")
+
+
+class _DownloadBar:
+    """One line of a rich progress display, spoken to as pooch speaks to tqdm."""
+
+    def __init__(self, progress: Progress, file: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(file, total=None)
+
+    @property
+    def total(self) -> float | None:
+        """Number of bytes to come, None if the server does not say."""
+        return self._progress.tasks[self._task].total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self._progress.update(self._task, total=size or None)
+
+    def update(self, size: int) -> None:
+        """Count bytes that came."""
+        self._progress.advance(self._task, size)
+
+    def reset(self) -> None:
+        """Begin to count again."""
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        """Leave the line as it is."""
+
+
+def _is_file(target: str) -> bool:
+    """Tell a file from a catalogue name; what looks like a path must exist."""
+    path = Path(target)
+    if path.is_file():  # a folder may well be called like the data set it holds
+        return True
+    if path.suffix or len(path.parts) > 1:
+        raise DatasetError(f"an existing file or a name of the catalogue was expected, got {target!r}.")
+    return False
+
+
+def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:
+    """Draw one bar per label, most frequent first; of many labels only the first."""
+    block = "#" if console.options.ascii_only else "█"
+    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    most = max(1, ranked[0][1])
+    table = Table.grid(padding=(0, 1))
+    table.add_column(max_width=_NAME_WIDTH, no_wrap=True, overflow="ellipsis")
+    table.add_column(width=_BAR_WIDTH, no_wrap=True)
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    for name, count in ranked[:_BARS_SHOWN]:
+        # A label that occurs at all is seen.
+        length = max(round(_BAR_WIDTH * count / most), min(count, 1))
+        table.add_row(name, block * length, str(count), f"{count / n_samples:.1%}")
+    console.print(table, soft_wrap=False)
+    rest = ranked[_BARS_SHOWN:]
+    if rest:
+        console.print(f"and {len(rest)} rarer labels, the rarest with {rest[-1][1]} of {n_samples} samples")
+
+
+def _catalogue_figures(entry: CatalogEntry, place: str) -> dict[str, Any]:
+    """Return what the catalogue knows, as plain values."""
+    return {
+        "name": entry.name,
+        **dict(zip(("n_samples", "n_features", "n_labels"), entry.shape, strict=True)),
+        "cardinality": entry.cardinality,
+        "candidate_cardinality": entry.candidate_cardinality,
+        "from": place,
+        "domain": entry.domain,
+        "citation": entry.citation,
+        "licence": entry.licence,
+        "remark": entry.remark,
+        "altered": entry.altered,
+        "files": {file.name: {"sha256": file.sha256, "urls": file.urls} for file in entry.files},
+    }
+
+
+def _or_dash(value: float | None, spec: str = "") -> str:
+    """Format a figure that may be unknown."""
+    return "-" if value is None else format(value, spec)

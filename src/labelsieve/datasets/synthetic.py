@@ -1,0 +1,189 @@
+"""Problems with a known answer: planted features, true labels and candidate labels."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.datasets.noise import add_candidates, draw_distinct
+
+# Relative error of a redundant feature; small enough to keep it a near copy, large enough to break ties.
+_REDUNDANT_ERROR = 0.05
+
+
+def make_pml(
+    n_samples: int = 200,
+    n_features: int = 20,
+    *,
+    n_informative: int = 5,
+    n_redundant: int = 0,
+    n_labels: int = 5,
+    label_density: float = 0.3,
+    label_correlation: float = 0.3,
+    noise: float = 0.2,
+    noise_model: str = "flip",
+    density: float = 1.0,
+    sparse: bool = False,
+    shuffle: bool = True,
+    return_truth: bool = False,
+    random_state: int | np.random.Generator | None = None,
+) -> tuple[Any, ...]:
+    """Make a partial multi-label problem in which the informative features are known.
+
+    A label's score is a weighted sum of *all* informative features, each standardised: the weight of
+    feature ``f`` has a magnitude between 0.75 and 1.25, the same for every label, and a sign of its own
+    for every label. A label is true where its score is among the highest `label_density` of the rows;
+    a row that would have no label gets the one it comes closest to (unless there is only one label).
+    So every informative feature tells something about every label, alone and together with the others,
+    and no other feature tells anything unless it is redundant.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_labels : int
+        Size of the problem.
+    n_informative : int, default=5
+        Number of features that determine the labels.
+    n_redundant : int, default=0
+        Number of features that are noisy weighted means of two informative ones.
+        The remaining features are independent of the labels.
+    label_density : float in (0, 1), default=0.3
+        Share of the rows in which a label is true (slightly more, as no row stays without label).
+    label_correlation : float in [0, 1], default=0.3
+        Expected correlation between the scores of two labels: 0 gives labels that are unrelated on
+        average, 1 gives labels that differ only in the rows that were completed.
+    noise : float or int, default=0.2
+        Rate of the candidate noise.
+    noise_model : {"flip", "relative", "count", "instance"}, default="flip"
+        How irrelevant labels become candidates, see :func:`add_candidates`.
+    density : float in (0, 1], default=1.0
+        Share of the entries of X that are not zero (redundant features have up to twice as many).
+    sparse : bool, default=False
+        Return X and the label matrices as CSR arrays. The numbers are those of the dense problem.
+    shuffle : bool, default=True
+        Mix the features. Otherwise the informative come first, then the redundant, then the rest.
+    return_truth : bool, default=False
+        Also return the true labels and the informative features.
+    random_state : int, numpy Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features in [0, 1].
+    Y : ndarray or csr_array of shape (n_samples, n_labels)
+        Candidate labels, 0/1.
+    Y_true : ndarray or csr_array of shape (n_samples, n_labels)
+        True labels; at least one in every row if there are two or more. Only if `return_truth`.
+    informative : ndarray of shape (n_informative,)
+        Indices of the informative features, ascending. Only if `return_truth`.
+
+    Examples
+    --------
+    >>> from labelsieve.datasets.synthetic import make_pml
+    >>> X, Y, Y_true, informative = make_pml(shuffle=False, return_truth=True, random_state=0)
+    >>> X.shape, Y.shape
+    ((200, 20), (200, 5))
+    >>> informative
+    array([0, 1, 2, 3, 4])
+    >>> bool((Y >= Y_true).all())
+    True
+    """
+    for name, value, least in (
+        ("n_samples", n_samples, 1),
+        ("n_features", n_features, 1),
+        ("n_labels", n_labels, 1),
+        ("n_informative", n_informative, 1),
+        ("n_redundant", n_redundant, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
+    if n_informative + n_redundant > n_features:
+        raise ValueError(
+            f"n_informative + n_redundant must be at most n_features={n_features!r}. "
+            f"Got {n_informative!r} + {n_redundant!r}."
+        )
+    for name, share, holds, interval in (
+        ("label_density", label_density, lambda value: 0 < value < 1, "(0, 1)"),
+        ("label_correlation", label_correlation, lambda value: 0 <= value <= 1, "[0, 1]"),
+        ("density", density, lambda value: 0 < value <= 1, "(0, 1]"),
+    ):
+        if isinstance(share, bool) or not isinstance(share, Real) or not holds(share):
+            raise ValueError(f"{name} must be a number in {interval}. Got {share!r}.")
+
+    # One stream for each part, so that e.g. more noise or more features leave the others as they were.
+    streams = np.random.default_rng(random_state).spawn(5)
+    X_informative = _entries(n_samples, n_informative, density, streams[0])
+    X_informative = X_informative.toarray() if sp.issparse(X_informative) else X_informative
+    X_redundant = _redundant(X_informative, n_redundant, streams[1])
+    X_rest = _entries(n_samples, n_features - n_informative - n_redundant, density, streams[2])
+    Y_true = _labels(X_informative, n_labels, label_density, label_correlation, streams[3])
+
+    order = streams[4].permutation(n_features) if shuffle else np.arange(n_features)
+    if sp.issparse(X_rest):
+        X = sp.hstack([sp.csr_array(X_informative), sp.csr_array(X_redundant), X_rest], format="csr")[
+            :, order
+        ]
+        X.sort_indices()
+    else:
+        X = np.hstack([X_informative, X_redundant, X_rest])[:, order]
+    if sparse:
+        X, Y_true = sp.csr_array(X), sp.csr_array(Y_true)
+    elif sp.issparse(X):
+        X = X.toarray()
+    Y = add_candidates(
+        Y_true,
+        noise_model,
+        rate=noise,
+        X=X if noise_model == "instance" else None,
+        random_state=streams[4],
+    )
+    return (X, Y, Y_true, np.flatnonzero(order < n_informative)) if return_truth else (X, Y)
+
+
+def _entries(n_samples: int, n_features: int, density: float, rng: np.random.Generator) -> Any:
+    """Draw independent entries: uniform in (0, 1] with probability `density`, else zero (then CSR)."""
+    if density == 1:
+        return 1.0 - rng.random((n_samples, n_features))
+    width = np.full(n_samples, n_features)
+    counts = rng.binomial(width, density)
+    _, columns = draw_distinct(counts, width, rng)
+    values = 1.0 - rng.random(len(columns))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return sp.csr_array((values, columns, indptr), shape=(n_samples, n_features))
+
+
+def _redundant(X_informative: np.ndarray, n_redundant: int, rng: np.random.Generator) -> np.ndarray:
+    """Mix two informative features into every redundant one, with an error that keeps zeros zero."""
+    n_samples, n_informative = X_informative.shape
+    first = rng.integers(0, n_informative, size=n_redundant)
+    step = rng.integers(1, max(2, n_informative), size=n_redundant)
+    weight = rng.uniform(0.3, 0.7, size=n_redundant)
+    mix = weight * X_informative[:, first] + (1 - weight) * X_informative[:, (first + step) % n_informative]
+    error = rng.uniform(1 - _REDUNDANT_ERROR, 1 + _REDUNDANT_ERROR, size=(n_samples, n_redundant))
+    return np.minimum(mix * error, 1.0)
+
+
+def _labels(
+    X_informative: np.ndarray, n_labels: int, density: float, correlation: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Label the rows with the highest scores, whose weights agree in sign as often as `correlation` asks."""
+    n_informative = X_informative.shape[1]
+    magnitude = rng.uniform(0.75, 1.25, size=(n_informative, 1))
+    shared_sign = rng.choice([-1.0, 1.0], size=(n_informative, 1))
+    # Two labels that take the shared sign with probability p each agree with mean (2p - 1)^2.
+    follows = rng.random((n_informative, n_labels)) < (1 + np.sqrt(correlation)) / 2
+    weights = magnitude * shared_sign * np.where(follows, 1.0, -1.0)
+    deviation = X_informative.std(axis=0)
+    Z = (X_informative - X_informative.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    scores = Z @ weights
+    margin = scores - np.quantile(scores, 1 - density, axis=0)
+    Y_true = (margin > 0).astype(np.int64)
+    if n_labels > 1:
+        empty = ~Y_true.any(axis=1)
+        # Labels with the same weights tie, up to rounding; chance decides, or the first would get every row.
+        closeness = margin[empty] + 1e-9 * rng.random((empty.sum(), n_labels))
+        Y_true[empty, closeness.argmax(axis=1)] = 1
+    return Y_true

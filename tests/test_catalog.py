@@ -1,0 +1,63 @@
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from labelsieve.datasets.catalog import CATALOG
+
+NEEDS_DATA = pytest.mark.skipif(
+    not os.environ.get("LABELSIEVE_DATA"), reason="LABELSIEVE_DATA names no folder with the benchmark files"
+)
+ALL_FILES = [(entry.name, file) for entry in CATALOG.values() for file in entry.files]
+
+
+def test_the_eight_data_sets_of_the_paper_and_real_candidates_are_known():
+    eight = {"birds", "cal500", "chd_49", "corel5k", "languagelog", "slashdot", "water_quality", "yeast"}
+    assert eight | {"mirflickr"} <= set(CATALOG)
+
+
+def test_every_entry_is_found_under_its_name():
+    assert all(entry.name == name == name.lower() for name, entry in CATALOG.items())
+
+
+def test_nobody_can_change_the_catalogue():
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        CATALOG["new"] = CATALOG["yeast"]
+    with pytest.raises(AttributeError, match="cannot assign to field"):
+        CATALOG["yeast"].shape = (1, 1, 1)
+
+
+@pytest.mark.parametrize(("name", "file"), ALL_FILES, ids=lambda value: getattr(value, "name", value))
+def test_every_file_has_a_checksum_and_addresses_fixed_by_commit(name, file):
+    assert re.fullmatch("[0-9a-f]{64}", file.sha256)
+    assert file.urls
+    for url in file.urls:
+        assert re.fullmatch(r"https://[\w.]+/[\w./-]+[/@][0-9a-f]{40}/[\w./%-]+", url)
+        assert url.endswith(f"/{file.name}")
+
+
+def test_no_checksum_or_address_is_given_twice():
+    checksums = [file.sha256 for _, file in ALL_FILES]
+    urls = [url for _, file in ALL_FILES for url in file.urls]
+    assert len(set(checksums)) == len(checksums)
+    assert len(set(urls)) == len(urls)
+
+
+@pytest.mark.parametrize("entry", CATALOG.values(), ids=list(CATALOG))
+def test_every_entry_says_whom_to_cite_and_what_the_licence_is(entry):
+    assert re.search(r"\d{4}$", entry.citation)
+    assert entry.licence
+    assert entry.domain
+    assert entry.cardinality is None or 0 < entry.cardinality < entry.shape[2]
+
+
+@NEEDS_DATA
+def test_checksums_are_those_published_with_the_files():
+    folder = Path(os.environ["LABELSIEVE_DATA"])
+    published = {}
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        checksum, path = line.split()
+        published[Path(path).as_posix()] = checksum
+    known = {f"{name}/{file.name}": file.sha256 for name, file in ALL_FILES}
+    assert published.items() <= known.items()
