@@ -1,0 +1,295 @@
+"""PML-FSMIR: noise-resistant label reconstruction feature selection."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._base import (
+    LOOP_CONSTRAINTS,
+    RANDOM_CONSTRAINTS,
+    SCALE_CONSTRAINTS,
+    BaseSelector,
+    Integral,
+    Interval,
+    Real,
+    StrOptions,
+    as_generator,
+    nonnegative_features,
+)
+from labelsieve.numerics.block_descent import BlockDescent
+from labelsieve.numerics.factorization import FactorizationProblem, Factors, multiplicative_sweep
+from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
+from labelsieve.numerics.nndsvd import nndsvd
+from labelsieve.numerics.norms import row_norms
+from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.typing import Matrix
+
+#: The objective must stand still over this many iterations: single ones may be slow or rejected.
+_WINDOW = 10
+#: Entries of the dense block that label support is computed in when the labels are sparse.
+_BLOCK_ENTRIES = 2**22
+
+
+class PMLFSMIR(BaseSelector):
+    """Select features with labels reconstructed from their mutual information (PML-FSMIR).
+
+    Three stages [1]_. Mutual information between the candidate labels turns the 0/1 matrix ``Y`` into
+    confidences ``T`` in [0, 1]. Non-negative factors ``U``, ``V``, ``W`` minimise
+
+    ``|UVW - T|^2 + alpha |X - UV|^2 + beta tr(W L W') + gamma |W|_21``
+
+    where ``L`` is the Laplacian of the mutual information ``Z'`` between the columns of ``T``. The weights
+    become ``W Z'``, and a feature's score is the norm of its row.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    alpha, beta, gamma : float, default=1.0
+        Weights of the feature reconstruction, the label graph and the row sparsity (Eq. 8).
+    n_components : int or "sqrt", default="sqrt"
+        Size of the shared latent space: a number up to ``min(n_samples, n_features)``, or the square root of
+        the number of features, as in [1]_, capped at the number of rows.
+    reconstruct_labels : bool, default=True
+        Stage 1; without it the candidates themselves are factorised.
+    reconstruct_weights : bool, default=True
+        Stage 3; without it the factor ``W`` is used as it is.
+    w_update : {"exact", "printed"}, default="exact"
+        "exact" descends the objective. "printed" takes Eq. 10 of [1]_ to the letter, where the Laplacian
+        became the identity; the objective may then rise. Needs ``solver="mu"``.
+    solver : {"cd", "mu"}, default="cd"
+        "mu" are the multiplicative updates of [1]_; "cd" is extrapolated block coordinate descent on the same
+        objective, several times faster to the same value.
+    mi_estimator : {"distinct", "binned"}, default="distinct"
+        How the real-valued confidences become symbols: every distinct value is one, or ``n_bins`` equal-width
+        bins over (0, 1] with zero apart. "distinct" overestimates the information of labels whose
+        confidences take nearly as many values as there are rows.
+    n_bins : int, default=10
+        Number of bins for ``mi_estimator="binned"``.
+    init : {"nndsvda", "nndsvd", "random"}, default="nndsvda"
+        Start of ``U`` and ``V``: singular vectors with zeros filled by the mean of ``X`` or by a hundredth of
+        it, both deterministic, or uniform random numbers as in the authors' script. ``W`` starts constant,
+        so no start depends on the order of the labels.
+    scale : {"minmax", None}, default="minmax"
+        Bring every feature to [0, 1] inside ``fit`` (sparse ``X`` is divided by the column maximum), or trust
+        that ``X`` is non-negative.
+    max_iter : int, default=1000
+        Iteration budget.
+    tol : float, default=1e-5
+        Stop when the objective fell by at most this share over the last ten iterations.
+    random_state : int, RandomState, Generator or None, default=None
+        Used by ``init="random"`` only.
+    verbose : int, default=0
+        Log every iteration.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Norm of every feature's weights; larger is better.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best; ties go to the lower column.
+    coef_ : ndarray of shape (n_labels, n_features)
+        Weights after the last stage.
+    label_confidence_ : {ndarray, sparse matrix} of shape (n_samples, n_labels)
+        ``T``: how well each candidate agrees with the others of its row, 0 for non-candidates.
+    label_information_ : ndarray of shape (n_labels, n_labels)
+        ``Z'`` in bits.
+    objective_history_ : ndarray of shape (n_iter_ + 1,)
+        Objective at the start and after every iteration.
+    n_iter_ : int
+        Number of iterations.
+    label_names_in_ : ndarray of shape (n_labels,)
+        Names of the labels: columns of a dataframe, class names, or ``y0``, ``y1``, ...
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when ``X`` has string column names.
+
+    Notes
+    -----
+    A feature that is constant has score 0. Labels that are constant carry no information: when all are,
+    ``T`` is ``Y``. `docs/pml_fsmir.md` lists the paper's errata, our deviations and the measurements behind
+    the defaults.
+
+    References
+    ----------
+    .. [1] Gao, Pan, Han, Liu, "Noise-resistant label reconstruction feature selection for partial
+       multi-label learning", IJCAI 2025.
+
+    Examples
+    --------
+    >>> from labelsieve import PMLFSMIR
+    >>> from labelsieve.datasets import load_digits_attributes
+    >>> digits = load_digits_attributes()
+    >>> selector = PMLFSMIR(n_features_to_select=12).fit(digits.X, digits.Y_candidates)
+    >>> selector.transform(digits.X).shape
+    (1797, 12)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        **RANDOM_CONSTRAINTS,
+        **SCALE_CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"sqrt"})],
+        "reconstruct_labels": ["boolean"],
+        "reconstruct_weights": ["boolean"],
+        "w_update": [StrOptions({"exact", "printed"})],
+        "solver": [StrOptions({"cd", "mu"})],
+        "mi_estimator": [StrOptions({"distinct", "binned"})],
+        "n_bins": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"nndsvda", "nndsvd", "random"})],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        gamma: float = 1.0,
+        n_components: int | Literal["sqrt"] = "sqrt",
+        reconstruct_labels: bool = True,
+        reconstruct_weights: bool = True,
+        w_update: Literal["exact", "printed"] = "exact",
+        solver: Literal["cd", "mu"] = "cd",
+        mi_estimator: Literal["distinct", "binned"] = "distinct",
+        n_bins: int = 10,
+        init: Literal["nndsvda", "nndsvd", "random"] = "nndsvda",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(n_features_to_select)
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.n_components = n_components
+        self.reconstruct_labels = reconstruct_labels
+        self.reconstruct_weights = reconstruct_weights
+        self.w_update = w_update
+        self.solver = solver
+        self.mi_estimator = mi_estimator
+        self.n_bins = n_bins
+        self.init = init
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        if self.w_update == "printed" and self.solver != "mu":
+            raise ValueError(
+                "w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'."
+            )
+        if self.reconstruct_labels:
+            T = reconstruct_labels(Y)
+            information = symbol_mutual_information(T, self.n_bins if self.mi_estimator == "binned" else None)
+        else:
+            T, information = Y, binary_mutual_information(Y)
+        X = nonnegative_features(X, self.scale)
+        problem = FactorizationProblem(
+            X, T.astype(X.dtype), information.astype(X.dtype), self.alpha, self.beta, self.gamma
+        )
+        factors, history, converged = solve_pml_fsmir(
+            problem,
+            start_factors(problem, self._latent_size(X.shape), self.init, as_generator(self.random_state)),
+            solver=self.solver,
+            printed=self.w_update == "printed",
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        W = factors.W @ problem.information if self.reconstruct_weights else factors.W
+        return SolverResult(
+            scores=row_norms(W),
+            objective=history,
+            converged=converged,
+            extra={"coef": W.T, "label_confidence": T, "label_information": information},
+        )
+
+    def _latent_size(self, shape: tuple[int, int]) -> int:
+        if self.n_components == "sqrt":
+            return min(int(np.sqrt(shape[1])), shape[0])
+        if self.n_components > min(shape):
+            raise ValueError(
+                f"n_components must be at most min(n_samples, n_features) = {min(shape)}. "
+                f"Got {self.n_components!r}. Ask for fewer, or use 'sqrt'."
+            )
+        return int(self.n_components)
+
+
+def reconstruct_labels(Y: Matrix) -> Matrix:
+    """Turn candidates into confidences: stage 1 (Eq. 1-3), ``T = R / max R`` with ``R = (Y Z) o Y``.
+
+    Examples
+    --------
+    >>> reconstruct_labels(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    array([[1., 1.],
+           [1., 0.],
+           [0., 1.],
+           [0., 0.]])
+    """
+    information = binary_mutual_information(Y)
+    if not sp.issparse(Y):
+        support = (Y @ information) * Y
+        largest = support.max()
+        return support / largest if largest > 0 else Y
+    confidence = Y.copy()
+    size = max(1, _BLOCK_ENTRIES // Y.shape[1])
+    for first in range(0, Y.shape[0], size):
+        block = Y[first : first + size]
+        rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        support = np.asarray(block @ information)[rows, block.indices]
+        confidence.data[Y.indptr[first] : Y.indptr[first] + block.nnz] = support
+    largest = confidence.data.max()
+    if largest == 0:
+        return Y
+    confidence.data /= largest
+    return confidence
+
+
+def start_factors(
+    problem: FactorizationProblem, n_components: int, init: str, rng: np.random.Generator
+) -> Factors:
+    """Strictly positive start: U and V by ``init``, W constant so that UVW has the mean of T."""
+    X, T = problem.X, problem.T
+    (n_samples, n_features), n_labels = X.shape, T.shape[1]
+    if init == "random":
+        U = rng.random((n_samples, n_components), dtype=np.float64).astype(X.dtype)
+        V = rng.random((n_components, n_features), dtype=np.float64).astype(X.dtype)
+    else:
+        U, V = nndsvd(X, n_components, fill=1.0 if init == "nndsvda" else 0.01)
+    total = float(U.sum(axis=0) @ V.sum(axis=1)) * n_labels
+    level = float(T.sum()) / total if total > 0 else 0.0
+    return Factors(U, V, np.full((n_features, n_labels), level, dtype=X.dtype))
+
+
+def solve_pml_fsmir(
+    problem: FactorizationProblem,
+    factors: Factors,
+    *,
+    solver: str,
+    printed: bool,
+    max_iter: int,
+    tol: float,
+) -> tuple[Factors, np.ndarray, bool]:
+    """Factorise (stage 2, Eq. 8-10); returns the factors, the history of F and whether it converged."""
+    loop = partial(iterate, max_iter=max_iter, tol=tol, window=_WINDOW)
+    if solver == "cd":
+        descent = BlockDescent(problem)
+        state = descent.start(factors)
+        state, history, converged = loop(descent.step, state, state.value)
+        return state.accepted, history, converged
+    U, V, W = factors
+    value = problem.objective(problem.grams(U), V, W, V @ W)
+    return loop(partial(multiplicative_sweep, problem, printed=printed), factors, value)

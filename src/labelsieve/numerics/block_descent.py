@@ -1,0 +1,225 @@
+"""Two-level extrapolated block descent for the factorisation of `factorization`.
+
+For a fixed U, the factors V and W only see ``U'U``, ``U'X`` and ``U'T``. So one outer iteration is one U-step
+and several cheap rounds on (V, W): two touches of X in all. Both levels extrapolate along their last step
+and return to the best point when F would rise, after Ang and Gillis, "Accelerating nonnegative matrix
+factorization algorithms using extrapolation", Neural Computation 31(2), 2019. The accepted F never rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelsieve.numerics.factorization import (
+    FactorizationProblem,
+    Factors,
+    Grams,
+    inner,
+    multiplicative_sweep,
+    right_product,
+)
+from labelsieve.numerics.norms import row_norms
+
+#: A coordinate with less curvature is left alone: its component is dead and may revive.
+_FLAT = 1e-30
+#: Rows of U updated together; their transposed copy stays in the cache.
+_BLOCK_ROWS = 4096
+#: Work of one outer iteration: coordinate sweeps over U, rounds on (V, W), gradient steps on W in a round.
+_U_SWEEPS = 4
+_ROUNDS = 10
+_W_STEPS = 4
+#: A round that gains less than this share of the first one ends the rounds.
+_WORTHWHILE = 0.05
+#: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
+_WARM_UP = 20
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far to extrapolate; adapts to whether it helped."""
+
+    step: float
+    limit: float = 1.0
+
+    def grown(self, step_factor: float, limit_factor: float) -> Reach:
+        """Reach further after a success."""
+        return Reach(min(self.limit, step_factor * self.step), min(1.0, limit_factor * self.limit))
+
+    def shrunk(self, divisor: float) -> Reach:
+        """Reach less far, for good, after a failure."""
+        return Reach(self.step / divisor, self.step / divisor)
+
+
+@dataclass(frozen=True)
+class DescentState:
+    """The accepted point, its value, and where the next outer iteration starts from."""
+
+    accepted: Factors
+    value: float
+    ahead: Factors
+    last_V: np.ndarray
+    last_W: np.ndarray
+    reach: Reach
+    is_extrapolated: bool
+
+
+class BlockDescent:
+    """The solver for one problem: `start` once, then `step` repeatedly."""
+
+    def __init__(self, problem: FactorizationProblem) -> None:
+        self.problem = problem
+        self.label_curvature = problem.X.dtype.type(problem.beta * _largest_eigenvalue(problem))
+
+    def start(self, factors: Factors) -> DescentState:
+        """Warm up from strictly positive factors."""
+        for _ in range(_WARM_UP):
+            factors, value = multiplicative_sweep(self.problem, factors)
+        return DescentState(factors, value, factors, factors.V, factors.W, Reach(0.5), is_extrapolated=False)
+
+    def step(self, state: DescentState) -> tuple[DescentState, float]:
+        """Do one outer iteration; the accepted value is never above the last one."""
+        U, value = self._u_step(state.ahead)
+        if state.is_extrapolated and value > state.value:
+            accepted, value = state.accepted, state.value
+            last_V, last_W = accepted.V, accepted.W
+            U_ahead, momentum, reach = accepted.U, 0.0, state.reach.shrunk(1.5)
+        else:
+            accepted = Factors(U, state.ahead.V, state.ahead.W)
+            last_V, last_W = state.last_V, state.last_W
+            momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
+            U_ahead = _ahead(U, state.accepted.U, momentum)
+        V, W = self._vw_rounds(self.problem.grams(U_ahead), accepted.V, accepted.W)
+        ahead = Factors(U_ahead, _ahead(V, last_V, momentum), _ahead(W, last_W, momentum))
+        return DescentState(accepted, value, ahead, V, W, reach, is_extrapolated=momentum > 0), value
+
+    def _u_step(self, ahead: Factors) -> tuple[np.ndarray, float]:
+        """Exact coordinate descent on the columns of U, and F at the result; one touch of X."""
+        problem = self.problem
+        U, V, W = ahead
+        G = V @ W
+        C = right_product(problem.X, V)
+        C *= problem.alpha
+        C += right_product(problem.T, G)
+        H = G @ G.T + problem.alpha * (V @ V.T)
+        U = U.copy()
+        components, scale = _live_components(H)
+        coupling = H * scale
+        np.fill_diagonal(coupling, 0)
+        for first in range(0, len(U), _BLOCK_ROWS):
+            rows = slice(first, first + _BLOCK_ROWS)
+            # One column of U is one contiguous row of the transposed block.
+            block, target = np.ascontiguousarray(U[rows].T), np.ascontiguousarray(C[rows].T)
+            target *= scale
+            for _ in range(_U_SWEEPS):
+                for r in components:
+                    np.maximum(target[r] - coupling[r] @ block, 0, out=block[r])
+            U[rows] = block.T
+        value = problem.constant - 2 * inner(C, U) + inner(H, U.T @ U) + problem.label_penalty(W)
+        return U, value
+
+    def _vw_rounds(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Descend on (V, W) for fixed U; the result is never worse than the start."""
+        best = self.problem.objective(grams, V, W, V @ W)
+        ahead_V, ahead_W = V, W
+        reach = Reach(0.5)
+        first_gain = 0.0
+        for _ in range(_ROUNDS):
+            new_V = self._v_step(grams, ahead_V, ahead_W)
+            new_W, G = self._w_step(grams, new_V, ahead_W)
+            value = self.problem.objective(grams, new_V, new_W, G)
+            if value > best:
+                reach = reach.shrunk(2)
+                ahead_V, ahead_W = V, W
+                continue
+            gain = best - value
+            first_gain = first_gain or gain
+            ahead_V, ahead_W = _ahead(new_V, V, reach.step), _ahead(new_W, W, reach.step)
+            reach = reach.grown(1.1, 1.05)
+            V, W, best = new_V, new_W, value
+            if gain <= _WORTHWHILE * first_gain:
+                break
+        return V, W
+
+    def _v_step(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """One coordinate sweep over the rows of V, on a bound of F that is separable over the features."""
+        alpha = self.problem.alpha
+        S = grams.S
+        # W W' is at most this diagonal because W >= 0 (weighted row sums, weights p = row norms).
+        norms = row_norms(W)
+        bound = W @ (W.T @ norms)
+        curvature = np.divide(bound, norms, out=np.zeros_like(bound), where=norms > 0)
+        curvature += V.dtype.type(alpha)
+        components, scale = _live_components(S)
+        descent = (grams.UT - S @ (V @ W)) @ W.T + alpha * (grams.UX - S @ V)
+        descent *= scale
+        descent /= curvature
+        coupling = S * scale
+        change = np.zeros_like(V)
+        for r in components:
+            # Rows not yet visited have not changed, so the sum is over the visited ones.
+            change[r] = np.maximum(descent[r] - coupling[r] @ change, -V[r])
+        return V + change
+
+    def _w_step(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerated proximal gradient steps on W with one step length per row; returns W and VW.
+
+        The Laplacian term is bounded by a multiple of the identity around the given W, so that its product,
+        the dearest one for many labels, is formed once.
+        """
+        problem = self.problem
+        curvature = V.T @ (grams.S @ V.sum(axis=1)) + self.label_curvature
+        step = np.divide(1, curvature, out=np.zeros_like(curvature), where=curvature > _FLAT)
+        threshold = step * V.dtype.type(problem.gamma / 2)
+        fixed = V.T @ grams.UT - problem.beta * (W @ problem.laplacian)
+        fixed += self.label_curvature * W
+        fixed *= step[:, None]
+        kept = (1 - self.label_curvature * step)[:, None]
+        pull = (V.T @ grams.S) * step[:, None]
+        G = V @ W
+        ahead_W, ahead_G, momentum = W, G, 1.0
+        for _ in range(_W_STEPS):
+            new_W = kept * ahead_W
+            new_W -= pull @ ahead_G
+            new_W += fixed
+            np.maximum(new_W, 0, out=new_W)
+            norms = row_norms(new_W)
+            new_W *= np.divide(
+                np.maximum(norms - threshold, 0), norms, out=np.zeros_like(norms), where=norms > 0
+            )[:, None]
+            new_G = V @ new_W
+            move = new_W - W
+            if np.einsum("ij,ij,i->", ahead_W - new_W, move, curvature) > 0:
+                momentum = 1.0
+            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            factor = V.dtype.type((momentum - 1) / following)
+            move *= factor
+            ahead_W, ahead_G = new_W + move, new_G + factor * (new_G - G)
+            W, G, momentum = new_W, new_G, following
+        return W, G
+
+
+def _live_components(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Components with curvature, and the reciprocal of every curvature as a column."""
+    diagonal = np.diag(gram)
+    is_live = diagonal > _FLAT
+    scale = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=is_live)
+    return np.flatnonzero(is_live), scale[:, None]
+
+
+def _ahead(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
+    """Extrapolate from ``old`` through ``new``, staying non-negative."""
+    if momentum == 0:
+        return new
+    ahead = new - old
+    ahead *= momentum
+    ahead += new
+    return np.maximum(ahead, 0, out=ahead)
+
+
+def _largest_eigenvalue(problem: FactorizationProblem) -> float:
+    """Largest eigenvalue of the Laplacian, or Gershgorin's bound where an exact one would be slow."""
+    if len(problem.degree) <= 1000:
+        return max(0.0, float(np.linalg.eigvalsh(problem.laplacian.astype(np.float64))[-1]))
+    return 2 * float((problem.degree - np.diag(problem.information)).max())

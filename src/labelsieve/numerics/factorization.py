@@ -1,0 +1,138 @@
+"""The non-negative factorisation of PML-FSMIR and its multiplicative updates.
+
+    F(U, V, W) = |UVW - T|^2 + alpha |X - UV|^2 + beta tr(W L W') + gamma |W|_21
+
+with U, V, W >= 0 and L the Laplacian of the label information. Only ``X V'`` and ``U'X`` touch the features;
+every other product has a side of ``n_components`` or ``n_labels``. Nothing of the size of ``X`` is formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.numerics.norms import EPSILON, l21_norm, l21_weights
+from labelsieve.numerics.typing import Matrix
+
+
+class Factors(NamedTuple):
+    """The unknowns: X is approximated by U V, and T by U V W."""
+
+    U: np.ndarray
+    V: np.ndarray
+    W: np.ndarray
+
+
+class Grams(NamedTuple):
+    """All that the (V, W) part of the problem needs to know of U, X and T."""
+
+    S: np.ndarray
+    UX: np.ndarray
+    UT: np.ndarray
+
+
+@dataclass(frozen=True)
+class FactorizationProblem:
+    """Data and weights of one factorisation, all in the dtype of ``X``."""
+
+    X: Matrix
+    T: Matrix
+    information: np.ndarray
+    alpha: float
+    beta: float
+    gamma: float
+
+    @cached_property
+    def degree(self) -> np.ndarray:
+        """Row sums of the label information: the diagonal of A in L = A - Z'."""
+        return self.information.sum(axis=1)
+
+    @cached_property
+    def laplacian(self) -> np.ndarray:
+        """L = A - Z'."""
+        return np.diag(self.degree) - self.information
+
+    @cached_property
+    def constant(self) -> float:
+        """The part of F that does not depend on the factors: |T|^2 + alpha |X|^2."""
+        return squared_norm(self.T) + self.alpha * squared_norm(self.X)
+
+    def grams(self, U: np.ndarray) -> Grams:
+        """Compress U, X and T to what V and W see of them; one touch of X."""
+        return Grams(U.T @ U, left_product(U, self.X), left_product(U, self.T))
+
+    def label_penalty(self, W: np.ndarray) -> float:
+        """Return beta tr(W L W') + gamma |W|_21."""
+        return self.beta * inner(W @ self.laplacian, W) + self.gamma * l21_norm(W)
+
+    def objective(self, grams: Grams, V: np.ndarray, W: np.ndarray, G: np.ndarray) -> float:
+        """F at the U behind ``grams``; ``G`` is V W. No touch of X."""
+        fit_labels = inner(grams.S @ G, G) - 2 * inner(grams.UT, G)
+        fit_features = inner(grams.S @ V, V) - 2 * inner(grams.UX, V)
+        return self.constant + fit_labels + self.alpha * fit_features + self.label_penalty(W)
+
+
+def multiplicative_sweep(
+    problem: FactorizationProblem, factors: Factors, *, printed: bool = False
+) -> tuple[Factors, float]:
+    """Update U, V and W once by the ratio of the gradient's negative and positive parts.
+
+    F never rises, unless ``printed`` replaces the W step by Eq. 10 as the paper prints it, in which the
+    Laplacian became the identity.
+    """
+    U, V, W = factors
+    alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
+
+    G = V @ W
+    numerator = right_product(problem.X, V)
+    numerator *= alpha
+    numerator += right_product(problem.T, G)
+    denominator = U @ (G @ G.T + alpha * (V @ V.T))
+    denominator += EPSILON
+    numerator /= denominator
+    U = np.multiply(U, numerator, out=numerator)
+
+    grams = problem.grams(U)
+    numerator = grams.UT @ W.T + alpha * grams.UX
+    denominator = (grams.S @ G) @ W.T + alpha * (grams.S @ V) + EPSILON
+    V = V * (numerator / denominator)
+
+    G = V @ W
+    numerator = V.T @ grams.UT
+    denominator = V.T @ (grams.S @ G) + (gamma * l21_weights(W))[:, None] * W + EPSILON
+    if printed:
+        denominator += beta * W
+    else:
+        numerator += beta * (W @ problem.information)
+        denominator += beta * (W * problem.degree)
+    W = W * (numerator / denominator)
+    return Factors(U, V, W), problem.objective(grams, V, W, V @ W)
+
+
+def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
+    """Return M V' as an ndarray; sparse products want a contiguous right side."""
+    return M @ (np.ascontiguousarray(V.T) if sp.issparse(M) else V.T)
+
+
+def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
+    """Return U' M as an ndarray. For sparse M the transpose is a view: a copy would be slower to multiply."""
+    return np.ascontiguousarray((M.T @ U).T) if sp.issparse(M) else U.T @ M
+
+
+def inner(A: np.ndarray, B: np.ndarray) -> float:
+    """Sum of the elementwise product."""
+    return float(np.einsum("ij,ij->", A, B))
+
+
+def squared_norm(M: Matrix) -> float:
+    """Squared Frobenius norm, summed in float64."""
+    values = M.data if sp.issparse(M) else M.ravel(order="K")
+    return (
+        float(np.vdot(values, values))
+        if values.dtype == np.float64
+        else float(np.sum(values**2, dtype=np.float64))
+    )
