@@ -1,0 +1,50 @@
+"""RandomRanking: the floor that every selector has to beat."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from labelsieve._base import RANDOM_CONSTRAINTS, BaseSelector, as_generator
+from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.typing import Matrix
+
+__all__ = ["RandomRanking"]
+
+
+class RandomRanking(BaseSelector):
+    """Rank the features by chance, whatever the data say.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the ranking.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Uniform draws from [0, 1).
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve.methods.random_ranking import RandomRanking
+    >>> X, Y = np.eye(4), np.eye(4, dtype=int)
+    >>> RandomRanking(random_state=3).fit(X, Y).ranking_
+    array([4, 3, 1, 2])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **RANDOM_CONSTRAINTS,
+    }
+
+    def __init__(self, n_features_to_select: int | float | None = None, *, random_state: Any = None) -> None:
+        super().__init__(n_features_to_select)
+        self.random_state = random_state
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        return SolverResult(scores=as_generator(self.random_state).random(X.shape[1], dtype=X.dtype))
