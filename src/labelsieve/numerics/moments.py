@@ -1,0 +1,50 @@
+"""Means and spreads of columns, without centring a sparse matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.numerics.batches import batches
+from labelsieve.numerics.typing import Matrix
+
+
+def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sum of squared deviations of every column, both in float64.
+
+    The deviations are taken from the mean, not from the difference of two large sums, and are exactly 0
+    where they are no more than the rounding of a constant column.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
+        Sparse matrices must not hold an entry twice.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_features,)
+        Mean of every column.
+    deviation : ndarray of shape (n_features,)
+        Sum of the squared deviations from it.
+
+    Examples
+    --------
+    >>> column_moments(np.array([[1.0, 0.1], [3.0, 0.1]]))
+    (array([2. , 0.1]), array([2., 0.]))
+    """
+    n_samples, n_features = X.shape
+    if sp.issparse(X):
+        mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / n_samples
+        columns = X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
+        n_stored = np.bincount(columns, minlength=n_features)
+        deviation = np.bincount(columns, weights=(X.data - mean[columns]) ** 2, minlength=n_features)
+        deviation += (n_samples - n_stored) * mean**2
+    else:
+        mean = X.mean(axis=0, dtype=np.float64)
+        deviation = np.empty(n_features)
+        for block in batches(n_features, n_samples):
+            centred = X[:, block] - mean[block]
+            deviation[block] = np.einsum("ij,ij->j", centred, centred)
+    rounding = n_samples * np.finfo(np.float64).eps * np.abs(mean)
+    deviation[deviation <= n_samples * rounding**2] = 0.0
+    return mean, deviation
