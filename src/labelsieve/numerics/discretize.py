@@ -1,0 +1,114 @@
+"""Features as symbols: zero is one of its own, the other values are cut at their quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.numerics.typing import Matrix
+
+
+@dataclass(frozen=True)
+class BinnedFeatures:
+    """Discrete features as a sparse matrix of symbol indicators; the symbol zero is left implicit.
+
+    Parameters
+    ----------
+    indicators : sparse matrix of shape (n_samples, n_symbols)
+        Column ``s`` is 1 in the rows whose feature has symbol ``s``. The symbols of a feature are adjacent
+        columns; a row in which none of them is set has the symbol zero.
+    offsets : ndarray of shape (n_features + 1,)
+        The symbols of feature ``j`` are the columns ``offsets[j]`` to ``offsets[j + 1]``.
+    """
+
+    indicators: Matrix
+    offsets: np.ndarray
+
+    @cached_property
+    def feature_sums(self) -> Matrix:
+        """The 0/1 matrix (n_features, n_symbols) that sums over the symbols of every feature."""
+        n_symbols = int(self.offsets[-1])
+        return sp.csr_matrix(
+            (np.ones(n_symbols, dtype=np.int32), np.arange(n_symbols), self.offsets),
+            shape=(len(self.offsets) - 1, n_symbols),
+        )
+
+    @cached_property
+    def _by_row(self) -> Matrix:
+        return self.indicators.tocsr()
+
+    def rows(self, chosen: np.ndarray) -> BinnedFeatures:
+        """Keep the chosen rows; all symbols stay, even those that no longer occur."""
+        return replace(self, indicators=self._by_row[chosen])
+
+    def groups(self, feature: int) -> list[np.ndarray]:
+        """Rows of every symbol of a feature that occurs, zero first."""
+        symbols = self.indicators[:, self.offsets[feature] : self.offsets[feature + 1]].tocsc()
+        is_zero = np.ones(symbols.shape[0], dtype=bool)
+        is_zero[symbols.indices] = False
+        groups = [np.flatnonzero(is_zero), *np.split(symbols.indices, symbols.indptr[1:-1])]
+        return [rows for rows in groups if len(rows)]
+
+
+def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
+    """Turn every feature into at most ``n_bins + 1`` symbols.
+
+    Zero is always a symbol of its own, so a sparse matrix and the same matrix stored densely give the same
+    symbols and 0/1 features are kept as they are. The other values of a feature are cut into ``n_bins`` bins
+    of about equally many rows: a value goes where the middle of its run in the sorted column falls. Equal
+    values therefore share a bin, two distinct values never do if they are the only ones, and the bins do not
+    change under any increasing map of the non-zero values, such as a scaling or a logarithm.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Sparse matrices must not hold an entry twice.
+    n_bins : int
+        Bins for the values other than zero, at least 2.
+
+    Returns
+    -------
+    binned : BinnedFeatures
+        The indicators in CSC format.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 7.0], [0.0, -3.0], [1.0, 7.5], [1.0, 80.0]])
+    >>> bin_features(X, n_bins=2).indicators.toarray()
+    array([[0, 1, 0],
+           [0, 1, 0],
+           [1, 0, 1],
+           [1, 0, 1]], dtype=int32)
+    """
+    n_samples, n_features = X.shape
+    X = X.tocsc() if sp.issparse(X) else X
+    members, sizes, n_symbols = [], [], np.zeros(n_features, dtype=np.intp)
+    for feature in range(n_features):
+        if sp.issparse(X):
+            stored = slice(X.indptr[feature], X.indptr[feature + 1])
+            rows, values = X.indices[stored], X.data[stored]
+        else:
+            rows, values = np.arange(n_samples), X[:, feature]
+        rows, values = rows[values != 0], values[values != 0]
+        symbols = _quantile_bins(values, n_bins)
+        members.append(rows[np.argsort(symbols, kind="stable")])
+        sizes.append(np.bincount(symbols))
+        n_symbols[feature] = len(sizes[-1])
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    rows = np.concatenate(members)
+    indicators = sp.csc_matrix(
+        (np.ones(len(rows), dtype=np.int32), rows, starts), shape=(n_samples, len(starts) - 1)
+    )
+    return BinnedFeatures(indicators, np.concatenate([[0], np.cumsum(n_symbols)]))
+
+
+def _quantile_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
+    """Number the bins of the values from 0, leaving no number out."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    # Twice the rank of the middle of every run of equal values: an integer, so no rounding moves a cut.
+    twice_middle = 2 * np.cumsum(counts) - counts
+    bins = twice_middle * n_bins // (2 * max(1, len(values)))
+    return np.unique(bins, return_inverse=True)[1][place]

@@ -1,0 +1,128 @@
+"""Mutual information of discrete features with labels and with each other, in bits, from counts.
+
+One product of symbol indicators with the labels counts all features against all labels. What involves the
+symbol zero of a feature, or the absence of a label, follows by subtraction. With ``f(N) = N log2 N`` and a
+table of counts that sum to n, ``n I = sum f(cells) - sum f(row sums) - sum f(column sums) + f(n)``; f is
+looked up, as its arguments are integers up to n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.numerics.batches import batches
+from labelsieve.numerics.discretize import BinnedFeatures
+from labelsieve.numerics.information import plogp
+from labelsieve.numerics.typing import Matrix
+
+
+def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
+    """Yield the mutual information of every feature with a batch of labels, until all labels were had.
+
+    Parameters
+    ----------
+    binned : BinnedFeatures
+        Discrete features.
+    Y : {ndarray, sparse matrix} of shape (n_samples, n_labels)
+        Entries 0 and 1.
+
+    Yields
+    ------
+    information : ndarray of shape (n_features, n_labels of the batch)
+        Non-negative, in bits; exactly 0 where it is no more than rounding.
+
+    Examples
+    --------
+    >>> from labelsieve.numerics.discretize import bin_features
+    >>> X = np.array([[0, 2], [0, 1], [1, 2], [1, 1]])
+    >>> Y = np.array([[0, 1, 1], [0, 0, 1], [1, 1, 1], [1, 0, 1]])
+    >>> next(label_information(bin_features(X, n_bins=5), Y))
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
+    n_samples, n_labels = Y.shape
+    table = plogp(np.arange(n_samples + 1, dtype=np.float64))
+    Y = Y.astype(np.int32, copy=False)
+    Y = Y.tocsc() if sp.issparse(Y) else Y
+    totals = _counts(binned, np.ones((n_samples, 1), dtype=np.int32))
+    of_features = _sums(binned, *totals, table)
+    for labels in batches(n_labels, binned.indicators.shape[1]):
+        present = _counts(binned, Y[:, labels])
+        absent = (totals[0] - present[0], totals[1] - present[1])
+        cells = _sums(binned, *present, table) + _sums(binned, *absent, table)
+        n_positive = np.asarray(Y[:, labels].sum(axis=0)).ravel()
+        yield _information(cells, of_features, table[n_positive] + table[n_samples - n_positive], table)
+
+
+def feature_information(binned: BinnedFeatures, feature: int) -> np.ndarray:
+    """Mutual information of every feature with the given one; at its own place stands its entropy.
+
+    Examples
+    --------
+    >>> from labelsieve.numerics.discretize import bin_features
+    >>> X = np.array([[0, 2], [0, 1], [1, 2], [1, 1]])
+    >>> feature_information(bin_features(X, n_bins=5), 0)
+    array([1., 0.])
+    """
+    n_samples = binned.indicators.shape[0]
+    table = plogp(np.arange(n_samples + 1, dtype=np.float64))
+    groups = binned.groups(feature)
+    members = np.zeros((n_samples, len(groups)), dtype=np.int32)
+    for symbol, rows in enumerate(groups):
+        members[rows, symbol] = 1
+    cells = _sums(binned, *_counts(binned, members), table).sum(axis=1)
+    of_features = _sums(binned, *_counts(binned, np.ones((n_samples, 1), dtype=np.int32)), table)[:, 0]
+    return _information(cells, of_features, table[members.sum(axis=0)].sum(), table)
+
+
+def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: int) -> np.ndarray:
+    """Sum over the labels of the information a feature has on them beyond the given one.
+
+    This is ``sum_l I(f; y_l | feature)`` for every ``f``: the mean, over the symbols of the given feature,
+    of the information in the rows that have the symbol.
+
+    Examples
+    --------
+    >>> from labelsieve.numerics.discretize import bin_features
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> either = np.array([[0], [1], [1], [0]])
+    >>> conditional_label_information(bin_features(X, n_bins=5), either, 0)
+    array([0., 1.])
+    """
+    total = np.zeros(len(binned.offsets) - 1)
+    for rows in binned.groups(feature):
+        information = sum(part.sum(axis=1) for part in label_information(binned.rows(rows), Y[rows]))
+        total += len(rows) / Y.shape[0] * information
+    return total
+
+
+def _counts(binned: BinnedFeatures, members: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Count, in each group of rows, those with every symbol, and those where a feature has the symbol zero.
+
+    ``members`` is 0/1 of shape (n_samples, n_groups); the counts are (n_symbols, n_groups) and
+    (n_features, n_groups).
+    """
+    of_symbols = binned.indicators.T @ members
+    of_symbols = of_symbols.toarray() if sp.issparse(of_symbols) else of_symbols
+    sizes = np.asarray(members.sum(axis=0)).ravel()
+    return of_symbols, sizes - binned.feature_sums @ of_symbols
+
+
+def _sums(
+    binned: BinnedFeatures, of_symbols: np.ndarray, of_zero: np.ndarray, table: np.ndarray
+) -> np.ndarray:
+    """Sum f over the symbols of every feature: (n_features, n_groups)."""
+    return binned.feature_sums @ table[of_symbols] + table[of_zero]
+
+
+def _information(
+    cells: np.ndarray, rows: np.ndarray, columns: np.ndarray | float, table: np.ndarray
+) -> np.ndarray:
+    """Mutual information from the sums of f over the cells and over both margins of a table."""
+    n_samples = len(table) - 1
+    information = (cells - rows - columns + table[-1]) / n_samples
+    rounding = 32 * np.finfo(np.float64).eps * np.log2(max(2, n_samples))
+    return np.where(information > rounding, information, 0.0)
