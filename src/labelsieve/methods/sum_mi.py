@@ -1,0 +1,69 @@
+"""SumMI: the sum over labels of the mutual information of a binned feature with the label."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from labelsieve._base import BaseSelector, Integral, Interval
+from labelsieve.numerics.discretize import bin_features
+from labelsieve.numerics.feature_information import label_information
+from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.typing import Matrix
+
+__all__ = ["SumMI", "solve_sum_mi"]
+
+
+class SumMI(BaseSelector):
+    """Score every feature by its mutual information with the candidate labels, summed over the labels.
+
+    The score of feature ``x`` is ``sum_l I(b(x); y_l)`` in bits, where ``b`` bins the feature.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    n_bins : int, default=5
+        Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
+        about equally many rows. More bins see finer dependence, but the information of a feature that tells
+        nothing is overestimated by about ``0.72 (number of its symbols - 1) / n_samples`` bits per label.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Summed mutual information in bits.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+
+    Notes
+    -----
+    Sparse features give the scores of the same features stored densely. As the bins follow quantiles, the
+    scores do not change when the non-zero values of a feature pass through any increasing function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve.methods.sum_mi import SumMI
+    >>> X = np.array([[0, 1], [0, 0], [1, 1], [1, 0]])
+    >>> Y = np.array([[0, 0], [0, 0], [1, 0], [1, 1]])
+    >>> SumMI(n_features_to_select=1).fit(X, Y).scores_.round(2)
+    array([1.31, 0.31])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        "n_bins": [Interval(Integral, 2, None, closed="left")],
+    }
+
+    def __init__(self, n_features_to_select: int | float | None = None, *, n_bins: int = 5) -> None:
+        super().__init__(n_features_to_select)
+        self.n_bins = n_bins
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        return solve_sum_mi(X, Y, n_bins=self.n_bins)
+
+
+def solve_sum_mi(X: Matrix, Y: Matrix, *, n_bins: int) -> SolverResult:
+    """Sum the mutual information of every binned feature over the labels."""
+    binned = bin_features(X, n_bins)
+    scores = sum(information.sum(axis=1) for information in label_information(binned, Y))
+    return SolverResult(scores=scores.astype(X.dtype))
