@@ -1,0 +1,87 @@
+"""GMM: the geometric mean, over labels, of the mutual information of a feature with the label."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labelsieve._base import BaseSelector, Integral, Interval
+from labelsieve.numerics.discretize import bin_features
+from labelsieve.numerics.feature_information import label_information
+from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.typing import Matrix
+
+__all__ = ["GMM", "solve_gmm"]
+
+
+class GMM(BaseSelector):
+    """Score every feature by the geometric mean of its mutual information with the candidate labels.
+
+    Geometric mean maximisation [1]_ prefers features that tell something about all labels over features
+    that tell much about a few. The score of feature ``x`` is ``(prod_l I(b(x); y_l))^(1/q)`` over the ``q``
+    labels that vary, where ``b`` bins the feature.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    n_bins : int, default=5
+        Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
+        about equally many rows.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Shifted geometric mean of the mutual information, in bits.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+
+    Notes
+    -----
+    Two conventions keep zeros from deciding everything. A label that is a candidate of every row or of none
+    is left out, since no feature tells anything about it. And the mean is the shifted geometric mean
+    ``exp(mean_l log(I_l + s)) - s`` with ``s = 1 / n_samples^2`` bits: far below the error of the
+    estimate, which is of order ``1 / n_samples``, it leaves ordinary scores as they are, but a feature that
+    tells nothing about one label is only set back instead of losing to all others, and one that tells nothing
+    at all scores exactly 0.
+
+    References
+    ----------
+    .. [1] J. Gonzalez-Lopez, S. Ventura, A. Cano, "Distributed multi-label feature selection using
+       individual mutual information measures", Knowledge-Based Systems 188, 105052, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve.methods.gmm import GMM
+    >>> X = np.array([[0, 1], [0, 0], [1, 1], [1, 0]])
+    >>> Y = np.array([[0, 0], [0, 0], [1, 0], [1, 1]])
+    >>> GMM(n_features_to_select=1).fit(X, Y).scores_.round(2)
+    array([0.57, 0.09])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        "n_bins": [Interval(Integral, 2, None, closed="left")],
+    }
+
+    def __init__(self, n_features_to_select: int | float | None = None, *, n_bins: int = 5) -> None:
+        super().__init__(n_features_to_select)
+        self.n_bins = n_bins
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        return solve_gmm(X, Y, n_bins=self.n_bins)
+
+
+def solve_gmm(X: Matrix, Y: Matrix, *, n_bins: int) -> SolverResult:
+    """Take the geometric mean of the mutual information of every binned feature over the varying labels."""
+    n_samples, n_features = X.shape
+    n_positive = np.asarray(Y.sum(axis=0)).ravel()
+    Y = Y[:, (n_positive > 0) & (n_positive < n_samples)]
+    shift = 1 / n_samples**2
+    log_sum = np.zeros(n_features)
+    for information in label_information(bin_features(X, n_bins), Y):
+        log_sum += np.log1p(information / shift).sum(axis=1)
+    scores = shift * np.expm1(log_sum / max(1, Y.shape[1]))
+    return SolverResult(scores=scores.astype(X.dtype))
