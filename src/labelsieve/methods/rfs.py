@@ -1,0 +1,199 @@
+"""RFS: robust feature selection by joint l2,1-norm minimisation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+
+from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real
+from labelsieve.numerics.moments import column_moments
+from labelsieve.numerics.norms import l21_weights, row_norms
+from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.scaling import scale_columns
+from labelsieve.numerics.typing import Matrix
+
+__all__ = ["RFS", "solve_rfs"]
+
+
+class RFS(BaseSelector):
+    """Select features with a row-sparse regression that is robust against outlying rows.
+
+    Minimises ``|XW + 1b' - Y|_21 + alpha |W|_21`` over the weights ``W`` and the intercept ``b``, where the
+    features are standardised, ``Y`` holds the candidate labels, and ``|.|_21`` sums the Euclidean norms of
+    the rows [1]_. A feature is scored by the norm of its row of ``W``.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    alpha : float, default=10.0
+        Row-sparsity weight; gamma in [1]_. It takes about ``sqrt(n_samples)`` to leave out altogether a
+        feature without any bearing on the labels; on planted problems with a few hundred rows, 10 and 30
+        found clearly more than 1 wherever rows were few or features sparse.
+    max_iter : int, default=1000
+        Iteration budget.
+    tol : float, default=1e-8
+        Relative change of the objective that stops the loop.
+    verbose : int, default=0
+        Log the objective of every iteration if positive.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Norms of the rows of ``W``.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+    coef_ : ndarray of shape (n_labels, n_features)
+        ``W'``, signed, for the standardised features.
+    intercept_ : ndarray of shape (n_labels,)
+        ``b``, for the standardised features.
+    objective_history_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the start, a ridge regression, and after every iteration; it never rises.
+    n_iter_ : int
+        Number of iterations.
+
+    Notes
+    -----
+    The problem is convex. It is solved by reweighted least squares as in [1]_; each norm is smoothed as
+    ``sqrt(|w|^2 + eps)`` with the machine epsilon, so weights stay finite where a row vanishes and the
+    smoothed objective never rises. Deviations from [1]_: there is an intercept, and the loss is kept as a
+    second reweighted term instead of a constraint, which has the same minimiser and needs one linear system
+    of the smaller of ``n_samples`` and ``n_features``. Sparse features are centred implicitly. The linear
+    algebra is in float64, whatever the features are, since the weights span eight orders of magnitude.
+
+    References
+    ----------
+    .. [1] F. Nie, H. Huang, X. Cai, C. Ding, "Efficient and robust feature selection via joint
+       l2,1-norms minimization", NIPS 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve.methods.rfs import RFS
+    >>> X = np.array([[0.0, 3.0, 1.0], [1.0, 1.0, 0.0], [4.0, 2.0, 0.0], [5.0, 2.0, 1.0]])
+    >>> Y = np.array([[0, 1], [0, 1], [1, 0], [1, 0]])
+    >>> RFS(n_features_to_select=1).fit(X, Y).get_feature_names_out()
+    array(['x0'], dtype=object)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        alpha: float = 10.0,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(n_features_to_select)
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        return solve_rfs(X, Y, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
+
+
+class _State(NamedTuple):
+    """A point, and the weights of the quadratic that bounds the objective there."""
+
+    W: np.ndarray
+    intercept: np.ndarray
+    row_weights: np.ndarray
+    feature_weights: np.ndarray
+
+
+def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float, max_iter: int, tol: float) -> SolverResult:
+    """Solve the joint l2,1 problem by reweighted least squares."""
+    dtype = X.dtype
+    X, centre = _standardize(X)
+    Y = Y.toarray() if sp.issparse(Y) else Y
+
+    def step(state: _State) -> tuple[_State, float]:
+        W, intercept = _weighted_ridge(X, Y, state.row_weights, state.feature_weights, alpha)
+        row_weights = l21_weights(X @ W + (intercept - Y))
+        feature_weights = l21_weights(W)
+        # A weight is half the inverse of a smoothed norm.
+        value = (0.5 / row_weights).sum() + alpha * (0.5 / feature_weights).sum()
+        return _State(W, intercept, row_weights, feature_weights), float(value)
+
+    n_samples, n_features = X.shape
+    nothing = np.zeros((n_features, Y.shape[1])), np.zeros(Y.shape[1])
+    start, value = step(_State(*nothing, np.ones(n_samples), np.ones(n_features)))
+    state, history, converged = iterate(step, start, value, max_iter=max_iter, tol=tol)
+    return SolverResult(
+        scores=row_norms(state.W).astype(dtype),
+        objective=history,
+        converged=converged,
+        extra={
+            "coef": state.W.T.astype(dtype, order="C"),
+            "intercept": (state.intercept + centre @ state.W).astype(dtype),
+        },
+    )
+
+
+def _standardize(X: Matrix) -> tuple[Matrix, np.ndarray]:
+    """Scale the features to unit variance in float64, constant ones to 0.
+
+    The second result is what is still to be subtracted: nothing from dense features, the mean from sparse.
+    """
+    mean, deviation = column_moments(X)
+    scale = np.zeros_like(deviation)
+    np.divide(np.sqrt(X.shape[0]), np.sqrt(deviation), out=scale, where=deviation > 0)
+    if sp.issparse(X):
+        return scale_columns(X.astype(np.float64), scale), mean * scale
+    return (X - mean) * scale, np.zeros_like(mean)
+
+
+def _weighted_ridge(
+    X: Matrix, Y: np.ndarray, row_weights: np.ndarray, feature_weights: np.ndarray, alpha: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise ``sum_i r_i |x_i W + b - y_i|^2 + alpha sum_j f_j |w_j|^2``.
+
+    The optimal ``b`` centres both sides at their weighted means, which is done implicitly. Scaling by the
+    roots of the weights leaves a system ``B B' + alpha I`` or ``B' B + alpha I``, whichever is smaller.
+    """
+    n_samples, n_features = X.shape
+    total = row_weights.sum()
+    mean_x, mean_y = row_weights @ X / total, row_weights @ Y / total
+    roots = np.sqrt(row_weights)[:, None]
+    shrink = 1 / np.sqrt(feature_weights)
+    B = _scale_rows(scale_columns(X, shrink), roots)
+    target = roots * (Y - mean_y)
+    offset = shrink * mean_x
+    if n_features <= n_samples:
+        system = _dense(B.T @ B) - total * np.outer(offset, offset)
+        W = shrink[:, None] * _solve_ridge(system, B.T @ target, alpha)
+    else:
+        cross = np.outer(B @ offset, roots)
+        system = _dense(B @ B.T) - cross - cross.T + (offset @ offset) * np.outer(roots, roots)
+        Z = _solve_ridge(system, target, alpha)
+        # The last term is zero but for rounding, which huge weights of rows that are met exactly magnify.
+        W = shrink[:, None] * (B.T @ Z - np.outer(offset, roots.T @ Z))
+    return W, mean_y - mean_x @ W
+
+
+def _solve_ridge(system: np.ndarray, target: np.ndarray, alpha: float) -> np.ndarray:
+    """Solve ``(system + alpha I) Z = target`` for a positive semidefinite system."""
+    # Below the rounding of the largest entry, alpha could not keep the system positive definite.
+    rounding = len(system) * np.finfo(np.float64).eps * np.diagonal(system).max()
+    system.flat[:: len(system) + 1] += max(alpha, rounding)
+    return cho_solve(cho_factor(system, overwrite_a=True, check_finite=False), target, check_finite=False)
+
+
+def _scale_rows(X: Matrix, factor: np.ndarray) -> Matrix:
+    return X.multiply(factor).tocsr() if sp.issparse(X) else X * factor
+
+
+def _dense(product: Matrix) -> np.ndarray:
+    return product.toarray() if sp.issparse(product) else product
