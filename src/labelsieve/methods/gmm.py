@@ -26,7 +26,7 @@ class GMM(BaseSelector):
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
-    n_bins : int, default=5
+    n_bins : int, default=3
         Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
         about equally many rows.
 
@@ -66,7 +66,7 @@ class GMM(BaseSelector):
         "n_bins": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(self, n_features_to_select: int | float | None = None, *, n_bins: int = 5) -> None:
+    def __init__(self, n_features_to_select: int | float | None = None, *, n_bins: int = 3) -> None:
         super().__init__(n_features_to_select)
         self.n_bins = n_bins
 

@@ -34,7 +34,7 @@ class MDMR(BaseSelector):
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them. The greedy search
         goes as far as this.
-    n_bins : int, default=5
+    n_bins : int, default=3
         Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
         about equally many rows.
     verbose : int, default=0
@@ -83,7 +83,7 @@ class MDMR(BaseSelector):
     }
 
     def __init__(
-        self, n_features_to_select: int | float | None = None, *, n_bins: int = 5, verbose: int = 0
+        self, n_features_to_select: int | float | None = None, *, n_bins: int = 3, verbose: int = 0
     ) -> None:
         super().__init__(n_features_to_select)
         self.n_bins = n_bins

@@ -22,10 +22,11 @@ class SumMI(BaseSelector):
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
-    n_bins : int, default=5
+    n_bins : int, default=3
         Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
         about equally many rows. More bins see finer dependence, but the information of a feature that tells
-        nothing is overestimated by about ``0.72 (number of its symbols - 1) / n_samples`` bits per label.
+        nothing is overestimated by about ``0.72 (number of its symbols - 1) / n_samples`` bits per label;
+        on planted problems with a few hundred rows 2 and 3 bins found the most.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class SumMI(BaseSelector):
         "n_bins": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(self, n_features_to_select: int | float | None = None, *, n_bins: int = 5) -> None:
+    def __init__(self, n_features_to_select: int | float | None = None, *, n_bins: int = 3) -> None:
         super().__init__(n_features_to_select)
         self.n_bins = n_bins
 
