@@ -44,3 +44,15 @@ def test_monotone_changes_of_the_features_change_nothing():
 def test_a_single_bin_is_refused():
     with pytest.raises(ValueError, match="n_bins"):
         SumMI(n_bins=1).fit(np.eye(3), np.eye(3, dtype=int))
+
+
+def test_sparse_entries_stored_in_two_parts_count_as_their_sum():
+    X = np.array([[2.0, 0.0], [2.0, 2.0], [0.0, 2.0], [0.0, 0.0]])
+    Y = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])
+    whole = sp.csr_matrix(X)
+    parts = sp.csr_matrix(
+        (np.repeat(whole.data / 2, 2), np.repeat(whole.indices, 2), 2 * whole.indptr), shape=X.shape
+    )
+    assert parts.nnz == 8
+    np.testing.assert_array_equal(SumMI().fit(parts, Y).scores_, SumMI().fit(X, Y).scores_)
+    assert parts.nnz == 8

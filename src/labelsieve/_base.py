@@ -106,6 +106,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             dtype=(np.float64, np.float32),
             ensure_min_samples=2,
         )
+        if sp.issparse(X) and not X.has_canonical_format:
+            # Sparse matrices may hold an entry in several parts; methods that look at values need their sum.
+            X = X.copy()
+            X.sum_duplicates()
         Y, class_names = check_candidates(y)
         n_selected = self._n_selected(X.shape[1])
         if class_names is not None:
