@@ -47,13 +47,13 @@ def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]
     table = plogp(np.arange(n_samples + 1, dtype=np.float64))
     Y = Y.astype(np.int32, copy=False)
     Y = Y.tocsc() if sp.issparse(Y) else Y
-    totals = _counts(binned, np.ones((n_samples, 1), dtype=np.int32))
+    totals = _total_counts(binned)
     of_features = _sums(binned, *totals, table)
     for labels in batches(n_labels, binned.indicators.shape[1]):
-        present = _counts(binned, Y[:, labels])
+        n_positive = np.asarray(Y[:, labels].sum(axis=0)).ravel()
+        present = _counts(binned, Y[:, labels], n_positive)
         absent = (totals[0] - present[0], totals[1] - present[1])
         cells = _sums(binned, *present, table) + _sums(binned, *absent, table)
-        n_positive = np.asarray(Y[:, labels].sum(axis=0)).ravel()
         yield _information(cells, of_features, table[n_positive] + table[n_samples - n_positive], table)
 
 
@@ -73,9 +73,10 @@ def feature_information(binned: BinnedFeatures, feature: int) -> np.ndarray:
     members = np.zeros((n_samples, len(groups)), dtype=np.int32)
     for symbol, rows in enumerate(groups):
         members[rows, symbol] = 1
-    cells = _sums(binned, *_counts(binned, members), table).sum(axis=1)
-    of_features = _sums(binned, *_counts(binned, np.ones((n_samples, 1), dtype=np.int32)), table)[:, 0]
-    return _information(cells, of_features, table[members.sum(axis=0)].sum(), table)
+    sizes = members.sum(axis=0)
+    cells = _sums(binned, *_counts(binned, members, sizes), table).sum(axis=1)
+    of_features = _sums(binned, *_total_counts(binned), table)[:, 0]
+    return _information(cells, of_features, table[sizes].sum(), table)
 
 
 def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: int) -> np.ndarray:
@@ -99,16 +100,21 @@ def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: in
     return total
 
 
-def _counts(binned: BinnedFeatures, members: Matrix) -> tuple[np.ndarray, np.ndarray]:
+def _counts(binned: BinnedFeatures, members: Matrix, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Count, in each group of rows, those with every symbol, and those where a feature has the symbol zero.
 
-    ``members`` is 0/1 of shape (n_samples, n_groups); the counts are (n_symbols, n_groups) and
-    (n_features, n_groups).
+    ``members`` is 0/1 of shape (n_samples, n_groups) and ``sizes`` holds its column sums; the counts are
+    (n_symbols, n_groups) and (n_features, n_groups).
     """
     of_symbols = binned.indicators.T @ members
     of_symbols = of_symbols.toarray() if sp.issparse(of_symbols) else of_symbols
-    sizes = np.asarray(members.sum(axis=0)).ravel()
     return of_symbols, sizes - binned.feature_sums @ of_symbols
+
+
+def _total_counts(binned: BinnedFeatures) -> tuple[np.ndarray, np.ndarray]:
+    """Count all rows as one group."""
+    n_samples = binned.indicators.shape[0]
+    return _counts(binned, np.ones((n_samples, 1), dtype=np.int32), np.array([n_samples]))
 
 
 def _sums(
