@@ -59,6 +59,10 @@ class MDMR(BaseSelector):
     features takes ``k`` passes over the data. Of features that are equally good, the first column is taken.
     Selecting more features never changes the order of those selected before.
 
+    ``J`` is the form in which the criterion is usually quoted. Other implementations differ: PyIT-MLFS, for
+    one, takes the interaction information of ``f``, ``s`` and every label as redundancy, and its sum over
+    ``S`` instead of the mean.
+
     References
     ----------
     .. [1] Y. Lin, Q. Hu, J. Liu, J. Duan, "Multi-label feature selection based on max-dependency and
