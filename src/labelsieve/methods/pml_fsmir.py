@@ -199,7 +199,7 @@ class PMLFSMIR(BaseSelector):
             T, information = Y, binary_mutual_information(Y)
         X = nonnegative_features(X, self.scale)
         problem = FactorizationProblem(
-            X, T.astype(X.dtype), information.astype(X.dtype), self.alpha, self.beta, self.gamma
+            X, _workable(T).astype(X.dtype), information, self.alpha, self.beta, self.gamma
         )
         factors, history, converged = solve_pml_fsmir(
             problem,
@@ -209,7 +209,8 @@ class PMLFSMIR(BaseSelector):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        W = factors.W @ problem.information if self.reconstruct_weights else factors.W
+        W = factors.W @ information if self.reconstruct_weights else factors.W
+        W = W.astype(X.dtype)
         return SolverResult(
             scores=row_norms(W),
             objective=history,
@@ -258,6 +259,12 @@ def reconstruct_labels(Y: Matrix) -> Matrix:
     return confidence
 
 
+def _workable(T: Matrix) -> Matrix:
+    """Make many confidences dense: from this share on, dense products are faster."""
+    is_crowded = sp.issparse(T) and T.nnz > 0.1 * T.shape[0] * T.shape[1]
+    return T.toarray() if is_crowded else T
+
+
 def start_factors(
     problem: FactorizationProblem, n_components: int, init: str, rng: np.random.Generator
 ) -> Factors:
@@ -265,13 +272,13 @@ def start_factors(
     X, T = problem.X, problem.T
     (n_samples, n_features), n_labels = X.shape, T.shape[1]
     if init == "random":
-        U = rng.random((n_samples, n_components), dtype=np.float64).astype(X.dtype)
-        V = rng.random((n_components, n_features), dtype=np.float64).astype(X.dtype)
+        U = rng.random((n_samples, n_components)).astype(X.dtype)
+        V = rng.random((n_components, n_features))
     else:
         U, V = nndsvd(X, n_components, fill=1.0 if init == "nndsvda" else 0.01)
     total = float(U.sum(axis=0) @ V.sum(axis=1)) * n_labels
     level = float(T.sum()) / total if total > 0 else 0.0
-    return Factors(U, V, np.full((n_features, n_labels), level, dtype=X.dtype))
+    return Factors(U, V.astype(np.float64), np.full((n_features, n_labels), level))
 
 
 def solve_pml_fsmir(

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelsieve.numerics.factorization import (
+    BLOCK_ROWS,
     FactorizationProblem,
     Factors,
     Grams,
+    gram,
     inner,
     multiplicative_sweep,
     right_product,
@@ -24,8 +26,6 @@ from labelsieve.numerics.norms import row_norms
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
-#: Rows of U updated together; their transposed copy stays in the cache.
-_BLOCK_ROWS = 4096
 #: Work of one outer iteration: coordinate sweeps over U, rounds on (V, W), gradient steps on W in a round.
 _U_SWEEPS = 4
 _ROUNDS = 10
@@ -70,7 +70,7 @@ class BlockDescent:
 
     def __init__(self, problem: FactorizationProblem) -> None:
         self.problem = problem
-        self.label_curvature = problem.X.dtype.type(problem.beta * _largest_eigenvalue(problem))
+        self.label_curvature = problem.beta * _largest_eigenvalue(problem)
 
     def start(self, factors: Factors) -> DescentState:
         """Warm up from strictly positive factors."""
@@ -105,10 +105,10 @@ class BlockDescent:
         H = G @ G.T + problem.alpha * (V @ V.T)
         U = U.copy()
         components, scale = _live_components(H)
-        coupling = H * scale
+        coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
         np.fill_diagonal(coupling, 0)
-        for first in range(0, len(U), _BLOCK_ROWS):
-            rows = slice(first, first + _BLOCK_ROWS)
+        for first in range(0, len(U), BLOCK_ROWS):
+            rows = slice(first, first + BLOCK_ROWS)
             # One column of U is one contiguous row of the transposed block.
             block, target = np.ascontiguousarray(U[rows].T), np.ascontiguousarray(C[rows].T)
             target *= scale
@@ -116,7 +116,7 @@ class BlockDescent:
                 for r in components:
                     np.maximum(target[r] - coupling[r] @ block, 0, out=block[r])
             U[rows] = block.T
-        value = problem.constant - 2 * inner(C, U) + inner(H, U.T @ U) + problem.label_penalty(W)
+        value = problem.constant - 2 * inner(C, U) + inner(H, gram(U)) + problem.label_penalty(W)
         return U, value
 
     def _vw_rounds(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +150,7 @@ class BlockDescent:
         norms = row_norms(W)
         bound = W @ (W.T @ norms)
         curvature = np.divide(bound, norms, out=np.zeros_like(bound), where=norms > 0)
-        curvature += V.dtype.type(alpha)
+        curvature += alpha
         components, scale = _live_components(S)
         descent = (grams.UT - S @ (V @ W)) @ W.T + alpha * (grams.UX - S @ V)
         descent *= scale
@@ -171,7 +171,7 @@ class BlockDescent:
         problem = self.problem
         curvature = V.T @ (grams.S @ V.sum(axis=1)) + self.label_curvature
         step = np.divide(1, curvature, out=np.zeros_like(curvature), where=curvature > _FLAT)
-        threshold = step * V.dtype.type(problem.gamma / 2)
+        threshold = step * (problem.gamma / 2)
         fixed = V.T @ grams.UT - problem.beta * (W @ problem.laplacian)
         fixed += self.label_curvature * W
         fixed *= step[:, None]
@@ -193,7 +193,7 @@ class BlockDescent:
             if np.einsum("ij,ij,i->", ahead_W - new_W, move, curvature) > 0:
                 momentum = 1.0
             following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            factor = V.dtype.type((momentum - 1) / following)
+            factor = (momentum - 1) / following
             move *= factor
             ahead_W, ahead_G = new_W + move, new_G + factor * (new_G - G)
             W, G, momentum = new_W, new_G, following
@@ -221,5 +221,5 @@ def _ahead(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
 def _largest_eigenvalue(problem: FactorizationProblem) -> float:
     """Largest eigenvalue of the Laplacian, or Gershgorin's bound where an exact one would be slow."""
     if len(problem.degree) <= 1000:
-        return max(0.0, float(np.linalg.eigvalsh(problem.laplacian.astype(np.float64))[-1]))
+        return max(0.0, float(np.linalg.eigvalsh(problem.laplacian)[-1]))
     return 2 * float((problem.degree - np.diag(problem.information)).max())

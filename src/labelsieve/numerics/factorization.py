@@ -4,6 +4,9 @@
 
 with U, V, W >= 0 and L the Laplacian of the label information. Only ``X V'`` and ``U'X`` touch the features;
 every other product has a side of ``n_components`` or ``n_labels``. Nothing of the size of ``X`` is formed.
+
+X, T and U share a dtype; V, W and all that is small stay in float64, so that float32 data lose no accuracy
+where it costs nothing to keep it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ import scipy.sparse as sp
 
 from labelsieve.numerics.norms import EPSILON, l21_norm, l21_weights
 from labelsieve.numerics.typing import Matrix
+
+
+#: Rows of U that are worked on together; a copy of them stays in the cache.
+BLOCK_ROWS = 4096
 
 
 class Factors(NamedTuple):
@@ -37,7 +44,7 @@ class Grams(NamedTuple):
 
 @dataclass(frozen=True)
 class FactorizationProblem:
-    """Data and weights of one factorisation, all in the dtype of ``X``."""
+    """Data and weights of one factorisation; ``T`` has the dtype of ``X``."""
 
     X: Matrix
     T: Matrix
@@ -63,7 +70,7 @@ class FactorizationProblem:
 
     def grams(self, U: np.ndarray) -> Grams:
         """Compress U, X and T to what V and W see of them; one touch of X."""
-        return Grams(U.T @ U, left_product(U, self.X), left_product(U, self.T))
+        return Grams(gram(U), left_product(U, self.X), left_product(U, self.T))
 
     def label_penalty(self, W: np.ndarray) -> float:
         """Return beta tr(W L W') + gamma |W|_21."""
@@ -91,7 +98,7 @@ def multiplicative_sweep(
     numerator = right_product(problem.X, V)
     numerator *= alpha
     numerator += right_product(problem.T, G)
-    denominator = U @ (G @ G.T + alpha * (V @ V.T))
+    denominator = U @ (G @ G.T + alpha * (V @ V.T)).astype(U.dtype)
     denominator += EPSILON
     numerator /= denominator
     U = np.multiply(U, numerator, out=numerator)
@@ -114,18 +121,31 @@ def multiplicative_sweep(
 
 
 def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
-    """Return M V' as an ndarray; sparse products want a contiguous right side."""
-    return M @ (np.ascontiguousarray(V.T) if sp.issparse(M) else V.T)
+    """Return M V' as an ndarray in the dtype of M; sparse products want a contiguous right side."""
+    right = V.T.astype(M.dtype, copy=False)
+    return M @ (np.ascontiguousarray(right) if sp.issparse(M) else right)
 
 
 def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
-    """Return U' M as an ndarray. For sparse M the transpose is a view: a copy would be slower to multiply."""
-    return np.ascontiguousarray((M.T @ U).T) if sp.issparse(M) else U.T @ M
+    """Return U' M as a float64 ndarray. A sparse M is transposed as a view: a copy multiplies slower."""
+    product = np.ascontiguousarray((M.T @ U).T) if sp.issparse(M) else U.T @ M
+    return product.astype(np.float64, copy=False)
+
+
+def gram(U: np.ndarray) -> np.ndarray:
+    """Return U'U in float64; in float32 its rounding would drown the last steps of the descent."""
+    if U.dtype == np.float64:
+        return U.T @ U
+    total = np.zeros((U.shape[1], U.shape[1]))
+    for first in range(0, len(U), BLOCK_ROWS):
+        block = U[first : first + BLOCK_ROWS].astype(np.float64)
+        total += block.T @ block
+    return total
 
 
 def inner(A: np.ndarray, B: np.ndarray) -> float:
-    """Sum of the elementwise product."""
-    return float(np.einsum("ij,ij->", A, B))
+    """Sum of the elementwise product; the rows are added in float64."""
+    return float(np.einsum("ij,ij->i", A, B).sum(dtype=np.float64))
 
 
 def squared_norm(M: Matrix) -> float:
