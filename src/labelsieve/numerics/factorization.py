@@ -21,7 +21,6 @@ import scipy.sparse as sp
 from labelsieve.numerics.norms import EPSILON, l21_norm, l21_weights
 from labelsieve.numerics.typing import Matrix
 
-
 #: Rows of U that are worked on together; a copy of them stays in the cache.
 BLOCK_ROWS = 4096
 

@@ -1,0 +1,62 @@
+"""What every method promises, run on every method that `METHODS` finds."""
+
+import inspect
+from typing import ClassVar
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import labelsieve
+from labelsieve import METHODS, check_selector
+from labelsieve.contract import CHECKS
+
+
+class Undeclared(METHODS["random-ranking"]):
+    """Ranks by chance and does not say so."""
+
+    _expected_failed_checks: ClassVar[dict[str, str]] = {}
+
+
+SELECTORS = [method() for method in METHODS.values()]
+
+
+@parametrize_with_checks(SELECTORS)
+@pytest.mark.filterwarnings("ignore")  # the checks provoke warnings on purpose
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("slug", METHODS)
+def test_contract(slug, check):
+    method = METHODS[slug]
+    if check.__name__ not in method._expected_failed_checks:
+        check(method())
+        return
+    with pytest.raises(AssertionError, match=r"."):
+        check(method())
+
+
+def test_check_selector_names_the_broken_promise():
+    with pytest.raises(AssertionError, match="Undeclared fails check_planted_features_are_found: found"):
+        check_selector(Undeclared(), sklearn_checks=False)
+
+
+def test_check_selector_excuses_what_is_declared():
+    passed = check_selector(METHODS["random-ranking"](), sklearn_checks=False)
+    assert len(passed) == len(CHECKS) - 1
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_method_is_public(slug):
+    name = METHODS[slug].__name__
+    line = f"from labelsieve.methods.{slug.replace('-', '_')} import {name}"
+    assert name in labelsieve.__all__, f"add to src/labelsieve/__init__.py: {line}"
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_every_parameter_is_constrained_and_documented(slug):
+    method = METHODS[slug]
+    for name in inspect.signature(method).parameters:
+        assert name in method._parameter_constraints
+        assert name in (inspect.getdoc(method) or ""), f"{name} is not documented"
