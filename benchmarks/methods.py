@@ -28,12 +28,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.problems import DATASETS, noisy
 from labelsieve._base import BaseSelector
-from labelsieve.datasets import add_candidates, load, make_pml
+from labelsieve.datasets import make_pml
 from labelsieve.methods import METHODS
 
-DATASETS = ("birds", "cal500", "chd_49", "corel5k", "languagelog", "slashdot", "water_quality", "yeast")
-NOISE = 0.2
 PLANTED = {"n_samples": 300, "n_features": 100, "n_informative": 10, "n_labels": 10}
 PLANTED_NOISE = (0.0, 0.2, 0.4)
 SEEDS = range(10)
@@ -70,9 +69,9 @@ def costs(methods: Iterable[str], datasets: Iterable[str], time_limit: float) ->
     """Fit every method to every data set, each in a process of its own so that its peak memory is its own."""
     for name in datasets:
         with tempfile.TemporaryDirectory() as folder:
-            data = load(name)
-            save(data.X, Path(folder) / "X.npz")
-            save(add_candidates(data.Y, "flip", rate=NOISE, random_state=0), Path(folder) / "Y.npz")
+            X, Y = noisy(name)
+            save(X, Path(folder) / "X.npz")
+            save(Y, Path(folder) / "Y.npz")
             for slug in methods:
                 yield {"method": slug, "problem": name, **run_fit(slug, folder, time_limit)}
 

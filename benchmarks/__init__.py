@@ -1,0 +1,1 @@
+"""Ratios measured side by side in one run; every module here is a command of its own."""
