@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,8 +21,8 @@ from labelsieve.datasets.table import Table
 # Possessive repeats (*+) keep matching linear in the length of a hostile line.
 _FIELD = re.compile(rf"\s*+({QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
 _ENTRY = re.compile(rf"\s*+(\d{{1,18}})\s++({QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+([,}}])", re.DOTALL)
+_NEEDLESS_SPACE = re.compile(rb" *+([,{}\n]) *+")
 _END_OF_ROW = re.compile(r"\s*}\s*(?:%.*)?", re.DOTALL)
-_SPECIAL = re.compile(rb"""['"%\\]""")
 
 
 def read_arff(source: Source) -> Table:
@@ -80,7 +81,7 @@ class _Rows:
     def _dense(self, blocks: Iterator[tuple[int, bytes]]) -> np.ndarray:
         parts = []
         for first_line, block in blocks:
-            rows = self._dense_in_bulk(block) if self.bulk_dense and not _SPECIAL.search(block) else None
+            rows = self._dense_in_bulk(block) if self.bulk_dense and not _is_special(block) else None
             parts.append(self._dense_by_line(first_line, block) if rows is None else rows)
         return np.concatenate(parts)
 
@@ -114,7 +115,7 @@ class _Rows:
 
     def _fields(self, line: str, number: int) -> list[str]:
         """The raw fields of a dense row, still quoted."""
-        if not _SPECIAL.search(line.encode()):
+        if not _is_special(line.encode()):
             return [field.strip() for field in line.split(",")]
         fields, position, mark = [], 0, ","
         while mark == ",":
@@ -130,7 +131,7 @@ class _Rows:
     def _sparse(self, blocks: Iterator[tuple[int, bytes]]) -> sp.csr_array:
         counts, indices, values = [], [], []
         for first_line, block in blocks:
-            rows = None if _SPECIAL.search(block) else self._sparse_in_bulk(block)
+            rows = None if _is_special(block) else self._sparse_in_bulk(block)
             count, index, value = self._sparse_by_line(first_line, block) if rows is None else rows
             counts.append(count)
             indices.append(index)
@@ -142,14 +143,20 @@ class _Rows:
         return matrix
 
     def _sparse_in_bulk(self, block: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        block = block.replace(b"\t", b" ").replace(b" ?", b" nan").replace(b", ", b",")
-        lines = [line.strip() for line in block.split(b"\n")]
-        lines = [line for line in lines if line]
+        rows = self._tidy_sparse_rows(block[:-1].split(b"\n"))
+        if rows is not None:
+            return rows
+        # Missing values, blank lines and stray spaces are common enough to deserve a second try.
+        block = block.replace(b"\t", b" ").replace(b" ?", b" nan")
+        block = _NEEDLESS_SPACE.sub(rb"\1", block)
+        return self._tidy_sparse_rows([line for line in block.split(b"\n") if line])
+
+    def _tidy_sparse_rows(self, lines: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Counts, indices and values of rows without a byte too much; None if there is one."""
         if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
             return None
-        bodies = [line[1:-1].strip() for line in lines]
-        counts = np.array([body.count(b",") + 1 if body else 0 for body in bodies], dtype=np.int64)
-        text = b",".join([body for body in bodies if body])
+        counts = np.array([line.count(b",") + (len(line) > 2) for line in lines], dtype=np.int64)
+        text = b",".join([line[1:-1] for line in lines if len(line) > 2])
         if not text:
             return counts, np.empty(0, np.int32), np.empty(0)
         found = bulk.pairs(text, b" ", b",")
@@ -246,18 +253,21 @@ class _Rows:
         return None if coded is None else float(coded[0])
 
 
+def _is_special(text: bytes) -> bool:
+    """Whether text has quotes, escapes or comments, so that separators alone do not part its fields."""
+    return b"'" in text or b'"' in text or b"%" in text or b"\\" in text
+
+
 def _bulk_limit(attribute: Attribute) -> float:
     """Numbers below this are valid as they stand in a sparse row; -inf if all need a closer look."""
-    if attribute.kind == "numeric":
-        return np.inf
-    # A number is its own code only where the categories are 0, 1, 2, ... in that order.
-    if attribute.kind == "nominal" and attribute.categories == tuple(
-        map(str, range(len(attribute.categories)))
-    ):
-        return float(len(attribute.categories))
-    return -np.inf
+    if attribute.kind == "nominal":
+        # A number is its own code only where the categories are 0, 1, 2, ... in that order.
+        in_order = all(category == str(code) for code, category in enumerate(attribute.categories))
+        return float(len(attribute.categories)) if in_order else -np.inf
+    return np.inf if attribute.kind == "numeric" else -np.inf
 
 
+@lru_cache(maxsize=64)  # most files declare {0,1} for hundreds of attributes
 def _numeric_codes(categories: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray] | None:
     """Sorted numbers and their codes where all categories are different numbers, else None."""
     try:
