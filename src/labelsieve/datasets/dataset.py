@@ -164,6 +164,8 @@ class Dataset:
 def _checked_features(X: Any) -> Matrix:
     """X as a finite float64 array or canonical CSR array."""
     try:
+        if np.iscomplexobj(X):
+            raise TypeError("complex ones")
         X = (
             _canonical(sp.csr_array(X, dtype=np.float64))
             if sp.issparse(X)
