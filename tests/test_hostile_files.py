@@ -175,6 +175,12 @@ def test_long_odd_lines_take_no_longer_than_their_length(tmp_path, line):
         read(tmp_path / "h.arff", labels=1)
 
 
+def test_recognising_a_long_line_of_digits_takes_no_time(tmp_path):
+    (tmp_path / "digits").write_bytes(b"1" * 2**20)
+    with pytest.raises(DatasetError, match="does not say which columns are labels"):
+        read(tmp_path / "digits")
+
+
 def test_a_positive_first_category_in_very_many_sparse_labels_is_refused(tmp_path):
     labels = b"".join(b"@attribute y%d {1,0}\n" % index for index in range(3000))
     (tmp_path / "t.arff").write_bytes(

@@ -39,6 +39,11 @@ def test_extreme_classification_files_declare_their_size(text_file):
     assert data.X.sum() == 3.5
 
 
+def test_files_without_a_known_ending_are_recognised(text_file):
+    for text in ("1,2 1:0.5\n", "0:1 3:2 \n1 2:1\n", "1 2 3\r\n0 1:1\r\n"):
+        assert read(text_file(text, "data.txt")).X.shape[1] in (1, 4, 2)
+
+
 def test_parts_share_their_labels_and_width(text_file):
     first, second = text_file("1 1:1\n", "a.svm"), text_file("2 3:1\n", "b.svm")
     data = read([first, second])
