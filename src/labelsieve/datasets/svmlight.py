@@ -64,7 +64,8 @@ def read_svmlight(sources: Sequence[Source], about: dict[str, str]) -> Dataset:
             f"has feature indices {lowest} to {highest} for {width} features (limit {MAX_COLUMNS}); "
             "correct the indices or the first line"
         )
-    X = sp.vstack([_matrix(part.features, base, width) for part in parts], format="csr")
+    matrices = [_matrix(part.features, base, width) for part in parts]
+    X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
     Y, label_names = _label_matrix(parts, header, fail)
     holds_candidates = header.get("holds") == "candidate"
     return Dataset(
