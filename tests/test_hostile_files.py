@@ -175,6 +175,14 @@ def test_long_odd_lines_take_no_longer_than_their_length(tmp_path, line):
         read(tmp_path / "h.arff", labels=1)
 
 
+@pytest.mark.parametrize("ending", ["arff", "csv", "svm", "txt", "mat", "npz", "parquet"])
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbf", b"\n", b"\n\n \r\n", b"#\n", b"%\n"])
+def test_files_of_nothing_are_refused(tmp_path, ending, content):
+    (tmp_path / f"t.{ending}").write_bytes(content)
+    with pytest.raises(DatasetError, match=rf"t\.{ending}"):
+        read(tmp_path / f"t.{ending}")
+
+
 def test_recognising_a_long_line_of_digits_takes_no_time(tmp_path):
     (tmp_path / "digits").write_bytes(b"1" * 65_000)
     with pytest.raises(DatasetError, match="does not say which columns are labels"):

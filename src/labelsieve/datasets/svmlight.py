@@ -123,14 +123,14 @@ class _Reader:
                 first_line, block = self._first_line(block)
             piece = self._in_bulk(block)
             pieces.append(self._by_line(first_line, block) if piece is None else piece)
+        if not any(piece[0].counts.size for piece in pieces):
+            raise self.source.error("has no rows; copy it again")
         features, labels = (
             _Entries(*(np.concatenate([getattr(piece[side], field) for piece in pieces]) for field in fields))
             for side, fields in enumerate([("counts", "indices", "values")] * 2)
         )
         if self.sizes:
             features, labels = self._sized(features), self._sized(labels)
-        if not features.counts.size:
-            raise self.source.error("has no rows; copy it again")
         return _Part(features, labels, self.sizes, self.header)
 
     def _first_line(self, block: bytes) -> tuple[int, bytes]:
