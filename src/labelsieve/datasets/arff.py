@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,8 +22,8 @@ from labelsieve.datasets.table import Table
 # Possessive repeats (*+) keep matching linear in the length of a hostile line.
 _FIELD = re.compile(rf"\s*+({QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
 _ENTRY = re.compile(rf"\s*+(\d{{1,18}})\s++({QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+([,}}])", re.DOTALL)
+_NEEDLESS_SPACE = re.compile(rb" *+([,{}\n]) *+")
 _END_OF_ROW = re.compile(r"\s*}\s*(?:%.*)?", re.DOTALL)
-_SPECIAL = re.compile(rb"""['"%\\]""")
 
 
 def read_arff(source: Source) -> Table:
@@ -51,22 +53,18 @@ class _Rows:
     def __init__(self, attributes: list[Attribute], source: Source) -> None:
         self.attributes = attributes
         self.source = source
-        self.codes = [
-            {category: float(code) for code, category in enumerate(attribute.categories)}
-            for attribute in attributes
-        ]
-        self.numeric_codes = {
-            index: _numeric_codes(attribute.categories)
+        self.codings = {
+            index: _coding(attribute.categories)
             for index, attribute in enumerate(attributes)
             if attribute.kind == "nominal"
         }
-        irregular = [
-            attribute.kind in ("string", "date")
-            or (index in self.numeric_codes and self.numeric_codes[index] is None)
-            for index, attribute in enumerate(attributes)
-        ]
-        self.bulk_dense = not any(irregular)
-        self.bulk_limit = np.array([_bulk_limit(attribute) for attribute in attributes])
+        self.bulk_dense = all(attribute.kind in ("numeric", "nominal") for attribute in attributes) and all(
+            coding.numbers is not None for coding in self.codings.values()
+        )
+        # Numbers below this are valid as they stand in a sparse row; -inf if all need a closer look.
+        self.bulk_limit = np.array([np.inf if a.kind == "numeric" else -np.inf for a in attributes])
+        for index, coding in self.codings.items():
+            self.bulk_limit[index] = len(coding.codes) if coding.in_order else -np.inf
 
     def read(self, blocks: Iterator[tuple[int, bytes]]) -> np.ndarray | sp.csr_array:
         """Read all rows."""
@@ -80,7 +78,7 @@ class _Rows:
     def _dense(self, blocks: Iterator[tuple[int, bytes]]) -> np.ndarray:
         parts = []
         for first_line, block in blocks:
-            rows = self._dense_in_bulk(block) if self.bulk_dense and not _SPECIAL.search(block) else None
+            rows = self._dense_in_bulk(block) if self.bulk_dense and not _is_special(block) else None
             parts.append(self._dense_by_line(first_line, block) if rows is None else rows)
         return np.concatenate(parts)
 
@@ -88,14 +86,11 @@ class _Rows:
         rows = bulk.table(block.replace(b"?", b"nan"), b",", len(self.attributes))
         if rows is None:
             return None
-        for index, numeric in self.numeric_codes.items():
-            assert (
-                numeric is not None
-            )  # bulk_dense holds only if every nominal attribute has numeric categories
-            coded = _coded(rows[:, index], *numeric)
-            if coded is None:
+        for index, coding in self.codings.items():
+            codes = coding.of_numbers(rows[:, index])
+            if codes is None:
                 return None
-            rows[:, index] = coded
+            rows[:, index] = codes
         return rows
 
     def _dense_by_line(self, first_line: int, block: bytes) -> np.ndarray:
@@ -114,7 +109,7 @@ class _Rows:
 
     def _fields(self, line: str, number: int) -> list[str]:
         """The raw fields of a dense row, still quoted."""
-        if not _SPECIAL.search(line.encode()):
+        if not _is_special(line.encode()):
             return [field.strip() for field in line.split(",")]
         fields, position, mark = [], 0, ","
         while mark == ",":
@@ -130,7 +125,7 @@ class _Rows:
     def _sparse(self, blocks: Iterator[tuple[int, bytes]]) -> sp.csr_array:
         counts, indices, values = [], [], []
         for first_line, block in blocks:
-            rows = None if _SPECIAL.search(block) else self._sparse_in_bulk(block)
+            rows = None if _is_special(block) else self._sparse_in_bulk(block)
             count, index, value = self._sparse_by_line(first_line, block) if rows is None else rows
             counts.append(count)
             indices.append(index)
@@ -142,14 +137,20 @@ class _Rows:
         return matrix
 
     def _sparse_in_bulk(self, block: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        block = block.replace(b"\t", b" ").replace(b" ?", b" nan").replace(b", ", b",")
-        lines = [line.strip() for line in block.split(b"\n")]
-        lines = [line for line in lines if line]
+        rows = self._tidy_sparse_rows(block[:-1].split(b"\n"))
+        if rows is not None:
+            return rows
+        # Missing values, blank lines and stray spaces are common enough to deserve a second try.
+        block = block.replace(b"\t", b" ").replace(b" ?", b" nan")
+        block = _NEEDLESS_SPACE.sub(rb"\1", block)
+        return self._tidy_sparse_rows([line for line in block.split(b"\n") if line])
+
+    def _tidy_sparse_rows(self, lines: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Counts, indices and values of rows without a byte too much; None if there is one."""
         if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
             return None
-        bodies = [line[1:-1].strip() for line in lines]
-        counts = np.array([body.count(b",") + 1 if body else 0 for body in bodies], dtype=np.int64)
-        text = b",".join([body for body in bodies if body])
+        counts = np.array([line.count(b",") + (len(line) > 2) for line in lines], dtype=np.int64)
+        text = b",".join([line[1:-1] for line in lines if len(line) > 2])
         if not text:
             return counts, np.empty(0, np.int32), np.empty(0)
         found = bulk.pairs(text, b" ", b",")
@@ -226,9 +227,7 @@ class _Rows:
                 f"attribute {attribute.name!r} is {attribute.kind}, got {text[:40]!r}; correct the value",
                 number,
             ) from None
-        code = self.codes[index].get(text)
-        if code is None and self.numeric_codes[index] is not None:
-            code = self._numeric_code(index, text)
+        code = self.codings[index].of_text(text)
         if code is None:
             raise self.source.error(
                 f"attribute {attribute.name!r} has no category {text[:40]!r}; declare it in the header",
@@ -236,50 +235,66 @@ class _Rows:
             )
         return code
 
-    def _numeric_code(self, index: int, text: str) -> float | None:
-        """The code of ``1.0`` where the category is declared as ``1``."""
-        numeric = self.numeric_codes[index]
-        try:
-            coded = _coded(np.array([bulk.number(text)]), *numeric) if numeric else None
-        except ValueError:
+
+@dataclass(frozen=True)
+class _Coding:
+    """Categories of a nominal attribute and their codes.
+
+    Attributes
+    ----------
+    codes : dict of str to float
+        Position of every category.
+    numbers : tuple of (sorted numbers, their codes) or None
+        The categories as numbers where all are different numbers, so that ``1.0`` is found as ``1``.
+    in_order : bool
+        Whether the categories are 0, 1, 2, ..., so that a number is its own code.
+    """
+
+    codes: dict[str, float]
+    numbers: tuple[np.ndarray, np.ndarray] | None
+    in_order: bool
+
+    def of_numbers(self, values: np.ndarray) -> np.ndarray | None:
+        """Codes of values given as numbers, NaN kept; None if one is not a category."""
+        if self.numbers is None:
             return None
-        return None if coded is None else float(coded[0])
+        known, codes = self.numbers
+        place = np.minimum(np.searchsorted(known, values), known.size - 1)
+        missing = np.isnan(values)
+        if not (missing | (known[place] == values)).all():
+            return None
+        return np.where(missing, np.nan, codes[place])
+
+    def of_text(self, text: str) -> float | None:
+        """The code of one value; None if it is not a category."""
+        code = self.codes.get(text)
+        if code is None and self.numbers is not None:
+            try:
+                codes = self.of_numbers(np.array([bulk.number(text)]))
+            except ValueError:
+                return None
+            code = None if codes is None else float(codes[0])
+        return code
 
 
-def _bulk_limit(attribute: Attribute) -> float:
-    """Numbers below this are valid as they stand in a sparse row; -inf if all need a closer look."""
-    if attribute.kind == "numeric":
-        return np.inf
-    # A number is its own code only where the categories are 0, 1, 2, ... in that order.
-    if attribute.kind == "nominal" and attribute.categories == tuple(
-        map(str, range(len(attribute.categories)))
-    ):
-        return float(len(attribute.categories))
-    return -np.inf
-
-
-def _numeric_codes(categories: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Sorted numbers and their codes where all categories are different numbers, else None."""
+@lru_cache(maxsize=64)  # most files declare {0,1} for hundreds of attributes
+def _coding(categories: tuple[str, ...]) -> _Coding:
+    """Prepare the categories of a nominal attribute."""
+    codes = {category: float(code) for code, category in enumerate(categories)}
+    in_order = all(category == str(code) for code, category in enumerate(categories))
     try:
         numbers = np.array([bulk.number(category) for category in categories])
     except ValueError:
-        return None
+        return _Coding(codes, None, in_order)
     order = np.argsort(numbers)
     numbers = numbers[order]
-    return (
-        (numbers, order.astype(np.float64))
-        if np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
-        else None
-    )
+    different = np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
+    return _Coding(codes, (numbers, order.astype(np.float64)) if different else None, in_order)
 
 
-def _coded(values: np.ndarray, numbers: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """Codes of nominal values given as numbers, NaN kept; None if one is not a category."""
-    place = np.minimum(np.searchsorted(numbers, values), numbers.size - 1)
-    missing = np.isnan(values)
-    if not (missing | (numbers[place] == values)).all():
-        return None
-    return np.where(missing, np.nan, codes[place])
+def _is_special(text: bytes) -> bool:
+    """Whether text has quotes, escapes or comments, so that separators alone do not part its fields."""
+    return b"'" in text or b'"' in text or b"%" in text or b"\\" in text
 
 
 def _lines(first_line: int, block: bytes) -> Iterator[tuple[int, str]]:

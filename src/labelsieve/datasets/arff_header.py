@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
 
@@ -135,63 +136,57 @@ def _attribute(line: str, line_number: int, source: Source) -> Attribute:
     if not declaration:
         raise source.error(f"expected '@attribute name type', got {line[:60]!r}; quote the name", line_number)
     name, kind = unquote(declaration.group(1)), declaration.group(2)
-    if kind.startswith("{"):
-        return Attribute(name, "nominal", _categories(kind, name, line_number, source))
     parsed = _TYPE.fullmatch(kind)
     word = parsed.group(1).lower() if parsed else ""
-    if parsed and word in ("numeric", "real", "integer"):
+    if word in ("numeric", "real", "integer"):
         return Attribute(name, "numeric")
-    if parsed and word == "string":
+    if word == "string":
         return Attribute(name, "string")
-    if parsed and word == "date":
-        pattern = unquote(parsed.group(2)) if parsed.group(2) else "yyyy-MM-dd'T'HH:mm:ss"
-        return Attribute(name, "date", seconds=_date_reader(pattern, line_number, source))
+    try:
+        if kind.startswith("{"):
+            return Attribute(name, "nominal", _categories(kind))
+        if parsed and word == "date":
+            pattern = unquote(parsed.group(2)) if parsed.group(2) else "yyyy-MM-dd'T'HH:mm:ss"
+            return Attribute(name, "date", seconds=_date_reader(pattern))
+    except ValueError as error:
+        raise source.error(f"attribute {name!r} has {error}; correct the line", line_number) from None
     raise source.error(
         f"attribute {name!r} must be numeric, nominal, string or date, got {kind[:40]!r}; convert it",
         line_number,
     )
 
 
-def _categories(text: str, name: str, line_number: int, source: Source) -> tuple[str, ...]:
+@lru_cache(maxsize=64)  # most files declare {0,1} for hundreds of attributes
+def _categories(text: str) -> tuple[str, ...]:
     """The categories between braces."""
     categories: list[str] = []
     position, mark = 1, ","
     while mark == ",":
         token = _CATEGORY.match(text, position)
         if not token:
-            raise source.error(
-                f"the categories of {name!r} do not end with a brace; correct the line", line_number
-            )
+            raise ValueError("categories that do not end with a brace")
         if token.group(1):
             categories.append(unquote(token.group(1).strip()))
         position, mark = token.end(), token.group(2)
     rest = text[position:].strip()
     if rest and not rest.startswith("%"):
-        raise source.error(
-            f"expected nothing after the categories of {name!r}, got {rest[:40]!r}", line_number
-        )
+        raise ValueError(f"something after its categories, {rest[:40]!r}")
     if len(set(categories)) < len(categories) or not categories:
-        raise source.error(
-            f"attribute {name!r} needs categories that all differ; correct the line", line_number
-        )
+        raise ValueError("no categories or one of them twice")
     return tuple(categories)
 
 
-def _date_reader(pattern: str, line_number: int, source: Source) -> Callable[[str], float]:
+def _date_reader(pattern: str) -> Callable[[str], float]:
     """Function from a date as text to seconds since 1970 (UTC where no zone is given)."""
     texts = [found.group() for found in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+", pattern)]
-    letters = [text for text in texts if text[0].isalpha()]
-    if not letters or "".join(texts) != pattern or len(set(letters)) < len(letters):
-        raise source.error(
-            f"cannot read the date format {pattern!r}; convert the column to numbers", line_number
-        )
+    directives = [_DATE_PARTS.get(text, text) for text in texts if text[0].isalpha()]
+    if not directives or "".join(texts) != pattern or len(set(directives)) < len(directives):
+        raise ValueError(f"a date format that cannot be read, {pattern!r}")
     layout = ""
     for text in texts:
         if text[0].isalpha():
             if text not in _DATE_PARTS:
-                raise source.error(
-                    f"date format {pattern!r} has the unknown part {text!r}; convert it", line_number
-                )
+                raise ValueError(f"the unknown part {text!r} in its date format {pattern!r}")
             layout += _DATE_PARTS[text]
         else:
             layout += (text[1:-1] or "'" if text[0] == "'" else text).replace("%", "%%")

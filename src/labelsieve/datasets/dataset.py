@@ -164,6 +164,8 @@ class Dataset:
 def _checked_features(X: Any) -> Matrix:
     """X as a finite float64 array or canonical CSR array."""
     try:
+        if np.iscomplexobj(X):
+            raise TypeError("complex ones")
         X = (
             _canonical(sp.csr_array(X, dtype=np.float64))
             if sp.issparse(X)
@@ -262,7 +264,7 @@ def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...
     unknown = [name for name in nominal if name not in position]
     if unknown or len(set(nominal)) < len(nominal):
         raise DatasetError(f"nominal must name features, each once, got {(unknown or list(nominal))[0]!r}.")
-    columns = X[:, [position[name] for name in nominal]]
+    columns = X if len(nominal) == len(features) else X[:, [position[name] for name in nominal]]
     codes = columns.data if sp.issparse(columns) else columns
     if codes.size and (codes.min() < 0 or (codes != np.floor(codes)).any()):
         raise DatasetError(

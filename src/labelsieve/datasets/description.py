@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -161,23 +162,29 @@ def _distinct_rows(Y: Matrix) -> int:
 
 def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
     """Positions of the features with one value, and of those equal to an earlier feature."""
-    constant, duplicate = [], []
+    n_samples, n_features = X.shape
+    constant: list[int] = []
+    duplicate: list[int] = []
     seen: set[bytes] = set()
-    columns = sp.csc_array(X) if sp.issparse(X) else None
-    for index in range(X.shape[1]):
-        if columns is not None:
-            stored = slice(columns.indptr[index], columns.indptr[index + 1])
-            values, rows = columns.data[stored], columns.indices[stored]
-            single = not values.size or (values.size == X.shape[0] and (values == values[0]).all())
-            content = rows.tobytes() + values.tobytes()
+    looked_at: Iterable[int] = range(n_features)
+    if sp.issparse(X):
+        X = sp.csc_array(X)
+        stored = np.diff(X.indptr)
+        # Most features of wide data may be empty; they need no look one by one.
+        empty = np.flatnonzero(stored == 0).tolist()
+        constant, duplicate, looked_at = empty, empty[1:], np.flatnonzero(stored).tolist()
+    for index in looked_at:
+        if sp.issparse(X):
+            own = slice(X.indptr[index], X.indptr[index + 1])
+            values = X.data[own]
+            content = X.indices[own].tobytes() + values.tobytes()
         else:
             values = X[:, index] + 0.0  # turns -0.0 into 0.0, which compare equal but differ in bytes
-            single = (values == values[0]).all()
             content = values.tobytes()
-        if single:
+        if values.size == n_samples and (values == values[0]).all():
             constant.append(index)
         digest = hashlib.blake2b(content, digest_size=16).digest()
         if digest in seen:
             duplicate.append(index)
         seen.add(digest)
-    return constant, duplicate
+    return sorted(constant), sorted(duplicate)

@@ -110,10 +110,11 @@ def _column(pd: Any, column: Series, name: str, fail: Any) -> tuple[Any, tuple[s
         )
         return sp.csc_array(entries, shape=(len(column), 1)), None
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return column.astype("int64").to_numpy() / pd.Timestamp(1, unit="s").as_unit(
-            column.dt.unit
-        ).value, None
+        seconds = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(seconds=1)
+        return seconds.to_numpy(dtype=np.float64), None
     try:
+        if column.dtype.kind == "c":
+            raise TypeError("complex")
         return column.to_numpy(dtype=np.float64, na_value=np.nan), None
     except (TypeError, ValueError):
         pass

@@ -31,6 +31,14 @@ def no_second_table(path: Path) -> Table:
     raise DatasetError(f"labels of a frame must be columns of it, got the file {str(path)!r}; join it first.")
 
 
+def check_options(nominal: str, missing: str) -> None:
+    """Refuse values that `nominal` and `missing` do not have."""
+    choices = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero")}
+    for parameter, value in (("nominal", nominal), ("missing", missing)):
+        if value not in choices[parameter]:
+            raise ValueError(f"{parameter} must be one of {', '.join(choices[parameter])}, got {value!r}.")
+
+
 def split_table(
     table: Table,
     fail: Fail,
@@ -54,12 +62,7 @@ def split_table(
     second_table : callable
         Opens a second file that holds labels only.
     """
-    for parameter, value, choices in (
-        ("nominal", nominal, ("code", "onehot")),
-        ("missing", missing, ("error", "mean", "zero")),
-    ):
-        if value not in choices:
-            raise ValueError(f"{parameter} must be one of {', '.join(choices)}, got {value!r}.")
+    check_options(nominal, missing)
     ignored = [] if ignore is None else named_columns(table.names, ignore, fail, "ignored")
     table, candidate_columns = _candidate_columns(table, candidates, fail, second_table)
     if labels is None:

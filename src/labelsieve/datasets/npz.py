@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 import zipfile
 from typing import IO, Any
 
@@ -21,7 +22,8 @@ _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 def read_npz(source: Source, labels: str | None, candidates: str | None, about: dict[str, str]) -> Dataset:
     """Read an archive of this package, or one with matrices under usual names such as X and Y."""
     try:
-        with zipfile.ZipFile(source.path) as archive:
+        with warnings.catch_warnings(), zipfile.ZipFile(source.path) as archive:
+            warnings.simplefilter("ignore")  # about headers written by Python 2
             arrays = {member.filename[:-4]: _array(archive, member, source) for member in archive.infolist()}
     except DatasetError:
         raise

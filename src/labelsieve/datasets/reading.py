@@ -12,7 +12,7 @@ from typing import Any
 from labelsieve.datasets.arff import read_arff
 from labelsieve.datasets.dataset import Dataset, DatasetError
 from labelsieve.datasets.delimited import read_delimited
-from labelsieve.datasets.labelling import split_table
+from labelsieve.datasets.labelling import check_options, split_table
 from labelsieve.datasets.matlab import read_matlab
 from labelsieve.datasets.matrices import Matrices, join
 from labelsieve.datasets.mulan_xml import find_beside, label_names_in, parse_label_names
@@ -28,6 +28,10 @@ _BY_ENDING = {
     ".arff": "arff", ".mat": "matlab", ".csv": "delimited", ".tsv": "delimited", ".parquet": "parquet",
     ".pq": "parquet", ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
 }  # fmt: skip
+# A line of sizes, or labels and a first index:value; possessive, so that a long line of digits takes no time.
+_SVMLIGHT_LINE = re.compile(
+    rb"\d++ \d++ \d++[ \t]*+\r?\n|(?:[-+\d.,]++[ \t]++)?+\d++:[^,;\s]++(?:\s|\Z)", re.ASCII
+)
 _TABLES = ("arff", "delimited", "parquet")
 
 
@@ -108,6 +112,7 @@ def read(
     ('length', 'colour=blue', 'colour=red')
     >>> folder.cleanup()
     """
+    check_options(nominal, missing)
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     if not paths:
         raise DatasetError("read needs at least one path, got an empty list; name the data file.")
@@ -175,7 +180,7 @@ def _kind(source: Source) -> str:
         return _BY_ENDING[source.ending]
     if text.startswith(b"<"):
         raise source.error("is an XML file; give the data file as path and this one as labels=")
-    if re.match(rb"\d+ \d+ \d+[ \t]*\r?\n|[-+\d.,]*[ \t]*\d+:[^,;\s]+(?:\s|\Z)", text):
+    if _SVMLIGHT_LINE.match(text):
         return "svmlight"
     if b"\0" in head:
         raise source.error(

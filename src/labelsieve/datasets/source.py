@@ -21,7 +21,7 @@ MAX_EXPANSION = 250
 MAX_EXPANSION_FREE = 64 * 2**20
 # Wider than published benchmarks; one forged index must not cost more than the names of columns it implies.
 MAX_COLUMNS = 2**22
-_BLOCK_BYTES = 4 * 2**20
+_BLOCK_BYTES = 2**18  # what is computed from a block stays in the processor's cache
 _HEAD_BYTES = 2**16
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".zip"}
 

@@ -64,7 +64,8 @@ def read_svmlight(sources: Sequence[Source], about: dict[str, str]) -> Dataset:
             f"has feature indices {lowest} to {highest} for {width} features (limit {MAX_COLUMNS}); "
             "correct the indices or the first line"
         )
-    X = sp.vstack([_matrix(part.features, base, width) for part in parts], format="csr")
+    matrices = [_matrix(part.features, base, width) for part in parts]
+    X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
     Y, label_names = _label_matrix(parts, header, fail)
     holds_candidates = header.get("holds") == "candidate"
     return Dataset(
@@ -122,14 +123,14 @@ class _Reader:
                 first_line, block = self._first_line(block)
             piece = self._in_bulk(block)
             pieces.append(self._by_line(first_line, block) if piece is None else piece)
+        if not any(piece[0].counts.size for piece in pieces):
+            raise self.source.error("has no rows; copy it again")
         features, labels = (
             _Entries(*(np.concatenate([getattr(piece[side], field) for piece in pieces]) for field in fields))
             for side, fields in enumerate([("counts", "indices", "values")] * 2)
         )
         if self.sizes:
             features, labels = self._sized(features), self._sized(labels)
-        if not features.counts.size:
-            raise self.source.error("has no rows; copy it again")
         return _Part(features, labels, self.sizes, self.header)
 
     def _first_line(self, block: bytes) -> tuple[int, bytes]:

@@ -214,17 +214,20 @@ def _constant_column(values: Matrix, column: int, meaning: list[bool | None], fa
 
 def _flip(values: Matrix, columns: list[int], fail: Fail) -> Matrix:
     """Exchange 0 and 1 in columns whose first declared category is the positive one."""
-    if sp.issparse(values):
-        if len(columns) * values.shape[0] > MAX_FILLED:
-            raise fail(
-                "declares its positive category first in so many labels that they do not fit; declare {0,1}"
-            )
-        values = sp.lil_array(values)
-        for column in columns:
-            values[:, [column]] = 1.0 - _column(sp.csr_array(values), column)[:, None]
-        return sp.csr_array(values)
-    values[:, columns] = 1.0 - values[:, columns]
-    return values
+    if not sp.issparse(values):
+        values[:, columns] = 1.0 - values[:, columns]
+        return values
+    n_rows, n_columns = values.shape
+    if len(columns) * n_rows > MAX_FILLED:
+        raise fail(
+            "declares its positive category first in so many labels that they do not fit; declare {0,1}"
+        )
+    rest = np.ones(n_columns)
+    rest[columns] = 0.0
+    flipped = sp.csr_array(1 - values[:, columns].astype(np.int8).toarray())
+    indices = np.asarray(columns)[flipped.indices]
+    placed = sp.csr_array((flipped.data.astype(np.float64), indices, flipped.indptr), shape=values.shape)
+    return sp.csr_array(values @ sp.diags_array(rest, format="csr") + placed)
 
 
 def _features(table: Table, nominal: str, missing: str, fail: Fail) -> tuple[Matrix, list[str], list[str]]:
@@ -279,24 +282,23 @@ def _one_hot(
         for column in coded
     }
     width = len(names) - len(coded) + sum(map(len, categories.values()))
-    if width * n_rows > MAX_FILLED and not sp.issparse(values):
+    if n_rows * (len(coded) if sp.issparse(values) else width) > MAX_FILLED:
         raise fail(
             f'has too many categories for one-hot coding ({width} columns); read it with nominal="code"'
         )
-    if n_rows * len(coded) > MAX_FILLED:
-        raise fail('has too many nominal values for one-hot coding; read it with nominal="code"')
-    blocks, new_names, indicator_names = [], [], []
-    rows = np.arange(n_rows)
-    for column, name in enumerate(names):
-        if column not in categories:
-            blocks.append(sp.csc_array(values[:, [column]]))
-            new_names.append(name)
-            continue
-        codes = _column(values, column).astype(int)
-        ones = (np.ones(n_rows), (rows, codes))
-        blocks.append(sp.csc_array(ones, shape=(n_rows, len(categories[column]))))
-        indicators = [f"{name}={category}" for category in categories[column]]
-        new_names += indicators
-        indicator_names += indicators
-    X = sp.csr_array(sp.hstack(blocks, format="csr"))
-    return (X if sp.issparse(values) else X.toarray()), new_names, indicator_names
+    by_column = sp.csc_array(values)
+    blocks, new_names, indicators = [], [], []
+    done = 0
+    for column in [*coded, len(names)]:
+        blocks.append(by_column[:, done:column])
+        new_names += names[done:column]
+        done = column + 1
+        if column < len(names):
+            codes = _column(values, column).astype(int)
+            shape = (n_rows, len(categories[column]))
+            blocks.append(sp.csc_array((np.ones(n_rows), (np.arange(n_rows), codes)), shape=shape))
+            own = [f"{names[column]}={category}" for category in categories[column]]
+            new_names += own
+            indicators += own
+    X = sp.csr_array(sp.hstack([block for block in blocks if block.shape[1]], format="csr"))
+    return (X if sp.issparse(values) else X.toarray()), new_names, indicators
