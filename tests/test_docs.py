@@ -1,0 +1,48 @@
+"""What the documents say is what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from labelsieve import METHODS
+from labelsieve.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
+def test_python_blocks_of_the_readme_run(block, capsys):
+    exec(compile(block, "README.md", "exec"), {})
+
+
+def test_readme_lists_the_methods_there_are(capsys):
+    assert main(["methods", "--markdown"]) == 0
+    table = capsys.readouterr().out.strip()
+    assert f"<!-- methods -->\n{table}\n<!-- end of methods -->" in README, (
+        f"put this between the markers of README.md:\n{table}"
+    )
+
+
+def test_every_command_of_the_readme_exists(capsys):
+    for line in re.findall(r"^labelsieve (.+?)(?:\s+#.*)?$", README, flags=re.MULTILINE):
+        command = line.split()[0]
+        assert main([command, "--help"]) == 0, f"labelsieve {command}"
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name)
+def test_links_and_names_of_the_documents_lead_somewhere(document):
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
+    for slug in re.findall(r"--method ([a-z-]+)", text):
+        assert slug in METHODS
+
+
+def test_functions_named_beside_the_equations_exist():
+    text = (ROOT / "docs" / "pml_fsmir.md").read_text(encoding="utf-8")
+    for package, module, name in re.findall(r"`(numerics|methods)\.(\w+)\.(\w+)", text):
+        source = (ROOT / "src" / "labelsieve" / package / f"{module}.py").read_text(encoding="utf-8")
+        assert re.search(rf"^(def|class) {name}\b", source, flags=re.MULTILINE), f"{package}.{module}.{name}"
