@@ -25,6 +25,19 @@ DISTANCE_STEPS = 2**24
 
 
 @dataclass(frozen=True)
+class Elicitation:
+    """How credible labels are found; the classes of the methods explain every option."""
+
+    n_neighbors: int = 10
+    alpha: float = 0.95
+    threshold: float = 0.9
+    exclude_self: bool = True
+    fallback: str = "candidate"
+    max_iter: int = 1000
+    tol: float = 1e-5
+
+
+@dataclass(frozen=True)
 class Propagation:
     """Confidences after label propagation.
 
@@ -138,8 +151,8 @@ def propagate_labels(
     --------
     >>> swap = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
     >>> propagate_labels(swap, np.array([[1.0, 1.0], [1.0, 0.0]]), alpha=0.5, max_iter=99, tol=1e-6).confidence
-    array([[0.75, 0.25],
-           [1.  , 0.  ]])
+    array([[0.66666667, 0.33333333],
+           [1.        , 0.        ]])
     """
     P = Y
     for n_iter in range(1, max_iter + 1):
@@ -207,17 +220,7 @@ class CredibleLabels:
 
 
 def elicit_credible_labels(
-    X: Matrix,
-    Y: np.ndarray,
-    folds: list[np.ndarray],
-    *,
-    n_neighbors: int,
-    alpha: float,
-    threshold: float,
-    exclude_self: bool,
-    fallback: str,
-    max_iter: int,
-    tol: float,
+    X: Matrix, Y: np.ndarray, folds: list[np.ndarray], options: Elicitation
 ) -> CredibleLabels:
     """Propagate labels without a fold, vote on the fold, and believe what reaches the threshold.
 
@@ -230,14 +233,21 @@ def elicit_credible_labels(
     for number, held_out in enumerate(folds, start=1):
         rest = np.setdiff1d(np.arange(len(Y)), held_out)
         X_rest, Y_rest = X[rest], Y[rest]
-        neighbors, _ = nearest_rows(X_rest, n_neighbors, exclude_self=exclude_self)
-        graph = reconstruction_graph(X_rest, neighbors)
-        result = propagate_labels(graph, Y_rest, alpha=alpha, max_iter=max_iter, tol=tol)
+        result = propagate_over_neighbors(X_rest, Y_rest, options)
         confidence = balance_confidence(result.confidence, Y_rest)
-        vote[held_out] = neighbor_vote(confidence, *nearest_rows(X_rest, n_neighbors, queries=X[held_out]))
+        indices, distances = nearest_rows(X_rest, options.n_neighbors, queries=X[held_out])
+        vote[held_out] = neighbor_vote(confidence, indices, distances)
         n_iter, converged = max(n_iter, result.n_iter), converged and result.converged
         logger.info("fold %d of %d: labels propagated in %d iterations", number, len(folds), result.n_iter)
-    return CredibleLabels(_credible(vote, Y > 0, threshold, fallback), vote, n_iter, converged)
+    labels = _credible(vote, Y > 0, options.threshold, options.fallback)
+    return CredibleLabels(labels, vote, n_iter, converged)
+
+
+def propagate_over_neighbors(X: Matrix, Y: np.ndarray, options: Elicitation) -> Propagation:
+    """Propagate the candidates of all rows over the graph of their neighbours."""
+    neighbors, _ = nearest_rows(X, options.n_neighbors, exclude_self=options.exclude_self)
+    graph = reconstruction_graph(X, neighbors)
+    return propagate_labels(graph, Y, alpha=options.alpha, max_iter=options.max_iter, tol=options.tol)
 
 
 def minmax_rows(V: np.ndarray) -> np.ndarray:
