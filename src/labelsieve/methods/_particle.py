@@ -101,7 +101,9 @@ class BaseParticle(BaseSelector):
         return self._decide(as_double_rows(self.scaler_.transform(X)))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of new rows.
+        """Predict the labels of new rows: those with a positive score.
+
+        After a fit to one-dimensional classes, predict the class with the largest score.
 
         Parameters
         ----------
@@ -110,10 +112,13 @@ class BaseParticle(BaseSelector):
 
         Returns
         -------
-        Y : ndarray of shape (n_samples, n_labels)
-            1 where the label is predicted.
+        Y : ndarray of shape (n_samples, n_labels) or (n_samples,)
+            1 where the label is predicted; or classes.
         """
-        return (self.decision_function(X) > 0).astype(np.intp)
+        decision = self.decision_function(X)
+        if self.classes_ is not None:
+            return self.classes_[decision.argmax(axis=1)]
+        return (decision > 0).astype(np.intp)
 
     @abstractmethod
     def _decide(self, X: Matrix) -> np.ndarray:

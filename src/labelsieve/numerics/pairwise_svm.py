@@ -1,7 +1,8 @@
 """One linear SVM per pair of labels, trained on the rows that tell the two apart.
 
-libsvm, through scikit-learn, solves every pair: it is the solver of the published results and, with rows
-in the tens, what costs is the call and not the method.
+Pairs of few rows, most of them when labels are many, are solved in stacks by :func:`solve_svms`; a call of
+scikit-learn's would cost more than the solution. Larger ones go to libsvm, the solver of the published
+results, through scikit-learn.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ from sklearn import config_context
 from sklearn.svm import SVC
 
 from labelsieve.numerics.result import logger
+from labelsieve.numerics.svm import solve_svms
 from labelsieve.numerics.typing import Matrix
 
 #: Numbers in a temporary block: 32 MiB of float64.
 BLOCK_SIZE = 2**22
 
+#: Pairs with more rows go to libsvm, as do those that a stack does not solve to its tolerance in time.
+STACK_ROWS = 128
+STACK_TOLERANCE = 1e-8
+STACK_MAX_ITER = 5000
+
 #: Iterations libsvm may take; enough for anything but features of wild scales, which it then warns about.
-MAX_ITER = 10_000_000
+LIBSVM_MAX_ITER = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -70,25 +77,21 @@ def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: fl
     >>> trained.coef, trained.intercept, trained.accuracy
     (array([[-1.]]), array([1.]), array([1.]))
     """
-    first, second = _trainable_pairs(credible, candidate)
-    coef = np.empty((len(first), X.shape[1]))
-    intercept, accuracy = np.empty((2, len(first)))
-    n_trained = 0
-    kept = np.zeros(len(first), dtype=bool)
-    with config_context(assume_finite=True, skip_parameter_validation=True):
-        for pair, (rows, is_first) in enumerate(_training_rows(first, second, credible, candidate)):
-            # A row on both sides counts for the first label only, which may leave the second without rows.
-            if is_first.all():
-                continue
-            kept[pair] = True
-            coef[n_trained], intercept[n_trained] = w, b = _linear_svm(X[rows], is_first, C)
-            accuracy[n_trained] = np.mean((X[rows] @ w + b > 0) == is_first)
-            n_trained += 1
-            if n_trained % 5000 == 0:
-                logger.info("%d of %d pairwise classifiers trained", n_trained, len(first))
-    return PairwiseClassifiers(
-        first[kept], second[kept], coef[:n_trained], intercept[:n_trained], accuracy[:n_trained]
-    )
+    first, second, problems = _training_problems(credible, candidate)
+    coef = np.empty((len(problems), X.shape[1]))
+    intercept, accuracy = np.empty((2, len(problems)))
+    sizes = np.array([len(rows) for rows, _ in problems], dtype=np.intp)
+    by_size = np.argsort(sizes, kind="stable")
+    large = list(by_size[sizes[by_size] > STACK_ROWS])
+    for stack in _stacks(by_size[sizes[by_size] <= STACK_ROWS], sizes, X.shape[1]):
+        W, b, right, converged = _solve_stack(X, [problems[pair] for pair in stack], C)
+        coef[stack], intercept[stack], accuracy[stack] = W, b, right
+        large.extend(stack[~converged])
+    logger.info("%d of %d pairwise classifiers trained", len(problems) - len(large), len(problems))
+    for pair in large:
+        coef[pair], intercept[pair], accuracy[pair] = _solve_by_libsvm(X, *problems[pair], C)
+    logger.info("%d of %d pairwise classifiers trained", len(problems), len(problems))
+    return PairwiseClassifiers(first, second, coef, intercept, accuracy)
 
 
 def count_votes(
@@ -141,39 +144,79 @@ def _incidence(
     return place(classifiers.first), place(classifiers.second)
 
 
-def _trainable_pairs(credible: np.ndarray, candidate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs j < k with a row where j is credible and k impossible, and one the other way round."""
-    n_rows_for = credible.T.astype(np.float64) @ ~candidate
-    return np.nonzero(np.triu((n_rows_for > 0) & (n_rows_for.T > 0), 1))
-
-
-def _training_rows(
-    first: np.ndarray, second: np.ndarray, credible: np.ndarray, candidate: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows of each pair, and which of them stand for the first label."""
+def _training_problems(
+    credible: np.ndarray, candidate: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """First and second label of every pair to train, its rows, and which rows stand for the first."""
     rows_of = [np.flatnonzero(column) for column in credible.T]
     impossible = np.ascontiguousarray(~candidate.T)
-    for j, k in zip(first.tolist(), second.tolist(), strict=True):
+    n_rows_for = credible.T.astype(np.float64) @ ~candidate
+    first, second = np.nonzero(np.triu((n_rows_for > 0) & (n_rows_for.T > 0), 1))
+    problems = []
+    kept = np.ones(len(first), dtype=bool)
+    for pair, (j, k) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         for_j = rows_of[j][impossible[k][rows_of[j]]]
         for_k = rows_of[k][impossible[j][rows_of[k]]]
+        # A label may be credible and no candidate ("labels" fallback), and a row so stand on both sides. It
+        # counts for the first label only, which may leave none for the second.
         for_k = for_k[~(credible[for_k, j] & impossible[k][for_k])]
         rows = np.concatenate([for_j, for_k])
         order = np.argsort(rows)
-        yield rows[order], order < len(for_j)
+        kept[pair] = len(for_k) > 0
+        if kept[pair]:
+            problems.append((rows[order], order < len(for_j)))
+    return first[kept], second[kept], problems
 
 
-def _linear_svm(rows: Matrix, is_first: np.ndarray, C: float) -> tuple[np.ndarray, float]:
-    """Weights and offset of a linear SVM with the first label on the positive side.
+def _stacks(pairs: np.ndarray, sizes: np.ndarray, n_features: int) -> Iterator[np.ndarray]:
+    """Cut pairs, smallest first, into stacks whose rows and products fit a block."""
+    start = 0
+    while start < len(pairs):
+        for_one = sizes[pairs[start:]] * np.maximum(sizes[pairs[start:]], n_features)
+        fitting = np.arange(1, len(for_one) + 1) * for_one <= BLOCK_SIZE
+        end = start + max(1, np.count_nonzero(fitting))
+        yield pairs[start:end]
+        start = end
+
+
+def _solve_stack(
+    X: Matrix, problems: list[tuple[np.ndarray, np.ndarray]], C: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, offsets, accuracies and whether they are final, of problems padded to one size."""
+    sizes = np.array([len(rows) for rows, _ in problems])
+    is_used = np.arange(sizes.max()) < sizes[:, None]
+    index = np.zeros(is_used.shape, dtype=np.intp)
+    index[is_used] = np.concatenate([rows for rows, _ in problems])
+    is_first = np.zeros(is_used.shape, dtype=bool)
+    is_first[is_used] = np.concatenate([is_first for _, is_first in problems])
+    rows = X[index.ravel()]
+    rows = (rows.toarray() if sp.issparse(rows) else rows).reshape(*index.shape, -1)
+    gram = rows @ rows.transpose(0, 2, 1)
+    dual, intercept, converged = solve_svms(
+        gram, is_first, is_used, C=C, tol=STACK_TOLERANCE, max_iter=STACK_MAX_ITER
+    )
+    decisions = (gram @ dual[:, :, None])[:, :, 0] + intercept[:, None]
+    is_right = ((decisions > 0) == is_first) & is_used
+    return (dual[:, None] @ rows)[:, 0], intercept, is_right.sum(axis=1) / sizes, converged
+
+
+def _solve_by_libsvm(
+    X: Matrix, index: np.ndarray, is_first: np.ndarray, C: float
+) -> tuple[np.ndarray, float, float]:
+    """Weights, offset and accuracy of one problem.
 
     The products of the rows are handed over where they fit a block, since libsvm computes them one by one.
     """
-    # libsvm's answer depends, within its tolerance, on which class is the positive one. Letting the first
-    # row decide makes it the same whichever label of the pair comes first.
-    sign = 1.0 if is_first[0] else -1.0
+    rows = X[index]
     if rows.shape[0] * max(rows.shape) <= BLOCK_SIZE:
         data, kernel = rows @ (rows.toarray() if sp.issparse(rows) else rows).T, "precomputed"
     else:
         data, kernel = rows, "linear"
-    svm = SVC(kernel=kernel, C=C, max_iter=MAX_ITER).fit(data, is_first == is_first[0])
+    # libsvm's answer is not quite the same, within its tolerance, for exchanged sides. Letting the first row
+    # decide which is positive makes it the same whichever label of the pair comes first.
+    sign = 1.0 if is_first[0] else -1.0
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        svm = SVC(kernel=kernel, C=C, max_iter=LIBSVM_MAX_ITER).fit(data, is_first == is_first[0])
     dual = svm.dual_coef_.toarray() if sp.issparse(svm.dual_coef_) else svm.dual_coef_
-    return sign * (dual.ravel() @ rows[svm.support_]), sign * float(svm.intercept_[0])
+    w, b = sign * (dual.ravel() @ rows[svm.support_]), sign * float(svm.intercept_[0])
+    return w, b, float(np.mean((rows @ w + b > 0) == is_first))
