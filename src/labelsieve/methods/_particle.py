@@ -95,9 +95,7 @@ class BaseParticle(BaseSelector):
             Larger is more relevant; compare within a row.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32)
-        )
+        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
         return self._decide(as_double_rows(self.scaler_.transform(X)))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -136,7 +134,9 @@ class BaseParticle(BaseSelector):
 
     def _folds(self, n_samples: int) -> list[np.ndarray]:
         """Split the rows into folds: contiguous ones, of shuffled rows if so asked."""
-        rows = as_generator(self.random_state).permutation(n_samples) if self.shuffle else np.arange(n_samples)
+        rows = (
+            as_generator(self.random_state).permutation(n_samples) if self.shuffle else np.arange(n_samples)
+        )
         return np.array_split(rows, min(self.cv, n_samples))
 
     def _elicitation(self) -> Elicitation:
@@ -165,7 +165,8 @@ def as_dense(Y: Matrix) -> np.ndarray:
 def ridge_weights(X: Matrix, Y: np.ndarray, options: Elicitation) -> np.ndarray:
     """Regress the propagated confidences on the features, for data on which no classifier can be trained."""
     P = propagate_over_neighbors(X, Y, options).confidence
-    return Ridge(alpha=1.0, fit_intercept=False, solver="sparse_cg", tol=1e-10).fit(X, P).coef_
+    ridge = Ridge(alpha=1.0, fit_intercept=False, solver="sparse_cg", tol=1e-10).fit(X, P)
+    return ridge.coef_.reshape(P.shape[1], X.shape[1])
 
 
 def particle_result(

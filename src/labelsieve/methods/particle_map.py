@@ -179,7 +179,9 @@ def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.nd
     """
     prior_odds = (1 + Y.sum(axis=0)) / (1 + (1 - Y).sum(axis=0))
     likelihood = (1 + wins_with) / (wins_with.shape[1] + wins_with.sum(axis=1, keepdims=True))
-    likelihood_without = (1 + wins_without) / (wins_without.shape[1] + wins_without.sum(axis=1, keepdims=True))
+    likelihood_without = (1 + wins_without) / (
+        wins_without.shape[1] + wins_without.sum(axis=1, keepdims=True)
+    )
     return np.log(prior_odds[:, None] * likelihood / likelihood_without)
 
 
@@ -198,7 +200,9 @@ def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:
     centred = votes - (counts @ votes)[:, None] / total
     spread = (counts * centred**2).sum(axis=1)
     several = (counts > 0).sum(axis=1) > 1
-    return np.divide((counts * centred * log_odds).sum(axis=1), spread, out=np.zeros(len(spread)), where=several)
+    return np.divide(
+        (counts * centred * log_odds).sum(axis=1), spread, out=np.zeros(len(spread)), where=several
+    )
 
 
 def _count_by_votes(votes: np.ndarray, members: np.ndarray) -> np.ndarray:

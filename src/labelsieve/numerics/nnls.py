@@ -37,55 +37,36 @@ def solve_nnls(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
     >>> solve_nnls(np.array([[[2.0, 1.0], [1.0, 2.0]]]), np.array([[4.0, 1.0]]))
     array([[2., 0.]])
     """
-    n_problems, n_variables = target.shape
+    n_variables = target.shape[1]
     weights = np.zeros(target.shape)
-    scale = np.einsum("ijj->ij", gram).max(axis=1, initial=0.0)
-    threshold = GRADIENT_TOLERANCE * scale
     chosen = np.zeros(target.shape, dtype=bool)
-    optimal_on_chosen = np.ones(n_problems, dtype=bool)
-    open_problems = np.flatnonzero(scale > 0)
+    scale = np.einsum("ijj->ij", gram).max(axis=1, initial=0.0)
+    problems = np.flatnonzero(scale > 0)
+    settled = np.ones(len(problems), dtype=bool)
     # Every round changes the chosen set of every open problem; the cap only stops cycles due to rounding.
     for _ in range(10 * n_variables):
-        open_problems = open_problems[
-            _let_in(gram, target, weights, chosen, optimal_on_chosen, threshold, open_problems)
-        ]
-        if not open_problems.size:
+        # A problem settled on its chosen variables lets the steepest other one in, or is solved.
+        gradient = target[problems] - np.einsum("ijk,ik->ij", gram[problems], weights[problems])
+        gradient[chosen[problems]] = -np.inf
+        steepest = gradient.argmax(axis=1)
+        enters = settled & (gradient.max(axis=1) > GRADIENT_TOLERANCE * scale[problems])
+        chosen[problems[enters], steepest[enters]] = True
+        problems = problems[enters | ~settled]
+        if not len(problems):
             break
-        G, t, free = gram[open_problems], weights[open_problems], chosen[open_problems]
-        solution = _solve_on(free, G, target[open_problems], scale[open_problems])
+        t, free = weights[problems], chosen[problems]
+        solution = _solve_on(free, gram[problems], target[problems], scale[problems])
         blocking = free & (solution <= 0)
         ratio = np.divide(t, t - solution, out=np.full(t.shape, np.inf), where=blocking)
-        step = np.minimum(ratio.min(axis=1), 1.0)
-        t += step[:, None] * (solution - t)
+        step = np.minimum(ratio.min(axis=1, keepdims=True), 1.0)
+        t += step * (solution - t)
         # The variable that stopped the step must leave exactly, whatever rounding made of it.
-        leaving = blocking & ((t <= 0) | (ratio <= step[:, None]))
+        leaving = blocking & ((t <= 0) | (ratio <= step))
         t[leaving] = 0.0
-        weights[open_problems] = t
-        chosen[open_problems] = free & ~leaving
-        optimal_on_chosen[open_problems] = ~blocking.any(axis=1)
+        weights[problems] = t
+        chosen[problems] = free & ~leaving
+        settled = ~blocking.any(axis=1)
     return weights
-
-
-def _let_in(
-    gram: np.ndarray,
-    target: np.ndarray,
-    weights: np.ndarray,
-    chosen: np.ndarray,
-    optimal_on_chosen: np.ndarray,
-    threshold: np.ndarray,
-    open_problems: np.ndarray,
-) -> np.ndarray:
-    """Let one variable into each problem that is ready for one; tell which problems are still open."""
-    still_open = np.ones(len(open_problems), dtype=bool)
-    ready = np.flatnonzero(optimal_on_chosen[open_problems])
-    problems = open_problems[ready]
-    gradient = target[problems] - np.einsum("ijk,ik->ij", gram[problems], weights[problems])
-    gradient[chosen[problems]] = -np.inf
-    best = gradient.argmax(axis=1)
-    enters = gradient[np.arange(len(problems)), best] > threshold[problems]
-    chosen[problems[enters], best[enters]] = True
-    still_open[ready[~enters]] = False
-    return still_open
 
 
 def _solve_on(free: np.ndarray, gram: np.ndarray, target: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,6 +55,13 @@ class PairwiseClassifiers:
     accuracy: np.ndarray
 
 
+class Problem(NamedTuple):
+    """Rows that tell two labels apart, in ascending order, and which of them are on the positive side."""
+
+    rows: np.ndarray
+    is_positive: np.ndarray
+
+
 def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: float) -> PairwiseClassifiers:
     """Train a linear SVM for every pair of labels that has rows on both sides.
 
@@ -77,10 +85,10 @@ def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: fl
     >>> trained.coef, trained.intercept, trained.accuracy
     (array([[-1.]]), array([1.]), array([1.]))
     """
-    first, second, problems = _training_problems(credible, candidate)
+    first, second, sign, problems = _training_problems(credible, candidate)
     coef = np.empty((len(problems), X.shape[1]))
     intercept, accuracy = np.empty((2, len(problems)))
-    sizes = np.array([len(rows) for rows, _ in problems], dtype=np.intp)
+    sizes = np.array([len(problem.rows) for problem in problems], dtype=np.intp)
     by_size = np.argsort(sizes, kind="stable")
     large = list(by_size[sizes[by_size] > STACK_ROWS])
     for stack in _stacks(by_size[sizes[by_size] <= STACK_ROWS], sizes, X.shape[1]):
@@ -89,9 +97,10 @@ def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: fl
         large.extend(stack[~converged])
     logger.info("%d of %d pairwise classifiers trained", len(problems) - len(large), len(problems))
     for pair in large:
-        coef[pair], intercept[pair], accuracy[pair] = _solve_by_libsvm(X, *problems[pair], C)
+        coef[pair], intercept[pair], accuracy[pair] = _solve_by_libsvm(X, problems[pair], C)
     logger.info("%d of %d pairwise classifiers trained", len(problems), len(problems))
-    return PairwiseClassifiers(first, second, coef, intercept, accuracy)
+    coef *= sign[:, None]
+    return PairwiseClassifiers(first, second, coef, sign * intercept, accuracy)
 
 
 def count_votes(
@@ -146,77 +155,80 @@ def _incidence(
 
 def _training_problems(
     credible: np.ndarray, candidate: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """First and second label of every pair to train, its rows, and which rows stand for the first."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Problem]]:
+    """First and second label, sign and problem of every pair to train.
+
+    Solutions differ a little, within the tolerance, when the sides change roles. So the side of a problem's
+    first row is the positive one, whichever label comes first, and the sign turns it to the first label.
+    """
     rows_of = [np.flatnonzero(column) for column in credible.T]
     impossible = np.ascontiguousarray(~candidate.T)
     n_rows_for = credible.T.astype(np.float64) @ ~candidate
     first, second = np.nonzero(np.triu((n_rows_for > 0) & (n_rows_for.T > 0), 1))
     problems = []
-    kept = np.ones(len(first), dtype=bool)
+    sign = np.zeros(len(first))
     for pair, (j, k) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         for_j = rows_of[j][impossible[k][rows_of[j]]]
         for_k = rows_of[k][impossible[j][rows_of[k]]]
         # A label may be credible and no candidate ("labels" fallback), and a row so stand on both sides. It
         # counts for the first label only, which may leave none for the second.
         for_k = for_k[~(credible[for_k, j] & impossible[k][for_k])]
+        if not len(for_k):
+            continue
         rows = np.concatenate([for_j, for_k])
         order = np.argsort(rows)
-        kept[pair] = len(for_k) > 0
-        if kept[pair]:
-            problems.append((rows[order], order < len(for_j)))
-    return first[kept], second[kept], problems
+        is_first = order < len(for_j)
+        sign[pair] = 1.0 if is_first[0] else -1.0
+        problems.append(Problem(rows[order], is_first == is_first[0]))
+    trained = sign != 0
+    return first[trained], second[trained], sign[trained], problems
 
 
 def _stacks(pairs: np.ndarray, sizes: np.ndarray, n_features: int) -> Iterator[np.ndarray]:
     """Cut pairs, smallest first, into stacks whose rows and products fit a block."""
+    numbers = sizes[pairs] * np.maximum(sizes[pairs], n_features)
     start = 0
     while start < len(pairs):
-        for_one = sizes[pairs[start:]] * np.maximum(sizes[pairs[start:]], n_features)
-        fitting = np.arange(1, len(for_one) + 1) * for_one <= BLOCK_SIZE
-        end = start + max(1, np.count_nonzero(fitting))
+        # All problems of a stack are padded to its last and largest one.
+        fits = np.arange(1, len(pairs) - start + 1) * numbers[start:] <= BLOCK_SIZE
+        end = start + max(1, int(np.count_nonzero(fits)))
         yield pairs[start:end]
         start = end
 
 
 def _solve_stack(
-    X: Matrix, problems: list[tuple[np.ndarray, np.ndarray]], C: float
+    X: Matrix, problems: list[Problem], C: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Weights, offsets, accuracies and whether they are final, of problems padded to one size."""
-    sizes = np.array([len(rows) for rows, _ in problems])
+    sizes = np.array([len(problem.rows) for problem in problems])
     is_used = np.arange(sizes.max()) < sizes[:, None]
     index = np.zeros(is_used.shape, dtype=np.intp)
-    index[is_used] = np.concatenate([rows for rows, _ in problems])
-    is_first = np.zeros(is_used.shape, dtype=bool)
-    is_first[is_used] = np.concatenate([is_first for _, is_first in problems])
+    index[is_used] = np.concatenate([problem.rows for problem in problems])
+    is_positive = np.zeros(is_used.shape, dtype=bool)
+    is_positive[is_used] = np.concatenate([problem.is_positive for problem in problems])
     rows = X[index.ravel()]
     rows = (rows.toarray() if sp.issparse(rows) else rows).reshape(*index.shape, -1)
     gram = rows @ rows.transpose(0, 2, 1)
     dual, intercept, converged = solve_svms(
-        gram, is_first, is_used, C=C, tol=STACK_TOLERANCE, max_iter=STACK_MAX_ITER
+        gram, is_positive, is_used, C=C, tol=STACK_TOLERANCE, max_iter=STACK_MAX_ITER
     )
     decisions = (gram @ dual[:, :, None])[:, :, 0] + intercept[:, None]
-    is_right = ((decisions > 0) == is_first) & is_used
+    is_right = ((decisions > 0) == is_positive) & is_used
     return (dual[:, None] @ rows)[:, 0], intercept, is_right.sum(axis=1) / sizes, converged
 
 
-def _solve_by_libsvm(
-    X: Matrix, index: np.ndarray, is_first: np.ndarray, C: float
-) -> tuple[np.ndarray, float, float]:
+def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray, float, float]:
     """Weights, offset and accuracy of one problem.
 
     The products of the rows are handed over where they fit a block, since libsvm computes them one by one.
     """
-    rows = X[index]
+    rows = X[problem.rows]
     if rows.shape[0] * max(rows.shape) <= BLOCK_SIZE:
         data, kernel = rows @ (rows.toarray() if sp.issparse(rows) else rows).T, "precomputed"
     else:
         data, kernel = rows, "linear"
-    # libsvm's answer is not quite the same, within its tolerance, for exchanged sides. Letting the first row
-    # decide which is positive makes it the same whichever label of the pair comes first.
-    sign = 1.0 if is_first[0] else -1.0
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        svm = SVC(kernel=kernel, C=C, max_iter=LIBSVM_MAX_ITER).fit(data, is_first == is_first[0])
+        svm = SVC(kernel=kernel, C=C, max_iter=LIBSVM_MAX_ITER).fit(data, problem.is_positive)
     dual = svm.dual_coef_.toarray() if sp.issparse(svm.dual_coef_) else svm.dual_coef_
-    w, b = sign * (dual.ravel() @ rows[svm.support_]), sign * float(svm.intercept_[0])
-    return w, b, float(np.mean((rows @ w + b > 0) == is_first))
+    w, b = dual.ravel() @ rows[svm.support_], float(svm.intercept_[0])
+    return w, b, float(np.mean((rows @ w + b > 0) == problem.is_positive))

@@ -149,8 +149,8 @@ def propagate_labels(
 
     Examples
     --------
-    >>> swap = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> propagate_labels(swap, np.array([[1.0, 1.0], [1.0, 0.0]]), alpha=0.5, max_iter=99, tol=1e-6).confidence
+    >>> swap, Y = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]])), np.array([[1.0, 1.0], [1.0, 0.0]])
+    >>> propagate_labels(swap, Y, alpha=0.5, max_iter=99, tol=1e-6).confidence
     array([[0.66666667, 0.33333333],
            [1.        , 0.        ]])
     """
