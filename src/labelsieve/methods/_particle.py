@@ -132,15 +132,12 @@ class BaseParticle(BaseSelector):
             self.scaler_ = MaxAbsScaler() if sp.issparse(X) else MinMaxScaler()
         return self.scaler_.fit_transform(X)
 
-    def _folds(self, n_samples: int) -> list[np.ndarray]:
-        """Split the rows into folds: contiguous ones, of shuffled rows if so asked."""
+    def _options(self, n_samples: int) -> dict[str, Any]:
+        """Keywords of the solvers; the folds are contiguous, of shuffled rows if so asked."""
         rows = (
             as_generator(self.random_state).permutation(n_samples) if self.shuffle else np.arange(n_samples)
         )
-        return np.array_split(rows, min(self.cv, n_samples))
-
-    def _elicitation(self) -> Elicitation:
-        return Elicitation(
+        elicitation = Elicitation(
             n_neighbors=self.n_neighbors,
             alpha=self.alpha,
             threshold=self.threshold,
@@ -149,6 +146,8 @@ class BaseParticle(BaseSelector):
             max_iter=self.max_iter,
             tol=self.tol,
         )
+        folds = np.array_split(rows, min(self.cv, n_samples))
+        return {"folds": folds, "elicitation": elicitation, "C": self.C, "weights": self.weights}
 
 
 def as_double_rows(X: Matrix) -> Matrix:

@@ -120,14 +120,7 @@ class ParticleVLS(BaseParticle):
     """
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_particle_vls(
-            self._scaled(X),
-            Y,
-            folds=self._folds(X.shape[0]),
-            elicitation=self._elicitation(),
-            C=self.C,
-            weights=self.weights,
-        )
+        return solve_particle_vls(self._scaled(X), Y, **self._options(X.shape[0]))
 
     def _decide(self, X: Matrix) -> np.ndarray:
         virtual = len(self.label_names_in_)
