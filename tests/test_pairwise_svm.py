@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from labelsieve.numerics import pairwise_svm
@@ -129,3 +130,13 @@ def test_votes_weights_and_norms_equal_plain_loops(problem):
     np.testing.assert_allclose(stacked_norms(trained, trained.accuracy), np.sqrt(squares))
     whole = count_votes(X, trained, 6)
     np.testing.assert_array_equal(whole.sum(axis=1), len(trained.first))
+
+
+def test_unsolved_problems_are_reported_in_one_sentence(problem, monkeypatch):
+    monkeypatch.setattr(pairwise_svm, "STACK_ROWS", 0)
+    monkeypatch.setattr(pairwise_svm, "LIBSVM_MAX_ITER", 2)
+    with pytest.warns(
+        ConvergenceWarning, match="6 of 6 pairwise SVMs did not converge in 2 iterations"
+    ) as record:
+        train_pairwise(*problem, C=1.0)
+    assert len(record) == 1

@@ -7,6 +7,7 @@ results, through scikit-learn.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from labelsieve.numerics.result import logger
@@ -28,8 +30,8 @@ STACK_ROWS = 128
 STACK_TOLERANCE = 1e-8
 STACK_MAX_ITER = 5000
 
-#: Iterations libsvm may take; enough for anything but features of wild scales, which it then warns about.
-LIBSVM_MAX_ITER = 10_000_000
+#: Iterations libsvm may take; enough for anything but features of wild scales.
+LIBSVM_MAX_ITER = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,21 @@ def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: fl
     by_size = np.argsort(sizes, kind="stable")
     large = list(by_size[sizes[by_size] > STACK_ROWS])
     for stack in _stacks(by_size[sizes[by_size] <= STACK_ROWS], sizes, X.shape[1]):
-        W, b, right, converged = _solve_stack(X, [problems[pair] for pair in stack], C)
-        coef[stack], intercept[stack], accuracy[stack] = W, b, right
-        large.extend(stack[~converged])
+        *solution, solved = _solve_stack(X, [problems[pair] for pair in stack], C)
+        coef[stack], intercept[stack], accuracy[stack] = solution
+        large.extend(stack[~solved])
     logger.info("%d of %d pairwise classifiers trained", len(problems) - len(large), len(problems))
+    n_unsolved = 0
     for pair in large:
-        coef[pair], intercept[pair], accuracy[pair] = _solve_by_libsvm(X, problems[pair], C)
+        coef[pair], intercept[pair], accuracy[pair], converged = _solve_by_libsvm(X, problems[pair], C)
+        n_unsolved += not converged
+    if n_unsolved:
+        warnings.warn(
+            f"{n_unsolved} of {len(problems)} pairwise SVMs did not converge in {LIBSVM_MAX_ITER} "
+            f"iterations. Scale the features or choose a smaller C.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     logger.info("%d of %d pairwise classifiers trained", len(problems), len(problems))
     coef *= sign[:, None]
     return PairwiseClassifiers(first, second, coef, sign * intercept, accuracy)
@@ -217,8 +228,8 @@ def _solve_stack(
     return (dual[:, None] @ rows)[:, 0], intercept, is_right.sum(axis=1) / sizes, converged
 
 
-def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray, float, float]:
-    """Weights, offset and accuracy of one problem.
+def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray, float, float, bool]:
+    """Weights, offset and accuracy of one problem, and whether they are final.
 
     The products of the rows are handed over where they fit a block, since libsvm computes them one by one.
     """
@@ -227,8 +238,10 @@ def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray,
         data, kernel = rows @ (rows.toarray() if sp.issparse(rows) else rows).T, "precomputed"
     else:
         data, kernel = rows, "linear"
-    with config_context(assume_finite=True, skip_parameter_validation=True):
+    with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         svm = SVC(kernel=kernel, C=C, max_iter=LIBSVM_MAX_ITER).fit(data, problem.is_positive)
     dual = svm.dual_coef_.toarray() if sp.issparse(svm.dual_coef_) else svm.dual_coef_
     w, b = dual.ravel() @ rows[svm.support_], float(svm.intercept_[0])
-    return w, b, float(np.mean((rows @ w + b > 0) == problem.is_positive))
+    accuracy = float(np.mean((rows @ w + b > 0) == problem.is_positive))
+    return w, b, accuracy, svm.n_iter_[0] < LIBSVM_MAX_ITER
