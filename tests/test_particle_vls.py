@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve.methods.particle_map import ParticleMAP
 from labelsieve.methods.particle_vls import ParticleVLS, solve_particle_vls
+from labelsieve.numerics.pairwise_svm import PairwiseClassifiers
 from labelsieve.numerics.propagation import Elicitation
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
@@ -93,6 +94,17 @@ def test_prediction_counts_accuracies_against_the_virtual_label():
         expected = [value - score[4] for value in score[:4]]
         np.testing.assert_array_equal(selector.decision_function(new[i : i + 1])[0], expected)
         np.testing.assert_array_equal(selector.predict(new[i : i + 1])[0], np.array(expected) > 0)
+
+
+def test_accuracies_that_sum_to_a_whole_number_are_not_rounded_up_to_the_next():
+    features, candidates = planted(n_samples=40)
+    selector = ParticleVLS(scale=None).fit(features, candidates)
+    accuracy = np.array([0.2, 0.4, 0.3, 0.1])
+    assert sum(accuracy) > 1  # by rounding
+    selector.classifiers_ = PairwiseClassifiers(
+        np.zeros(4, int), np.array([1, 2, 3, 4]), np.zeros((4, 8)), np.ones(4), accuracy
+    )
+    np.testing.assert_array_equal(selector.decision_function(features)[0], [1, 0, 0, 0])
 
 
 @BOTH

@@ -158,9 +158,10 @@ def test_the_lower_row_comes_first_among_equally_far_neighbours(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_repeated_rows_are_at_distance_zero_in_spite_of_rounding(kind):
-    row = np.random.default_rng(0).random(40) * 1000
-    _, distances = nearest_rows(kind(np.vstack([row, row, row + 1])), 2, queries=kind(row[None] + 0.0))
-    np.testing.assert_array_equal(distances, [[0, 0]])
+    rows = np.random.default_rng(0).random((60, 40)) * 1000
+    indices, distances = nearest_rows(kind(rows), 1, queries=kind(rows.copy()))
+    np.testing.assert_array_equal(indices.ravel(), np.arange(60))
+    np.testing.assert_array_equal(distances, np.zeros((60, 1)))
 
 
 def test_neighbours_are_clamped_to_the_rows_there_are():
