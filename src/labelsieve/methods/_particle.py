@@ -1,0 +1,194 @@
+"""What PARTICLE-VLS and PARTICLE-MAP share: parameters, credible labels, scaling and prediction."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelsieve._base import (
+    LOOP_CONSTRAINTS,
+    RANDOM_CONSTRAINTS,
+    BaseSelector,
+    Integral,
+    Interval,
+    Real,
+    StrOptions,
+    as_generator,
+)
+from labelsieve.numerics.pairwise_svm import PairwiseClassifiers
+from labelsieve.numerics.propagation import CredibleLabels, Elicitation, propagate_over_neighbors
+from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.typing import Matrix
+
+
+class BaseParticle(BaseSelector):
+    """Base of the two methods; a subclass writes ``_solve`` and ``_decide``."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        **RANDOM_CONSTRAINTS,
+        "weights": [StrOptions({"mean", "stacked"})],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": [Interval(Real, 0, 1, closed="left")],
+        "threshold": [Interval(Real, 0, 1, closed="right")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "exclude_self": ["boolean"],
+        "fallback": [StrOptions({"candidate", "labels"})],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "shuffle": ["boolean"],
+        "scale": [StrOptions({"minmax", "standard"}), None],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        weights: str = "mean",
+        n_neighbors: int = 10,
+        alpha: float = 0.95,
+        threshold: float = 0.9,
+        C: float = 1.0,
+        exclude_self: bool = True,
+        fallback: str = "candidate",
+        cv: int = 10,
+        shuffle: bool = True,
+        scale: str | None = "minmax",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(n_features_to_select)
+        self.weights = weights
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.threshold = threshold
+        self.C = C
+        self.exclude_self = exclude_self
+        self.fallback = fallback
+        self.cv = cv
+        self.shuffle = shuffle
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score the labels of new rows; a label with a positive score is predicted.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+            Features, unscaled as in fit.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_labels)
+            Larger is more relevant; compare within a row.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
+        return self._decide(as_double_rows(self.scaler_.transform(X)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels of new rows: those with a positive score.
+
+        After a fit to one-dimensional classes, predict the class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+            Features, unscaled as in fit.
+
+        Returns
+        -------
+        Y : ndarray of shape (n_samples, n_labels) or (n_samples,)
+            1 where the label is predicted; or classes.
+        """
+        decision = self.decision_function(X)
+        if self.classes_ is not None:
+            return self.classes_[decision.argmax(axis=1)]
+        return (decision > 0).astype(np.intp)
+
+    @abstractmethod
+    def _decide(self, X: Matrix) -> np.ndarray:
+        """Score the labels of scaled rows."""
+
+    def _scaled(self, X: Matrix) -> Matrix:
+        """Learn the scaling of the features, for prediction too, and apply it."""
+        if self.scale is None:
+            self.scaler_ = FunctionTransformer()
+        elif self.scale == "standard":
+            self.scaler_ = StandardScaler(with_mean=not sp.issparse(X))
+        else:
+            self.scaler_ = MaxAbsScaler() if sp.issparse(X) else MinMaxScaler()
+        return self.scaler_.fit_transform(X)
+
+    def _options(self, n_samples: int) -> dict[str, Any]:
+        """Keywords of the solvers; the folds are contiguous, of shuffled rows if so asked."""
+        rows = (
+            as_generator(self.random_state).permutation(n_samples) if self.shuffle else np.arange(n_samples)
+        )
+        elicitation = Elicitation(
+            n_neighbors=self.n_neighbors,
+            alpha=self.alpha,
+            threshold=self.threshold,
+            exclude_self=self.exclude_self,
+            fallback=self.fallback,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        folds = np.array_split(rows, min(self.cv, n_samples))
+        return {"folds": folds, "elicitation": elicitation, "C": self.C, "weights": self.weights}
+
+
+def as_double_rows(X: Matrix) -> Matrix:
+    """Return ``X`` in float64 and, if sparse, by rows: distances and margins need both."""
+    X = X.astype(np.float64, copy=False)
+    return X.tocsr() if sp.issparse(X) else X
+
+
+def as_dense(Y: Matrix) -> np.ndarray:
+    """Return the candidates as an ndarray; confidences have its size anyway."""
+    return Y.toarray() if sp.issparse(Y) else Y
+
+
+def ridge_weights(X: Matrix, Y: np.ndarray, options: Elicitation) -> np.ndarray:
+    """Regress the propagated confidences on the features, for data on which no classifier can be trained."""
+    P = propagate_over_neighbors(X, Y, options).confidence
+    ridge = Ridge(alpha=1.0, fit_intercept=False, solver="sparse_cg", tol=1e-10).fit(X, P)
+    return ridge.coef_.reshape(P.shape[1], X.shape[1])
+
+
+def particle_result(
+    scores: np.ndarray,
+    coef: np.ndarray,
+    classifiers: PairwiseClassifiers,
+    credible: CredibleLabels,
+    *,
+    like: tuple[Matrix, Matrix],
+    extra: dict[str, np.ndarray] | None = None,
+) -> SolverResult:
+    """Collect what both methods return, in the dtype of X and the kind of Y that ``like`` holds."""
+    X, Y = like
+    kind = sp.csr_matrix if sp.issparse(Y) else np.asarray
+    return SolverResult(
+        scores=scores.astype(X.dtype, copy=False),
+        converged=credible.converged,
+        extra={
+            "coef": coef.astype(X.dtype, copy=False),
+            "label_confidence": kind(credible.vote * as_dense(Y)),
+            "credible_labels": kind(credible.labels),
+            "classifiers": classifiers,
+            "n_iter": credible.n_iter,
+            **(extra or {}),
+        },
+    )

@@ -1,0 +1,142 @@
+"""Pairwise training and votes against plain loops."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from labelsieve.numerics import pairwise_svm
+from labelsieve.numerics.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+
+
+@pytest.fixture
+def problem():
+    """Rows, credible and candidate labels; label 4 is always a candidate, label 5 never credible."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.random((80, 7)) * (rng.random((80, 7)) < 0.6), 3)
+    candidate = rng.random((80, 6)) < 0.5
+    candidate[:, 4] = True
+    credible = candidate & (rng.random((80, 6)) < 0.4)
+    credible[:, 5] = False
+    return X, credible, candidate
+
+
+def slow_pairs(X, credible, candidate):
+    """Pair -> libsvm's weights, offset and training accuracy, straight from the definition."""
+    trained = {}
+    for j, k in combinations(range(credible.shape[1]), 2):
+        first = [i for i in range(len(X)) if credible[i, j] and not candidate[i, k]]
+        second = [i for i in range(len(X)) if credible[i, k] and not candidate[i, j] and i not in first]
+        if first and second:
+            rows, y = X[first + second], np.r_[np.ones(len(first)), np.zeros(len(second))]
+            svm = SVC(kernel="linear", C=1.0, tol=1e-7).fit(rows, y)
+            trained[j, k] = svm.coef_[0], svm.intercept_[0], svm.score(rows, y)
+    return trained
+
+
+@pytest.mark.parametrize("stack_rows", [0, 20, 128])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_every_pair_is_libsvms_solution_whichever_solver_trains_it(problem, stack_rows, kind, monkeypatch):
+    monkeypatch.setattr(pairwise_svm, "STACK_ROWS", stack_rows)
+    X, credible, candidate = problem
+    trained = train_pairwise(kind(X), credible, candidate, C=1.0)
+    expected = slow_pairs(X, credible, candidate)
+    assert list(zip(trained.first, trained.second, strict=True)) == list(expected)
+    coef, intercept, accuracy = (np.array(values) for values in zip(*expected.values(), strict=True))
+    tolerance = 1e-2 if stack_rows < 128 else 1e-5  # libsvm stops at a violation of 1e-3
+    np.testing.assert_allclose(trained.coef, coef, atol=tolerance)
+    np.testing.assert_allclose(trained.intercept, intercept, atol=tolerance)
+    np.testing.assert_allclose(trained.accuracy, accuracy, atol=0.05 if stack_rows < 128 else 1e-12)
+
+
+def test_problems_beyond_a_block_are_solved_without_their_products(problem, monkeypatch):
+    X, credible, candidate = problem
+    expected = train_pairwise(X, credible, candidate, C=1.0)
+    monkeypatch.setattr(pairwise_svm, "STACK_ROWS", 0)
+    monkeypatch.setattr(pairwise_svm, "BLOCK_SIZE", 1)
+    for rows in (X, sp.csr_matrix(X)):
+        np.testing.assert_allclose(
+            train_pairwise(rows, credible, candidate, C=1.0).coef, expected.coef, atol=1e-2
+        )
+
+
+def test_what_a_stack_does_not_finish_goes_to_libsvm(problem, monkeypatch):
+    X, credible, candidate = problem
+    expected = train_pairwise(X, credible, candidate, C=1.0)
+    monkeypatch.setattr(pairwise_svm, "STACK_MAX_ITER", 1)
+    np.testing.assert_allclose(train_pairwise(X, credible, candidate, C=1.0).coef, expected.coef, atol=1e-2)
+
+
+@pytest.mark.parametrize("block_size", [1, 300, 2**22])
+def test_the_size_of_stacks_changes_nothing(problem, block_size, monkeypatch):
+    X, credible, candidate = problem
+    expected = train_pairwise(X, credible, candidate, C=1.0)
+    votes = count_votes(X, expected, 6)
+    monkeypatch.setattr(pairwise_svm, "BLOCK_SIZE", block_size)
+    np.testing.assert_allclose(train_pairwise(X, credible, candidate, C=1.0).coef, expected.coef, atol=1e-7)
+    np.testing.assert_array_equal(count_votes(X, expected, 6), votes)
+
+
+@pytest.mark.parametrize("stack_rows", [0, 128])
+def test_exchanged_labels_give_the_same_classifiers_turned_round(problem, stack_rows, monkeypatch):
+    monkeypatch.setattr(pairwise_svm, "STACK_ROWS", stack_rows)
+    X, credible, candidate = problem
+    forward = train_pairwise(X, credible, candidate, C=1.0)
+    backward = train_pairwise(X, credible[:, ::-1], candidate[:, ::-1], C=1.0)
+    turned = {
+        (5 - k, 5 - j): -w for j, k, w in zip(backward.first, backward.second, backward.coef, strict=True)
+    }
+    for j, k, w in zip(forward.first, forward.second, forward.coef, strict=True):
+        np.testing.assert_allclose(turned[j, k], w, atol=1e-7)
+
+
+def test_a_label_that_is_always_a_candidate_has_no_classifier(problem):
+    trained = train_pairwise(*problem, C=1.0)
+    assert 4 not in np.r_[trained.first, trained.second]
+    assert (mean_weights(trained, 6)[4] == 0).all()
+
+
+def test_a_row_on_both_sides_counts_for_the_first_label():
+    # Row 0 believes in both labels although they are no candidates; the release can produce that.
+    X = np.array([[0.0], [2.0]])
+    credible = np.array([[True, True], [False, True]])
+    nothing = np.zeros((2, 2), dtype=bool)
+    trained = train_pairwise(X, credible, nothing, C=1.0)
+    np.testing.assert_allclose(trained.coef, [[-1.0]])
+    assert len(train_pairwise(X, credible[[0, 0]], nothing, C=1.0).first) == 0
+
+
+def test_votes_weights_and_norms_equal_plain_loops(problem):
+    X, credible, candidate = problem
+    trained = train_pairwise(X, credible, candidate, C=1.0)
+    votes, W, n_trained, squares = np.zeros((80, 6)), np.zeros((6, 7)), np.zeros(6), np.zeros(7)
+    for p, (j, k) in enumerate(zip(trained.first, trained.second, strict=True)):
+        a = trained.accuracy[p]
+        for i in range(80):
+            winner = j if X[i] @ trained.coef[p] + trained.intercept[p] > 0 else k
+            votes[i, winner] += a
+        W[j] += a * trained.coef[p]
+        W[k] -= a * trained.coef[p]
+        n_trained[[j, k]] += 1
+        squares += (a * trained.coef[p]) ** 2
+    np.testing.assert_allclose(count_votes(X, trained, 6, trained.accuracy), votes)
+    np.testing.assert_allclose(count_votes(sp.csr_matrix(X), trained, 6, trained.accuracy), votes)
+    np.testing.assert_allclose(
+        mean_weights(trained, 6, trained.accuracy), W / np.maximum(n_trained, 1)[:, None], atol=1e-12
+    )
+    np.testing.assert_allclose(stacked_norms(trained, trained.accuracy), np.sqrt(squares))
+    whole = count_votes(X, trained, 6)
+    np.testing.assert_array_equal(whole.sum(axis=1), len(trained.first))
+
+
+def test_unsolved_problems_are_reported_in_one_sentence(problem, monkeypatch):
+    monkeypatch.setattr(pairwise_svm, "STACK_ROWS", 0)
+    monkeypatch.setattr(pairwise_svm, "LIBSVM_MAX_ITER", 2)
+    with pytest.warns(
+        ConvergenceWarning, match="6 of 6 pairwise SVMs did not converge in 2 iterations"
+    ) as record:
+        train_pairwise(*problem, C=1.0)
+    assert len(record) == 1

@@ -1,0 +1,120 @@
+"""PARTICLE-MAP: the worked example in both modes, and tables that never see a test label."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+from labelsieve.methods._particle import ridge_weights
+from labelsieve.methods.particle_map import ParticleMAP, solve_particle_map
+from labelsieve.numerics.pairwise_svm import count_votes
+from labelsieve.numerics.propagation import Elicitation
+
+X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
+Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
+
+
+def solve(mode, weights="mean"):
+    options = {"exclude_self": False, "fallback": "labels"} if mode == "release" else {}
+    return solve_particle_map(
+        X,
+        Y,
+        folds=[np.arange(3), np.arange(3, 6)],
+        elicitation=Elicitation(n_neighbors=2, **options),
+        C=1.0,
+        weights=weights,
+    )
+
+
+def noisy_problem(seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.random((90, 6))
+    Y_true = features[:, :5] > 0.6
+    return features, (Y_true | (rng.random(Y_true.shape) < 0.2)).astype(float)
+
+
+def test_worked_example_of_the_release():
+    result = solve("release")
+    coef = [[0.7, -0.7, -0.7], [-0.45, 0.9, 0], [-0.25, -0.2, 0.7]]
+    np.testing.assert_allclose(result.extra["coef"].T, coef, atol=1e-6)
+    np.testing.assert_allclose(result.scores, [1.212436, 1.006231, 0.76974], atol=1e-6)
+    votes = [[2, 0, 0], [1, 1, 0], [1, 0, 1], [2, 0, 0], [1, 1, 0], [2, 0, 0]]
+    np.testing.assert_array_equal(count_votes(X, result.extra["classifiers"], 3), votes)
+    log_odds = [
+        [0.510826, -0.587787, 1.609438],
+        [-1.203973, 1.280934, 0.182322],
+        [0.328504, 1.021651, 0.328504],
+    ]
+    np.testing.assert_allclose(result.extra["log_odds"], log_odds, atol=1e-6)
+    np.testing.assert_allclose(solve("release", "stacked").scores, [0.989949, 0.9, 0.728011], atol=1e-6)
+    slope = solve("release", "slope")
+    np.testing.assert_allclose(
+        slope.extra["coef"].T, np.array(coef) * [2.197225, 2.484907, 0.693147], atol=1e-5
+    )
+    np.testing.assert_allclose(slope.scores, [2.372061, 2.445237, 0.885522], atol=1e-6)
+
+
+def test_worked_example_as_recommended():
+    result = solve("recommended")
+    coef = [[1.5, 0, -1.5], [-0.8, 0, 0.8], [-0.7, 0, 0.7]]  # label 1 has no pair and counts for nothing
+    np.testing.assert_allclose(result.extra["coef"].T, coef, atol=1e-6)
+    np.testing.assert_allclose(result.scores, [2.12132, 1.131371, 0.989949], atol=1e-6)
+    votes = [[1, 0, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    np.testing.assert_array_equal(count_votes(X, result.extra["classifiers"], 3), votes)
+    slope = solve("recommended", "slope").extra["coef"]
+    np.testing.assert_allclose(slope.T, np.array(coef) * [2.197225, 0, 2.70805], atol=1e-5)
+
+
+def test_worked_example_of_the_ridge_fallback():
+    W = [
+        [0.634347, 0.006953, -0.040566],
+        [-0.019445, 0.134402, 0.459854],
+        [-0.043344, -0.006956, 0.609531],
+    ]
+    np.testing.assert_allclose(ridge_weights(X, Y, Elicitation(n_neighbors=2)).T, W, atol=1e-6)
+
+
+def test_the_tables_are_counted_on_the_training_rows():
+    features, candidates = noisy_problem()
+    selector = ParticleMAP().fit(features, candidates)
+    votes = count_votes(selector.scaler_.transform(features), selector.classifiers_, 5)
+    for j in range(5):
+        prior = (1 + candidates[:, j].sum()) / (2 + 90)
+        with_label, without = selector.credible_labels_[:, j], candidates[:, j] == 0
+        for r in range(5):
+            likelihood = (1 + (votes[with_label, j] == r).sum()) / (5 + with_label.sum())
+            likelihood_without = (1 + (votes[without, j] == r).sum()) / (5 + without.sum())
+            expected = np.log(prior * likelihood / ((1 - prior) * likelihood_without))
+            np.testing.assert_allclose(selector.log_odds_[j, r], expected)
+
+
+def test_prediction_knows_neither_test_labels_nor_other_test_rows():
+    features, candidates = noisy_problem()
+    for name in ("predict", "decision_function"):
+        assert list(inspect.signature(getattr(ParticleMAP, name)).parameters) == ["self", "X"]
+    selector = ParticleMAP().fit(features, candidates)
+    before = pickle.dumps(selector)
+    new = np.random.default_rng(1).random((40, 6))
+    together = selector.decision_function(new)
+    alone = np.vstack([selector.decision_function(new[i : i + 1]) for i in range(40)])
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(selector.predict(new), together > 0)
+    assert pickle.dumps(selector) == before
+
+
+def test_the_score_is_the_table_at_the_number_of_votes():
+    features, candidates = noisy_problem(2)
+    selector = ParticleMAP().fit(features, candidates)
+    votes = count_votes(selector.scaler_.transform(features), selector.classifiers_, 5).astype(int)
+    assert votes.max() <= 4
+    expected = [[selector.log_odds_[j, votes[i, j]] for j in range(5)] for i in range(90)]
+    np.testing.assert_array_equal(selector.decision_function(features), expected)
+
+
+def test_slope_is_no_option_of_the_virtual_label():
+    from labelsieve.methods.particle_vls import ParticleVLS
+
+    with pytest.raises(ValueError, match="The 'weights' parameter of ParticleVLS must be"):
+        ParticleVLS(weights="slope").fit(X, Y)
+    assert ParticleMAP(weights="slope").fit(*noisy_problem()).scores_.shape == (6,)
