@@ -15,8 +15,10 @@ from labelsieve.cli.console import messages, results
 from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
-from labelsieve.datasets import DatasetError, load_digits_attributes, write
+from labelsieve.cli.target import told_if_unwritable
+from labelsieve.datasets import Dataset, load_digits_attributes, write
 from labelsieve.report import missing_packages
+from labelsieve.report.selection import Selection
 
 EPILOG = """\
 Examples:
@@ -29,6 +31,7 @@ labelsieve demo --output my-demo
 _SIDE = 8
 _N_SELECTED = 20
 _SUSPECTS_SHOWN = 5
+_PICTURED = 10
 
 
 def demo(
@@ -48,21 +51,13 @@ def demo(
     with progress(notes) as name_activity:
         name_activity(f"fitting {method}")
         found = fit(selector, digits, method, notes)
-        try:
+        with told_if_unwritable(output):
             output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DatasetError(f"{output}: cannot be made a folder ({error}); choose another.") from None
         write(digits, output / "digits.csv")
         files = ["digits.csv"]
         if not missing_packages():
-            from labelsieve.report.figures import draw_pixels
-            from labelsieve.report.page import write_page
-
             name_activity("drawing")
-            figure = draw_pixels(found, digits.X.mean(axis=0).reshape(_SIDE, _SIDE), selector.scores_)
-            files += ["demo.png", "demo.html"]
-            figure.save_png(output / "demo.png")
-            write_page(found, output / "demo.html", title="labelsieve demo", picture=figure)
+            files += _write_report(found, digits, selector.scores_, output)
     grid = _pixel_grid(selector.scores_, selector.ranking_, selector.get_support(), console)
     ranking = ranking_table(found, console)
     if console.width >= 80:
@@ -84,6 +79,28 @@ def demo(
     if missing_packages():
         notes.print("For the picture and the page: pip install 'labelsieve[report]'")
     notes.print(f"Try next: labelsieve select {output / 'digits.csv'} -k 10\n          labelsieve methods")
+
+
+def _write_report(found: Selection, digits: Dataset, scores: np.ndarray, folder: Path) -> list[str]:
+    """Write the picture and the page; returns their names."""
+    from labelsieve.report import figures
+    from labelsieve.report.page import write_page
+
+    images = digits.X.reshape(-1, _SIDE, _SIDE)
+    mean_image = images.mean(axis=0)
+    with told_if_unwritable(folder):
+        figures.draw_overview(found, mean_image, scores).save_png(folder / "demo.png")
+        write_page(
+            found,
+            folder / "demo.html",
+            title="Which pixels tell the digits?",
+            pictures=[
+                figures.draw_selected_pixels(found, mean_image, scores),
+                figures.draw_pixel_scores(mean_image.shape, scores),
+            ],
+            evidence=figures.draw_suspects(found.suspects[:_PICTURED], images),
+        )
+    return ["demo.png", "demo.html"]
 
 
 def _pixel_grid(scores: np.ndarray, ranking: np.ndarray, selected: np.ndarray, console: Console) -> Table:

@@ -20,9 +20,9 @@ from labelsieve.cli.console import PLAIN, messages, results
 from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
-from labelsieve.cli.target import open_target
-from labelsieve.datasets import Dataset, DatasetError, write
-from labelsieve.datasets.writing import replacing
+from labelsieve.cli.target import open_target, told_if_unwritable
+from labelsieve.datasets import Dataset, write
+from labelsieve.datasets.writing import WRITERS, replacing
 from labelsieve.report import missing_packages
 from labelsieve.report.selection import Selection
 
@@ -102,7 +102,7 @@ def select(
     Candidate labels are used where the data has them, otherwise all labels are taken as candidates.
     """
     selector = _selector(method, parameters or [], features)
-    _check_targets([Path(file) for file in files], [output, data_copy, html])
+    _check_targets(files, {"--output": output, "--write-data": data_copy, "--html": html})
     if html is not None and missing_packages():
         raise typer.BadParameter(
             f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
@@ -126,7 +126,8 @@ def select(
     if html is not None:
         from labelsieve.report.page import write_page
 
-        _or_fail(html, lambda: write_page(found, html))
+        with told_if_unwritable(html):
+            write_page(found, html)
     if data_copy is not None:
         write(_selected_only(dataset, selector), data_copy)
     for path in (output, html, data_copy):
@@ -195,19 +196,22 @@ def _parse_amount(text: str) -> int | float:
     return amount  # type: ignore[return-value]  # narrowed above
 
 
-def _check_targets(sources: Sequence[Path], targets: Sequence[Path | None]) -> None:
+def _check_targets(sources: Sequence[str], targets: dict[str, Path | None]) -> None:
     """Refuse, before any work, to write where nothing can be written or over the data."""
-    taken = {source.resolve() for source in sources}
-    for target in targets:
+    taken = {Path(source).resolve() for source in sources}
+    for option, target in targets.items():
         if target is None:
             continue
         if target.is_dir() or not target.resolve().parent.is_dir():
-            raise typer.BadParameter(
-                f"{str(target)!r} is not a file in an existing folder", param_hint="output"
-            )
-        if target.resolve() in taken:
-            raise typer.BadParameter(f"{str(target)!r} is read or written already", param_hint="output")
-        taken.add(target.resolve())
+            complaint = "is not a file in an existing folder"
+        elif target.resolve() in taken:
+            complaint = "is read or written already"
+        elif option == "--write-data" and target.suffix.lower() not in WRITERS:
+            complaint = f"must end in one of {', '.join(WRITERS)}"
+        else:
+            taken.add(target.resolve())
+            continue
+        raise typer.BadParameter(f"{str(target)!r} {complaint}", param_hint=option)
 
 
 def _headline(found: Selection) -> str:
@@ -238,22 +242,10 @@ def _give_ranking(found: Selection, form: Format, output: Path | None, everythin
     else:
         text = json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
     if output is not None:
-        _or_fail(output, lambda: _write_text(output, text))
+        with told_if_unwritable(output), replacing(output) as file:
+            file.write(text.encode())
     else:
         typer.echo(text, nl=False)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with replacing(path) as stream:
-        stream.write(text.encode())
-
-
-def _or_fail(path: Path, action: Any) -> None:
-    """Tell a disk that refuses in one line."""
-    try:
-        action()
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be written ({error}); check the folder and free space.") from None
 
 
 def _selected_only(dataset: Dataset, selector: BaseSelector) -> Dataset:

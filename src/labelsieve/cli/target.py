@@ -1,7 +1,9 @@
-"""What the user points at: files, or a name of the catalogue."""
+"""What the user points at: data in files or the catalogue, and places to write to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,15 @@ def open_target(targets: list[str], **options: Any) -> tuple[Dataset, CatalogEnt
         name = next(iter(given))
         raise typer.BadParameter(f"the catalogue knows the {name} of {entry.name}", param_hint=f"--{name}")
     return load(entry.name), entry
+
+
+@contextmanager
+def told_if_unwritable(path: Path) -> Iterator[None]:
+    """Turn a disk's or folder's refusal into the one line the user reads."""
+    try:
+        yield
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be written ({error}); check the folder and free space.") from None
 
 
 def _is_file(target: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from labelsieve.datasets.writing import replacing
 from labelsieve.report.figures import Picture, draw_convergence
@@ -12,8 +14,14 @@ from labelsieve.report.selection import Selection
 _MOST_ROWS = 100
 
 
-def render_page(found: Selection, *, title: str | None = None, picture: Picture | None = None) -> str:
-    """Return the page: ranking, picture, doubtful candidates, convergence.
+def render_page(
+    found: Selection,
+    *,
+    title: str | None = None,
+    pictures: Sequence[Picture] = (),
+    evidence: Picture | None = None,
+) -> str:
+    """Return the page: pictures, ranking, doubtful candidates, convergence.
 
     Parameters
     ----------
@@ -21,34 +29,29 @@ def render_page(found: Selection, *, title: str | None = None, picture: Picture 
         What to tell.
     title : str or None, default=None
         Heading; None makes one of the data's name and the method.
-    picture : Picture or None, default=None
-        A figure about the data that stands first.
+    pictures : sequence of Picture
+        Figures about the data, which stand first.
+    evidence : Picture or None, default=None
+        A figure about the candidates that look wrong.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("labelsieve.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=PackageLoader("labelsieve.report"), autoescape=True, undefined=StrictUndefined
     )
-    figures = [] if picture is None else [picture]
-    if picture is None and found.objective is not None:
-        figures.append(draw_convergence(found))
+    convergence = [] if found.objective is None else [draw_convergence(found)]
     return environment.get_template("page.html").render(
         found=found,
         title=title or f"{found.data}: features selected by {found.method}",
-        figures=figures,
+        pictures=[*pictures, *convergence],
+        evidence=evidence,
         shown=found.selected[:_MOST_ROWS],
         highest=max(abs(feature.score) for feature in found.features) or 1.0,
     )
 
 
-def write_page(
-    found: Selection, path: Path, *, title: str | None = None, picture: Picture | None = None
-) -> None:
-    """Write the page to a file, whole or not at all; the parameters are those of `render_page`."""
-    content = render_page(found, title=title, picture=picture).encode()
+def write_page(found: Selection, path: Path, **options: Any) -> None:
+    """Write the page to a file, whole or not at all; `options` are those of `render_page`."""
+    content = render_page(found, **options).encode()
     with replacing(path) as stream:
         stream.write(content)
