@@ -13,7 +13,7 @@ from labelsieve.cli import datasets, demo, methods, select
 from labelsieve.cli.console import one_line
 from labelsieve.datasets.dataset import DatasetError
 
-_EPILOG = """\
+root_epilog = """\
 Examples:
 
 labelsieve demo
@@ -38,7 +38,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog=_EPILOG)
+@app.callback(invoke_without_command=True, epilog=root_epilog)
 def root(
     context: typer.Context,
     version: Annotated[
@@ -63,9 +63,12 @@ def main(args: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except (BrokenPipeError, SystemExit):
-        # Typer and rich answer a closed pipe by SystemExit. Python would complain again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # Typer and rich answer a closed pipe by SystemExit.
+        _abandon_output()
         return 141
+    except OSError as error:  # standard output itself may be a file on a full disk
+        _abandon_output()
+        return _fail(f"{error}; check the files and free space.", 1)
     except Exception as error:
         # Typer carries a click of its own in some versions and not in others; its errors know how to speak.
         if hasattr(error, "format_message"):
@@ -78,6 +81,14 @@ def main(args: list[str] | None = None) -> int:
             1,
         )
     return _fail("interrupted.", 130) if code == 130 else code
+
+
+def _abandon_output() -> None:
+    """Let what standard output did not take go nowhere, or Python complains again when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

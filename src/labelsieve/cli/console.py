@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 # Names come from data: "[red]" and ":bell:" in them are text, not orders to the terminal.
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
@@ -30,8 +29,3 @@ def bar(console: Console, share: float, width: int) -> str:
     """Draw a share of a width; what is more than nothing is seen."""
     block = "#" if console.options.ascii_only else "█"
     return block * max(round(width * share), int(share > 0))
-
-
-def fit_column(table: Table, title: str, **options: Any) -> None:
-    """Add a column whose texts may be long: cut with an ellipsis where the terminal ends."""
-    table.add_column(title, no_wrap=True, overflow="ellipsis", **options)

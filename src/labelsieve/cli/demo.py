@@ -29,6 +29,7 @@ labelsieve demo --output my-demo
 """
 
 _SIDE = 8
+_GRID_WIDTH = 4 * _SIDE
 _N_SELECTED = 20
 _SUSPECTS_SHOWN = 5
 _PICTURED = 10
@@ -40,13 +41,17 @@ def demo(
     ),
     method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = "pml-fsmir",
 ) -> None:
-    """Select the pixels that tell attributes of handwritten digits, though a fifth of the labels is noise."""
+    """Select pixels of handwritten digits: real data, no download.
+
+    Labels are attributes of the digit, such as even or prime, with noise among them. The ranking is shown
+    here; a picture, a page and the data are written to a folder.
+    """
     selector = find_method(method)(n_features_to_select=_N_SELECTED)
     console, notes = results(), messages()
     digits = load_digits_attributes()
     notes.print(
-        f"{digits.X.shape[0]} handwritten digits of 8 x 8 pixels, labelled with facts about the digit (even, "
-        "prime, closed loop...).\nEvery label that does not apply was made a candidate with probability 0.2."
+        f"{digits.X.shape[0]} handwritten digits, labelled even, prime, with a closed loop...\n"
+        "Every label that does not apply was made a candidate with probability 0.2.\n"
     )
     with progress(notes) as name_activity:
         name_activity(f"fitting {method}")
@@ -59,15 +64,12 @@ def demo(
             name_activity("drawing")
             files += _write_report(found, digits, selector.scores_, output)
     grid = _pixel_grid(selector.scores_, selector.ranking_, selector.get_support(), console)
-    ranking = ranking_table(found, console)
-    if console.width >= 80:
+    if console.width >= 70:
         side_by_side = Table.grid(padding=(0, 3))
-        side_by_side.add_row(ranking, grid)
+        side_by_side.add_row(ranking_table(found, console, width=console.width - _GRID_WIDTH - 3), grid)
         console.print(side_by_side)
     else:
-        console.print(ranking)
-        console.print()
-        console.print(grid)
+        console.print(ranking_table(found, console), "", grid, sep="\n")
     console.print()
     console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
     if found.truth is not None:

@@ -44,7 +44,7 @@ def methods(
         titles = ("parameter", "default", "what it is")
         rows = [(name, repr(value), text) for name, value, text in describe_parameters(find_method(slug))]
     if as_json:
-        typer.echo(json.dumps(_for_programs(slug), indent=2))
+        typer.echo(json.dumps(_for_programs(slug), indent=2, default=repr))
     elif as_markdown:
         typer.echo(_markdown(titles, rows))
     else:
@@ -95,18 +95,13 @@ def _parameter_texts(docstring: str) -> dict[str, str]:
         # An abbreviation such as "Eq. 8" is not followed by a capital.
         sentence = re.split(r"(?<=[.])\s+(?=[A-Z\"'`])", paragraph)[0]
         for name in head.partition(" :")[0].split(","):
-            texts[name.strip()] = _unmarked(sentence)
+            texts[name.strip()] = re.sub(r"\[\d+\]_", "the paper", sentence).replace("``", "")
     return texts
-
-
-def _unmarked(text: str) -> str:
-    """A text without the marks of reStructuredText."""
-    return re.sub(r" ?\[\d+\]_", "", text).replace("``", "")
 
 
 def _summary(method: type[BaseSelector]) -> str:
     """First line of the docstring."""
-    return _unmarked((inspect.getdoc(method) or "").partition("\n")[0])
+    return (inspect.getdoc(method) or "").partition("\n")[0]
 
 
 def _for_programs(slug: str | None) -> list[dict[str, Any]]:

@@ -35,7 +35,9 @@ labelsieve select data.csv --labels 2 -k 3 --format csv --output ranking.csv
 
 labelsieve select data.arff -k 20% -p alpha=0.1 -p max_iter=500 --json
 
-labelsieve select data.csv --labels 2 -k 2 --write-data small.csv --html page.html
+labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
+
+labelsieve select data.csv --labels 2 --html page.html
 """
 
 _SUSPECTS_SHOWN = 5
@@ -52,7 +54,7 @@ class Format(StrEnum):
 def select(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Data file, its parts, or a name of the catalogue."),
+        typer.Argument(metavar="FILE", help="Data file, its parts, or a name of the catalogue."),
     ],
     labels: Annotated[
         str | None,

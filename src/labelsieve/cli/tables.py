@@ -9,55 +9,51 @@ from rich.table import Table
 from labelsieve.cli.console import bar
 from labelsieve.report.selection import Selection
 
-_BAR_WIDTH = 20
+_BAR_WIDTH, _LEAST_BAR_WIDTH = 20, 5
+# What rich puts between two columns of this kind of table.
+_GAP = 3
 
 
-def ranking_table(found: Selection, console: Console, *, everything: bool = False) -> Table:
-    """Draw rank, name and score of the selected or of all features, which marks the selected."""
+def ranking_table(
+    found: Selection, console: Console, *, width: int | None = None, everything: bool = False
+) -> Table:
+    """Draw rank, name and score of the selected features, or of all with the selected marked."""
+    listed = found.features if everything else found.selected
     most = max(abs(feature.score) for feature in found.features) or 1.0
-    # A bar is worth less than a name.
-    width = min(_BAR_WIDTH, max(0, console.width - 40))
-    table = _table()
-    table.add_column("rank", justify="right", no_wrap=True, min_width=4)
-    table.add_column("feature", no_wrap=True, overflow="ellipsis")
-    table.add_column("score", justify="right", no_wrap=True)
-    if width:
-        table.add_column("", width=width, no_wrap=True)
+    width = width or console.width
+    columns = {
+        "rank": [str(feature.rank) for feature in listed],
+        "feature": [feature.name for feature in listed],
+        "score": [f"{feature.score:#.4g}" for feature in listed],
+    }
     if everything:
-        table.add_column("selected")
-    for feature in found.features if everything else found.selected:
-        cells = [str(feature.rank), feature.name, f"{feature.score:#.4g}"]
-        if width:
-            cells.append(bar(console, max(feature.score, 0) / most, width))
-        if everything:
-            cells.append("yes" if feature.selected else "")
-        table.add_row(*cells)
-    return table
+        columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
+    # A bar is worth less than a name.
+    free = width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
+    bar_width = min(free, _BAR_WIDTH)
+    if bar_width >= _LEAST_BAR_WIDTH:
+        columns[""] = [bar(console, max(feature.score, 0) / most, bar_width) for feature in listed]
+    return _table(width, columns, long="feature")
 
 
 def suspects_table(found: Selection, console: Console, n_shown: int) -> Table:
     """Draw the candidates that the selected features support least."""
-    table = _table("candidate labels that look wrong")
-    table.add_column("sample", justify="right")
-    table.add_column("label", no_wrap=True, overflow="ellipsis")
-    table.add_column("support", justify="right", no_wrap=True)
-    has_confidence = found.suspects[0].confidence is not None and console.width >= 60
-    if has_confidence:
-        table.add_column("method's confidence", justify="right", no_wrap=True)
+    listed = found.suspects[:n_shown]
+    columns = {
+        "sample": [str(suspect.sample) for suspect in listed],
+        "label": [suspect.label for suspect in listed],
+        "support": [f"{suspect.support:.2f}" for suspect in listed],
+    }
+    if listed[0].confidence is not None and console.width >= 60:
+        columns["confidence"] = [f"{suspect.confidence:.2f}" for suspect in listed]
     if found.truth is not None:
-        table.add_column("truth", no_wrap=True)
-    for suspect in found.suspects[:n_shown]:
-        cells = [str(suspect.sample), suspect.label, f"{suspect.support:.2f}"]
-        if has_confidence:
-            cells.append(f"{suspect.confidence:.2f}")
-        if found.truth is not None:
-            cells.append("wrong" if suspect.wrong else "right")
-        table.add_row(*cells)
-    return table
+        columns["truth"] = ["wrong" if suspect.wrong else "right" for suspect in listed]
+    return _table(console.width, columns, long="label", title="candidate labels to doubt first")
 
 
-def _table(title: str | None = None) -> Table:
-    return Table(
+def _table(width: int, columns: dict[str, list[str]], *, long: str, title: str | None = None) -> Table:
+    """Lay out columns of which one holds names of any length: that one is cut where the terminal ends."""
+    table = Table(
         title=title,
         title_justify="left",
         title_style="bold",
@@ -65,3 +61,18 @@ def _table(title: str | None = None) -> Table:
         pad_edge=False,
         show_edge=False,
     )
+    widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items() if name != long}
+    room = width - sum(widths.values()) - _GAP * len(widths)
+    for name, cells in columns.items():
+        is_number = cells[0][-1:].isdigit() and name != long
+        table.add_column(
+            name,
+            justify="right" if is_number else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=widths.get(name),
+            max_width=max(room, len(long)) if name == long else None,
+        )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    return table
