@@ -195,6 +195,14 @@ def test_a_warning_of_the_method_becomes_one_note(capsys, table):
     assert re.search(r"^note: PMLFSMIR did not converge in max_iter=2 iterations\..*$", err, re.MULTILINE)
 
 
+def test_selected_features_that_say_nothing_are_noted(capsys):
+    with open("idle.csv", "w") as stream:
+        stream.write("x,zero,nought,a\n" + "".join(f"{row % 2},0,0,{row % 2}\n" for row in range(20)))
+    code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2")
+    assert code == 0
+    assert "note: 1 of the 2 selected features have the score 0 and are there by column order" in err
+
+
 def test_several_files_are_parts_of_one_data_set(capsys, planted):
     for name, rows in (("part-1.csv", slice(0, 30)), ("part-2.csv", slice(30, 60))):
         part = Dataset(

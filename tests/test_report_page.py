@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -91,7 +92,6 @@ def test_figures_take_the_colour_of_the_page_and_leave_its_styles_alone(found):
 
 
 def test_a_method_without_iterations_or_confidences_has_a_page_too(found):
-    from dataclasses import replace
 
     suspects = tuple(replace(suspect, confidence=None, wrong=None) for suspect in found.suspects)
     plain = replace(found, objective=None, n_iter=None, suspects=suspects, truth=None)
@@ -106,6 +106,13 @@ def test_the_text_counts_what_the_table_lists(found):
     html = render_page(found)
     listed = re.findall(r"<td>(wrong|right)</td>", html)
     assert f"{listed.count('wrong')} of these {len(listed)} are wrong" in html
+
+
+def test_features_that_only_column_order_selected_are_told(found):
+
+    assert "column order" not in render_page(found)
+    features = (*found.features[:3], *(replace(feature, score=0.0) for feature in found.features[3:]))
+    assert "2 of the selected features have the score 0" in render_page(replace(found, features=features))
 
 
 def test_long_rankings_end_with_how_many_more():

@@ -101,4 +101,10 @@ def fit(selector: BaseSelector, dataset: Dataset, method: str, console: Console)
     for text in dict.fromkeys(one_line(warning.message) for warning in told):
         console.print(f"note: {text}")
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in told)
-    return summarise(selector, dataset, method, converged=converged)
+    found = summarise(selector, dataset, method, converged=converged)
+    if 0 < found.n_arbitrary < found.n_features:  # when all are 0, the method itself warns
+        console.print(
+            f"note: {found.n_arbitrary} of the {len(found.selected)} selected features have the score 0 and are "
+            "there by column order; ask for fewer."
+        )
+    return found

@@ -43,7 +43,9 @@ def render_page(
     return environment.get_template("page.html").render(
         found=found,
         title=title or f"{found.data}: features selected by {found.method}",
-        pictures=[*pictures, *convergence],
+        pictures=[*pictures, *convergence] if pictures else [],
+        # Alone, the curve would leave most of a row empty.
+        below_ranking=[] if pictures else convergence,
         evidence=evidence,
         shown=found.selected[:_MOST_ROWS],
         highest=max(abs(feature.score) for feature in found.features) or 1.0,

@@ -80,6 +80,11 @@ class Selection:
         return tuple(feature for feature in self.features if feature.selected)
 
     @property
+    def n_arbitrary(self) -> int:
+        """How many of the selected features have the score 0, so that column order alone chose them."""
+        return sum(feature.score == 0 for feature in self.selected)
+
+    @property
     def listed_wrong(self) -> int:
         """How many of the listed suspects are false."""
         return sum(bool(suspect.wrong) for suspect in self.suspects)
