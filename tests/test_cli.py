@@ -200,7 +200,7 @@ def test_selected_features_that_say_nothing_are_noted(capsys):
         stream.write("x,zero,nought,a\n" + "".join(f"{row % 2},0,0,{row % 2}\n" for row in range(20)))
     code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2")
     assert code == 0
-    assert "note: 1 of the 2 selected features have the score 0 and are there by column order" in err
+    assert "note: 1 of the 2 selected features have the score 0: column order alone" in err
 
 
 def test_several_files_are_parts_of_one_data_set(capsys, planted):

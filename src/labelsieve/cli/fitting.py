@@ -104,7 +104,7 @@ def fit(selector: BaseSelector, dataset: Dataset, method: str, console: Console)
     found = summarise(selector, dataset, method, converged=converged)
     if 0 < found.n_arbitrary < found.n_features:  # when all are 0, the method itself warns
         console.print(
-            f"note: {found.n_arbitrary} of the {len(found.selected)} selected features have the score 0 and are "
-            "there by column order; ask for fewer."
+            f"note: {found.n_arbitrary} of the {len(found.selected)} selected features have the score 0: "
+            "column order alone put them there, so ask for fewer."
         )
     return found
