@@ -20,18 +20,7 @@ from labelsieve.cli import demo, fitting, main, methods, root_epilog, select
 from labelsieve.cli.methods import describe_parameters
 from labelsieve.datasets import Dataset, read, write
 
-
-@pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch, tmp_path):
-    """Eighty columns, no colour, no network, and a folder of its own."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
-    monkeypatch.delenv("LABELSIEVE_DEBUG", raising=False)
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
+pytestmark = pytest.mark.usefixtures("plain_terminal")
 
 
 @pytest.fixture
@@ -407,8 +396,8 @@ def demonstration(tmp_path_factory):
 def test_the_demo_shows_the_ranking_and_the_selected_pixels(demonstration):
     out, err, _ = demonstration
     assert "\x1b" not in out + err  # no colours in a pipe
-    assert len(re.findall(r"pixel_\d_\d +[\d.]+ +█", out)) == 20
-    assert sorted(map(int, re.findall(r"\[ ?(\d+)\]", out))) == list(range(1, 21))
+    assert len(re.findall(r"pixel_\d_\d +[\d.]+ +█", out)) == 12
+    assert sorted(map(int, re.findall(r"\[ ?(\d+)\]", out))) == list(range(1, 13))
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -453,7 +442,7 @@ def test_the_demo_without_the_report_extra_says_what_to_install(capsys, monkeypa
     assert code == 0
     assert os.listdir("elsewhere") == ["digits.csv"]
     assert "pip install 'labelsieve[report]'" in err
-    assert out.count("pixel_") == 20
+    assert out.count("pixel_") == 12
 
 
 def test_a_page_without_the_report_extra_is_refused_before_the_work(capsys, monkeypatch, table):

@@ -30,7 +30,7 @@ labelsieve demo --output my-demo
 
 _SIDE = 8
 _GRID_WIDTH = 4 * _SIDE
-_N_SELECTED = 20
+_N_SELECTED = 12
 _SUSPECTS_SHOWN = 5
 _PICTURED = 10
 

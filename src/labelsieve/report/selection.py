@@ -14,6 +14,8 @@ from labelsieve.report.support import candidate_support
 
 #: How many of the least supported candidates are listed.
 N_SUSPECTS = 20
+# More features hardly change the verdict on a candidate.
+_MOST_WITNESSES = 100
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def summarise(selector: BaseSelector, dataset: Dataset, method: str, *, converge
     order = np.argsort(selector.ranking_)
     selected = selector.get_support()
     history = getattr(selector, "objective_history_", None)
-    suspects, truth = _doubts(selector, dataset, order[: np.count_nonzero(selected)])
+    suspects, truth = _doubts(selector, dataset, order[: min(np.count_nonzero(selected), _MOST_WITNESSES)])
     return Selection(
         data=dataset.name,
         method=method,
@@ -152,11 +154,11 @@ def summarise(selector: BaseSelector, dataset: Dataset, method: str, *, converge
 
 
 def _doubts(
-    selector: BaseSelector, dataset: Dataset, best: np.ndarray
+    selector: BaseSelector, dataset: Dataset, witnesses: np.ndarray
 ) -> tuple[tuple[Suspect, ...], TruthCheck | None]:
     """Return the least supported candidates, and how many of them are false if that is known."""
     candidates = sp.csr_array(dataset.candidates)
-    support = candidate_support(dataset.X[:, best], candidates)
+    support = candidate_support(dataset.X[:, witnesses], candidates)
     rows = np.repeat(np.arange(candidates.shape[0]), np.diff(candidates.indptr))
     columns = candidates.indices
     own = getattr(selector, "label_confidence_", None)

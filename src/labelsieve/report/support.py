@@ -13,8 +13,6 @@ import scipy.sparse as sp
 
 from labelsieve.numerics.typing import Matrix
 
-# More features hardly change the verdict, and the normal equations stay small.
-_MOST_FEATURES = 100
 # Share of a standardised feature's variance that is added to it; keeps duplicate features harmless.
 _RIDGE = 0.01
 # Entries of the dense block that predictions are computed in.
@@ -30,7 +28,7 @@ def candidate_support(X: Matrix, Y: sp.csr_array) -> np.ndarray:
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Selected features, best first; the first hundred are used.
+        The features to ask, a hundred rather than thousands: all pairs of them are formed.
     Y : csr_array of shape (n_samples, n_labels)
         0/1 candidates.
 
@@ -47,7 +45,6 @@ def candidate_support(X: Matrix, Y: sp.csr_array) -> np.ndarray:
     >>> bool(support[0] < 0.01), bool(support[1:].min() > 0.98)
     (True, True)
     """
-    X = X[:, :_MOST_FEATURES]
     n_samples = X.shape[0]
     mean = np.asarray(X.mean(axis=0)).ravel()
     gram = X.T @ X
