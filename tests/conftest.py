@@ -42,3 +42,16 @@ def real():
         return data.X, add_candidates(data.Y, rate=0.2, random_state=0)
 
     return load_noisy
+
+
+@pytest.fixture
+def plain_terminal(monkeypatch, tmp_path):
+    """Eighty columns, no colour, an empty cache, no network, and an empty working folder."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
+    monkeypatch.delenv("LABELSIEVE_DEBUG", raising=False)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)

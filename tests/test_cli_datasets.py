@@ -7,20 +7,12 @@ import pytest
 from labelsieve.cli import main
 from labelsieve.datasets.catalog import CATALOG
 
+pytestmark = pytest.mark.usefixtures("plain_terminal")
 NEEDS_DATA = pytest.mark.skipif(
     not os.environ.get("LABELSIEVE_DATA"), reason="LABELSIEVE_DATA names no folder with the benchmark files"
 )
 
 CSV = "length,width,bird,[red]fish\n1.5,2,1,0\n2.5,1,1,1\n0.5,3,0,0\n"
-
-
-@pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch, tmp_path):
-    """Eighty columns, no colour, an empty cache and no network."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,19 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from labelsieve.cli.console import PLAIN, bar
+from labelsieve.cli.target import open_target
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
-from labelsieve.datasets.dataset import DatasetError
-from labelsieve.datasets.fetch import availability, fetch, find_entry, load
-from labelsieve.datasets.reading import read
+from labelsieve.datasets.fetch import availability, fetch, find_entry
 
 _BARS_SHOWN = 15
 _BAR_WIDTH = 30
 _NAME_WIDTH = 28
 
 app = typer.Typer(help="List, describe and fetch data sets.")
-
-# Names come from data: "[red]" and ":bell:" in them are text, not orders to the terminal.
-_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
@@ -53,7 +49,7 @@ def list_catalogue(as_json: AsJson = False) -> None:
         entry = CATALOG[name]
         sizes = [_or_dash(value) for value in entry.shape]
         table.add_row(name, *sizes, _or_dash(entry.cardinality, ".3f"), place)
-    Console(**_PLAIN).print(table)
+    Console(**PLAIN).print(table)
 
 
 @app.command()
@@ -69,16 +65,13 @@ def info(
 
     Examples: labelsieve datasets info yeast; labelsieve datasets info data.arff --labels data.xml
     """
-    entry = None if _is_file(target) else find_entry(target)
-    if entry is not None and labels is not None:
-        raise typer.BadParameter(f"the catalogue knows the labels of {entry.name}", param_hint="--labels")
-    dataset = read(Path(target), labels=labels) if entry is None else load(entry.name)
+    dataset, entry = open_target([target], labels=labels)
     description = dataset.describe()
     if as_json:
         known = {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
         typer.echo(json.dumps({**description.as_dict(), **known}))
         return
-    console = Console(**_PLAIN, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
     console.print(str(description))
     if entry is not None:
         for title, text in (
@@ -104,7 +97,7 @@ def fetch_command(
     entries = [find_entry(name) for name in names]  # a misspelt name is told before anything is downloaded
     name_column = TextColumn("{task.description}", markup=False)
     columns = (name_column, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console = Console(**_PLAIN, stderr=True)
+    console = Console(**PLAIN, stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         for entry in entries:
             paths = fetch(entry.name, progress=lambda file: _DownloadBar(progress, file))
@@ -140,19 +133,8 @@ class _DownloadBar:
         """Leave the line as it is."""
 
 
-def _is_file(target: str) -> bool:
-    """Tell a file from a catalogue name; what looks like a path must exist."""
-    path = Path(target)
-    if path.is_file():  # a folder may well be called like the data set it holds
-        return True
-    if path.suffix or len(path.parts) > 1:
-        raise DatasetError(f"an existing file or a name of the catalogue was expected, got {target!r}.")
-    return False
-
-
 def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:
     """Draw one bar per label, most frequent first; of many labels only the first."""
-    block = "#" if console.options.ascii_only else "█"
     ranked = sorted(counts.items(), key=lambda item: -item[1])
     most = max(1, ranked[0][1])
     table = Table.grid(padding=(0, 1))
@@ -161,9 +143,7 @@ def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) 
     table.add_column(justify="right")
     table.add_column(justify="right")
     for name, count in ranked[:_BARS_SHOWN]:
-        # A label that occurs at all is seen.
-        length = max(round(_BAR_WIDTH * count / most), min(count, 1))
-        table.add_row(name, block * length, str(count), f"{count / n_samples:.1%}")
+        table.add_row(name, bar(console, count / most, _BAR_WIDTH), str(count), f"{count / n_samples:.1%}")
     console.print(table, soft_wrap=False)
     rest = ranked[_BARS_SHOWN:]
     if rest:

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -62,11 +62,9 @@ def write(data: Dataset, path: str | os.PathLike[str]) -> None:
     Dataset 'toy': 2 samples x 2 features (dense), 1 labels (true), cardinality 0.500
     """
     path = Path(path)
-    writers = {".arff": _write_arff, ".npz": _write_npz, ".csv": _write_csv, ".tsv": _write_csv}
-    writers |= dict.fromkeys((".svm", ".svmlight", ".libsvm"), _write_svmlight)
-    writer = writers.get(path.suffix.lower())
+    writer = WRITERS.get(path.suffix.lower())
     if writer is None:
-        raise DatasetError(f"{path}: the ending must be one of {', '.join(writers)}, got {path.suffix!r}.")
+        raise DatasetError(f"{path}: the ending must be one of {', '.join(WRITERS)}, got {path.suffix!r}.")
     try:
         writer(data, path)
     except OSError as error:
@@ -219,3 +217,15 @@ def _write_svmlight(data: Dataset, path: Path) -> None:
                 body = " ".join(f"{index + 1}:{_number(value)}" for index, value in row)
                 # A row of nothing would be a blank line, which readers skip.
                 stream.write(f"{','.join(str(index) for index, _ in own)} {body or '1:0'}\n".encode())
+
+
+#: Ending of a file -> what writes that format.
+WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
+    ".arff": _write_arff,
+    ".npz": _write_npz,
+    ".csv": _write_csv,
+    ".tsv": _write_csv,
+    ".svm": _write_svmlight,
+    ".svmlight": _write_svmlight,
+    ".libsvm": _write_svmlight,
+}

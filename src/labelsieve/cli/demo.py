@@ -1,0 +1,138 @@
+"""``labelsieve demo``: the whole way on real data that needs no download."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from labelsieve.cli.console import messages, results
+from labelsieve.cli.fitting import fit, progress
+from labelsieve.cli.methods import find_method
+from labelsieve.cli.tables import ranking_table, suspects_table
+from labelsieve.cli.target import told_if_unwritable
+from labelsieve.datasets import Dataset, load_digits_attributes, write
+from labelsieve.report import missing_packages
+from labelsieve.report.selection import Selection
+
+EPILOG = """\
+Examples:
+
+labelsieve demo
+
+labelsieve demo --output my-demo
+"""
+
+_SIDE = 8
+_GRID_WIDTH = 4 * _SIDE
+_N_SELECTED = 12
+_SUSPECTS_SHOWN = 5
+_PICTURED = 10
+
+
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the picture, the page and the data.")] = Path(
+        "labelsieve-demo"
+    ),
+    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = "pml-fsmir",
+) -> None:
+    """Select pixels of handwritten digits: real data, no download.
+
+    Labels are attributes of the digit, such as even or prime, with noise among them. The ranking is shown
+    here; a picture, a page and the data are written to a folder.
+    """
+    selector = find_method(method)(n_features_to_select=_N_SELECTED)
+    console, notes = results(), messages()
+    digits = load_digits_attributes()
+    notes.print(
+        f"{digits.X.shape[0]} handwritten digits, labelled even, prime, with a closed loop...\n"
+        "Every label that does not apply was made a candidate with probability 0.2.\n"
+    )
+    with progress(notes) as name_activity:
+        name_activity(f"fitting {method}")
+        found = fit(selector, digits, method, notes)
+        with told_if_unwritable(output):
+            output.mkdir(parents=True, exist_ok=True)
+        write(digits, output / "digits.csv")
+        files = ["digits.csv"]
+        if not missing_packages():
+            name_activity("drawing")
+            files += _write_report(found, digits, selector.scores_, output)
+    grid = _pixel_grid(selector.scores_, selector.ranking_, selector.get_support(), console)
+    if console.width >= 70:
+        side_by_side = Table.grid(padding=(0, 3))
+        side_by_side.add_row(ranking_table(found, console, width=console.width - _GRID_WIDTH - 3), grid)
+        console.print(side_by_side)
+    else:
+        console.print(ranking_table(found, console), "", grid, sep="\n")
+    console.print()
+    console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
+    if found.truth is not None:
+        console.print(
+            f"\n{found.listed_wrong} of the {len(found.suspects)} least supported candidates are wrong; "
+            f"of all candidates, {found.truth.n_wrong / found.n_candidates:.0%} are."
+        )
+    notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
+    if missing_packages():
+        notes.print("For the picture and the page: pip install 'labelsieve[report]'")
+    notes.print(f"Try next: labelsieve select {output / 'digits.csv'} -k 10\n          labelsieve methods")
+
+
+def _write_report(found: Selection, digits: Dataset, scores: np.ndarray, folder: Path) -> list[str]:
+    """Write the picture and the page; returns their names."""
+    from labelsieve.report import figures
+    from labelsieve.report.page import write_page
+
+    images = digits.X.reshape(-1, _SIDE, _SIDE)
+    mean_image = images.mean(axis=0)
+    with told_if_unwritable(folder):
+        figures.draw_overview(found, mean_image, scores).save_png(folder / "demo.png")
+        write_page(
+            found,
+            folder / "demo.html",
+            title="Which pixels tell the digits?",
+            pictures=[
+                figures.draw_selected_pixels(found, mean_image, scores),
+                figures.draw_pixel_scores(mean_image.shape, scores),
+            ],
+            evidence=figures.draw_suspects(found.suspects[:_PICTURED], images),
+        )
+    return ["demo.png", "demo.html"]
+
+
+def _pixel_grid(scores: np.ndarray, ranking: np.ndarray, selected: np.ndarray, console: Console) -> Table:
+    """Draw the pixels, darker for higher scores, with the rank of those selected."""
+    shades = " .:*#" if console.options.ascii_only else " ░▒▓█"
+    highest = scores.max() or 1.0
+    table = Table.grid()
+    for _ in range(_SIDE):
+        table.add_column(no_wrap=True)
+    for row in range(_SIDE):
+        cells = []
+        for pixel in range(row * _SIDE, (row + 1) * _SIDE):
+            # The root keeps one outstanding pixel from leaving all others blank.
+            level = np.sqrt(max(scores[pixel], 0) / highest)
+            shade = shades[round(level * (len(shades) - 1))]
+            text = f"[{ranking[pixel]:>2}]" if selected[pixel] else f" {shade * 2} "
+            cells.append(Text(text, style=_shade_style(level, selected[pixel], console)))
+        table.add_row(*cells)
+    legend = Text("[n] selected, with its rank\nshade: score of the pixel", style="dim")
+    both = Table.grid()
+    both.add_row(table)
+    both.add_row("")
+    both.add_row(legend)
+    return both
+
+
+def _shade_style(level: float, is_selected: bool, console: Console) -> str:
+    """Colour of a pixel where the terminal has colours."""
+    if console.color_system is None:
+        return ""
+    if not is_selected:
+        return f"grey{round(30 + 40 * level)}"
+    return "bold black on " + ("gold1", "orange1", "dark_orange")[min(2, int(3 * level))]

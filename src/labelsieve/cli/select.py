@@ -1,0 +1,258 @@
+"""``labelsieve select``: rank the features of a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from labelsieve._base import BaseSelector
+from labelsieve.cli.console import PLAIN, messages, results
+from labelsieve.cli.fitting import fit, progress
+from labelsieve.cli.methods import closest, find_method
+from labelsieve.cli.tables import ranking_table, suspects_table
+from labelsieve.cli.target import open_target, told_if_unwritable
+from labelsieve.datasets import Dataset, write
+from labelsieve.datasets.writing import WRITERS, replacing
+from labelsieve.report import missing_packages
+from labelsieve.report.selection import Selection
+
+EPILOG = """\
+Examples:
+
+labelsieve select data.csv --labels 'label_*'
+
+labelsieve select data.csv --labels 2 -k 3 --format csv --output ranking.csv
+
+labelsieve select data.arff -k 20% -p alpha=0.1 -p max_iter=500 --json
+
+labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
+
+labelsieve select data.csv --labels 2 --html page.html
+"""
+
+_SUSPECTS_SHOWN = 5
+
+
+class Format(StrEnum):
+    """Forms of the ranking."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def select(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Data file, its parts, or a name of the catalogue."),
+    ],
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Label columns: names, a pattern, the number of last columns, an XML file or second table."
+        ),
+    ] = None,
+    candidates: Annotated[
+        str | None, typer.Option(help="Candidate label columns or a second table, if there is a truth too.")
+    ] = None,
+    ignore: Annotated[
+        str | None, typer.Option(help="Columns that are neither, such as an identifier: names or a pattern.")
+    ] = None,
+    nominal: Annotated[
+        str | None, typer.Option(help="Text columns become 'code' (numbers, the default) or 'onehot'.")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="Missing values: 'error' (the default), 'mean' or 'zero'.")
+    ] = None,
+    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = "pml-fsmir",
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; repeatable."
+        ),
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option("--features", "-k", help="How many to select: 20, or a share, 0.2 or 20%.")
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Form of the ranking.")] = Format.table,
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the ranking to this file.")
+    ] = None,
+    data_copy: Annotated[
+        Path | None,
+        typer.Option("--write-data", help="Write the data with the selected features only to this file."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page with figures.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List all features, not the selected only.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
+) -> None:
+    """Select the features that matter for the labels of a data set.
+
+    Candidate labels are used where the data has them, otherwise all labels are taken as candidates.
+    """
+    selector = _selector(method, parameters or [], features)
+    _check_targets(files, {"--output": output, "--write-data": data_copy, "--html": html})
+    if html is not None and missing_packages():
+        raise typer.BadParameter(
+            f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
+        )
+    for name, value, choices in (
+        ("nominal", nominal, ("code", "onehot")),
+        ("missing", missing, ("error", "mean", "zero")),
+    ):
+        if value not in (None, *choices):
+            raise typer.BadParameter(f"{value!r} is none of {', '.join(choices)}", param_hint=f"--{name}")
+    console = messages(quiet=quiet)
+    with progress(console) as name_activity:
+        name_activity(f"reading {Path(files[0]).name}")
+        dataset, _ = open_target(
+            files, labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+        )
+        name_activity(f"fitting {method}")
+        found = fit(selector, dataset, method, console)
+    console.print(_headline(found))
+    _give_ranking(found, Format.json if as_json else form, output, everything)
+    if html is not None:
+        from labelsieve.report.page import write_page
+
+        with told_if_unwritable(html):
+            write_page(found, html)
+    if data_copy is not None:
+        write(_selected_only(dataset, selector), data_copy)
+    for path in (output, html, data_copy):
+        if path is not None:
+            console.print(f"wrote {path}")
+
+
+def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:
+    """Build the method with the user's parameters, checked before any data is read."""
+    chosen = find_method(method)
+    known = chosen().get_params()
+    parameters: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"NAME=VALUE was expected, got {assignment!r}", param_hint="--param")
+        if name not in known:
+            raise typer.BadParameter(
+                f"{method} has no parameter {name!r}; {closest(name, known)}", param_hint="--param"
+            )
+        parameters[name] = parse_value(value)
+    if features is not None:
+        if "n_features_to_select" in parameters:
+            raise typer.BadParameter("n_features_to_select is set by --param too", param_hint="--features")
+        parameters["n_features_to_select"] = _parse_amount(features)
+    selector = chosen(**parameters)
+    try:
+        selector._validate_params()
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--param") from error
+    return selector
+
+
+def parse_value(text: str) -> int | float | bool | str | None:
+    """Read a value as Python would write it; what is no number, truth value or None stays text.
+
+    Examples
+    --------
+    >>> [parse_value(text) for text in ("10", "1e-3", "true", "None", "minmax")]
+    [10, 0.001, True, None, 'minmax']
+    """
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            return value
+    return text
+
+
+def _parse_amount(text: str) -> int | float:
+    """Read a number of features or a share of them."""
+    number = parse_value(text.removesuffix("%"))
+    amount = number / 100 if text.endswith("%") and isinstance(number, (int, float)) else number
+    is_number = isinstance(amount, int) and not isinstance(amount, bool) and amount >= 1
+    is_share = isinstance(amount, float) and 0 < amount <= 1
+    if not (is_number or is_share):
+        raise typer.BadParameter(
+            f"a number such as 20 or a share such as 0.2 or 20% was expected, got {text!r}",
+            param_hint="--features",
+        )
+    return amount  # type: ignore[return-value]  # narrowed above
+
+
+def _check_targets(sources: Sequence[str], targets: dict[str, Path | None]) -> None:
+    """Refuse, before any work, to write where nothing can be written or over the data."""
+    taken = {Path(source).resolve() for source in sources}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        if target.is_dir() or not target.resolve().parent.is_dir():
+            complaint = "is not a file in an existing folder"
+        elif target.resolve() in taken:
+            complaint = "is read or written already"
+        elif option == "--write-data" and target.suffix.lower() not in WRITERS:
+            complaint = f"must end in one of {', '.join(WRITERS)}"
+        else:
+            taken.add(target.resolve())
+            continue
+        raise typer.BadParameter(f"{str(target)!r} {complaint}", param_hint=option)
+
+
+def _headline(found: Selection) -> str:
+    """Say in one line what was done."""
+    rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
+    end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
+    return (
+        f"{found.data}: {found.n_samples} samples, {found.n_features} features, {found.n_labels} labels; "
+        f"{found.method}: {end}{len(found.selected)} features selected"
+    )
+
+
+def _give_ranking(found: Selection, form: Format, output: Path | None, everything: bool) -> None:
+    """Write the ranking to a file or to standard output."""
+    if form is Format.table:
+        console = results() if output is None else Console(**PLAIN, file=io.StringIO(), width=100)
+        console.print(ranking_table(found, console, everything=everything))
+        console.print()
+        console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
+        text = "" if output is None else console.file.getvalue()  # type: ignore[attr-defined]
+    elif form is Format.csv:
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("rank", "name", "score", "selected"))
+        for feature in found.features if everything else found.selected:
+            writer.writerow((feature.rank, feature.name, feature.score, int(feature.selected)))
+        text = stream.getvalue()
+    else:
+        text = json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
+    if output is not None:
+        with told_if_unwritable(output), replacing(output) as file:
+            file.write(text.encode())
+    else:
+        typer.echo(text, nl=False)
+
+
+def _selected_only(dataset: Dataset, selector: BaseSelector) -> Dataset:
+    """Return the data with the selected features, in the order of the columns, and all labels."""
+    kept = selector.get_support(indices=True)
+    names = tuple(dataset.feature_names[index] for index in kept)
+    nominal = tuple(name for name in dataset.nominal if name in set(names))
+    return replace(dataset, X=dataset.X[:, kept], feature_names=names, nominal=nominal)
