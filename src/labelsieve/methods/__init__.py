@@ -12,9 +12,11 @@ __all__ = ["METHODS"]
 
 
 def _discover() -> dict[str, type[BaseSelector]]:
-    """Map every module of this package, written as a slug, to the one public selector it defines."""
+    """Map every public module of this package, as a slug, to the one public selector it defines."""
     methods = {}
     for module_info in iter_modules(__path__):
+        if module_info.name.startswith("_"):
+            continue
         module = import_module(f"{__name__}.{module_info.name}")
         selectors = [
             value
