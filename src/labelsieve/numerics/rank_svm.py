@@ -1,8 +1,8 @@
 """A weighted linear rank-SVM: every relevant label of a row above every other label, by a margin of one.
 
-One pair of labels costs a hinge, but pairs are never listed. Sorting the scores of a row lets two running
-sums give the loss and its gradient over all pairs, so an evaluation takes O(q log q) time per row and O(q)
-memory, however many labels are relevant.
+Every pair of labels costs a hinge. Where rows have few relevant labels the pairs are listed, block by block.
+Where they have many, sorting the scores of a row lets running sums give the loss and its gradient over all
+pairs in O(q log q) time and O(q) memory, however many labels are relevant.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from scipy.optimize import minimize
 
 from labelsieve.numerics.typing import Matrix
 
-#: Scores handled at once, which bounds the memory of an evaluation to a few times 4 MiB.
-BLOCK_SIZE = 1 << 19
+#: Scores handled at once, which bounds the memory of an evaluation to a few times 2 MiB.
+BLOCK_SIZE = 1 << 18
+#: Up to this many relevant labels per row, listing pairs is faster than sorting.
+LISTING_LIMIT = 4
 #: Widths over which the kink of the hinge is rounded off, from easy to exact.
 WIDTHS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
 MAX_LBFGS_ITER = 2000
@@ -72,6 +74,14 @@ def ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.
     ``h`` is the hinge if ``width`` is 0, otherwise the hinge with its kink rounded off over ``width``:
     ``h(u) = (max(0, u)**2 - max(0, u - width)**2) / (2 width)``.
     """
+    if np.count_nonzero(relevant) <= LISTING_LIMIT * len(relevant):
+        return _listed_ranking_loss(F, relevant, width)
+    return _sorted_ranking_loss(F, relevant, width)
+
+
+def _sorted_ranking_loss(
+    F: np.ndarray, relevant: np.ndarray, width: float
+) -> tuple[np.ndarray, np.ndarray]:
     lowered = F - relevant
     if width == 0:
         gradient = pair_hinge(lowered, relevant)
@@ -83,6 +93,28 @@ def ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.
     value -= np.einsum("ij,ij->i", lowered, beyond)
     gradient -= beyond
     return value / (4 * width), gradient / (2 * width)
+
+
+def _listed_ranking_loss(
+    F: np.ndarray, relevant: np.ndarray, width: float
+) -> tuple[np.ndarray, np.ndarray]:
+    rows, labels = np.nonzero(relevant)
+    slack = F[rows]
+    slack += 1 - F[rows, labels][:, None]
+    slack[relevant[rows]] = 0
+    np.maximum(slack, 0, out=slack)
+    if width == 0:
+        slope = (slack > 0).astype(F.dtype)
+    else:
+        slope = np.minimum(slack / width, 1)
+        slack -= width / 2 * slope
+    value = np.einsum("rj,rj->r", slope, slack)
+    first = np.append(0, np.cumsum(relevant.sum(axis=1)))
+    # One row per row of F, which sums the slopes of its relevant labels.
+    gather = sp.csr_matrix((np.ones(len(rows)), np.arange(len(rows)), first), shape=(len(F), len(rows)))
+    gradient = gather @ slope
+    gradient[rows, labels] -= slope.sum(axis=1)
+    return gather @ value, gradient
 
 
 class RankSVM:
@@ -147,7 +179,7 @@ class RankSVM:
             W and, as the last row, b. Every row sums to zero.
         """
         start, start_value = M, self.objective(M, relevant, weight)
-        for width in WIDTHS:
+        for width in WIDTHS[1:] if M.any() else WIDTHS:
             M = self._minimise_rounded(M, relevant, weight, width, ftol=1e-2 * tol)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
