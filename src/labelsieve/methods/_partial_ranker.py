@@ -49,9 +49,7 @@ class PartialRanker(BaseSelector):
             ``(X * scale_) @ coef_.T + intercept_``.
         """
         check_is_fitted(self, "coef_")
-        X = validate_data(
-            self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32)
-        )
+        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
         return X @ (self.coef_ * self.scale_).T + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:

@@ -35,7 +35,7 @@ class PMLLC(PartialRanker):
         Weight of the label correlations; [1]_ tries 1 to 10. See Notes for what that does.
     scale : {"minmax", "standard"} or None, default="minmax"
         Divide every feature by its range or its standard deviation, so that weights are comparable.
-    max_iter : int, default=10
+    max_iter : int, default=50
         Budget of alternations between W and P.
     tol : float, default=1e-4
         Relative objective change that stops the alternation, and relative accuracy of every W.
@@ -110,7 +110,7 @@ class PMLLC(PartialRanker):
         C1: float = 1.0,
         C2: float = 1.0,
         scale: str | None = "minmax",
-        max_iter: int = 10,
+        max_iter: int = 50,
         tol: float = 1e-4,
         verbose: int = 0,
     ) -> None:

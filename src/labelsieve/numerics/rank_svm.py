@@ -20,8 +20,11 @@ BLOCK_SIZE = 1 << 18
 #: Up to this many relevant labels per row, listing pairs is faster than sorting.
 LISTING_LIMIT = 4
 #: Widths over which the kink of the hinge is rounded off, from easy to exact.
-WIDTHS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
-MAX_LBFGS_ITER = 2000
+WIDTHS = (1.0, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5)
+#: L-BFGS iterations per width.
+MAX_ROUNDED_ITER = 300
+#: Multiplications that may be spent on solving the last width more tightly than the tolerance asks.
+POLISHING_WORK = 2e9
 
 
 def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = False) -> np.ndarray:
@@ -79,9 +82,7 @@ def ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.
     return _sorted_ranking_loss(F, relevant, width)
 
 
-def _sorted_ranking_loss(
-    F: np.ndarray, relevant: np.ndarray, width: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _sorted_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
     lowered = F - relevant
     if width == 0:
         gradient = pair_hinge(lowered, relevant)
@@ -95,9 +96,7 @@ def _sorted_ranking_loss(
     return value / (4 * width), gradient / (2 * width)
 
 
-def _listed_ranking_loss(
-    F: np.ndarray, relevant: np.ndarray, width: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _listed_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
     rows, labels = np.nonzero(relevant)
     slack = F[rows]
     slack += 1 - F[rows, labels][:, None]
@@ -143,6 +142,9 @@ class RankSVM:
         self._slices = [slice(start, start + rows) for start in range(0, X.shape[0], rows)]
         self._blocks = [X[rows] for rows in self._slices]
         self._offset = offset
+        n_stored = X.nnz if sp.issparse(X) else X.size
+        work = (n_stored + 10 * X.shape[0]) * n_labels
+        self._polishing_iter = int(np.clip(POLISHING_WORK / work, 10, 1000))
         self._ridge = np.ones((X.shape[1] + 1, 1))
         self._ridge[-1] = bias_ridge
         self.shape = (X.shape[1] + 1, n_labels)
@@ -160,7 +162,8 @@ class RankSVM:
 
         The hinge is rounded off over ever smaller widths. Where the rounded problem is solved, the weights of
         its pairs are feasible for the dual problem, and the pairs inside the rounding are all that separates
-        the two objectives: the widths stop shrinking when that gap is at most ``tol`` times the objective.
+        the two objectives: the widths stop shrinking when that gap is at most ``tol`` times the objective, or at
+        the last of `WIDTHS`.
 
         Parameters
         ----------
@@ -180,18 +183,25 @@ class RankSVM:
         """
         start, start_value = M, self.objective(M, relevant, weight)
         for width in WIDTHS[1:] if M.any() else WIDTHS:
-            M = self._minimise_rounded(M, relevant, weight, width, ftol=1e-2 * tol)
+            M = self._minimise_rounded(M, relevant, weight, width, ftol=1e-2 * tol, max_iter=MAX_ROUNDED_ITER)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
-        # Solved tightly only now: the answer then depends on the data and no longer on the path to it.
-        M = self._minimise_rounded(M, relevant, weight, width, ftol=1e-5 * tol)
+        # Within the work allowed, the answer shall depend on the data and no longer on rounding along the path.
+        M = self._minimise_rounded(M, relevant, weight, width, ftol=0.0, max_iter=self._polishing_iter)
         # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
         M -= M.mean(axis=1, keepdims=True)
         return M if self.objective(M, relevant, weight) <= start_value else start
 
     def _minimise_rounded(
-        self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, ftol: float
+        self,
+        M: np.ndarray,
+        relevant: np.ndarray,
+        weight: np.ndarray,
+        width: float,
+        *,
+        ftol: float,
+        max_iter: int,
     ) -> np.ndarray:
         def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
             M = flat.reshape(self.shape)
@@ -199,7 +209,7 @@ class RankSVM:
             shrunk = self._ridge * M
             return loss + float((shrunk * M).sum()), (gradient + 2 * shrunk).ravel()
 
-        options = {"maxiter": MAX_LBFGS_ITER, "maxfun": 2 * MAX_LBFGS_ITER, "ftol": ftol, "gtol": 1e-9}
+        options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": 1e-9}
         result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
         return result.x.reshape(self.shape)
 
