@@ -183,12 +183,12 @@ class RankSVM:
         """
         start, start_value = M, self.objective(M, relevant, weight)
         for width in WIDTHS[1:] if M.any() else WIDTHS:
-            M = self._minimise_rounded(M, relevant, weight, width, ftol=1e-2 * tol, max_iter=MAX_ROUNDED_ITER)
+            M = self._minimise_rounded(M, relevant, weight, width, tol, ftol=1e-2 * tol)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
         # Within the work allowed, the answer shall depend on the data and no longer on rounding along the path.
-        M = self._minimise_rounded(M, relevant, weight, width, ftol=0.0, max_iter=self._polishing_iter)
+        M = self._minimise_rounded(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
         # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
         M -= M.mean(axis=1, keepdims=True)
         return M if self.objective(M, relevant, weight) <= start_value else start
@@ -199,9 +199,10 @@ class RankSVM:
         relevant: np.ndarray,
         weight: np.ndarray,
         width: float,
+        tol: float,
         *,
-        ftol: float,
-        max_iter: int,
+        ftol: float = 0.0,
+        max_iter: int = MAX_ROUNDED_ITER,
     ) -> np.ndarray:
         def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
             M = flat.reshape(self.shape)
@@ -209,7 +210,9 @@ class RankSVM:
             shrunk = self._ridge * M
             return loss + float((shrunk * M).sum()), (gradient + 2 * shrunk).ravel()
 
-        options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": 1e-9}
+        # |W - W*| is at most half the norm of the gradient, since the ridge is 2-strongly convex.
+        gtol = min(1e-6, 1e-2 * tol)
+        options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": gtol}
         result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
         return result.x.reshape(self.shape)
 
