@@ -55,6 +55,8 @@ class PartialRanker(BaseSelector):
     def predict(self, X: Any) -> np.ndarray:
         """Give every row the ``n_labels_predicted_`` labels of highest score.
 
+        After a fit to one-dimensional classes, give every row the class of highest score.
+
         Parameters
         ----------
         X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
@@ -62,10 +64,12 @@ class PartialRanker(BaseSelector):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_labels)
-            1 for predicted labels, 0 for the others.
+        ndarray of shape (n_samples, n_labels) or (n_samples,)
+            1 for predicted labels and 0 for the others; or classes.
         """
         order = np.argsort(-self.decision_function(X), axis=1, kind="stable")
+        if self.classes_ is not None:
+            return self.classes_[order[:, 0]]
         labels = np.zeros(order.shape, dtype=np.int64)
         np.put_along_axis(labels, order[:, : self.n_labels_predicted_], 1, axis=1)
         return labels
