@@ -94,7 +94,7 @@ def step(F, candidates, **options):
     return weight, *update_confidence(F, candidates, weight, candidates, level, **options)
 
 
-def row_value(p, f, candidates, weight, cost, affinity):
+def row_value(p, f, weight, cost, affinity):
     """The objective of a row for any confidences, straight from its definition."""
     value = cost @ p - p @ affinity @ p
     for k, j in product(range(len(p)), repeat=2):
@@ -109,17 +109,20 @@ def random_step(seed, n_samples=40, n_labels=7, share=0.5):
     return rng, F, candidates, rng.random(F.shape) * candidates
 
 
-def test_no_feasible_confidences_beat_the_chosen_ones():
-    rng, F, candidates, cost = random_step(0)
-    weight, trusted, level = step(F, candidates, cost=cost)
-    none = np.zeros((7, 7))
+def assert_unbeaten(rng, F, candidates, cost, affinity, weight, trusted, level):
+    """Random feasible confidences never do better in any row."""
     for i in np.flatnonzero(candidates.any(axis=1)):
-        found = row_value(trusted[i] * level[i], F[i], candidates[i], weight[i], cost[i], none)
+        found = row_value(trusted[i] * level[i], F[i], weight[i], cost[i], affinity)
         for _ in range(50):
-            p = rng.random(7) ** 3 * candidates[i]
+            p = rng.random(7) ** 2 * candidates[i]
             p = np.minimum(p / min(1, p.sum()), 1)
             if p.sum() >= 1:
-                assert row_value(p, F[i], candidates[i], weight[i], cost[i], none) >= found - 1e-9
+                assert row_value(p, F[i], weight[i], cost[i], affinity) >= found - 1e-9
+
+
+def test_no_feasible_confidences_beat_the_chosen_ones():
+    rng, F, candidates, cost = random_step(0)
+    assert_unbeaten(rng, F, candidates, cost, np.zeros((7, 7)), *step(F, candidates, cost=cost))
 
 
 def test_more_candidates_than_can_be_enumerated_change_nothing(monkeypatch):
@@ -140,14 +143,8 @@ def semidefinite_affinity(rng, n_labels, scale):
 def test_with_affinity_no_feasible_confidences_beat_the_enumerated_ones(scale):
     rng, F, candidates, cost = random_step(2)
     affinity = semidefinite_affinity(rng, 7, scale)
-    weight, trusted, level = step(F, candidates, cost=cost, affinity=affinity)
-    for i in np.flatnonzero(candidates.any(axis=1)):
-        found = row_value(trusted[i] * level[i], F[i], candidates[i], weight[i], cost[i], affinity)
-        for _ in range(50):
-            p = rng.random(7) ** 2 * candidates[i]
-            p = np.minimum(p / min(1, p.sum()), 1)
-            if p.sum() >= 1:
-                assert row_value(p, F[i], candidates[i], weight[i], cost[i], affinity) >= found - 1e-9
+    found = step(F, candidates, cost=cost, affinity=affinity)
+    assert_unbeaten(rng, F, candidates, cost, affinity, *found)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e-2, 0.1])
@@ -159,7 +156,7 @@ def test_linearised_affinity_never_raises_a_row_and_is_close_to_enumeration(monk
     _, by_dc, level_by_dc = step(F, candidates, cost=cost, affinity=affinity)
     values = []
     for P in (trusted * level[:, None], by_dc * level_by_dc[:, None], candidates.astype(float)):
-        rows = zip(P, F, candidates, weight, cost, strict=True)
+        rows = zip(P, F, weight, cost, strict=True)
         values.append(np.array([row_value(*row, affinity) for row in rows]))
     exact, dc, start = values
     assert (dc <= start + 1e-12).all()
@@ -169,7 +166,7 @@ def test_linearised_affinity_never_raises_a_row_and_is_close_to_enumeration(monk
 
 def test_equal_sets_are_decided_for_the_smaller_then_the_first():
     candidates = np.ones((1, 3), dtype=bool)
-    # All labels score alike and every pair is separated by more than the margin: only the cost counts.
+    # Slacks have no weight, so only the costs count, and these are equal.
     trusted, level = update_confidence(
         np.zeros((1, 3)), candidates, np.zeros(1), candidates, np.ones(1), cost=np.full((1, 3), 2.0)
     )

@@ -209,4 +209,6 @@ def test_few_rows_are_enough(method, n_samples):
 @pytest.mark.parametrize("method", [PMLLC, PMLFP])
 def test_planted_features_come_first(method):
     X, Y = planted(n_samples=150)
-    np.testing.assert_array_equal(method(n_features_to_select=3).fit(X, Y).get_support(indices=True), [0, 1, 2])
+    np.testing.assert_array_equal(
+        method(n_features_to_select=3).fit(X, Y).get_support(indices=True), [0, 1, 2]
+    )

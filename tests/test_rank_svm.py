@@ -140,7 +140,7 @@ def test_an_implicit_offset_equals_centred_features(convert):
 def test_blocks_of_rows_change_nothing(monkeypatch):
     X, relevant, weight = random_problem(7, 40, 6, 4)
     whole = RankSVM(X, 4)
-    monkeypatch.setattr(rank_svm, "BLOCK_SIZE", 12)
+    monkeypatch.setattr(rank_svm, "BLOCK_SIZE", 80)
     pieces = RankSVM(X, 4)
     M = np.random.default_rng(0).normal(size=whole.shape)
     np.testing.assert_allclose(pieces.scores(M), whole.scores(M))

@@ -24,8 +24,8 @@ class PMLFP(PartialRanker):
         + C3 sum_ik P_ik |x_i - q_k|
 
     with ``0 <= P <= Y`` and ``sum_k P_ik >= 1``, Eq. 7 of [1]_. Row i has ``c_i`` candidates,
-    ``gamma_i = c_i (q - c_i) + c_i^2 / 2``, and the prototype ``q_k`` is the mean of the rows with candidate k.
-    The score of a feature is the norm of its weights over all labels.
+    ``gamma_i = c_i (q - c_i) + c_i^2 / 2``, and the prototype ``q_k`` is the mean of the rows with candidate
+    k. The score of a feature is the norm of its weights over all labels.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class PMLFP(PartialRanker):
     C1 : float, default=1.0
         Weight of the ranking loss.
     C3 : float, default=1.0
-        Weight of the distances to the prototypes; [1]_ tries 1, 10 and 100. The larger, the fewer labels a row
-        trusts. Distances depend on ``scale``.
+        Weight of the distances to the prototypes; [1]_ tries 1, 10 and 100. The larger, the fewer labels a
+        row trusts. Distances depend on ``scale``.
     scale : {"minmax", "standard"} or None, default="minmax"
         Divide every feature by its range or its standard deviation, so that weights are comparable.
     max_iter : int, default=50
@@ -71,8 +71,8 @@ class PMLFP(PartialRanker):
     - A row of P is uniform on some of its candidates and sums to one: it says which labels to trust, not with
       what probability each holds. A label that no row trusts has weights of about zero.
     - The true labels are unknown, so prototypes are means over candidates, computed once as in [1]_.
-    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective;
-      unclipped, as printed, the update would not be the linear program that [1]_ says it is.
+    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the
+      objective; unclipped, as printed, the update would not be the linear program that [1]_ says it is.
     - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
       1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
     - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``. P is optimal: the linear
@@ -127,29 +127,11 @@ class PMLFP(PartialRanker):
         return self._solve_scaled(X, Y, solve)
 
 
-def solve_pml_fp(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    C1: float,
-    C3: float,
-    max_iter: int,
-    tol: float,
-    offset: np.ndarray | None = None,
-    bias_ridge: float = 1e-6,
-) -> SolverResult:
-    """Solve PML-FP for features that are scaled already; see `rank_partial_labels` for the last two."""
+def solve_pml_fp(X: Matrix, Y: Matrix, *, C1: float, C3: float, **options: Any) -> SolverResult:
+    """Solve PML-FP for features that are scaled already; options are those of `rank_partial_labels`."""
     candidates = candidate_mask(Y)
-    return rank_partial_labels(
-        X,
-        candidates,
-        C1=C1,
-        cost=C3 * prototype_distances(X, candidates),
-        max_iter=max_iter,
-        tol=tol,
-        offset=offset,
-        bias_ridge=bias_ridge,
-    )
+    cost = C3 * prototype_distances(X, candidates)
+    return rank_partial_labels(X, candidates, C1=C1, cost=cost, **options)
 
 
 def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:

@@ -67,18 +67,21 @@ class PMLLC(PartialRanker):
     -----
     - With the published weights, C2 of at least 1, the correlations outweigh the loss so far that P = Y is
       optimal unless slacks are extreme: it is wherever the slacks of each candidate, summed over the
-      non-candidates and times ``C1 / gamma_i``, are at most ``C2 sum_l S_kl`` over the candidates l. PML-LC is
-      then a rank-SVM with all candidates relevant, whatever C2. Confidences begin to move at C2 of about 0.1
-      and below, which is outside the published range.
-    - S is not defined in [1]_. Here ``S_kl`` is the share of the rows with candidate k that have candidate l too.
-    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective.
+      non-candidates and times ``C1 / gamma_i``, are at most ``C2 sum_l (S_kl + S_lk) / 2`` over the
+      candidates l. PML-LC is then a rank-SVM with all candidates relevant, whatever C2. Confidences begin to
+      move at C2 of about 0.1 and below, which is outside the published range.
+    - S is not defined in [1]_. Here ``S_kl`` is the share of the rows with candidate k that have candidate l,
+      too.
+    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the
+      objective.
     - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
       1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; P by trying all subsets of up
-      to 12 candidates, which is exact for positive semidefinite S, and by repeated linearisation of the last
-      term beyond. A step that would raise the objective, taken with the exact hinge, is not made.
-    - Only differences of labels count: a row with no candidate or with every label a candidate teaches nothing
-      about features, and if all rows are such, every score is 0.
+    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; P by trying all subsets of
+      up to 12 candidates, which is exact for positive semidefinite S, and by repeated linearisation of the
+      last term beyond, which is a heuristic. A step that would raise the objective, taken with the exact
+      hinge, is not made.
+    - Only differences of labels count: a row with no candidate or with every label a candidate teaches
+      nothing about features, and if all rows are such, every score is 0.
 
     References
     ----------
@@ -127,30 +130,11 @@ class PMLLC(PartialRanker):
         return self._solve_scaled(X, Y, solve)
 
 
-def solve_pml_lc(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    C1: float,
-    C2: float,
-    max_iter: int,
-    tol: float,
-    offset: np.ndarray | None = None,
-    bias_ridge: float = 1e-6,
-) -> SolverResult:
-    """Solve PML-LC for features that are scaled already; see `rank_partial_labels` for the last two."""
+def solve_pml_lc(X: Matrix, Y: Matrix, *, C1: float, C2: float, **options: Any) -> SolverResult:
+    """Solve PML-LC for features that are scaled already; options are those of `rank_partial_labels`."""
     candidates = candidate_mask(Y)
     S = cooccurrence_rates(candidates)
-    return rank_partial_labels(
-        X,
-        candidates,
-        C1=C1,
-        affinity=C2 * (S + S.T) / 2,
-        max_iter=max_iter,
-        tol=tol,
-        offset=offset,
-        bias_ridge=bias_ridge,
-    )
+    return rank_partial_labels(X, candidates, C1=C1, affinity=C2 * (S + S.T) / 2, **options)
 
 
 def cooccurrence_rates(candidates: np.ndarray) -> np.ndarray:

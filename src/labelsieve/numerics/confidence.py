@@ -4,10 +4,11 @@ For one row with candidates A the confidences p solve
 
     min_p  linear . p + sum_{k,l in A} B_kl max(0, p_k - p_l) - p' S p    s.t.  sum p >= 1, 0 <= p <= 1
 
-with B >= 0. The first two terms are the Lovász extension of ``h(T) = linear(T) + sum_{k in T, l not in T} B_kl``,
-so without S the problem is linear and an optimum is ``1_T`` or ``1_T / |T|`` for a subset T. With a positive
-semidefinite S the objective is concave on every cone of equally ordered p, whose vertices are the same points.
-A row of confidences is therefore a set of labels with one common level.
+with B >= 0. The first two terms are the Lovász extension of
+``h(T) = linear(T) + sum_{k in T, l not in T} B_kl``, so without S the problem is linear and an optimum is
+``1_T`` or ``1_T / |T|`` for a subset T. With a positive semidefinite S the objective is concave on every
+cone of equally ordered p, whose vertices are the same points. A row of confidences is therefore a set of
+labels with one common level.
 """
 
 from __future__ import annotations
@@ -76,12 +77,12 @@ def update_confidence(
     linear *= -weight[:, None] / 2
     if cost is not None:
         linear += cost
-    open_rows = candidates.any(axis=1)
+    open_rows = np.asarray(candidates.any(axis=1))
     if affinity is not None:
         # For p in [0, 1]: 1'S1 - p'Sp >= (1 - p)'S1, hence trusting all is optimal where linear <= S1.
         settled = ((linear <= candidates @ affinity) | ~candidates).all(axis=1) & open_rows
         trusted[settled], level[settled] = candidates[settled], 1.0
-        open_rows &= ~settled
+        open_rows = open_rows & ~settled
     for rows, columns in _groups_of_equal_size(candidates, open_rows):
         at = (rows[:, None], columns)
         f = F[at]

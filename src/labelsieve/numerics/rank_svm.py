@@ -31,7 +31,8 @@ def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = Fals
     """Gradient of the summed hinge of all (relevant, irrelevant) pairs of each row.
 
     The loss of a row is ``sum max(0, s_l - s_k) ** p`` over relevant k and irrelevant l, with p = 2 if
-    ``squared`` and 1 otherwise. It is homogeneous of degree p, so its value is ``(scores * gradient).sum() / p``.
+    ``squared`` and 1 otherwise. It is homogeneous of degree p, so its value is
+    ``(scores * gradient).sum() / p``.
 
     Parameters
     ----------
@@ -108,12 +109,14 @@ def _listed_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> t
         slope = np.minimum(slack / width, 1)
         slack -= width / 2 * slope
     value = np.einsum("rj,rj->r", slope, slack)
-    first = np.append(0, np.cumsum(relevant.sum(axis=1)))
-    # One row per row of F, which sums the slopes of its relevant labels.
-    gather = sp.csr_matrix((np.ones(len(rows)), np.arange(len(rows)), first), shape=(len(F), len(rows)))
-    gradient = gather @ slope
-    gradient[rows, labels] -= slope.sum(axis=1)
-    return gather @ value, gradient
+    gradient, total = np.zeros_like(F), np.zeros(len(F))
+    # `rows` ascend, so the slopes of one row's relevant labels lie together.
+    present, first = np.unique(rows, return_index=True)
+    if len(present):
+        gradient[present] = np.add.reduceat(slope, first, axis=0)
+        total[present] = np.add.reduceat(value, first)
+        gradient[rows, labels] -= slope.sum(axis=1)
+    return total, gradient
 
 
 class RankSVM:
@@ -162,8 +165,8 @@ class RankSVM:
 
         The hinge is rounded off over ever smaller widths. Where the rounded problem is solved, the weights of
         its pairs are feasible for the dual problem, and the pairs inside the rounding are all that separates
-        the two objectives: the widths stop shrinking when that gap is at most ``tol`` times the objective, or at
-        the last of `WIDTHS`.
+        the two objectives: the widths stop shrinking when that gap is at most ``tol`` times the objective, or
+        at the last of `WIDTHS`.
 
         Parameters
         ----------
@@ -187,7 +190,7 @@ class RankSVM:
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
-        # Within the work allowed, the answer shall depend on the data and no longer on rounding along the path.
+        # Within the work allowed, the answer shall depend on the data, no longer on rounding along the path.
         M = self._minimise_rounded(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
         # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
         M -= M.mean(axis=1, keepdims=True)
