@@ -142,9 +142,8 @@ def test_decision_function_ranks_and_predict_keeps_the_average_number_of_labels(
 
 def test_classes_are_predicted_after_a_fit_to_classes():
     X, _ = planted()
-    names = np.array(["low", "middle", "high"])
-    y = names[np.digitize(X[:, 0], [-0.5, 0.5])]
-    assert np.mean(PMLLC().fit(X, y).predict(X) == y) > 0.8
+    y = np.where(X[:, 0] > 0, "high", "low")
+    assert np.mean(PMLLC().fit(X, y).predict(X) == y) > 0.8  # chance is a half
 
 
 def test_prediction_before_fit_says_so():

@@ -92,9 +92,9 @@ def rank_partial_labels(
 
     M, level = np.zeros(svm.shape), (n_candidates > 0).astype(np.float64)
     value = objective(M, candidates, level)
-    state, history, converged = iterate(
-        step, _State(M, candidates, level, value, False), value, max_iter=max_iter, tol=tol
-    )
+    # The affinity can outweigh the loss by far; a second step must confirm that the confidences stand still.
+    start = _State(M, candidates, level, value, False)
+    state, history, converged = iterate(step, start, value, max_iter=max_iter, tol=tol, min_iter=2)
     return SolverResult(
         scores=row_norms(state.M[:-1]),
         objective=history,
