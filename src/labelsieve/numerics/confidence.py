@@ -1,0 +1,301 @@
+"""Which candidate labels of a row to trust, given the scores of a rank-SVM.
+
+For one row with candidates A the confidences p solve
+
+    min_p  linear . p + sum_{k,l in A} B_kl max(0, p_k - p_l) - p' S p    s.t.  sum p >= 1, 0 <= p <= 1
+
+with B >= 0. The first two terms are the Lovász extension of
+``h(T) = linear(T) + sum_{k in T, l not in T} B_kl``, so without S the problem is linear and an optimum is
+``1_T`` or ``1_T / |T|`` for a subset T. With a positive semidefinite S the objective is concave on every
+cone of equally ordered p, whose vertices are the same points. A row of confidences is therefore a set of
+labels with one common level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from labelsieve.numerics.rank_svm import pair_hinge
+
+#: Up to this many candidates every subset is tried.
+ENUMERATION_LIMIT = 12
+#: Numbers handled at once per temporary array.
+BLOCK_SIZE = 1 << 20
+#: Relative size of differences that count as ties, and of a certificate that counts as closed.
+TIE = 1e-12
+CERTIFIED = 1e-10
+MAX_CORRECTIONS = 1000
+MAX_LINEARISATIONS = 50
+
+
+def update_confidence(
+    F: np.ndarray,
+    candidates: np.ndarray,
+    weight: np.ndarray,
+    trusted: np.ndarray,
+    level: np.ndarray,
+    *,
+    cost: np.ndarray | None = None,
+    affinity: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the trusted labels of every row anew; no row's objective rises.
+
+    Parameters
+    ----------
+    F : ndarray of shape (n_samples, n_labels)
+        Scores.
+    candidates : bool ndarray of shape (n_samples, n_labels)
+        Candidate labels.
+    weight : ndarray of shape (n_samples,)
+        Weight of the slacks ``max(0, 1 - F_k + F_l)`` of each row.
+    trusted, level : ndarrays of shape (n_samples, n_labels) and (n_samples,)
+        Present confidences: ``level`` on the trusted labels, 0 elsewhere.
+    cost : ndarray of shape (n_samples, n_labels) or None, default=None
+        Further linear cost of confidence.
+    affinity : symmetric non-negative ndarray of shape (n_labels, n_labels) or None, default=None
+        The matrix S above: what trusting two labels together earns.
+
+    Returns
+    -------
+    trusted, level : ndarrays
+        The new confidences.
+
+    Notes
+    -----
+    Without ``affinity`` the result is optimal. With it, the result is optimal for rows of at most
+    `ENUMERATION_LIMIT` candidates if the affinity is positive semidefinite, and for every row whose linear
+    costs are at most the row sums of the affinity among its candidates; other rows are improved by
+    linearising the affinity until nothing changes.
+    """
+    trusted, level = trusted.copy(), level.copy()
+    # The derivative of the squared hinge by a candidate's lowered score is -2 times its slacks.
+    linear = pair_hinge(F - candidates, candidates, squared=True)
+    linear *= -weight[:, None] / 2
+    if cost is not None:
+        linear += cost
+    open_rows = np.asarray(candidates.any(axis=1))
+    if affinity is not None:
+        # For p in [0, 1]: 1'S1 - p'Sp >= (1 - p)'S1, hence trusting all is optimal where linear <= S1.
+        settled = ((linear <= candidates @ affinity) | ~candidates).all(axis=1) & open_rows
+        trusted[settled], level[settled] = candidates[settled], 1.0
+        open_rows = open_rows & ~settled
+    for rows, columns in _groups_of_equal_size(candidates, open_rows):
+        at = (rows[:, None], columns)
+        f = F[at]
+        B = weight[rows, None, None] * np.maximum(0, 1 - f[:, :, None] + f[:, None, :])
+        B[:, np.arange(f.shape[1]), np.arange(f.shape[1])] = 0
+        S = None if affinity is None else affinity[columns[:, :, None], columns[:, None, :]]
+        chosen, heights = _choose(linear[at], B, S, trusted[at], level[rows])
+        trusted[at], level[rows] = chosen, heights
+    return trusted, level
+
+
+def minimise_lovasz(linear: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve the problem without S for a batch of rows, exactly up to a certified 1e-10.
+
+    A base of h, a vector x with ``x(T) <= h(T)`` for all T and equality for T = A, bounds the optimum from
+    below by ``min x``, or by the sum of its negative entries if there are any. Sets of smallest entries
+    bound it from above. Wolfe's algorithm moves x towards the base of smallest norm, where both meet [1]_.
+
+    Parameters
+    ----------
+    linear : ndarray of shape (n_rows, n_candidates)
+        Linear costs.
+    B : ndarray of shape (n_rows, n_candidates, n_candidates)
+        Non-negative costs of trusting the first label and not the second; the diagonal is 0.
+
+    Returns
+    -------
+    trusted : bool ndarray of shape (n_rows, n_candidates)
+        The set T of each row.
+    level : ndarray of shape (n_rows,)
+        1 if h(T) is negative, else ``1 / |T|``.
+
+    References
+    ----------
+    .. [1] Fujishige, "Submodular functions and optimization", 2nd ed., 2005, sections 7.1 and 9.
+
+    Examples
+    --------
+    >>> B = np.array([[[0.0, 0.1, 0.1], [0.1, 0.0, 0.1], [0.1, 0.1, 0.0]]])
+    >>> minimise_lovasz(np.array([[1.0, 1.05, 3.0]]), B)
+    (array([[ True,  True, False]]), array([0.5]))
+    """
+    balanced = linear + (B.sum(axis=2) - B.sum(axis=1)) / 2
+    x = _greedy_base(np.argsort(balanced, axis=1), linear, B)
+    trusted, value = _best_prefix(x, linear, B)
+    scale = np.abs(x).max(axis=1) + B.sum(axis=2).max(axis=1)
+    for row in np.flatnonzero(value - _lower_bound(x) > CERTIFIED * scale):
+        trusted[row] = _wolfe(x[row], linear[row], B[row], CERTIFIED * scale[row])
+    return trusted, np.where(set_cost(trusted, linear, B) < 0, 1.0, 1 / trusted.sum(axis=1))
+
+
+def set_cost(trusted: np.ndarray, linear: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """h(T) of every row: the linear costs of T and the costs of all pairs it separates."""
+    inside = trusted.astype(linear.dtype)
+    return ((linear + np.einsum("rkl,rl->rk", B, 1 - inside)) * inside).sum(axis=1)
+
+
+def confidence_value(
+    trusted: np.ndarray, level: np.ndarray, linear: np.ndarray, B: np.ndarray, S: np.ndarray | None
+) -> np.ndarray:
+    """Objective of every row at its confidences."""
+    value = level * set_cost(trusted, linear, B)
+    if S is not None:
+        value -= level**2 * np.einsum("rk,rkl,rl->r", trusted, S, trusted)
+    return value
+
+
+def _choose(
+    linear: np.ndarray, B: np.ndarray, S: np.ndarray | None, trusted: np.ndarray, level: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Best confidences of a batch; the present ones stay where nothing better was found."""
+    if linear.shape[1] <= ENUMERATION_LIMIT:
+        proposals = [_enumerate(linear, B, S)]
+    elif S is None:
+        proposals = [minimise_lovasz(linear, B)]
+    else:
+        proposals = [
+            _linearise(linear, B, S, trusted, level),
+            _linearise(linear, B, S, np.ones_like(trusted), np.ones_like(level)),
+        ]
+    value = confidence_value(trusted, level, linear, B, S)
+    for other, height in proposals:
+        other_value = confidence_value(other, height, linear, B, S)
+        better = other_value <= value
+        trusted = np.where(better[:, None], other, trusted)
+        level, value = np.where(better, height, level), np.where(better, other_value, value)
+    return trusted, level
+
+
+def _enumerate(linear: np.ndarray, B: np.ndarray, S: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Best of all 1_T / |T| and 1_T; of equals the smaller set, then the lexicographically first."""
+    masks, terms, first, second = _subsets(linear.shape[1])
+    size = masks.sum(axis=1)
+    # The pairs inside T are those that a row sum of B counts although T does not separate them.
+    inner = B + B.transpose(0, 2, 1)
+    theta = np.hstack([linear + B.sum(axis=2), -inner[:, first, second]])
+    cost = theta @ terms.T
+    values = np.stack([cost / size, cost], axis=2)
+    if S is not None:
+        diagonal = np.einsum("rkk->rk", S)
+        earned = np.hstack([diagonal, 2 * S[:, first, second]]) @ terms.T
+        values -= np.stack([earned / size**2, earned], axis=2)
+    values = values.reshape(len(linear), -1)
+    tie = TIE * np.abs(theta).sum(axis=1, keepdims=True)
+    index, full = np.divmod((values <= values.min(axis=1, keepdims=True) + tie).argmax(axis=1), 2)
+    return masks[index], np.where(full, 1.0, 1 / size[index])
+
+
+@lru_cache(maxsize=ENUMERATION_LIMIT)
+def _subsets(n_members: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """All non-empty subsets by size, then lexicographically; their members and pairs as 0/1 columns."""
+    members = range(n_members)
+    subsets = [T for size in range(1, n_members + 1) for T in combinations(members, size)]
+    masks = np.zeros((len(subsets), n_members), dtype=bool)
+    for row, subset in zip(masks, subsets, strict=True):
+        row[list(subset)] = True
+    first, second = np.triu_indices(n_members, 1)
+    terms = np.hstack([masks, masks[:, first] & masks[:, second]]).astype(np.float64)
+    return masks, terms, first, second
+
+
+def _linearise(
+    linear: np.ndarray, B: np.ndarray, S: np.ndarray, trusted: np.ndarray, level: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Replace -p'Sp by its tangent and solve, as long as some row improves (a DC step for semidefinite S)."""
+    value = confidence_value(trusted, level, linear, B, S)
+    active = np.ones(len(linear), dtype=bool)
+    trusted, level = trusted.copy(), level.copy()
+    for _ in range(MAX_LINEARISATIONS):
+        slope = level[active, None] * np.einsum("rkl,rl->rk", S[active], trusted[active])
+        other, height = minimise_lovasz(linear[active] - 2 * slope, B[active])
+        other_value = confidence_value(other, height, linear[active], B[active], S[active])
+        better = other_value < value[active] - TIE * np.abs(value[active])
+        active[active] = better
+        if not better.any():
+            break
+        trusted[active], level[active], value[active] = other[better], height[better], other_value[better]
+    return trusted, level
+
+
+def _greedy_base(order: np.ndarray, linear: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Base of h whose partial sums along ``order`` are the costs of the sets of first labels."""
+    later = np.triu(B[np.arange(len(B))[:, None, None], order[:, :, None], order[:, None, :]], 1)
+    increments = np.take_along_axis(linear, order, axis=1) + later.sum(axis=2) - later.sum(axis=1)
+    base = np.empty_like(increments)
+    np.put_along_axis(base, order, increments, axis=1)
+    return base
+
+
+def _best_prefix(x: np.ndarray, linear: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Best set among the smallest entries of x, and its value."""
+    order = np.argsort(x, axis=1, kind="stable")
+    cost = np.cumsum(np.take_along_axis(_greedy_base(order, linear, B), order, axis=1), axis=1)
+    value = np.where(cost < 0, cost, cost / np.arange(1, x.shape[1] + 1))
+    last = value.argmin(axis=1)[:, None]
+    trusted = np.empty(x.shape, dtype=bool)
+    np.put_along_axis(trusted, order, np.arange(x.shape[1]) <= last, axis=1)
+    return trusted, np.take_along_axis(value, last, axis=1)[:, 0]
+
+
+def _lower_bound(x: np.ndarray) -> np.ndarray:
+    """Smallest value of ``x . p`` over the feasible confidences."""
+    smallest = x.min(axis=-1)
+    return np.where(smallest < 0, np.minimum(x, 0).sum(axis=-1), smallest)
+
+
+def _wolfe(x: np.ndarray, linear: np.ndarray, B: np.ndarray, tolerance: float) -> np.ndarray:
+    """Move the base x of one row towards the smallest norm until a set is certified to be optimal."""
+    corral, share = x[None, :], np.ones(1)
+    best, best_value = np.ones(len(x), dtype=bool), np.inf
+    for _ in range(MAX_CORRECTIONS):
+        (candidate,), (value,) = _best_prefix(x[None], linear[None], B[None])
+        if value < best_value:
+            best, best_value = candidate, value
+        if best_value - _lower_bound(x) <= tolerance:
+            break
+        vertex = _greedy_base(np.argsort(x)[None], linear[None], B[None])[0]
+        corral, share = np.vstack([corral, vertex]), np.append(share, 0.0)
+        corral, share = _nearest_in_hull(corral, share)
+        x = share @ corral
+    return best
+
+
+def _nearest_in_hull(corral: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Drop points until the smallest point of the affine hull lies inside the convex hull."""
+    while True:
+        # All bases have one coordinate sum; without that part the Gram matrix is far better conditioned.
+        centred = corral - corral.mean(axis=1, keepdims=True)
+        gram = centred @ centred.T
+        scale = np.trace(gram) / len(gram) or 1.0
+        gram += scale * (1 + 1e-15 * np.eye(len(gram)))
+        affine = np.linalg.solve(gram, np.ones(len(gram)))
+        affine /= affine.sum()
+        outside = affine <= TIE
+        if not outside.any():
+            return corral, affine
+        step = np.min(share[outside] / np.maximum(share[outside] - affine[outside], np.finfo(float).tiny))
+        share = share + step * (affine - share)
+        keep = share > TIE
+        if keep.all():
+            keep[np.argmin(share)] = False
+        corral, share = corral[keep], share[keep] / share[keep].sum()
+
+
+def _groups_of_equal_size(
+    candidates: np.ndarray, rows: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield rows with equally many candidates, in blocks, with the columns of their candidates."""
+    n_candidates = candidates.sum(axis=1)
+    for size in np.unique(n_candidates[rows]):
+        group = np.flatnonzero(rows & (n_candidates == size))
+        per_row = max(size**2, 2**size if size <= ENUMERATION_LIMIT else 0)
+        n_rows = max(1, BLOCK_SIZE // per_row)
+        for start in range(0, len(group), n_rows):
+            block = group[start : start + n_rows]
+            yield block, np.nonzero(candidates[block])[1].reshape(len(block), size)
