@@ -36,6 +36,7 @@ __all__ = [
     "Integral",
     "Interval",
     "Real",
+    "RealNotInt",
     "StrOptions",
     "as_generator",
     "check_candidates",
@@ -114,6 +115,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             X = X.copy()
             X.sum_duplicates()
         Y, class_names = check_candidates(y)
+        #: The values that a one-hot encoded y held, for methods that predict; None for candidate matrices.
+        self.classes_ = None if class_names is None else np.unique(y)
         n_selected = self._n_selected(X.shape[1])
         if class_names is not None:
             label_names = class_names
