@@ -36,6 +36,7 @@ __all__ = [
     "Integral",
     "Interval",
     "Real",
+    "RealNotInt",
     "StrOptions",
     "as_generator",
     "check_candidates",

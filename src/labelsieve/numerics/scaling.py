@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -44,3 +46,45 @@ def _reciprocal(spread: np.ndarray) -> np.ndarray:
     """Return 1 / spread, and 0 where the spread is too small to divide by."""
     usable = spread > np.finfo(spread.dtype).tiny
     return np.divide(1, spread, out=np.zeros_like(spread), where=usable)
+
+
+class Scaling(NamedTuple):
+    """Offset and factor of every feature: x becomes ``(x - offset) * factor``. No offset for sparse data."""
+
+    offset: np.ndarray | None
+    factor: np.ndarray
+
+
+def learn_scaling(X: Matrix, scale: str | None) -> Scaling:
+    """Learn "minmax" or "standard" scaling, or none; constant features get the factor 0.
+
+    Sparse matrices are only multiplied, since an offset would fill them: by 1 / max|x| for "minmax", which is
+    the same thing for a column of zeros and positive entries, and by 1 / standard deviation for "standard".
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 4.0], [1.0, 8.0]])
+    >>> apply_scaling(X, learn_scaling(X, "standard"))
+    array([[-1., -1.],
+           [ 1.,  1.]])
+    """
+    if scale is None:
+        return Scaling(None, np.ones(X.shape[1], dtype=X.dtype))
+    if scale == "standard":
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        if sp.issparse(X):
+            spread = np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0))
+            return Scaling(None, _reciprocal(spread).astype(X.dtype))
+        spread = X.std(axis=0)
+        # Rounding gives a constant column a spread of about its size times the precision.
+        spread[spread <= 10 * np.finfo(X.dtype).eps * np.abs(mean)] = 0
+        return Scaling(mean, _reciprocal(spread))
+    if sp.issparse(X):
+        return Scaling(None, _reciprocal(abs(X).max(axis=0).toarray().ravel()))
+    minimum = X.min(axis=0)
+    return Scaling(minimum, _reciprocal(X.max(axis=0) - minimum))
+
+
+def apply_scaling(X: Matrix, scaling: Scaling) -> Matrix:
+    """Return ``(X - offset) * factor``; the input is left alone."""
+    return scale_columns(X if scaling.offset is None else X - scaling.offset, scaling.factor)

@@ -1,0 +1,356 @@
+"""fPML-style: feature-induced partial multi-label learning by a joint factorisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
+from labelsieve.numerics.factorization import inner, left_product, right_product, squared_norm
+from labelsieve.numerics.label_order import label_order
+from labelsieve.numerics.norms import row_norms
+from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.ridge import WeightedRidge
+from labelsieve.numerics.scaling import Scaling, apply_scaling, learn_scaling
+from labelsieve.numerics.typing import Matrix
+
+LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+#: Ridge of the three factors where they are not regularised, so that their systems can always be solved.
+_RIDGE = 1e-8
+
+
+class FPML(BaseSelector):
+    """Select features and learn labels by factorising features and candidate labels together (fPML-style).
+
+    Minimises over the shared factor S, the label factor G, the feature factor F and the classifier W::
+
+        |Y - SG|^2 + lambda1 |X - SF|^2 + lambda2 |SG - XW|^2 + lambda3 |W|^2
+
+    The low-rank SG is the confidence in the labels. Features rank by the norms of their rows of W.
+
+    This is an fPML-*style* method: [1]_ describes such a joint factorisation and the classifier trained on
+    it, but its equations are not public, so the objective is a reconstruction from the description.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    lambda1 : float, default=1.0
+        Weight of the feature factorisation.
+    lambda2 : float, default=1.0
+        Weight of the classifier's fit to the confidence.
+    lambda3 : float, default=10.0
+        Weight of the classifier's squared norm.
+    n_components : int or float, default=0.6
+        Rank of the factorisation: a number, or a share of the labels, rounded. At most the smallest of the
+        numbers of rows, features and labels.
+    reg_all : bool, default=False
+        Whether ``lambda3`` also weighs the squared norms of S, G and F.
+    fit_intercept : bool, default=True
+        Whether a constant joins the features; it is neither scored nor part of ``coef_``.
+    scale : {"minmax", "standard"} or None, default="minmax"
+        Bring every feature to [0, 1], or to mean 0 and variance 1; sparse matrices are scaled but not
+        shifted.
+    max_iter : int, default=200
+        Iteration budget.
+    tol : float, default=1e-6
+        Relative change of the objective in one iteration that stops the loop.
+    verbose : int, default=0
+        Log every iteration.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Norms of the rows of W.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+    coef_ : ndarray of shape (n_labels, n_features)
+        The transpose of W, for scaled features.
+    intercept_ : ndarray of shape (n_labels,)
+        The constant's weights; zeros without an intercept.
+    label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
+        SG, cut to [0, 1] and to the candidates; sparse if ``y`` was.
+    scaling_ : tuple
+        Offset (or None) and factor of every feature, learned in ``fit``.
+    objective_history_ : ndarray of shape (n_iter_ + 1,)
+        Objective at the start and after every iteration; it never rises.
+    n_iter_ : int
+        Number of iterations.
+
+    Notes
+    -----
+    Alternating exact least squares from the truncated singular value decomposition of Y, without random
+    numbers. Without ``reg_all`` a ridge of 1e-8 on S, G and F keeps their systems solvable; it is part of the
+    objective.
+
+    Conventions of this library, where the paper is not available: the rank, the start, the stop, the
+    intercept, and ``predict``, which calls a label relevant from a decision value of 0.5, halfway between the
+    0 and 1 it regresses on.
+
+    A rank as large as the number of labels removes no noise. The weight of ``|X - SF|^2`` grows with the
+    number of features: with "standard" scaling it can drown the labels; lower ``lambda1`` then.
+
+    References
+    ----------
+    .. [1] Yu, Chen, Domeniconi, Wang, Li, Zhang, Wu, "Feature-induced partial multi-label learning", ICDM
+       2018, pp. 1398-1403.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve.methods.fpml import FPML
+    >>> X = np.random.default_rng(0).random((60, 5))
+    >>> Y = (X[:, [1, 3]] > 0.5).astype(int)
+    >>> model = FPML(n_features_to_select=2, lambda3=0.1, n_components=2).fit(X, Y)
+    >>> model.get_support(indices=True)
+    array([1, 3])
+    >>> bool((model.predict(X) == Y).mean() > 0.8)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        "lambda1": [Interval(Real, 0, None, closed="left")],
+        "lambda2": [Interval(Real, 0, None, closed="neither")],
+        "lambda3": [Interval(Real, 0, None, closed="neither")],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+        ],
+        "reg_all": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "scale": [StrOptions({"minmax", "standard"}), None],
+    }
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    scaling_: Scaling
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        lambda1: float = 1.0,
+        lambda2: float = 1.0,
+        lambda3: float = 10.0,
+        n_components: int | float = 0.6,
+        reg_all: bool = False,
+        fit_intercept: bool = True,
+        scale: str | None = "minmax",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(n_features_to_select)
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.lambda3 = lambda3
+        self.n_components = n_components
+        self.reg_all = reg_all
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        scaling = learn_scaling(X, self.scale)
+        X = apply_scaling(X, scaling)
+        rank = self.n_components
+        if not isinstance(rank, Integral):
+            rank = max(1, round(rank * Y.shape[1]))
+        result = solve_fpml(
+            X,
+            Y,
+            n_components=min(rank, *X.shape, Y.shape[1]),
+            lambda1=self.lambda1,
+            lambda2=self.lambda2,
+            lambda3=self.lambda3,
+            reg_all=self.reg_all,
+            fit_intercept=self.fit_intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        return SolverResult(
+            result.scores, result.objective, result.converged, {**result.extra, "scaling": scaling}
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Predict the labels' confidences.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+            Features, unscaled as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            About 1 for relevant and 0 for irrelevant labels.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
+        # The scaling moves into the weights, so that sparse features need no offset.
+        W = self.scaling_.factor[:, None] * self.coef_.T
+        intercept = self.intercept_
+        if self.scaling_.offset is not None:
+            intercept = intercept - self.scaling_.offset @ W
+        return X @ W + intercept
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the relevant labels: those with a decision value of at least 0.5.
+
+        After a fit to one-dimensional classes, predict the class with the largest decision value.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+            Features, unscaled as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels) or (n_samples,)
+            1 for relevant labels, 0 for others, in the order of ``label_names_in_``; or classes.
+        """
+        decision = self.decision_function(X)
+        if self.classes_ is not None:
+            return self.classes_[decision.argmax(axis=1)]
+        return (decision >= 0.5).astype(int)
+
+
+def solve_fpml(
+    X: Matrix,
+    Y: Matrix,
+    *,
+    n_components: int,
+    lambda1: float,
+    lambda2: float,
+    lambda3: float,
+    reg_all: bool,
+    fit_intercept: bool,
+    max_iter: int,
+    tol: float,
+) -> SolverResult:
+    """Solve the joint factorisation by alternating least squares."""
+    n_features = X.shape[1]
+    # The dense Y is as large as SG, which every iteration forms.
+    labels = (Y.toarray() if sp.issparse(Y) else Y).astype(X.dtype, copy=False)
+    if fit_intercept:
+        X = _with_constant(X)
+    ridge = lambda3 if reg_all else _RIDGE
+    problem = Problem(X, labels, squared_norm(X), lambda1, lambda2, lambda3, ridge)
+    solve_W = WeightedRidge(X).solver(np.full(X.shape[1], lambda3 / lambda2, dtype=X.dtype))
+    state = problem.start(n_components, solve_W)
+    state, history, converged = iterate(
+        partial(problem.round, solve_W), state, problem.objective(state), max_iter=max_iter, tol=tol
+    )
+    W = state.W[:n_features]
+    intercept = state.W[n_features] if fit_intercept else np.zeros(labels.shape[1], dtype=X.dtype)
+    return SolverResult(
+        scores=row_norms(W),
+        objective=history,
+        converged=converged,
+        extra={
+            "coef": W.T,
+            "intercept": intercept,
+            "label_confidence": _confidence(state.SG, Y),
+        },
+    )
+
+
+class State(NamedTuple):
+    """The unknowns, and the products that two steps have in common."""
+
+    S: np.ndarray
+    G: np.ndarray
+    F: np.ndarray
+    W: np.ndarray
+    SG: np.ndarray
+    P: np.ndarray
+    StS: np.ndarray
+    StX: np.ndarray
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data and weights, all in the dtype of ``X``."""
+
+    X: Matrix
+    Y: np.ndarray
+    squared_norm_X: float
+    lambda1: float
+    lambda2: float
+    lambda3: float
+    ridge: float
+
+    def start(self, n_components: int, solve_W: LinearMap) -> State:
+        """S and G from the largest singular values of Y, F and W from their steps."""
+        # Equal singular values leave the vectors open; an order that belongs to the labels decides.
+        order = label_order(self.Y)
+        ordered = self.Y[:, order]
+        _, vectors = np.linalg.eigh(ordered.T @ ordered)
+        G = np.empty((n_components, len(order)), dtype=self.X.dtype)
+        G[:, order] = vectors[:, : -n_components - 1 : -1].T
+        S = self.Y @ G.T
+        F = self._solve_F(S.T @ S, left_product(S, self.X))
+        return self._complete(S, G, F, solve_W)
+
+    def round(self, solve_W: LinearMap, state: State) -> tuple[State, float]:
+        """Solve for F, G, S and W in turn."""
+        l1, l2, X, Y = self.lambda1, self.lambda2, self.X, self.Y
+        F = self._solve_F(state.StS, state.StX)
+        G = _solve((1 + l2) * state.StS, state.S.T @ (Y + l2 * state.P), self.ridge)
+        target = Y @ G.T + l1 * right_product(X, F) + l2 * (state.P @ G.T)
+        S = _solve((1 + l2) * (G @ G.T) + l1 * (F @ F.T), target.T, self.ridge).T
+        state = self._complete(S, G, F, solve_W)
+        return state, self.objective(state)
+
+    def _solve_F(self, StS: np.ndarray, StX: np.ndarray) -> np.ndarray:
+        return _solve(self.lambda1 * StS, self.lambda1 * StX, self.ridge)
+
+    def _complete(self, S: np.ndarray, G: np.ndarray, F: np.ndarray, solve_W: LinearMap) -> State:
+        """Solve for W and form the common products."""
+        SG = S @ G
+        W = solve_W(SG)
+        return State(S, G, F, W, SG, self.X @ W, S.T @ S, left_product(S, self.X))
+
+    def objective(self, state: State) -> float:
+        """J with the ridge terms."""
+        factors = squared_norm(state.S) + squared_norm(state.G) + squared_norm(state.F)
+        features = self.squared_norm_X - 2 * inner(state.StX, state.F) + inner(state.StS @ state.F, state.F)
+        return (
+            squared_norm(self.Y - state.SG)
+            + self.lambda1 * features
+            + self.lambda2 * squared_norm(state.SG - state.P)
+            + self.lambda3 * squared_norm(state.W)
+            + self.ridge * factors
+        )
+
+
+def _solve(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
+    """Solve (A + ridge I) Z = B for a positive semidefinite A."""
+    A = A.copy()
+    # In single precision the rounding of a singular A is larger than the ridge.
+    A[np.diag_indices_from(A)] += max(ridge, np.finfo(A.dtype).eps * np.trace(A))
+    return solve(A, B, assume_a="pos")
+
+
+def _with_constant(X: Matrix) -> Matrix:
+    """Append a column of ones."""
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if sp.issparse(X) else np.hstack([X, ones])
+
+
+def _confidence(SG: np.ndarray, Y: Matrix) -> Matrix:
+    """Cut the low-rank labels to [0, 1] and to the candidates; sparse if ``Y`` is."""
+    confidence = np.clip(SG, 0, 1)
+    return Y.multiply(confidence).tocsr() if sp.issparse(Y) else confidence * (Y != 0)

@@ -1,0 +1,384 @@
+"""PML-FSSO: partial multi-label feature selection via subspace optimisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._base import (
+    LOOP_CONSTRAINTS,
+    RANDOM_CONSTRAINTS,
+    SCALE_CONSTRAINTS,
+    BaseSelector,
+    Integral,
+    Interval,
+    Real,
+    RealNotInt,
+    StrOptions,
+    as_generator,
+    nonnegative_features,
+)
+from labelsieve.numerics.factorization import inner, left_product, right_product, squared_norm
+from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
+from labelsieve.numerics.label_order import uniform_per_label
+from labelsieve.numerics.multiplicative import multiplicative_step
+from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
+from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.typing import Matrix
+
+
+class PMLFSSO(BaseSelector):
+    """Select features through a latent space that labels and features share.
+
+    Minimises over ``U, V, M >= 0`` with ``W = M'V``, [1]_::
+
+        |XW - Y|^2 + alpha |Y - UV|^2 + beta |X - UM|^2 + gamma tr(U' L U) + theta |W|_21
+
+    where L is the Laplacian of a graph over the rows of X. Features rank by the squared norms of their rows
+    of W.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    alpha : float, default=1.0
+        Weight of the label subspace.
+    beta : float, default=1.0
+        Weight of the feature subspace.
+    gamma : float, default=1.0
+        Weight of the row graph.
+    theta : float, default=1.0
+        Row-sparsity weight.
+    n_components : int or float, default=0.8
+        Size of the latent space: a number, or a share of the features, rounded up; 0.8 as published.
+    n_neighbors : int, default=5
+        Neighbours of a row in the graph, at most all the others.
+    bandwidth : {"unit", "median"}, default="unit"
+        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``: 1 as published, or the median length of
+        an edge.
+    update : {"exact", "coded"}, default="exact"
+        Multiplicative updates of the objective above, or those of the authors' program, see Notes.
+    scale : {"minmax"} or None, default="minmax"
+        Bring every feature to [0, 1], or use ``X >= 0`` as it is.
+    max_iter : int, default=300
+        Sweep budget.
+    tol : float, default=3e-4
+        Relative change of the objective that stops the loop: over ten sweeps with ``update="exact"``, over
+        one with "coded", for which the authors use 1e-3.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the start.
+    verbose : int, default=0
+        Log every sweep.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+    coef_ : ndarray of shape (n_labels, n_features)
+        The transpose of W.
+    objective_history_ : ndarray of shape (n_iter_ + 1,)
+        Objective at the start and after every sweep. It never rises with ``update="exact"``; with "coded" it
+        is the value which that program reports, and it may rise.
+    n_iter_ : int
+        Number of sweeps.
+
+    Notes
+    -----
+    The authors' program differs from the multiplicative updates of its objective: the sparsity term pulls
+    twice as hard, and the M step uses the W from before the V step. The second is not cosmetic. It starts
+    from uniform random factors whose X W is hundreds of times too large; the first V step shrinks V
+    accordingly, and only the stale W makes M shrink as well. Exact updates from that start leave V tiny and
+    never fit the labels. So "exact", the default because it descends the stated objective, scales the random
+    start with three numbers such that U V, U M and X W begin with the means of what they approximate. "coded"
+    starts unscaled.
+
+    Exact updates are over-relaxed: their ratios are raised to a power that grows while the objective falls. A
+    sweep that would raise it is taken back. That halves the number of sweeps.
+
+    The random numbers of V belong to the labels and not to their places: the order of the labels does not
+    matter. Rankings still vary with the seed; average several or lower ``tol`` where that matters.
+
+    A latent space larger than the number of labels, as published, can repeat the candidate labels exactly and
+    then removes no noise; choose ``n_components`` below the number of labels for a real bottleneck.
+    The graph term can be lowered by shrinking U and growing V and M; its value does not measure smoothness.
+    One sweep costs ``O(n_samples k^2 + n_features k^2)`` for k components.
+
+    References
+    ----------
+    .. [1] Hao, Hu, Gao, "Partial multi-label feature selection via subspace optimization", Information
+       Sciences 648, 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve.methods.pml_fsso import PMLFSSO
+    >>> X = np.random.default_rng(0).random((60, 5))
+    >>> Y = (X[:, [1, 3]] > 0.5).astype(int)
+    >>> PMLFSSO(n_features_to_select=2, tol=1e-3, random_state=0).fit(X, Y).get_support(indices=True)
+    array([1, 3])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        **RANDOM_CONSTRAINTS,
+        **SCALE_CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="left")],
+        "theta": [Interval(Real, 0, None, closed="left")],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+        ],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "bandwidth": [StrOptions({"unit", "median"})],
+        "update": [StrOptions({"exact", "coded"})],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        gamma: float = 1.0,
+        theta: float = 1.0,
+        n_components: int | float = 0.8,
+        n_neighbors: int = 5,
+        bandwidth: str = "unit",
+        update: str = "exact",
+        scale: str | None = "minmax",
+        max_iter: int = 300,
+        tol: float = 3e-4,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(n_features_to_select)
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.theta = theta
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.update = update
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        X = nonnegative_features(X, self.scale)
+        n_components = self.n_components
+        if not isinstance(n_components, Integral):
+            n_components = int(np.ceil(n_components * X.shape[1]))
+        start = random_start(X, Y, n_components, as_generator(self.random_state))
+        if self.update == "exact":
+            start = balanced_start(X, Y, start)
+        return solve_pml_fsso(
+            X,
+            Y,
+            start=start,
+            alpha=self.alpha,
+            beta=self.beta,
+            gamma=self.gamma,
+            theta=self.theta,
+            n_neighbors=self.n_neighbors,
+            bandwidth=self.bandwidth,
+            update=self.update,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+
+class Factors(NamedTuple):
+    """The unknowns: Y is approximated by U V, X by U M, and W is M'V."""
+
+    U: np.ndarray
+    V: np.ndarray
+    M: np.ndarray
+
+
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+    """Uniform factors; the columns of V move with the columns of ``Y``."""
+    U = rng.random((X.shape[0], n_components))
+    V = uniform_per_label(Y, n_components, rng)
+    M = rng.random((n_components, X.shape[1]))
+    return Factors(U, V, M)
+
+
+def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
+    """Scale the factors by three numbers such that U V, U M and X M'V have the means of Y, X and Y."""
+    U, V, M = factors
+    sums_X = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+    if not sums_X.any():
+        return factors  # there is nothing to fit: all features are 0
+    labels = U.sum(axis=0) @ V.sum(axis=1) / Y.sum()
+    features = U.sum(axis=0) @ M.sum(axis=1) / sums_X.sum()
+    prediction = sums_X @ M.T @ V.sum(axis=1) / Y.sum()
+    scale = np.sqrt(prediction / (labels * features))
+    return Factors(U * scale, V / (labels * scale), M / (features * scale))
+
+
+def solve_pml_fsso(
+    X: Matrix,
+    Y: Matrix,
+    *,
+    start: Factors,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    theta: float,
+    n_neighbors: int,
+    bandwidth: str,
+    update: str,
+    max_iter: int,
+    tol: float,
+) -> SolverResult:
+    """Solve PML-FSSO for ``X >= 0`` from positive factors."""
+    # The dense Y is as large as X W, which every sweep forms, and smaller than U.
+    Y = Y.toarray() if sp.issparse(Y) else Y
+    if sp.issparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start.U.shape[1]:
+        X = X.toarray()  # not much larger than the dense U, and several times faster to multiply
+    problem = _Problem(
+        X=X,
+        Y=Y,
+        XtY=_transposed_product(X, Y),
+        squared_norm_X=squared_norm(X),
+        graph=neighbor_graph(X, n_neighbors, bandwidth=bandwidth),
+        alpha=alpha,
+        beta=beta,
+        gamma=gamma,
+        theta=theta,
+    )
+    state = problem.state(start)
+    value = problem.objective(state, _transposed_product(X, start.U).T)
+    if update == "coded":
+        state, history, converged = iterate(
+            partial(_sweep, problem, coded=True), state, value, max_iter=max_iter, tol=tol, min_iter=3
+        )
+    else:
+        # Over ten sweeps: the updates pass through plateaus which a single difference takes for the end.
+        point, history, converged = iterate(
+            partial(_relaxed_sweep, problem),
+            (state, value, 1.0),
+            value,
+            max_iter=max_iter,
+            tol=tol,
+            window=10,
+        )
+        state = point[0]
+    W = state.W.astype(X.dtype, copy=False)
+    return SolverResult(scores=row_norms(W) ** 2, objective=history, converged=converged, extra={"coef": W.T})
+
+
+class _State(NamedTuple):
+    """The factors, and the products that the end of a sweep and the beginning of the next have in common."""
+
+    U: np.ndarray
+    V: np.ndarray
+    M: np.ndarray
+    W: np.ndarray
+    P: np.ndarray
+    UtU: np.ndarray
+    MMt: np.ndarray
+    XMt: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Data, graph and weights. Only X may be single precision: the factors cannot afford it."""
+
+    X: Matrix
+    Y: np.ndarray
+    XtY: np.ndarray
+    squared_norm_X: float
+    graph: Graph
+    alpha: float
+    beta: float
+    gamma: float
+    theta: float
+
+    def state(self, factors: Factors, UtU: np.ndarray | None = None) -> _State:
+        """Complete the factors by their products."""
+        U, V, M = factors
+        W = M.T @ V
+        UtU = U.T @ U if UtU is None else UtU
+        return _State(U, V, M, W, right_product(self.X, W.T), UtU, M @ M.T, right_product(self.X, M))
+
+    def objective(self, state: _State, UtX: np.ndarray, weights: np.ndarray | None = None) -> float:
+        """J; with ``weights`` D the sparsity term is the authors' 2 tr(W'DW) instead of |W|_21."""
+        sparsity = l21_norm(state.W) if weights is None else 2 * float(weights @ row_norms(state.W) ** 2)
+        return (
+            squared_norm(state.P - self.Y)
+            + self.alpha * squared_norm(state.U @ state.V - self.Y)
+            + self.beta * (self.squared_norm_X - 2 * inner(UtX, state.M) + inner(state.UtU, state.MMt))
+            + self.gamma * inner(state.U, laplacian_product(self.graph, state.U))
+            + self.theta * sparsity
+        )
+
+
+def _relaxed_sweep(
+    problem: _Problem, point: tuple[_State, float, float]
+) -> tuple[tuple[_State, float, float], float]:
+    """Sweep with an exponent that grows by a tenth, and goes back to 1 and to the same state where J rose."""
+    state, value, exponent = point
+    new_state, new_value = _sweep(problem, state, exponent=exponent)
+    if exponent > 1 and not new_value <= value:
+        return (state, value, 1.0), value
+    return (new_state, new_value, 1.1 * exponent), new_value
+
+
+def _sweep(
+    problem: _Problem, state: _State, *, coded: bool = False, exponent: float = 1.0
+) -> tuple[_State, float]:
+    """Update V, U and M once by the ratio of the gradient's negative and positive parts."""
+    alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
+    X, Y, XtY = problem.X, problem.Y, problem.XtY
+    U, V, M, W = state.U, state.V, state.M, state.W
+    # Deviates from the gradient when coded: the authors differentiate 2 tr(W'DW) with D held fixed.
+    theta = 2 * problem.theta if coded else problem.theta
+
+    weights = l21_weights(W)
+    XtXW = _transposed_product(X, state.P)
+    V = multiplicative_step(
+        V,
+        M @ XtY + alpha * (U.T @ Y),
+        M @ (XtXW + (theta * weights)[:, None] * W) + alpha * (state.UtU @ V),
+        exponent,
+    )
+
+    numerator = alpha * (Y @ V.T)
+    numerator += beta * state.XMt
+    numerator += gamma * (problem.graph.affinity @ U)
+    denominator = U @ (alpha * (V @ V.T) + beta * state.MMt)
+    denominator += (gamma * problem.graph.degrees)[:, None] * U
+    U = multiplicative_step(U, numerator, denominator, exponent)
+
+    fresh_weights = weights
+    if not coded:
+        W = M.T @ V
+        fresh_weights = l21_weights(W)
+        XtXW = _transposed_product(X, right_product(X, W.T))
+    UtU = U.T @ U
+    UtX = _transposed_product(X, U).T
+    denominator = V @ XtXW.T
+    denominator += beta * (UtU @ M)
+    denominator += (V @ (V.T @ M)) * (theta * fresh_weights)
+    M = multiplicative_step(M, V @ XtY.T + beta * UtX, denominator, exponent)
+
+    state = problem.state(Factors(U, V, M), UtU)
+    return state, problem.objective(state, UtX, weights if coded else None)
+
+
+def _transposed_product(X: Matrix, P: np.ndarray) -> np.ndarray:
+    """Return X'P in float64, without a copy of ``X`` in another precision."""
+    return left_product(P.astype(X.dtype, copy=False), X).T

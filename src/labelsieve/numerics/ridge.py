@@ -1,0 +1,82 @@
+"""Ridge regression with a weight for every feature, for many solves with the same features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+
+from labelsieve.numerics.conjugate_gradient import conjugate_gradient
+from labelsieve.numerics.scaling import scale_columns
+from labelsieve.numerics.typing import Matrix
+
+#: Largest side of a matrix that is factorised; beyond it, solves are iterative and need no matrix.
+_LARGEST_FACTOR = 6000
+
+
+class WeightedRidge:
+    """Minimise ``|X W - T|^2 + sum_j weights_j |w_j|^2`` over W.
+
+    Works in the smaller of the two sides of ``X``: with X'X, formed once, or with X X'. Where both are too
+    large to factorise, by conjugate gradients.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Features; sparse matrices stay sparse.
+    """
+
+    def __init__(self, X: Matrix) -> None:
+        self.X = X
+        self.direct = min(X.shape) <= _LARGEST_FACTOR
+        self.gram = None
+        if self.direct and X.shape[1] <= X.shape[0]:
+            # In double precision always: single precision may round X'X until it is not definite any more.
+            rows = X.astype(np.float64, copy=False)
+            self.gram = _dense(rows.T @ rows)
+
+    def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function from T to W for positive ``weights``.
+
+        Examples
+        --------
+        >>> solve = WeightedRidge(np.array([[1.0, 0.0], [0.0, 2.0]])).solver(np.array([1.0, 4.0]))
+        >>> solve(np.array([[2.0], [4.0]]))
+        array([[1.],
+               [1.]])
+        """
+        X = self.X
+        # In units of 1 / sqrt(weight) the penalty is the identity, however far apart the weights are.
+        unit = 1 / np.sqrt(weights)[:, None]
+        if not self.direct:
+
+            def solve(T: np.ndarray) -> np.ndarray:
+                target = unit * (X.T @ T)
+                start = np.zeros_like(target)
+                return unit * conjugate_gradient(lambda Z: unit * (X.T @ (X @ (unit * Z))) + Z, target, start)
+
+        elif self.gram is not None:
+            factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
+
+            def solve(T: np.ndarray) -> np.ndarray:
+                return (unit * cho_solve(factor, unit * (X.T @ T))).astype(X.dtype, copy=False)
+
+        else:
+            scaled = scale_columns(X.astype(np.float64, copy=False), unit[:, 0])
+            factor = cho_factor(_plus_identity(_dense(scaled @ scaled.T)), overwrite_a=True)
+
+            def solve(T: np.ndarray) -> np.ndarray:
+                return (unit * (scaled.T @ cho_solve(factor, T))).astype(X.dtype, copy=False)
+
+        return solve
+
+
+def _dense(M: Matrix) -> np.ndarray:
+    return M.toarray() if sp.issparse(M) else M
+
+
+def _plus_identity(A: np.ndarray) -> np.ndarray:
+    A[np.diag_indices_from(A)] += 1
+    return A

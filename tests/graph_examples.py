@@ -1,0 +1,40 @@
+"""The worked example that PML-FSSO, MIFS and DRMFS share: six rows, four features, three labels.
+
+Its matrices and values were computed independently of this library from the methods' equations.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_EXAMPLE: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "data" / "graph_methods.json").read_text(encoding="utf-8")
+)
+X = np.array(_EXAMPLE["X"])
+Y = np.array(_EXAMPLE["Y"])
+N_NEIGHBORS = 2
+
+
+def graph(kind: str) -> np.ndarray:
+    """The affinity over rows, features or labels."""
+    return np.array(_EXAMPLE[f"{kind}_graph"])
+
+
+def values(method: str, moment: str) -> dict[str, Any]:
+    """Matrices and numbers of a method at a moment such as ``it1``."""
+    return {name: np.array(value) for name, value in _EXAMPLE[method][moment].items()}
+
+
+def numerical_gradient(function, at: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """Central differences, entry by entry."""
+    gradient = np.empty_like(at)
+    for index in np.ndindex(at.shape):
+        ahead, behind = at.copy(), at.copy()
+        ahead[index] += step
+        behind[index] -= step
+        gradient[index] = (function(ahead) - function(behind)) / (2 * step)
+    return gradient

@@ -1,0 +1,125 @@
+"""Line search, conjugate gradients, weighted ridge, multiplicative step, label order and scaling."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelsieve.numerics.conjugate_gradient import conjugate_gradient
+from labelsieve.numerics.label_order import label_order, uniform_per_label
+from labelsieve.numerics.line_search import backtrack
+from labelsieve.numerics.multiplicative import multiplicative_step
+from labelsieve.numerics.ridge import WeightedRidge
+from labelsieve.numerics.scaling import apply_scaling, learn_scaling
+
+
+@pytest.mark.parametrize(("bend", "step"), [(0.5, 1.0), (0.89, 1.0), (0.91, 0.1), (95.0, 1e-3)])
+def test_backtracking_takes_the_first_step_that_keeps_a_tenth_of_the_slope(bend, step):
+    # -s + bend s^2 <= -s / 10 exactly where s <= 0.9 / bend
+    assert backtrack(lambda s: -s + bend * s**2, 1.0) == pytest.approx(step)
+
+
+def test_backtracking_gives_up_with_a_zero_step():
+    trials = []
+    assert backtrack(lambda s: trials.append(s) or 1.0, 1.0, max_trials=20) == 0.0
+    assert len(trials) == 20
+
+
+def test_conjugate_gradients_solve_a_different_system_in_every_column():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(30, 30))
+    A = A @ A.T
+    shifts = np.array([0.5, 3.0, 100.0])
+    B = rng.normal(size=(30, 3))
+    solution = conjugate_gradient(lambda Z: A @ Z + shifts * Z, B, rng.normal(size=(30, 3)))
+    for column, shift in enumerate(shifts):
+        expected = np.linalg.solve(A + shift * np.eye(30), B[:, column])
+        np.testing.assert_allclose(solution[:, column], expected, rtol=1e-6)
+
+
+def test_conjugate_gradients_cut_short_still_lower_the_quadratic():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(20, 20))
+    A = A @ A.T
+    B, start = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    values = [
+        np.sum(X * (A @ X) / 2 - B * X)
+        for X in (conjugate_gradient(lambda Z: A @ Z, B, start, max_iter=n) for n in range(6))
+    ]
+    assert (np.diff(values) < 0).all()
+
+
+def test_conjugate_gradients_of_nothing_are_nothing():
+    zero = np.zeros((3, 2))
+    np.testing.assert_array_equal(conjugate_gradient(lambda Z: Z, zero, zero), zero)
+
+
+@pytest.mark.parametrize("shape", [(40, 12), (12, 40)])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("largest", [6000, 0])
+def test_weighted_ridge_solves_the_normal_equations_on_every_path(monkeypatch, shape, kind, largest):
+    monkeypatch.setattr("labelsieve.numerics.ridge._LARGEST_FACTOR", largest)
+    rng = np.random.default_rng(2)
+    X = np.where(rng.random(shape) < 0.6, 0, rng.normal(size=shape))
+    T = rng.normal(size=(shape[0], 3))
+    weights = 10 ** rng.uniform(-2, 4, shape[1])
+    expected = np.linalg.solve(X.T @ X + np.diag(weights), X.T @ T)
+    np.testing.assert_allclose(WeightedRidge(kind(X)).solver(weights)(T), expected, rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(3000, 5), (5, 3000)])
+def test_weighted_ridge_in_single_precision_survives_a_singular_gram(shape):
+    X = np.full(shape, 1e3, dtype=np.float32)  # rank one, X'X of size 3e9 against weights of 1
+    W = WeightedRidge(X).solver(np.ones(shape[1], dtype=np.float32))(X[:, :1])
+    assert W.dtype == np.float32
+    np.testing.assert_allclose(X @ W, X[:, :1], rtol=1e-2)
+
+
+def test_multiplicative_step_is_the_ratio_to_a_power_and_keeps_zeros():
+    factor = np.array([[1.0, 2.0, 0.0, 1e-200]])
+    for exponent in (1.0, 1.5):
+        step = multiplicative_step(factor, np.array([[4.0, 1.0, 5.0, 1.0]]), np.full((1, 4), 2.0), exponent)
+        np.testing.assert_allclose(step, [[2**exponent, 2 * 0.5**exponent, 0, 0]])
+
+
+def test_multiplicative_step_with_an_empty_denominator_is_finite():
+    assert np.isfinite(multiplicative_step(np.ones((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)))).all()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_random_columns_move_with_the_labels(kind):
+    rng = np.random.default_rng(3)
+    Y = (rng.random((10, 12)) < 0.3).astype(float)
+    Y[:, 4] = 0
+    order = rng.permutation(12)
+    draw = uniform_per_label(Y, 3, np.random.default_rng(0))
+    moved = uniform_per_label(kind(Y[:, order]), 3, np.random.default_rng(0))
+    np.testing.assert_array_equal(moved, draw[:, order])
+    np.testing.assert_array_equal(Y[:, order][:, label_order(Y[:, order])], Y[:, label_order(Y)])
+
+
+def test_scaling_is_learned_once_and_leaves_the_input_alone():
+    X = np.array([[1.0, -2.0, 5.0], [3.0, 2.0, 5.0], [2.0, 0.0, 5.0]])
+    before = X.copy()
+    scaling = learn_scaling(X, "minmax")
+    np.testing.assert_allclose(apply_scaling(X, scaling), [[0, 0, 0], [1, 1, 0], [0.5, 0.5, 0]])
+    np.testing.assert_allclose(apply_scaling(X[:1] + 2, scaling), [[1, 0.5, 0]])
+    np.testing.assert_array_equal(apply_scaling(X, learn_scaling(X, None)), X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_standard_scaling_gives_unit_variance_and_zeroes_constant_columns():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.normal(3, 7, 50), np.full(50, 0.1)])
+    scaled = apply_scaling(X, learn_scaling(X, "standard"))
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(scaled.std(axis=0), [1, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
+def test_sparse_scaling_multiplies_only(kind):
+    X = np.array([[0.0, -2.0, 0.0], [4.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+    scaled = apply_scaling(kind(X), learn_scaling(kind(X), "minmax"))
+    assert sp.issparse(scaled)
+    np.testing.assert_allclose(scaled.toarray(), [[0, -1, 0], [1, 0, 0], [0, -0.5, 0]])
+    standard = apply_scaling(kind(X), learn_scaling(kind(X), "standard")).toarray()
+    np.testing.assert_allclose(standard.std(axis=0), [1, 1, 0])
