@@ -32,7 +32,9 @@ def test_every_command_of_the_readme_exists(capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name
+)
 def test_links_and_names_of_the_documents_lead_somewhere(document):
     text = document.read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
