@@ -1,11 +1,17 @@
-"""Shared problems: the worked example, and real data where the folder is at hand."""
+"""Shared problems: the worked example, real data where the folder is at hand, and a terminal."""
 
+import csv
 import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from labelsieve.datasets import add_candidates, load
+import labelsieve
+from labelsieve.cli import main
+from labelsieve.datasets import Dataset, add_candidates, load
 
 
 def fill(base, a, b, period, shape):
@@ -55,3 +61,63 @@ def plain_terminal(monkeypatch, tmp_path):
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
+
+
+@pytest.fixture
+def planted():
+    """Five features; each label follows one of the first two, save for one false candidate in row 0.
+
+    The other features say nothing: each stands out in a single row.
+    """
+    rng = np.random.default_rng(0)
+    Y = (rng.random((60, 2)) < 0.5).astype(int)
+    Y[0, 0] = 0
+    candidates = Y.copy()
+    candidates[0, 0] = 1
+    X = np.zeros((60, 5))
+    X[:, :2] = (Y + 0.1 * rng.random((60, 2))).round(3)
+    X[[1, 2, 3], [2, 3, 4]] = 0.5
+    names = ("length", "[red]width", ":bell: " + "long_" * 30, "<b>x</b>", "noise")
+    return Dataset(
+        X, Y, candidates, feature_names=names, label_names=("label_a", "label_<i>b"), name="planted"
+    )
+
+
+@pytest.fixture
+def table(planted):
+    """The same in a CSV file whose last two columns are labels: the candidates."""
+    with open("data.csv", "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([*planted.feature_names, *planted.label_names])
+        writer.writerows([*x, *y] for x, y in zip(planted.X, planted.Y_candidates, strict=True))
+    return "data.csv"
+
+
+#: A program that is the command line.
+RUN = "sys.exit(main(sys.argv[1:]))"
+
+
+def run_alone(program, *arguments, **options):
+    """Run a program in a process of its own; `main` is the command line."""
+    source = os.path.dirname(os.path.dirname(labelsieve.__file__))
+    environment = {**os.environ, "PYTHONPATH": source, "PYTHONIOENCODING": "utf-8"}
+    environment.pop("PYTHONUNBUFFERED", None)  # Python would not notice what a full disk did not take
+    command = [sys.executable, "-c", f"import sys; from labelsieve.cli import main; {program}", *arguments]
+    return subprocess.run(command, stderr=subprocess.PIPE, encoding="utf-8", env=environment, **options)
+
+
+def run(capsys, *arguments):
+    """Run the command line; returns exit code, output and errors."""
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def fails(capsys, code, *arguments):
+    """Run what must fail with one line and leave no file; returns that line."""
+    before = sorted(os.listdir())
+    found, out, err = run(capsys, *arguments)
+    assert (found, out) == (code, "")
+    assert re.fullmatch(r"error: [^\n]+\n", err)
+    assert sorted(os.listdir()) == before
+    return err

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from labelsieve.cli import main
+from conftest import run
 from labelsieve.datasets.catalog import CATALOG
 
 pytestmark = pytest.mark.usefixtures("plain_terminal")
@@ -20,13 +20,6 @@ def table(tmp_path):
     path = tmp_path / "birds.csv"
     path.write_text(CSV)
     return path
-
-
-def run(capsys, *arguments):
-    """Run the command line; returns exit code, output and errors."""
-    code = main(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.mark.parametrize("arguments", [("datasets",), ("datasets", "list")])

@@ -1,0 +1,266 @@
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+from conftest import RUN, fails, run, run_alone
+from labelsieve import METHODS
+from labelsieve.datasets import Dataset, read, write
+
+pytestmark = pytest.mark.usefixtures("plain_terminal")
+
+OUTPUTS = ("--output", "--html", "--write-data")
+
+
+def test_the_table_ranks_the_planted_features_first(capsys, table):
+    code, out, err = run(capsys, "select", table, "--labels", "2", "-k", "2")
+    assert code == 0
+    ranked = re.findall(r"^ +(\d+) +(\S+) +[\d.]+ +█", out, re.MULTILINE)
+    assert sorted(name for _, name in ranked) == ["[red]width", "length"]
+    assert [rank for rank, _ in ranked] == ["1", "2"]
+    assert re.search(r"^data: 60 samples, 5 features, 2 labels; pml-fsmir: converged in \d+ iter", err)
+
+
+@pytest.mark.parametrize("width", ["40", "80"])
+def test_long_names_are_cut_and_numbers_are_not(capsys, monkeypatch, table, width):
+    monkeypatch.setenv("COLUMNS", width)
+    code, out, _ = run(capsys, "select", table, "--labels", "2", "--all")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= int(width)
+    assert re.search(r"^ +\d +:bell: long\S*… +\d\.\d+ ", out, re.MULTILINE)
+    assert out.splitlines()[0].split()[:3] == ["rank", "feature", "score"]
+
+
+def test_json_holds_the_findings_and_nothing_else_is_on_standard_output(capsys, planted):
+    write(planted, "data.npz")
+    code, out, _ = run(capsys, "select", "data.npz", "--json", "-k", "40%", "-p", "alpha=0.5")
+    assert code == 0
+    found = json.loads(out, parse_constant=pytest.fail)
+    assert (found["method"], found["n_samples"], found["n_features"], found["n_labels"]) == (
+        "pml-fsmir",
+        60,
+        5,
+        2,
+    )
+    assert found["parameters"]["alpha"] == 0.5
+    assert found["converged"] is True
+    assert found["n_iter"] >= 1
+    assert [feature["rank"] for feature in found["features"]] == [1, 2]
+    assert {feature["name"] for feature in found["features"]} == {"length", "[red]width"}
+    assert len(found["suspicious_labels"]) == 20
+
+
+def test_the_false_candidate_is_doubted_first_and_known_to_be_false(capsys, planted):
+    write(planted, "data.npz")
+    out = run(capsys, "select", "data.npz", "--json", "-k", "2")[1]
+    first, *others = json.loads(out)["suspicious_labels"]
+    assert (first["sample"], first["label"], first["wrong"]) == (0, "label_a", True)
+    assert not any(suspect["wrong"] for suspect in others)
+    assert 0 <= first["confidence"] <= 1
+
+
+def test_without_a_truth_nothing_is_said_about_it(capsys, table):
+    out = run(capsys, "select", table, "--labels", "2", "--json")[1]
+    assert all("wrong" not in suspect for suspect in json.loads(out)["suspicious_labels"])
+
+
+def test_csv_lists_all_features_on_request_with_full_names(capsys, table, planted):
+    code, out, _ = run(capsys, "select", table, "--labels", "label_*", "--format", "csv", "--all", "-k", "2")
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert {row["name"] for row in rows} == set(planted.feature_names)
+    assert [row["selected"] for row in rows] == ["1", "1", "0", "0", "0"]
+    scores = [float(row["score"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_copy_of_the_data_keeps_selected_features_and_all_labels(capsys, planted):
+    write(planted, "data.npz")
+    code, _, err = run(capsys, "select", "data.npz", "-k", "2", "--write-data", "small.csv")
+    assert code == 0
+    assert "wrote small.csv" in err
+    copy = read("small.csv")
+    assert copy.feature_names == ("length", "[red]width")
+    np.testing.assert_array_equal(copy.X, planted.X[:, :2])
+    np.testing.assert_array_equal(copy.Y, planted.Y)
+    np.testing.assert_array_equal(copy.Y_candidates, planted.Y_candidates)
+
+
+def test_results_go_to_a_file_instead_of_standard_output(capsys, table):
+    code, out, err = run(capsys, "select", table, "--labels", "2", "--json", "-o", "found.json")
+    assert (code, out) == (0, "")
+    assert "wrote found.json" in err
+    with open("found.json") as stream:
+        assert json.load(stream)["n_features"] == 5
+    code, out, _ = run(capsys, "select", table, "--labels", "2", "-o", "found.txt")
+    assert (code, out) == (0, "")
+    with open("found.txt", encoding="utf-8") as stream:
+        assert "[red]width" in stream.read()
+
+
+def test_quiet_leaves_standard_error_empty(capsys, table):
+    code, out, err = run(capsys, "select", table, "--labels", "2", "-p", "max_iter=2", "--quiet", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["converged"] is False
+
+
+def test_a_warning_of_the_method_becomes_one_note(capsys, table):
+    code, _, err = run(capsys, "select", table, "--labels", "2", "-p", "max_iter=2")
+    assert code == 0
+    assert re.search(r"^note: PMLFSMIR did not converge in max_iter=2 iterations\..*$", err, re.MULTILINE)
+
+
+def test_selected_features_that_say_nothing_are_noted(capsys):
+    with open("idle.csv", "w") as stream:
+        stream.write("x,zero,nought,a\n" + "".join(f"{row % 2},0,0,{row % 2}\n" for row in range(20)))
+    code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2")
+    assert code == 0
+    assert "note: 1 of the 2 selected features have the score 0: column order alone" in err
+
+
+def test_several_files_are_parts_of_one_data_set(capsys, planted):
+    for name, rows in (("part-1.csv", slice(0, 30)), ("part-2.csv", slice(30, 60))):
+        part = Dataset(
+            planted.X[rows], planted.Y[rows], feature_names=planted.feature_names, label_names="ab"
+        )
+        write(part, name)
+    out = run(capsys, "select", "part-1.csv", "part-2.csv", "--json")[1]
+    assert json.loads(out)["n_samples"] == 60
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_every_method_can_be_chosen(capsys, table, slug):
+    code, out, _ = run(capsys, "select", table, "--labels", "2", "-k", "2", "--method", slug, "--json")
+    assert code == 0
+    assert len(json.loads(out)["features"]) == 2
+
+
+def test_options_of_the_reader_are_passed_on(capsys):
+    lines = [f"s{row},{'' if row == 3 else row % 7},{row % 2},{row % 2},1" for row in range(20)]
+    with open("odd.csv", "w") as stream:
+        stream.write("\n".join(["id,x,z,a,b", *lines]))
+    options = ("--labels", "a,b", "--ignore", "id", "--missing", "mean", "--json", "--all")
+    code, out, _ = run(capsys, "select", "odd.csv", *options)
+    assert code == 0
+    assert {feature["name"] for feature in json.loads(out)["features"]} == {"x", "z"}
+
+
+# What is refused
+
+DATA = "x,z,a,b\n0.5,1,1,0\n2,0,1,1\n1,1,0,1\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "labels", "complaint"),
+    [
+        ("", "2", "empty"),
+        ("x,z,a,b\n", "2", "row|sample"),
+        (DATA.replace("0.5", ""), "2", "line 2|missing"),
+        (DATA.replace("0.5", "nan"), "2", "nan|missing"),
+        (DATA.replace("0.5", "inf"), "2", "inf"),
+        (DATA, "c", "no column 'c'; the closest names are"),
+        (DATA, "4", "at least one feature"),
+        (DATA.replace("1,1,0\n", "1,maybe,0\n"), "2", "maybe"),
+        (DATA.replace("1,1,0\n", "1,7,0\n"), "2", "7|0 and 1"),
+        (DATA.replace("1,1,0\n", "1,,0\n"), "2", "missing"),
+        (DATA.replace("2,0,1,1", "2,0,1"), "2", "line 3"),
+        (DATA.replace("2,0,1,1", "2,0,1,1,5"), "2", "line 3"),
+        (DATA.replace("z", "x"), "2", "'x'"),
+        ("x,a\n1,0\n2,0\n", "1", "at least one candidate"),
+        ("x,a\n1,1\n", "1", "sample"),
+    ],
+)
+def test_a_bad_table_is_one_line_and_nothing_written(capsys, content, labels, complaint):
+    with open("bad.csv", "w") as stream:
+        stream.write(content)
+    outputs = ("-o", "out.json", "--write-data", "small.csv", "--html", "page.html")
+    err = fails(capsys, 1, "select", "bad.csv", "--labels", labels, "--json", *outputs)
+    assert re.search(complaint, err)
+
+
+def test_text_among_numbers_is_read_as_categories_or_left_out(capsys):
+    with open("text.csv", "w") as stream:
+        stream.write("x,colour,a\n1,red,1\n2,blue,0\n3,red,1\n4,blue,0\n")
+    code, out, _ = run(
+        capsys, "select", "text.csv", "--labels", "a", "--nominal", "onehot", "--json", "--all"
+    )
+    assert code == 0
+    names = {feature["name"] for feature in json.loads(out)["features"]}
+    assert names == {"x", "colour=blue", "colour=red"}
+
+
+def test_negative_features_are_scaled_or_refused(capsys):
+    with open("negative.csv", "w") as stream:
+        stream.write(DATA.replace("0.5", "-0.5"))
+    assert run(capsys, "select", "negative.csv", "--labels", "2", "--json")[0] == 0
+    err = fails(capsys, 1, "select", "negative.csv", "--labels", "2", "-p", "scale=none")
+    assert "must not be negative" in err
+
+
+def test_more_features_than_there_are_is_bad_data(capsys, table):
+    assert "at most the number of features (5)" in fails(
+        capsys, 1, "select", table, "--labels", "2", "-k", "6"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("-p", "alpa=1"), "no parameter 'alpa'; did you mean 'alpha'?"),
+        (("-p", "alpha"), "NAME=VALUE was expected, got 'alpha'"),
+        (("-p", "alpha=-1"), "'alpha' parameter of PMLFSMIR must be a float"),
+        (("-p", "alpha=nan"), "Got 'nan'"),
+        (("-p", "solver=sgd"), "'solver' parameter"),
+        (("-p", "max_iter=1.5"), "'max_iter' parameter"),
+        (("-k", "0"), "got '0'"),
+        (("-k", "-3"), "got '-3'"),
+        (("-k", "1.5"), "got '1.5'"),
+        (("-k", "150%"), "got '150%'"),
+        (("-k", "many"), "a number such as 20 or a share such as 0.2 or 20% was expected, got 'many'"),
+        (("-k", "2", "-p", "n_features_to_select=2"), "set by --param too"),
+        (("--method", "pml-fsmi"), "did you mean 'pml-fsmir'?"),
+        (("--format", "xml"), "xml"),
+        (("--missing", "median"), "'median' is none of error, mean, zero"),
+        (("--output", "no/such/folder.csv"), "'no/such/folder.csv' is not a file in an existing folder"),
+        (("--html", "."), "'.' is not a file"),
+        (("--write-data", "small.xls"), "must end in one of .arff"),
+        (("--write-data", "data.csv"), "'data.csv' is read or written already"),
+        (("--output", "a.csv", "--write-data", "a.csv"), "'a.csv' is read or written already"),
+        (("--frobnicate",), "--frobnicate"),
+    ],
+)
+def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
+    assert complaint in fails(capsys, 2, "select", table, "--labels", "2", *arguments)
+
+
+def test_a_file_that_is_not_there_is_bad_data(capsys):
+    assert "got 'missing.csv'" in fails(capsys, 1, "select", "missing.csv")
+
+
+def test_labels_of_the_catalogue_cannot_be_changed(capsys):
+    assert "the catalogue knows the labels of yeast" in fails(capsys, 2, "select", "yeast", "--labels", "2")
+
+
+LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
+
+
+def test_a_full_disk_leaves_nothing_half_written(table):
+    # The operating system's own limit on the size of a file, so in a process of its own.
+    program = f"{LIMITED}; print([main([*sys.argv[1:], option, 'out.csv']) for option in {OUTPUTS}])"
+    done = run_alone(program, "select", table, "--labels", "2", "-q", stdout=subprocess.PIPE, check=True)
+    assert done.stdout.endswith("[1, 1, 1]\n")
+    line = r"error: out.csv: cannot be written \(.*File too large.*\); check the folder and free space\.\n"
+    assert re.fullmatch(3 * line, done.stderr)
+    assert os.listdir() == ["data.csv"]
+
+
+def test_standard_output_on_a_full_disk_is_one_line(table):
+    with open("out.json", "w") as stdout:
+        done = run_alone(f"{LIMITED}; {RUN}", "select", table, "--labels", "2", "--json", "-q", stdout=stdout)
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: .*File too large; check the files and free space\.\n", done.stderr)
