@@ -22,7 +22,7 @@ from labelsieve.numerics.typing import Matrix
 
 
 class ParticleMAP(BaseParticle):
-    """Rank features by linear classifiers between labels that neighbours make credible.
+    """Rank features by pairwise classifiers of credible labels, with votes read by a Bayes rule.
 
     The partial multi-label learner of [1]_ and [2]_ with maximum a posteriori reasoning. Credible labels and
     the pairwise linear SVMs are those of :class:`ParticleVLS`; there is no virtual label. The number of

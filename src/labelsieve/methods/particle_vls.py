@@ -19,7 +19,7 @@ from labelsieve.numerics.typing import Matrix
 
 
 class ParticleVLS(BaseParticle):
-    """Rank features by linear classifiers between labels that neighbours make credible.
+    """Rank features by pairwise classifiers of credible labels, each also against a virtual label.
 
     The partial multi-label learner of [1]_ and [2]_ with virtual label splitting, in two stages without a
     common objective. First, labels are propagated over the nearest neighbours of all folds but one, the
