@@ -16,8 +16,9 @@ $(VENV)/ready: pyproject.toml
 demo: $(VENV)/ready
 	$(BIN)/labelsieve demo
 
+# One thread per worker: the workers share the cores already.
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -q -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve._base import (
@@ -24,6 +23,7 @@ from labelsieve._base import (
 from labelsieve.numerics.pairwise_svm import PairwiseClassifiers
 from labelsieve.numerics.propagation import CredibleLabels, Elicitation, propagate_over_neighbors
 from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.scaling import apply_scaling, learn_scaling
 from labelsieve.numerics.typing import Matrix
 
 
@@ -96,7 +96,7 @@ class BaseParticle(BaseSelector):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
-        return self._decide(as_double_rows(self.scaler_.transform(X)))
+        return self._decide(as_double_rows(apply_scaling(X, self.scaling_)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels of new rows: those with a positive score.
@@ -124,13 +124,8 @@ class BaseParticle(BaseSelector):
 
     def _scaled(self, X: Matrix) -> Matrix:
         """Learn the scaling of the features, for prediction too, and apply it."""
-        if self.scale is None:
-            self.scaler_ = FunctionTransformer()
-        elif self.scale == "standard":
-            self.scaler_ = StandardScaler(with_mean=not sp.issparse(X))
-        else:
-            self.scaler_ = MaxAbsScaler() if sp.issparse(X) else MinMaxScaler()
-        return self.scaler_.fit_transform(X)
+        self.scaling_ = learn_scaling(X, self.scale)
+        return apply_scaling(X, self.scaling_)
 
     def _options(self, n_samples: int) -> dict[str, Any]:
         """Keywords of the solvers; the folds are contiguous, of shuffled rows if so asked."""

@@ -22,11 +22,7 @@ def minmax_scale(X: Matrix) -> Matrix:
     array([[0., 0.],
            [1., 0.]])
     """
-    if sp.issparse(X):
-        maximum = X.max(axis=0).toarray().ravel()
-        return scale_columns(X, _reciprocal(maximum))
-    minimum = X.min(axis=0)
-    return (X - minimum) * _reciprocal(X.max(axis=0) - minimum)
+    return apply_scaling(X, learn_scaling(X, "minmax"))
 
 
 def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
