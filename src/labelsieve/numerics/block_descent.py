@@ -9,6 +9,7 @@ factorization algorithms using extrapolation", Neural Computation 31(2), 2019. T
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -29,7 +30,7 @@ _FLAT = 1e-30
 #: Work of one outer iteration: coordinate sweeps over U, rounds on (V, W), gradient steps on W in a round.
 _U_SWEEPS = 4
 _ROUNDS = 10
-_W_STEPS = 4
+_W_STEPS = 3
 #: A round that gains less than this share of the first one ends the rounds.
 _WORTHWHILE = 0.05
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
@@ -122,11 +123,13 @@ class BlockDescent:
     def _vw_rounds(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Descend on (V, W) for fixed U; the result is never worse than the start."""
         best = self.problem.objective(grams, V, W, V @ W)
+        components, scale = _live_components(grams.S)
+        coupling = grams.S * scale
         ahead_V, ahead_W = V, W
         reach = Reach(0.5)
         first_gain = 0.0
         for _ in range(_ROUNDS):
-            new_V = self._v_step(grams, ahead_V, ahead_W)
+            new_V = self._v_step(grams, ahead_V, ahead_W, components, scale, coupling)
             new_W, G = self._w_step(grams, new_V, ahead_W)
             value = self.problem.objective(grams, new_V, new_W, G)
             if value > best:
@@ -142,20 +145,23 @@ class BlockDescent:
                 break
         return V, W
 
-    def _v_step(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> np.ndarray:
+    def _v_step(
+        self,
+        grams: Grams,
+        V: np.ndarray,
+        W: np.ndarray,
+        components: np.ndarray,
+        scale: np.ndarray,
+        coupling: np.ndarray,
+    ) -> np.ndarray:
         """One coordinate sweep over the rows of V, on a bound of F that is separable over the features."""
         alpha = self.problem.alpha
-        S = grams.S
         # W W' is at most this diagonal because W >= 0 (weighted row sums, weights p = row norms).
         norms = row_norms(W)
-        bound = W @ (W.T @ norms)
-        curvature = np.divide(bound, norms, out=np.zeros_like(bound), where=norms > 0)
-        curvature += alpha
-        components, scale = _live_components(S)
-        descent = (grams.UT - S @ (V @ W)) @ W.T + alpha * (grams.UX - S @ V)
+        curvature = W @ (norms @ W) / np.maximum(norms, _FLAT) + alpha
+        descent = (grams.UT - grams.S @ (V @ W)) @ W.T + alpha * (grams.UX - grams.S @ V)
         descent *= scale
         descent /= curvature
-        coupling = S * scale
         change = np.zeros_like(V)
         for r in components:
             # Rows not yet visited have not changed, so the sum is over the visited ones.
@@ -170,7 +176,7 @@ class BlockDescent:
         """
         problem = self.problem
         curvature = V.T @ (grams.S @ V.sum(axis=1)) + self.label_curvature
-        step = np.divide(1, curvature, out=np.zeros_like(curvature), where=curvature > _FLAT)
+        step = np.where(curvature > _FLAT, 1 / np.maximum(curvature, _FLAT), 0)
         threshold = step * (problem.gamma / 2)
         fixed = V.T @ grams.UT - problem.beta * (W @ problem.laplacian)
         fixed += self.label_curvature * W
@@ -184,18 +190,11 @@ class BlockDescent:
             new_W -= pull @ ahead_G
             new_W += fixed
             np.maximum(new_W, 0, out=new_W)
-            norms = row_norms(new_W)
-            new_W *= np.divide(
-                np.maximum(norms - threshold, 0), norms, out=np.zeros_like(norms), where=norms > 0
-            )[:, None]
+            new_W *= np.maximum(1 - threshold / np.maximum(row_norms(new_W), _FLAT), 0)[:, None]
             new_G = V @ new_W
-            move = new_W - W
-            if np.einsum("ij,ij,i->", ahead_W - new_W, move, curvature) > 0:
-                momentum = 1.0
-            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            following = (1 + sqrt(1 + 4 * momentum**2)) / 2
             factor = (momentum - 1) / following
-            move *= factor
-            ahead_W, ahead_G = new_W + move, new_G + factor * (new_G - G)
+            ahead_W, ahead_G = new_W + factor * (new_W - W), new_G + factor * (new_G - G)
             W, G, momentum = new_W, new_G, following
         return W, G
 

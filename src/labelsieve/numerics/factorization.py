@@ -143,7 +143,9 @@ def gram(U: np.ndarray) -> np.ndarray:
 
 
 def inner(A: np.ndarray, B: np.ndarray) -> float:
-    """Sum of the elementwise product; the rows are added in float64."""
+    """Sum of the elementwise product; in float32 the rows are added in float64."""
+    if A.dtype == np.float64:
+        return float(np.vdot(A, B))
     return float(np.einsum("ij,ij->i", A, B).sum(dtype=np.float64))
 
 
