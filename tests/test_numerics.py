@@ -16,10 +16,11 @@ from labelsieve.numerics.information import (
     cooccurrence,
     symbol_mutual_information,
 )
+from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.nndsvd import leading_singular_vectors, nndsvd
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve.numerics.result import iterate
-from labelsieve.numerics.scaling import minmax_scale
+from labelsieve.numerics.scaling import learn_scaling, minmax_scale
 
 
 def pair_loop(symbols):
@@ -224,3 +225,24 @@ def test_loop_reports_a_spent_budget():
 def test_loop_refuses_to_go_on_with_nan():
     with pytest.raises(FloatingPointError, match="became nan in iteration 1"):
         iterate(lambda s: (s, float("nan")), None, 1.0, max_iter=3, tol=0)
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_a_constant_column_is_scaled_to_nothing(container, dtype, scale):
+    """A stored constant would otherwise become a column of ones, or explode by its rounding."""
+    X = np.random.default_rng(0).random((1000, 3))
+    X[:, 0], X[:, 2] = 0.1, 0.7
+    factor = learn_scaling(container(X.astype(dtype)), scale).factor
+    assert factor.dtype == dtype
+    assert list(factor > 0) == [False, True, False]
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_matrix])
+def test_moments_of_sparse_single_precision_are_those_of_double_precision(container):
+    X = (np.random.default_rng(0).random((5000, 4)) + 100).astype(np.float32)
+    for found, expected in zip(
+        column_moments(container(X)), column_moments(X.astype(np.float64)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)

@@ -34,8 +34,9 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """
     n_samples, n_features = X.shape
     if sp.issparse(X):
-        mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / n_samples
         columns = X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
+        # Counting adds in float64; a sparse sum would add float32 entries in float32.
+        mean = np.bincount(columns, weights=X.data, minlength=n_features) / n_samples
         n_stored = np.bincount(columns, minlength=n_features)
         deviation = np.bincount(columns, weights=(X.data - mean[columns]) ** 2, minlength=n_features)
         deviation += (n_samples - n_stored) * mean**2

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.typing import Matrix
 
 
@@ -66,19 +67,17 @@ def learn_scaling(X: Matrix, scale: str | None) -> Scaling:
     """
     if scale is None:
         return Scaling(None, np.ones(X.shape[1], dtype=X.dtype))
-    if scale == "standard":
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        if sp.issparse(X):
-            spread = np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0))
-            return Scaling(None, _reciprocal(spread).astype(X.dtype))
-        spread = X.std(axis=0)
-        # Rounding gives a constant column a spread of about its size times the precision.
-        spread[spread <= 10 * np.finfo(X.dtype).eps * np.abs(mean)] = 0
-        return Scaling(mean, _reciprocal(spread))
-    if sp.issparse(X):
-        return Scaling(None, _reciprocal(abs(X).max(axis=0).toarray().ravel()))
-    minimum = X.min(axis=0)
-    return Scaling(minimum, _reciprocal(X.max(axis=0) - minimum))
+    if scale == "minmax" and not sp.issparse(X):
+        minimum = X.min(axis=0)
+        return Scaling(minimum, _reciprocal(X.max(axis=0) - minimum))
+    mean, deviation = column_moments(X)
+    if scale == "minmax":
+        spread = abs(X).max(axis=0).toarray().ravel().astype(np.float64)
+        spread[deviation == 0] = 0
+    else:
+        spread = np.sqrt(deviation / X.shape[0])
+    offset = None if sp.issparse(X) else mean.astype(X.dtype)
+    return Scaling(offset, _reciprocal(spread).astype(X.dtype))
 
 
 def apply_scaling(X: Matrix, scaling: Scaling) -> Matrix:
