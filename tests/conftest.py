@@ -8,10 +8,15 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import labelsieve
 from labelsieve.cli import main
 from labelsieve.datasets import Dataset, add_candidates, load
+
+# No deadlines: how fast a shared machine is says nothing about the code.
+settings.register_profile("labelsieve", deadline=None)
+settings.load_profile("labelsieve")
 
 
 def fill(base, a, b, period, shape):

@@ -256,7 +256,6 @@ def test_features_without_values_get_no_score():
 
 @pytest.mark.parametrize("update", ["exact", "coded"])
 @pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-@pytest.mark.filterwarnings("ignore:PMLFSSO did not converge")
 def test_planted_features_come_first(update, noise):
     found = []
     for seed in range(3):

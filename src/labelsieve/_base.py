@@ -92,8 +92,9 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             Features. float32 stays float32, CSR and CSC stay sparse.
         y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
             Candidate labels: 1 where the label is a candidate of the row, 0 where it certainly does not
-            apply. A row without candidates is allowed: it says that no label applies. One-dimensional ``y``
-            is read as classes and one-hot encoded.
+            apply. A row without candidates is allowed: it says that no label applies. One-dimensional ``y``,
+            and a single column with other discrete values than 0 and 1, are read as classes and one-hot
+            encoded.
 
         Returns
         -------
@@ -139,7 +140,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
                     f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
                 )
             return int(wanted)
-        return max(1, int(n_features * wanted))
+        # Rounded first: 100 features times 0.29 is 28.999... in binary.
+        return max(1, int(round(n_features * wanted, 9)))
 
     def _store(self, result: SolverResult, n_selected: int) -> Self:
         """Turn a solver's result into fitted attributes, with the warnings it deserves."""
@@ -156,17 +158,16 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             self.n_iter_ = max(1, len(result.objective) - 1)
         if not result.converged:
             warnings.warn(
-                f"{type(self).__name__} did not converge in max_iter={self.n_iter_} iterations. "
-                f"Increase max_iter or tol.",
+                f"{type(self).__name__} did not converge within its iterations. Increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not scores.any():
             warnings.warn(
                 f"{type(self).__name__} gave every feature the score 0, so the ranking is the column order. "
                 f"Lower the sparsity weight, or check that features and labels vary.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self
 
@@ -204,6 +205,8 @@ def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
         names = None
     else:
         y = np.asarray(y)
+        if y.dtype == object and y.ndim == 2 and all(isinstance(value, Real) for value in y.flat):
+            y = y.astype(np.float64)
         is_classes = y.ndim == 1 or (y.shape[1] == 1 and not _is_binary(y))
         if is_classes:
             Y, names = _one_hot(y.ravel())

@@ -19,10 +19,10 @@ from labelsieve._base import (
     StrOptions,
     nonnegative_features,
 )
-from labelsieve.numerics.factorization import inner
 from labelsieve.numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.norms import EPSILON, l21_weights, row_norms
+from labelsieve.numerics.products import inner
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.typing import Matrix
 

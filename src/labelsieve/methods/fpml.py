@@ -13,9 +13,9 @@ from scipy.linalg import solve
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
-from labelsieve.numerics.factorization import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.label_order import label_order
 from labelsieve.numerics.norms import row_norms
+from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
 from labelsieve.numerics.scaling import Scaling, apply_scaling, learn_scaling

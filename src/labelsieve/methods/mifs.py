@@ -20,11 +20,11 @@ from labelsieve._base import (
     as_generator,
 )
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
-from labelsieve.numerics.factorization import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.label_order import uniform_per_label
 from labelsieve.numerics.line_search import backtrack
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
+from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
 from labelsieve.numerics.scaling import apply_scaling, learn_scaling

@@ -22,11 +22,11 @@ from labelsieve._base import (
     as_generator,
     nonnegative_features,
 )
-from labelsieve.numerics.factorization import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.label_order import uniform_per_label
 from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
+from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.typing import Matrix
 
@@ -64,11 +64,11 @@ class PMLFSSO(BaseSelector):
         Multiplicative updates of the objective above, or those of the authors' program, see Notes.
     scale : {"minmax"} or None, default="minmax"
         Bring every feature to [0, 1], or use ``X >= 0`` as it is.
-    max_iter : int, default=300
+    max_iter : int, default=1000
         Sweep budget.
-    tol : float, default=3e-4
+    tol : float, default=1e-3
         Relative change of the objective that stops the loop: over ten sweeps with ``update="exact"``, over
-        one with "coded", for which the authors use 1e-3.
+        one with "coded", as the authors do.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the start.
     verbose : int, default=0
@@ -155,8 +155,8 @@ class PMLFSSO(BaseSelector):
         bandwidth: str = "unit",
         update: str = "exact",
         scale: str | None = "minmax",
-        max_iter: int = 300,
-        tol: float = 3e-4,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

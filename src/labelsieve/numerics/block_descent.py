@@ -13,17 +13,9 @@ from math import sqrt
 
 import numpy as np
 
-from labelsieve.numerics.factorization import (
-    BLOCK_ROWS,
-    FactorizationProblem,
-    Factors,
-    Grams,
-    gram,
-    inner,
-    multiplicative_sweep,
-    right_product,
-)
+from labelsieve.numerics.factorization import FactorizationProblem, Factors, Grams, multiplicative_sweep
 from labelsieve.numerics.norms import row_norms
+from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, right_product
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
@@ -63,7 +55,6 @@ class DescentState:
     last_V: np.ndarray
     last_W: np.ndarray
     reach: Reach
-    is_extrapolated: bool
 
 
 class BlockDescent:
@@ -77,12 +68,13 @@ class BlockDescent:
         """Warm up from strictly positive factors."""
         for _ in range(_WARM_UP):
             factors, value = multiplicative_sweep(self.problem, factors)
-        return DescentState(factors, value, factors, factors.V, factors.W, Reach(0.5), is_extrapolated=False)
+        return DescentState(factors, value, factors, factors.V, factors.W, Reach(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
         """Do one outer iteration; the accepted value is never above the last one."""
         U, value = self._u_step(state.ahead)
-        if state.is_extrapolated and value > state.value:
+        # A plain step cannot rise but for the rounding of single precision.
+        if value > state.value:
             accepted, value = state.accepted, state.value
             last_V, last_W = accepted.V, accepted.W
             U_ahead, momentum, reach = accepted.U, 0.0, state.reach.shrunk(1.5)
@@ -93,7 +85,7 @@ class BlockDescent:
             U_ahead = _ahead(U, state.accepted.U, momentum)
         V, W = self._vw_rounds(self.problem.grams(U_ahead), accepted.V, accepted.W)
         ahead = Factors(U_ahead, _ahead(V, last_V, momentum), _ahead(W, last_W, momentum))
-        return DescentState(accepted, value, ahead, V, W, reach, is_extrapolated=momentum > 0), value
+        return DescentState(accepted, value, ahead, V, W, reach), value
 
     def _u_step(self, ahead: Factors) -> tuple[np.ndarray, float]:
         """Exact coordinate descent on the columns of U, and F at the result; one touch of X."""

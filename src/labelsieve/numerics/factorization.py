@@ -16,13 +16,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve.numerics.norms import EPSILON, l21_norm, l21_weights
+from labelsieve.numerics.products import gram, inner, left_product, right_product, squared_norm
 from labelsieve.numerics.typing import Matrix
-
-#: Rows of U that are worked on together; a copy of them stays in the cache.
-BLOCK_ROWS = 4096
 
 
 class Factors(NamedTuple):
@@ -117,43 +114,3 @@ def multiplicative_sweep(
         denominator += beta * (W * problem.degree)
     W = W * (numerator / denominator)
     return Factors(U, V, W), problem.objective(grams, V, W, V @ W)
-
-
-def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
-    """Return M V' as an ndarray in the dtype of M; sparse products want a contiguous right side."""
-    right = V.T.astype(M.dtype, copy=False)
-    return M @ (np.ascontiguousarray(right) if sp.issparse(M) else right)
-
-
-def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
-    """Return U' M as a float64 ndarray. A sparse M is transposed as a view: a copy multiplies slower."""
-    product = np.ascontiguousarray((M.T @ U).T) if sp.issparse(M) else U.T @ M
-    return product.astype(np.float64, copy=False)
-
-
-def gram(U: np.ndarray) -> np.ndarray:
-    """Return U'U in float64; in float32 its rounding would drown the last steps of the descent."""
-    if U.dtype == np.float64:
-        return U.T @ U
-    total = np.zeros((U.shape[1], U.shape[1]))
-    for first in range(0, len(U), BLOCK_ROWS):
-        block = U[first : first + BLOCK_ROWS].astype(np.float64)
-        total += block.T @ block
-    return total
-
-
-def inner(A: np.ndarray, B: np.ndarray) -> float:
-    """Sum of the elementwise product; in float32 the rows are added in float64."""
-    if A.dtype == np.float64:
-        return float(np.vdot(A, B))
-    return float(np.einsum("ij,ij->i", A, B).sum(dtype=np.float64))
-
-
-def squared_norm(M: Matrix) -> float:
-    """Squared Frobenius norm, summed in float64."""
-    values = M.data if sp.issparse(M) else M.ravel(order="K")
-    return (
-        float(np.vdot(values, values))
-        if values.dtype == np.float64
-        else float(np.sum(values**2, dtype=np.float64))
-    )

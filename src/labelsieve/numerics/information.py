@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.numerics.batches import batches
 from labelsieve.numerics.typing import Matrix
 
 #: Equal values computed in different summation orders differ in the last bits; they must stay one symbol.
 DECIMALS = 12
 
-#: Entries of a row block that is made dense, and the density from which dense counting is faster.
-_BLOCK_ENTRIES = 2**22
+#: Density from which dense counting, block by block, is faster than sparse.
 _DENSE_FROM = 0.05
 
 
@@ -161,7 +161,8 @@ def _symbols(T: Matrix, n_bins: int | None) -> tuple[np.ndarray, np.ndarray, np.
     entries = sp.coo_matrix(T)
     values = np.round(entries.data, DECIMALS)
     if n_bins is not None:
-        values = np.ceil(values * n_bins)
+        # Less than the rounding above, so that an upper edge such as 2/3 stays in its bin.
+        values = np.ceil(values * n_bins - 1e-9)
     nonzero = values > 0
     rows, columns, values = entries.row[nonzero], entries.col[nonzero], values[nonzero]
     order = np.lexsort((values, columns))
@@ -173,7 +174,5 @@ def _symbols(T: Matrix, n_bins: int | None) -> tuple[np.ndarray, np.ndarray, np.
 
 def _dense_row_blocks(Y: Matrix) -> Iterator[np.ndarray]:
     """Yield dense blocks of rows of bounded size."""
-    size = max(1, _BLOCK_ENTRIES // Y.shape[1])
-    for start in range(0, Y.shape[0], size):
-        block = Y[start : start + size]
-        yield block.toarray() if sp.issparse(block) else block
+    for rows in batches(*Y.shape):
+        yield Y[rows].toarray() if sp.issparse(Y) else Y[rows]

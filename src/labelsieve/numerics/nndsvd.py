@@ -39,8 +39,9 @@ def nndsvd(X: Matrix, n_components: int, *, fill: float = 1.0) -> tuple[np.ndarr
     for j in range(n_components):
         left[:, j], right[j] = _positive_part(left[:, j], values[j], right[j], is_first=j == 0)
     filling = fill * X.mean(dtype=np.float64)
-    left[left < 1e-6] = filling
-    right[right < 1e-6] = filling
+    # What is next to nothing beside the largest entry is a zero with rounding.
+    for factor in (left, right):
+        factor[factor < 1e-6 * factor.max()] = filling
     return left, right
 
 

@@ -82,4 +82,8 @@ def learn_scaling(X: Matrix, scale: str | None) -> Scaling:
 
 def apply_scaling(X: Matrix, scaling: Scaling) -> Matrix:
     """Return ``(X - offset) * factor``; the input is left alone."""
-    return scale_columns(X if scaling.offset is None else X - scaling.offset, scaling.factor)
+    if scaling.offset is None:
+        return scale_columns(X, scaling.factor)
+    scaled = X - scaling.offset
+    scaled *= scaling.factor
+    return scaled
