@@ -147,7 +147,7 @@ def test_w_step_solves_the_convex_problem_like_an_independent_method(problem):
     U, V, W = random_factors()
     descent, grams = BlockDescent(problem), problem.grams(U)
     for _ in range(500):
-        W, G = descent._w_step(grams, V, W)
+        W, G = descent._w_step(grams, V, W, W, W @ problem.laplacian)
     ours = problem.objective(grams, V, W, G)
 
     def smoothed(w):

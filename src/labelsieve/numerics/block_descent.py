@@ -114,7 +114,8 @@ class BlockDescent:
 
     def _vw_rounds(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Descend on (V, W) for fixed U; the result is never worse than the start."""
-        best = self.problem.objective(grams, V, W, V @ W)
+        WL = W @ self.problem.laplacian
+        best = self.problem.objective(grams, V, W, V @ W, WL)
         components, scale = _live_components(grams.S)
         coupling = grams.S * scale
         ahead_V, ahead_W = V, W
@@ -122,8 +123,9 @@ class BlockDescent:
         first_gain = 0.0
         for _ in range(_ROUNDS):
             new_V = self._v_step(grams, ahead_V, ahead_W, components, scale, coupling)
-            new_W, G = self._w_step(grams, new_V, ahead_W)
-            value = self.problem.objective(grams, new_V, new_W, G)
+            new_W, G = self._w_step(grams, new_V, ahead_W, W, WL)
+            new_WL = new_W @ self.problem.laplacian
+            value = self.problem.objective(grams, new_V, new_W, G, new_WL)
             if value > best:
                 reach = reach.shrunk(2)
                 ahead_V, ahead_W = V, W
@@ -132,7 +134,7 @@ class BlockDescent:
             first_gain = first_gain or gain
             ahead_V, ahead_W = _ahead(new_V, V, reach.step), _ahead(new_W, W, reach.step)
             reach = reach.grown(1.1, 1.05)
-            V, W, best = new_V, new_W, value
+            V, W, WL, best = new_V, new_W, new_WL, value
             if gain <= _WORTHWHILE * first_gain:
                 break
         return V, W
@@ -160,18 +162,20 @@ class BlockDescent:
             change[r] = np.maximum(descent[r] - coupling[r] @ change, -V[r])
         return V + change
 
-    def _w_step(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerated proximal gradient steps on W with one step length per row; returns W and VW.
+    def _w_step(
+        self, grams: Grams, V: np.ndarray, W: np.ndarray, centre: np.ndarray, centre_L: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerated proximal gradient steps from W with one step length per row; returns W and VW.
 
-        The Laplacian term is bounded by a multiple of the identity around the given W, so that its product,
-        the dearest one for many labels, is formed once.
+        The Laplacian term is bounded by a multiple of the identity around ``centre``, whose product with L
+        is known: it is the dearest product for many labels.
         """
         problem = self.problem
         curvature = V.T @ (grams.S @ V.sum(axis=1)) + self.label_curvature
         step = np.where(curvature > _FLAT, 1 / np.maximum(curvature, _FLAT), 0)
         threshold = step * (problem.gamma / 2)
-        fixed = V.T @ grams.UT - problem.beta * (W @ problem.laplacian)
-        fixed += self.label_curvature * W
+        fixed = V.T @ grams.UT - problem.beta * centre_L
+        fixed += self.label_curvature * centre
         fixed *= step[:, None]
         kept = (1 - self.label_curvature * step)[:, None]
         pull = (V.T @ grams.S) * step[:, None]

@@ -68,15 +68,17 @@ class FactorizationProblem:
         """Compress U, X and T to what V and W see of them; one touch of X."""
         return Grams(gram(U), left_product(U, self.X), left_product(U, self.T))
 
-    def label_penalty(self, W: np.ndarray) -> float:
-        """Return beta tr(W L W') + gamma |W|_21."""
-        return self.beta * inner(W @ self.laplacian, W) + self.gamma * l21_norm(W)
+    def label_penalty(self, W: np.ndarray, WL: np.ndarray | None = None) -> float:
+        """Return beta tr(W L W') + gamma |W|_21; ``WL`` is W L where it is known."""
+        return self.beta * inner(W @ self.laplacian if WL is None else WL, W) + self.gamma * l21_norm(W)
 
-    def objective(self, grams: Grams, V: np.ndarray, W: np.ndarray, G: np.ndarray) -> float:
-        """F at the U behind ``grams``; ``G`` is V W. No touch of X."""
+    def objective(
+        self, grams: Grams, V: np.ndarray, W: np.ndarray, G: np.ndarray, WL: np.ndarray | None = None
+    ) -> float:
+        """F at the U behind ``grams``; ``G`` is V W, ``WL`` is W L where it is known. No touch of X."""
         fit_labels = inner(grams.S @ G, G) - 2 * inner(grams.UT, G)
         fit_features = inner(grams.S @ V, V) - 2 * inner(grams.UX, V)
-        return self.constant + fit_labels + self.alpha * fit_features + self.label_penalty(W)
+        return self.constant + fit_labels + self.alpha * fit_features + self.label_penalty(W, WL)
 
 
 def multiplicative_sweep(
