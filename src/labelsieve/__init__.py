@@ -17,6 +17,7 @@ from labelsieve.methods.random_ranking import RandomRanking
 from labelsieve.methods.rfs import RFS
 from labelsieve.methods.sum_f import SumF
 from labelsieve.methods.sum_mi import SumMI
+from labelsieve.metrics import METRICS
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "GMM",
     "MDMR",
     "METHODS",
+    "METRICS",
     "MIFS",
     "PMLFP",
     "PMLFSMIR",
