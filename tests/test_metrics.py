@@ -124,9 +124,7 @@ def test_skipped_labels_leave_the_mean(problem):
     has_positives = (Y | predicted).any(axis=0)
     if not has_positives.any():
         return
-    expected = f1_score(
-        Y[:, has_positives], predicted[:, has_positives], average=None, zero_division=0
-    )
+    expected = f1_score(Y[:, has_positives], predicted[:, has_positives], average=None, zero_division=0)
     if has_positives.sum() == 1:  # read as classes: the F1 of class 1 is the last
         expected = expected[-1:]
     assert macro_f1(Y, predicted, undefined="skip") == pytest.approx(expected.mean())
