@@ -18,6 +18,7 @@ from labelsieve.methods.rfs import RFS
 from labelsieve.methods.sum_f import SumF
 from labelsieve.methods.sum_mi import SumMI
 from labelsieve.metrics import METRICS
+from labelsieve.validation import pml_cross_validate
 
 __version__ = "0.1.0"
 
@@ -40,4 +41,5 @@ __all__ = [
     "SumF",
     "SumMI",
     "check_selector",
+    "pml_cross_validate",
 ]
