@@ -189,6 +189,11 @@ def test_wilcoxon_equals_scipy():
     assert win_tie_loss(first, second).p_value == pytest.approx(stats.wilcoxon(first, second).pvalue)
 
 
+def test_data_sets_without_a_difference_do_not_move_the_p_value():
+    # Three differences, the smallest negative: the rank sum 1 or less has 2 of 8 sign patterns, on both sides.
+    assert win_tie_loss([3, 2, -1, 0, 0], [0] * 5) == (2, 2, 1, 0.5)
+
+
 def test_equal_methods_are_not_different():
     assert win_tie_loss([0.5, 0.7], [0.5, 0.7]) == (0, 2, 0, 1.0)
 
