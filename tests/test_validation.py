@@ -188,6 +188,8 @@ def test_bad_input_is_refused_before_any_fit(problem):
         pml_cross_validate(LabelFrequency(), X, Y_candidates, Y_true, scoring=["accuracy"])
     with pytest.raises(ValueError, match=r"the 90 rows of X.*Got shapes \(90, 5\) and \(89, 5\)"):
         pml_cross_validate(LabelFrequency(), X, Y_candidates, Y_true[1:])
+    with pytest.raises(ValueError, match=r"cv must be a number of folds.*Got None"):
+        pml_cross_validate(LabelFrequency(), X, Y_candidates, Y_true, cv=None)
     with pytest.raises(TypeError, match="OnlyPredicts, which has neither"):
         pml_cross_validate(OnlyPredicts(), X, Y_candidates, Y_true, scoring="coverage")
 

@@ -87,7 +87,9 @@ def pml_cross_validate(
             f"Y_candidates and Y_true must be label matrices with the same columns and the {n_rows} rows of X. "
             f"Got shapes {candidate_shape!r} and {true_shape!r}. Check that rows are samples."
         )
-    # scikit-learn's own reading of a number leaves the rows in the order of the file.
+    if cv is None:
+        raise ValueError("cv must be a number of folds, a splitter or an iterable of splits. Got None.")
+    # scikit-learn's own reading of a number, or of None, leaves the rows in the order of the file.
     splitter = (
         KFold(cv, shuffle=True, random_state=random_state) if isinstance(cv, Integral) else check_cv(cv)
     )
