@@ -219,7 +219,7 @@ class LabelwiseSVM(_MultilabelClassifier):
         # The seeds change no result; without them both would draw from the global generator.
         if self.kernel == "rbf":
             return SVC(C=self.C, gamma=self.gamma, max_iter=self.max_iter, random_state=0)
-        # The primal solver has no random part. On noisy labels it is up to ten times as fast as the dual
+        # The primal solver has no random part. On noisy labels it is several times as fast as the dual
         # one, and its last steps are so large that the tighter tolerance costs next to nothing.
         return LinearSVC(C=self.C, dual=False, tol=1e-6, max_iter=self.max_iter, random_state=0)
 
