@@ -17,6 +17,8 @@ from labelsieve.methods.random_ranking import RandomRanking
 from labelsieve.methods.rfs import RFS
 from labelsieve.methods.sum_f import SumF
 from labelsieve.methods.sum_mi import SumMI
+from labelsieve.metrics import METRICS
+from labelsieve.validation import pml_cross_validate
 
 __version__ = "0.1.0"
 
@@ -26,6 +28,7 @@ __all__ = [
     "GMM",
     "MDMR",
     "METHODS",
+    "METRICS",
     "MIFS",
     "PMLFP",
     "PMLFSMIR",
@@ -38,4 +41,5 @@ __all__ = [
     "SumF",
     "SumMI",
     "check_selector",
+    "pml_cross_validate",
 ]

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils._tags import Tags
 from sklearn.utils.multiclass import type_of_target
@@ -41,6 +42,7 @@ __all__ = [
     "as_generator",
     "check_candidates",
     "nonnegative_features",
+    "take_rows",
 ]
 
 #: Constraints shared by iterative methods, methods with random parts and methods that scale features.

@@ -1,0 +1,376 @@
+"""The downstream classifiers: they learn many labels at once and score each of them.
+
+All three are scikit-learn classifiers for 0/1 label matrices; `decision_function` ranks the labels of a row
+and `predict` says which apply. One-dimensional targets are classes, one score each.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelsieve._base import SCALE_CONSTRAINTS, Integral, Interval, Real, StrOptions, check_candidates
+from labelsieve.numerics.batches import batches
+from labelsieve.numerics.scaling import apply_scaling, learn_scaling
+from labelsieve.numerics.typing import Matrix
+
+__all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
+
+
+class _MultilabelClassifier(ClassifierMixin, BaseEstimator):
+    """Validation and decoding shared by the classifiers; a subclass learns and scores a 0/1 matrix."""
+
+    n_features_in_: int
+
+    @abstractmethod
+    def _learn(self, X: Matrix, Y: np.ndarray) -> None:
+        """Learn from a validated ``X`` and a dense boolean ``Y``."""
+
+    @abstractmethod
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        """Return one score per row and label; above 0 means that the label applies."""
+
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        return scores > 0
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn to score the labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features; sparse matrices stay sparse.
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
+            0/1 labels, or classes.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        self._validate_params()
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            multi_output=True,
+            accept_sparse=("csr",),
+            # liblinear and libsvm count in 32 bits.
+            accept_large_sparse=False,
+            dtype=np.float64,
+        )
+        Y, class_names = check_candidates(y)
+        self._has_classes = class_names is not None
+        self.classes_ = np.unique(y) if self._has_classes else np.arange(Y.shape[1])
+        self._learn(X, (Y.toarray() if sp.issparse(Y) else Y) > 0)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score the labels of each row; larger means more likely.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_labels) or (n_samples,)
+            One column per label or class; one-dimensional for two classes, as in scikit-learn.
+        """
+        scores = self._score_labels(self._validated(X))
+        if self._has_classes and len(self.classes_) == 2:
+            return (scores[:, 1] - scores[:, 0]) / 2
+        return scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Say which labels apply to each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples, n_labels) or (n_samples,)
+            0/1 labels, or classes.
+        """
+        scores = self._score_labels(self._validated(X))
+        if self._has_classes:
+            return self.classes_[scores.argmax(axis=1)]
+        return self._choose_labels(scores).astype(np.int64)
+
+    def _validated(self, X: Any) -> Matrix:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, reset=False, accept_sparse=("csr",), accept_large_sparse=False, dtype=np.float64
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LabelwiseSVM(_MultilabelClassifier):
+    """One support vector machine per label.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf"}, default="linear"
+        Linear with squared hinge loss (`sklearn.svm.LinearSVC`), or a Gaussian kernel with hinge loss
+        (`sklearn.svm.SVC`).
+    C : float, default=1.0
+        Weight of the loss against the margin.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the Gaussian kernel, as in `sklearn.svm.SVC`.
+    scale : {"minmax"} or None, default="minmax"
+        Bring every feature to [0, 1] on the training rows; sparse matrices are divided by the largest
+        absolute value instead, so that they stay sparse.
+    one_class : {"lowest", "constant"}, default="lowest"
+        What to do with a label that all training rows have, or none. There is nothing to learn, so "lowest"
+        scores it below every other label of the row, whichever of the two it is; `predict` gives what
+        the training rows had. "constant" is what scikit-learn's `OneVsRestClassifier` does: the score is
+        0 or 1, so a label that never occurs ranks above every label the machines reject.
+    max_iter : int, default=100000
+        Iteration budget of each machine.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Numbers of the labels, or the classes of a one-dimensional target.
+    coef_ : ndarray of shape (n_labels, n_features)
+        Weights on the scaled features, linear kernel only; 0 for a label with one class.
+    intercept_ : ndarray of shape (n_labels,)
+        Offsets, linear kernel only.
+    n_iter_ : int
+        Most iterations that a machine took.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 0.9], [0.9, 0.1]])
+    >>> Y = np.array([[0, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]])
+    >>> machine = LabelwiseSVM().fit(X, Y)
+    >>> machine.predict([[0.2, 0.8]])
+    array([[0, 1, 0]])
+    >>> machine.decision_function([[0.2, 0.8]]).argmin()  # the label that never occurs
+    np.int64(2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions({"linear", "rbf"})],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        **SCALE_CONSTRAINTS,
+        "one_class": [StrOptions({"lowest", "constant"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        kernel: Literal["linear", "rbf"] = "linear",
+        *,
+        C: float = 1.0,
+        gamma: Literal["scale", "auto"] | float = "scale",
+        scale: Literal["minmax"] | None = "minmax",
+        one_class: Literal["lowest", "constant"] = "lowest",
+        max_iter: int = 100_000,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.scale = scale
+        self.one_class = one_class
+        self.max_iter = max_iter
+
+    def _learn(self, X: Matrix, Y: np.ndarray) -> None:
+        self._scaling = learn_scaling(X, self.scale)
+        X = apply_scaling(X, self._scaling)
+        n_positive = Y.sum(axis=0)
+        self._is_always = n_positive == Y.shape[0]
+        self._is_learnt = (n_positive > 0) & ~self._is_always
+        # X has been checked once; hundreds of labels need not check it again.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            machines = [self._machine().fit(X, labels) for labels in Y[:, self._is_learnt].T]
+        self.n_iter_ = max((int(np.max(machine.n_iter_)) for machine in machines), default=0)
+        if self.kernel == "rbf":
+            self._machines = machines
+            return
+        self.coef_ = np.zeros((Y.shape[1], X.shape[1]))
+        self.intercept_ = np.zeros(Y.shape[1])
+        for label, machine in zip(np.flatnonzero(self._is_learnt), machines, strict=True):
+            self.coef_[label], self.intercept_[label] = machine.coef_[0], machine.intercept_[0]
+
+    def _machine(self) -> LinearSVC | SVC:
+        # The seeds change no result; without them both would draw from the global generator.
+        if self.kernel == "rbf":
+            return SVC(C=self.C, gamma=self.gamma, max_iter=self.max_iter, random_state=0)
+        # The primal solver has no random part. On noisy labels it is several times as fast as the dual
+        # one, and its last steps are so large that the tighter tolerance costs next to nothing.
+        return LinearSVC(C=self.C, dual=False, tol=1e-6, max_iter=self.max_iter, random_state=0)
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        X = apply_scaling(X, self._scaling)
+        if self.kernel == "linear":
+            scores = X @ self.coef_.T + self.intercept_
+        else:
+            scores = np.zeros((X.shape[0], len(self._is_learnt)))
+            for label, machine in zip(np.flatnonzero(self._is_learnt), self._machines, strict=True):
+                scores[:, label] = machine.decision_function(X)
+        if self.one_class == "constant":
+            scores[:, self._is_always] = 1.0
+        else:
+            # Columns of one-class labels are still 0 here and cannot raise the minimum above 0.
+            scores[:, ~self._is_learnt] = scores.min(axis=1, keepdims=True) - 1
+        return scores
+
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        return (scores > 0) | self._is_always
+
+
+class MLkNN(_MultilabelClassifier):
+    """Multi-label k nearest neighbours: how many neighbours have a label, judged by Bayes' rule.
+
+    The score of a label is the logarithm of the odds that it applies, given the number of neighbours that
+    have it. A training row is never its own neighbour [1]_.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        How many neighbours to ask; fewer than the training rows.
+    smoothing : float, default=1.0
+        Added to all counts; 1 is Laplace smoothing.
+    scale : {"minmax"} or None, default="minmax"
+        Bring every feature to [0, 1] on the training rows, as `LabelwiseSVM` does.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Numbers of the labels, or the classes of a one-dimensional target.
+    log_odds_ : ndarray of shape (n_labels, n_neighbors + 1)
+        Score of a label for every number of neighbours that have it.
+    n_features_in_ : int
+        Number of features.
+
+    References
+    ----------
+    .. [1] Zhang and Zhou, "ML-KNN: A lazy learning approach to multi-label learning", Pattern Recognition
+       40(7), 2007.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.1], [0.2], [0.8], [0.9], [1.0]])
+    >>> Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1]])
+    >>> MLkNN(n_neighbors=2).fit(X, Y).predict([[0.15], [0.85]])
+    array([[1, 0],
+           [0, 1]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "smoothing": [Interval(Real, 0, None, closed="neither")],
+        **SCALE_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        *,
+        smoothing: float = 1.0,
+        scale: Literal["minmax"] | None = "minmax",
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.smoothing = smoothing
+        self.scale = scale
+
+    def _learn(self, X: Matrix, Y: np.ndarray) -> None:
+        n_rows, k, s = X.shape[0], self.n_neighbors, self.smoothing
+        if k >= n_rows:
+            raise ValueError(
+                f"n_neighbors must be smaller than the number of training rows (n_samples={n_rows}). "
+                f"Got {k!r}. Ask for fewer neighbours."
+            )
+        self._scaling = learn_scaling(X, self.scale)
+        self._neighbors = NearestNeighbors(n_neighbors=k).fit(apply_scaling(X, self._scaling))
+        self._Y = Y
+        # Without an argument, scikit-learn leaves each row out of its own neighbours.
+        counts = self._count(None)
+        with_label, without_label = _tally(counts, Y, k + 1), _tally(counts, ~Y, k + 1)
+        n_positive = Y.sum(axis=0)
+        prior = np.log(s + n_positive) - np.log(s + n_rows - n_positive)
+        self.log_odds_ = (
+            prior[:, None]
+            + np.log(s + with_label)
+            - np.log(s * (k + 1) + n_positive)[:, None]
+            - np.log(s + without_label)
+            + np.log(s * (k + 1) + n_rows - n_positive)[:, None]
+        )
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        counts = self._count(apply_scaling(X, self._scaling))
+        return self.log_odds_[np.arange(counts.shape[1]), counts]
+
+    def _count(self, X: Matrix | None) -> np.ndarray:
+        """Count the neighbours of each row that have each label."""
+        graph = self._neighbors.kneighbors_graph(X)
+        return (graph @ self._Y).astype(np.intp)
+
+
+class LabelFrequency(_MultilabelClassifier):
+    """Score labels by how often they occur, whatever the features: what a classifier must beat.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Numbers of the labels, or the classes of a one-dimensional target.
+    frequencies_ : ndarray of shape (n_labels,)
+        Share of the training rows that have the label; scores are these less a half.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    >>> X = np.zeros((4, 1))
+    >>> Y = np.array([[1, 0], [1, 0], [1, 1], [0, 0]])
+    >>> LabelFrequency().fit(X, Y).decision_function(X[:1])
+    array([[ 0.25, -0.25]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def _learn(self, X: Matrix, Y: np.ndarray) -> None:
+        self.frequencies_ = Y.mean(axis=0)
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        return np.tile(self.frequencies_ - 0.5, (X.shape[0], 1))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # It ignores the features, so it cannot classify well.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _tally(counts: np.ndarray, is_counted: np.ndarray, n_values: int) -> np.ndarray:
+    """Return how many counted rows have each count, label by label."""
+    n_rows, n_labels = counts.shape
+    tally = np.zeros(n_labels * n_values)
+    offset = np.arange(n_labels) * n_values
+    for rows in batches(n_rows, width=n_labels):
+        places = (counts[rows] + offset)[is_counted[rows]]
+        tally += np.bincount(places, minlength=len(tally))
+    return tally.reshape(n_labels, n_values)

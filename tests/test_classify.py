@@ -1,0 +1,225 @@
+"""The downstream classifiers against scikit-learn's, and ML-kNN against its paper written as loops."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from labelsieve.classify import LabelFrequency, LabelwiseSVM, MLkNN
+from labelsieve.datasets import make_pml
+
+# The dual solver, which labelsieve does not use, solved as far as it goes.
+EXACT_LINEAR = LinearSVC(dual=True, tol=1e-8, random_state=0, max_iter=1_000_000)
+
+CLASSIFIERS = [LabelwiseSVM(), LabelwiseSVM("rbf"), MLkNN(n_neighbors=3), LabelFrequency()]
+
+
+@pytest.fixture
+def problem():
+    """Sixty rows with zeros in every column, four labels, and a fifth and sixth of one class each."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((60, 5)) < 0.5, 0, rng.gamma(2.0, size=(60, 5)))
+    Y = (X[:, :4] + 0.5 * rng.normal(size=(60, 4)) > 1).astype(int)
+    return X, np.column_stack([Y, np.zeros(60, dtype=int), np.ones(60, dtype=int)])
+
+
+@parametrize_with_checks(CLASSIFIERS)
+@pytest.mark.filterwarnings("ignore")  # the checks provoke warnings on purpose
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (LabelwiseSVM(), EXACT_LINEAR),
+        (LabelwiseSVM("rbf"), SVC()),
+        (LabelwiseSVM("rbf", C=3.0, gamma=0.7), SVC(C=3.0, gamma=0.7)),
+    ],
+    ids=["linear", "rbf", "rbf options"],
+)
+def test_svm_equals_scaling_and_one_versus_rest(problem, ours, theirs):
+    X, Y = problem
+    scaler = MinMaxScaler().fit(X[:40])
+    reference = OneVsRestClassifier(theirs).fit(scaler.transform(X[:40]), Y[:40, :4])
+    machine = clone(ours).fit(X[:40], Y[:40, :4])
+    expected = reference.decision_function(scaler.transform(X[40:]))
+    np.testing.assert_allclose(machine.decision_function(X[40:]), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(
+        machine.predict(X[40:]), reference.predict(scaler.transform(X[40:])).astype(int)
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_labels_of_one_class_rank_below_all_others(problem, kernel):
+    X, Y = problem
+    machine = LabelwiseSVM(kernel).fit(X, Y)
+    scores = machine.decision_function(X)
+    assert (scores[:, 4:].max(axis=1) < scores[:, :4].min(axis=1)).all()
+    assert (scores[:, 4:] < 0).all()
+    predicted = machine.predict(X)
+    assert not predicted[:, 4].any()
+    assert predicted[:, 5].all(), "a label that every training row has is predicted"
+    np.testing.assert_array_equal(predicted[:, :4], scores[:, :4] > 0)
+
+
+@pytest.mark.filterwarnings("ignore:Label .* is present in all training examples:UserWarning")
+@pytest.mark.filterwarnings("ignore:Label not .* is present in all training examples:UserWarning")
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_constant_is_what_one_versus_rest_does_with_one_class(problem, kernel):
+    X, Y = problem
+    theirs = EXACT_LINEAR if kernel == "linear" else SVC()
+    scaled = MinMaxScaler().fit_transform(X)
+    reference = OneVsRestClassifier(theirs).fit(scaled, Y)
+    machine = LabelwiseSVM(kernel, one_class="constant").fit(X, Y)
+    np.testing.assert_allclose(
+        machine.decision_function(X), reference.decision_function(scaled), rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_array_equal(machine.predict(X), reference.predict(scaled))
+
+
+def test_svm_without_a_label_to_learn_still_scores():
+    machine = LabelwiseSVM().fit(np.eye(3), np.array([[1, 0], [1, 0], [1, 0]]))
+    np.testing.assert_array_equal(machine.decision_function(np.eye(3)), np.full((3, 2), -1.0))
+    np.testing.assert_array_equal(machine.predict(np.eye(3)), [[1, 0]] * 3)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_svm_leaves_the_global_random_numbers_alone(problem, kernel):
+    def global_state():
+        _, keys, position, *_ = np.random.get_state()  # noqa: NPY002
+        return [*keys, position]
+
+    before = global_state()
+    first, second = (LabelwiseSVM(kernel).fit(*problem).decision_function(problem[0]) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert global_state() == before
+
+
+def test_svm_that_runs_out_of_iterations_says_so(problem):
+    X, Y = problem
+    with pytest.warns(ConvergenceWarning, match="increase the number of iterations"):
+        LabelwiseSVM(max_iter=1).fit(X, Y[:, :1])
+
+
+def slow_ml_knn(X, Y, X_new, k, s):
+    """Posterior probabilities after Zhang and Zhou (2007), Eqs. 1 to 5, one label at a time."""
+    n_rows, n_labels = Y.shape
+    posterior = np.zeros((len(X_new), n_labels))
+
+    def count(point, label, leave_out=None):
+        others = [i for i in range(n_rows) if i != leave_out]
+        nearest = sorted(others, key=lambda i: np.linalg.norm(X[i] - point))[:k]
+        return sum(Y[i, label] for i in nearest)
+
+    for label in range(n_labels):
+        prior = (s + Y[:, label].sum()) / (2 * s + n_rows)
+        having, lacking = [0] * (k + 1), [0] * (k + 1)
+        for i in range(n_rows):
+            (having if Y[i, label] else lacking)[count(X[i], label, leave_out=i)] += 1
+        for row, point in enumerate(X_new):
+            j = count(point, label)
+            with_label = prior * (s + having[j]) / (s * (k + 1) + sum(having))
+            without = (1 - prior) * (s + lacking[j]) / (s * (k + 1) + sum(lacking))
+            posterior[row, label] = with_label / (with_label + without)
+    return posterior
+
+
+@pytest.mark.parametrize(("k", "s"), [(1, 1.0), (5, 1.0), (10, 0.3)])
+def test_ml_knn_equals_its_paper(k, s):
+    rng = np.random.default_rng(1)
+    X, Y = rng.random((40, 3)), (rng.random((40, 4)) < [0.5, 0.2, 0.05, 0.9]).astype(int)
+    X_new = rng.random((8, 3))
+    model = MLkNN(n_neighbors=k, smoothing=s, scale=None).fit(X, Y)
+    expected = slow_ml_knn(X, Y, X_new, k, s)
+    np.testing.assert_allclose(1 / (1 + np.exp(-model.decision_function(X_new))), expected, rtol=1e-10)
+    np.testing.assert_array_equal(model.predict(X_new), expected > 0.5)
+
+
+def test_a_point_is_not_its_own_neighbour_even_among_copies():
+    # Three pairs of equal rows: the one neighbour of a row is its twin, whose label is the opposite.
+    X = np.repeat([[0.0], [1.0], [2.0]], 2, axis=0)
+    Y = np.array([[0], [1], [0], [1], [0], [1]])
+    model = MLkNN(n_neighbors=1).fit(X, Y)
+    # Of the three rows with the label none has a neighbour with it, of the others all do:
+    # even prior, (1 + 0) / (2 + 3) against (1 + 3) / (2 + 3).
+    np.testing.assert_allclose(model.log_odds_, [[np.log(4), np.log(1 / 4)]])
+
+
+def test_ml_knn_needs_more_rows_than_neighbours():
+    with pytest.raises(ValueError, match=r"n_samples=5.*Got 5"):
+        MLkNN(n_neighbors=5).fit(np.eye(5), np.eye(5, dtype=int))
+
+
+def test_label_frequency_ranks_by_frequency_alone(problem):
+    X, Y = problem
+    model = LabelFrequency().fit(X, Y)
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores, np.tile(Y.mean(axis=0) - 0.5, (60, 1)))
+    np.testing.assert_array_equal(model.predict(X), np.tile(Y.mean(axis=0) > 0.5, (60, 1)))
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
+def test_sparse_features_and_labels_change_nothing(problem, classifier, monkeypatch):
+    Y = problem[1]
+    # No two distances are equal, so that rounding cannot swap neighbours; a zero in every column.
+    X = np.vstack([np.zeros(5), np.random.default_rng(0).random((59, 5))])
+    dense = clone(classifier).fit(X, Y)
+    with monkeypatch.context() as patch:
+        patch.setattr(sp.csr_matrix, "toarray", _refuse_features(sp.csr_matrix.toarray, X.shape))
+        sparse = clone(classifier).fit(sp.csr_matrix(X), sp.csr_matrix(Y))
+        scores = sparse.decision_function(sp.csr_matrix(X))
+    np.testing.assert_allclose(scores, dense.decision_function(X), rtol=1e-3, atol=1e-3)
+
+
+def _refuse_features(toarray, shape):
+    """Densify labels, which the classifiers need, but not the features."""
+
+    def guarded(self, *args, **kwargs):
+        assert self.shape != shape, "the features were made dense"
+        return toarray(self, *args, **kwargs)
+
+    return guarded
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
+def test_scaling_is_learnt_from_the_training_rows_alone(problem, classifier):
+    X, Y = problem
+    model = clone(classifier).fit(X[:40], Y[:40])
+    alone = np.vstack([model.decision_function(row[None]) for row in X[40:]])
+    np.testing.assert_allclose(model.decision_function(X[40:]), alone, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS[:3], ids=repr)
+def test_units_of_the_features_do_not_matter(problem, classifier):
+    X, Y = problem
+    plain = clone(classifier).fit(X[:40], Y[:40]).predict(X[40:])
+    other_units = X * np.array([1e-3, 1.0, 1e3, 10.0, 7.0]) + 5
+    np.testing.assert_array_equal(
+        clone(classifier).fit(other_units[:40], Y[:40]).predict(other_units[40:]), plain
+    )
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS[:3], ids=repr)
+def test_classifiers_beat_label_frequencies(classifier):
+    X, Y = make_pml(n_samples=200, noise=0.0, random_state=0)[:2]
+    model, chance = (clone(one).fit(X[:150], Y[:150]) for one in (classifier, LabelFrequency()))
+    wrong = [np.mean(one.predict(X[150:]) != Y[150:]) for one in (model, chance)]
+    assert wrong[0] < 0.9 * wrong[1]
+
+
+def test_minus_one_labels_are_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"Got -1/\+1 values\. Convert first"):
+        LabelwiseSVM().fit(np.eye(2), np.array([[-1, 1], [1, -1]]))
+
+
+def test_bad_parameters_are_refused(problem):
+    with pytest.raises(ValueError, match="'one_class' parameter"):
+        LabelwiseSVM(one_class="drop").fit(*problem)
+    with pytest.raises(ValueError, match="'smoothing' parameter"):
+        MLkNN(smoothing=0).fit(*problem)

@@ -1,0 +1,264 @@
+"""Metrics against scikit-learn where conventions agree, and against their definitions written as loops."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import (
+    accuracy_score,
+    coverage_error,
+    f1_score,
+    label_ranking_average_precision_score,
+    label_ranking_loss,
+)
+from sklearn.metrics import hamming_loss as sklearn_hamming_loss
+
+from labelsieve import METRICS
+from labelsieve.metrics import average_precision, coverage, macro_f1, micro_f1, one_error, ranking_loss
+
+RANKING = [name for name, metric in METRICS.items() if metric.needs == "scores"]
+COUNTING = [name for name, metric in METRICS.items() if metric.needs == "predictions"]
+
+
+@st.composite
+def labels_and_scores(draw, *, empty_rows=True):
+    """Labels with few distinct scores, so that ties are common."""
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 6)))
+    Y = draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
+    scores = draw(arrays(np.float64, shape, elements=st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 3.5])))
+    if not empty_rows:
+        Y[:, draw(st.integers(0, shape[1] - 1))] = 1
+    return Y, scores
+
+
+@st.composite
+def two_label_matrices(draw):
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 6)))
+    return tuple(draw(arrays(np.int64, shape, elements=st.integers(0, 1))) for _ in range(2))
+
+
+def slow_ranking_loss(true, false, row):
+    pairs = [(t, f) for t in true for f in false]
+    return sum(row[t] <= row[f] for t, f in pairs) / len(pairs) if pairs else 0.0
+
+
+def slow_coverage(true, false, row):
+    worst = max(sum(other >= row[t] for other in row) for t in true)
+    return (worst - 1) / len(row)
+
+
+def slow_average_precision(true, false, row):
+    precisions = []
+    for t in true:
+        at_or_above = [label for label in range(len(row)) if row[label] >= row[t]]
+        precisions.append(sum(label in true for label in at_or_above) / len(at_or_above))
+    return sum(precisions) / len(precisions)
+
+
+def slow_one_error(true, false, row):
+    return float(any(row[label] == max(row) for label in false))
+
+
+SLOW = {
+    "ranking_loss": slow_ranking_loss,
+    "coverage": slow_coverage,
+    "average_precision": slow_average_precision,
+    "one_error": slow_one_error,
+}
+
+
+def slow_mean(name, Y, scores):
+    values = []
+    for labels, row in zip(Y, scores, strict=True):
+        true = [label for label in range(len(row)) if labels[label]]
+        false = [label for label in range(len(row)) if not labels[label]]
+        if true:
+            values.append(SLOW[name](true, false, row))
+    return sum(values) / len(values)
+
+
+@pytest.mark.parametrize("name", RANKING)
+@settings(max_examples=60, deadline=None)
+@given(problem=labels_and_scores())
+def test_ranking_metrics_equal_their_definition(name, problem):
+    Y, scores = problem
+    if not Y.any():
+        return
+    assert METRICS[name].function(Y, scores) == pytest.approx(slow_mean(name, Y, scores), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=labels_and_scores())
+def test_scikit_learn_conventions_give_scikit_learn_numbers(problem):
+    Y, scores = problem
+    if Y.shape[1] == 1:  # scikit-learn reads a single column as classes
+        return
+    assert ranking_loss(Y, scores, empty_rows="perfect") == pytest.approx(label_ranking_loss(Y, scores))
+    assert average_precision(Y, scores, empty_rows="perfect") == pytest.approx(
+        label_ranking_average_precision_score(Y, scores)
+    )
+    ours = coverage(Y, scores, zero_based=False, divide=False, empty_rows="perfect")
+    assert ours == pytest.approx(coverage_error(Y, scores))
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=two_label_matrices())
+def test_counting_metrics_equal_scikit_learn(problem):
+    Y, predicted = problem
+    if Y.shape[1] == 1:
+        return
+    for undefined in (0, 1):
+        for name, function in (("macro", macro_f1), ("micro", micro_f1)):
+            expected = f1_score(Y, predicted, average=name, zero_division=undefined)
+            assert function(Y, predicted, undefined=undefined) == pytest.approx(expected)
+    assert METRICS["hamming_loss"].function(Y, predicted) == pytest.approx(sklearn_hamming_loss(Y, predicted))
+    assert METRICS["subset_accuracy"].function(Y, predicted) == pytest.approx(accuracy_score(Y, predicted))
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=two_label_matrices())
+def test_skipped_labels_leave_the_mean(problem):
+    Y, predicted = problem
+    has_positives = (Y | predicted).any(axis=0)
+    if not has_positives.any():
+        return
+    expected = f1_score(Y[:, has_positives], predicted[:, has_positives], average=None, zero_division=0)
+    if has_positives.sum() == 1:  # read as classes: the F1 of class 1 is the last
+        expected = expected[-1:]
+    assert macro_f1(Y, predicted, undefined="skip") == pytest.approx(expected.mean())
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(max_examples=40, deadline=None)
+@given(problem=labels_and_scores(empty_rows=False), seed=st.integers(0, 99))
+def test_values_are_bounded_and_order_does_not_matter(name, problem, seed):
+    Y, scores = problem
+    metric = METRICS[name]
+    output = scores if metric.needs == "scores" else (scores > 0).astype(int)
+    value = metric.function(Y, output)
+    assert isinstance(value, float)
+    assert 0 <= value <= 1
+    rng = np.random.default_rng(seed)
+    rows, labels = rng.permutation(Y.shape[0]), rng.permutation(Y.shape[1])
+    shuffled = metric.function(Y[rows][:, labels], output[rows][:, labels])
+    assert shuffled == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_truth_itself_is_best(name):
+    Y = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0]])
+    best = 1.0 if METRICS[name].direction == "higher" else 0.0
+    assert METRICS[name].function(Y, Y) == best
+    assert METRICS[name].function(Y, 1 - Y) != best
+
+
+def test_coverage_is_the_worst_place_by_hand():
+    # True labels at places 1 and 3 of 4: two steps below the first, a half of the labels.
+    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]]) == 2 / 4
+    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]], divide=False) == 2
+    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]], zero_based=False) == 3 / 4
+
+
+def test_constant_scores_earn_nothing():
+    Y, scores = [[1, 0, 0, 0]], [[7, 7, 7, 7]]
+    assert ranking_loss(Y, scores) == 1
+    assert coverage(Y, scores) == 3 / 4
+    assert average_precision(Y, scores) == 1 / 4
+    assert one_error(Y, scores) == 1
+
+
+def test_rows_with_every_label_cannot_be_ranked_wrongly():
+    Y, scores = [[1, 1, 1]], [[0.3, 0.1, 0.1]]
+    assert ranking_loss(Y, scores) == 0
+    assert average_precision(Y, scores) == 1
+    assert one_error(Y, scores) == 0
+    assert coverage(Y, scores) == 2 / 3
+
+
+@pytest.mark.parametrize("name", RANKING)
+def test_rows_without_labels_are_left_out_or_perfect(name):
+    judged = METRICS[name].function([[0, 1, 0]], [[0.3, 0.2, 0.1]])
+    Y, scores = [[0, 1, 0], [0, 0, 0]], [[0.3, 0.2, 0.1], [0.3, 0.2, 0.1]]
+    assert METRICS[name].function(Y, scores) == judged
+    best = 1.0 if METRICS[name].direction == "higher" else 0.0
+    lenient = METRICS[name].with_options(empty_rows="perfect")
+    assert lenient.function(Y, scores) == pytest.approx((judged + best) / 2)
+    assert lenient.function(Y[1:], scores[1:]) == best
+
+
+@pytest.mark.parametrize("name", RANKING)
+def test_ranking_nothing_is_an_error_and_not_a_number(name):
+    with pytest.raises(ValueError, match=r'Got 2 rows without any\..*empty_rows="perfect"'):
+        METRICS[name].function(np.zeros((2, 3)), np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("name", ["macro_f1", "micro_f1"])
+def test_f1_of_nothing_is_what_the_option_says(name):
+    nothing = np.zeros((2, 3))
+    assert METRICS[name].function(nothing, nothing) == 0
+    assert METRICS[name].with_options(undefined=1).function(nothing, nothing) == 1
+    with pytest.raises(ValueError, match="Got only zeros"):
+        METRICS[name].with_options(undefined="skip").function(nothing, nothing)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_sparse_and_boolean_labels_count_the_same(name):
+    rng = np.random.default_rng(0)
+    Y, other = (rng.random((20, 5)) < 0.4).astype(int), (rng.random((20, 5)) < 0.4).astype(int)
+    expected = METRICS[name].function(Y, other)
+    assert METRICS[name].function(sp.csr_matrix(Y), other) == expected
+    assert METRICS[name].function(Y.astype(bool), other.astype(bool)) == expected
+
+
+@pytest.mark.parametrize("name", RANKING)
+def test_batches_of_rows_change_nothing(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    Y, scores = (rng.random((50, 7)) < 0.3).astype(int), rng.normal(size=(50, 7))
+    whole = METRICS[name].function(Y, scores)
+    monkeypatch.setattr(
+        "labelsieve.metrics.batches", lambda length, width: (slice(i, i + 3) for i in range(0, length, 3))
+    )
+    assert METRICS[name].function(Y, scores) == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_inputs_are_left_alone(name):
+    Y, other = np.array([[1, 0], [0, 1]]), np.array([[0, 1], [0, 1]])
+    Y.flags.writeable = other.flags.writeable = False
+    METRICS[name].function(Y, other)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize(
+    ("Y", "other", "message"),
+    [
+        ([[1, 0]], [[1, 0], [0, 1]], r"shape of Y_true, \(1, 2\). Got \(2, 2\)"),
+        ([1, 0], [1, 0], r"Y_true must be a 0/1 matrix .* Got shape \(2,\)"),
+        (np.zeros((3, 0)), np.zeros((3, 0)), r"with rows and labels. Got shape \(3, 0\)"),
+        ([[-1, 1]], [[0, 1]], "Y_true must hold 0 and 1 only"),
+        ([["a", "b"]], [[0, 1]], "Y_true must hold 0 and 1 only"),
+        ([[1.0, np.nan]], [[0, 1]], "Y_true must hold 0 and 1 only"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(name, Y, other, message):
+    with pytest.raises(ValueError, match=message):
+        METRICS[name].function(Y, other)
+
+
+def test_bad_scores_predictions_and_options_are_refused():
+    with pytest.raises(ValueError, match="Got NaN"):
+        ranking_loss([[1, 0]], [[np.nan, 0]])
+    with pytest.raises(ValueError, match="Got dtype 'object'"):
+        ranking_loss([[1, 0]], sp.csr_matrix([[1.0, 0.0]]))
+    with pytest.raises(ValueError, match="Y_pred must hold 0 and 1 only"):
+        macro_f1([[1, 0]], [[0.7, 0.1]])
+    with pytest.raises(ValueError, match="Got 'ignore'"):
+        ranking_loss([[1, 0]], [[1, 0]], empty_rows="ignore")
+    with pytest.raises(ValueError, match="Got 'nan'"):
+        micro_f1([[1, 0]], [[1, 0]], undefined="nan")
+
+
+def test_infinite_scores_are_ranked():
+    assert ranking_loss([[1, 0, 0]], [[np.inf, 0, -np.inf]]) == 0
