@@ -192,6 +192,18 @@ def test_published_start_keeps_its_random_numbers_and_a_balanced_one_finds_the_f
     assert np.mean(found["uniform"]) < 0.6
 
 
+@pytest.mark.parametrize("init", ["uniform", "balanced"])
+@pytest.mark.parametrize("update", ["gauss-seidel", "jacobi", "unit-ball"])
+@pytest.mark.filterwarnings("ignore:MIFS did not converge")
+def test_features_that_say_nothing_weigh_nothing(update, init):
+    X, Y = make_pml(60, 8, random_state=0)
+    X[:, 2], X[:, 5] = 7.0, 0.0
+    sparse = sp.csr_matrix(X * (np.arange(8) != 2))
+    for data in (X, sparse):
+        scores = MIFS(update=update, init=init, random_state=0).fit(data, Y).scores_
+        np.testing.assert_array_equal(np.flatnonzero(scores == 0), [2, 5])
+
+
 @pytest.mark.filterwarnings("ignore:MIFS did not converge")
 def test_unit_ball_hardly_depends_on_the_seed():
     X, Y = make_pml(200, 40, n_labels=8, random_state=0)

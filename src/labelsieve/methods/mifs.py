@@ -109,8 +109,9 @@ class MIFS(BaseSelector):
 
     The step of a gradient is the first of 1, 0.1, 0.01, ... that keeps a tenth of the decrease promised by
     the slope. The random numbers of B belong to the labels and not to their places: the order of the labels
-    does not matter. Candidate labels are taken as they are; only fewer latent labels than labels can remove
-    noise.
+    does not matter. Rows of W whose feature is 0 everywhere, as a constant one is after scaling, start at
+    their exact minimiser 0; they would keep much of a random start and could rank first. Candidate labels are
+    taken as they are; only fewer latent labels than labels can remove noise.
 
     References
     ----------
@@ -204,10 +205,13 @@ class Factors(NamedTuple):
 
 
 def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
-    """Uniform factors; the columns of B move with the columns of ``Y``."""
+    """Uniform factors; the columns of B move with the columns of ``Y``, and features that are 0 weigh 0."""
     V = rng.random((X.shape[0], n_components))
     B = uniform_per_label(Y, n_components, rng)
     W = rng.random((X.shape[1], n_components))
+    is_empty = np.asarray((X != 0).sum(axis=0)).ravel() == 0
+    # Their weights appear in the sparsity term alone, which 0 minimises and a few steps do not.
+    W[is_empty] = 0
     return Factors(V, B, W)
 
 
