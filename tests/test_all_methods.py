@@ -17,6 +17,9 @@ class Undeclared(METHODS["random-ranking"]):
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
 
+#: Declared failures that the last bits of a machine's products decide: they may pass elsewhere.
+DECIDED_BY_ROUNDING = {("mifs", "check_containers_agree")}
+
 SELECTORS = [method() for method in METHODS.values()]
 
 
@@ -33,6 +36,8 @@ def test_contract(slug, check):
     if check.__name__ not in method._expected_failed_checks:
         check(method())
         return
+    if (slug, check.__name__) in DECIDED_BY_ROUNDING:
+        pytest.skip(method._expected_failed_checks[check.__name__])
     with pytest.raises(AssertionError, match=r"."):
         check(method())
 

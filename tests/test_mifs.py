@@ -243,9 +243,37 @@ def test_signed_and_sparse_features_are_welcome():
             assert model.ranking_[2] == 1
 
 
+def test_defaults_are_the_published_start_and_stop():
+    X, Y = make_pml(60, 8, random_state=0)
+    default = MIFS(random_state=0).fit(X, Y).scores_
+    spelled_out = MIFS(update="gauss-seidel", init="uniform", max_iter=300, tol=1e-3, random_state=0)
+    np.testing.assert_array_equal(default, spelled_out.fit(X, Y).scores_)
+    assert MIFS().max_iter == 300
+
+
+def test_rounding_grows_once_rows_of_the_weights_pass_zero():
+    X, Y = make_pml(60, 8, n_informative=3, n_labels=4, density=0.5, random_state=0)
+    X, Y = X / X.max(axis=0), Y.astype(float)
+    start = random_start(X, Y, 4, np.random.default_rng(0))
+    options = {"alpha": 0.4, "beta": 1.0, "gamma": 0.8, "n_neighbors": 5, "bandwidth": "unit", "tol": 1e-3}
+
+    def change_by_another_order_of_the_features(rounds):
+        scores = []
+        for order in (np.arange(8), np.arange(8)[::-1]):
+            moved = start._replace(W=start.W[order])
+            result = solve_mifs(
+                X[:, order], Y, start=moved, **options, update="gauss-seidel", max_iter=rounds
+            )  # fmt: skip
+            scores.append(result.scores[order])
+        return np.abs(scores[1] - scores[0]).max() / scores[0].max()
+
+    assert change_by_another_order_of_the_features(200) < 1e-12
+    assert change_by_another_order_of_the_features(300) > 1e-10
+
+
 def test_early_stop_is_the_published_rule():
     X, Y = make_pml(100, 15, random_state=5)
-    model = MIFS(init="uniform", max_iter=1000, random_state=0).fit(X, Y)
+    model = MIFS(max_iter=1000, random_state=0).fit(X, Y)
     change = np.abs(np.diff(model.objective_history_)) / model.objective_history_[1:]
     assert (change[:-1] > 1e-3).all()
     assert change[-1] <= 1e-3
@@ -260,6 +288,6 @@ def test_planted_features_come_first(update, noise):
     found = []
     for seed in range(3):
         X, Y, _, informative = make_pml(150, 20, noise=noise, return_truth=True, random_state=seed)
-        model = MIFS(n_features_to_select=5, update=update, random_state=0).fit(X, Y)
+        model = MIFS(n_features_to_select=5, update=update, init="balanced", random_state=0).fit(X, Y)
         found.append(np.isin(model.get_support(indices=True), informative).mean())
     assert np.mean(found) > 0.6  # chance is 5 / 20
