@@ -60,7 +60,8 @@ class DRMFS(BaseSelector):
     max_iter : int, default=2000
         Iteration budget.
     tol : float, default=1e-7
-        Relative change of the objective over ten iterations that stops the loop.
+        Relative change of the objective that stops the loop: over ten iterations of the accelerated solver,
+        in one of the multiplicative solver, from the third on, as published with 1e-3.
     verbose : int, default=0
         Log every iteration.
 
@@ -186,9 +187,19 @@ def solve_drmfs(
     W = _constant_start(X, Y) if start is None else start
     P = X @ W
     value = problem.objective(W, P)
-    step = {"accelerated": _accelerated_step, "multiplicative": _multiplicative_step}[solver]
+    # Published: the change in one round, from the third on. An accelerated step can stand still once.
+    step, window, min_iter = {
+        "accelerated": (_accelerated_step, 10, 10),
+        "multiplicative": (_multiplicative_step, 1, 3),
+    }[solver]
     state, history, converged = iterate(
-        partial(step, problem), _State(W, P, W, P, 1.0, value), value, max_iter=max_iter, tol=tol, window=10
+        partial(step, problem),
+        _State(W, P, W, P, 1.0, value),
+        value,
+        max_iter=max_iter,
+        tol=tol,
+        window=window,
+        min_iter=min_iter,
     )
     return SolverResult(
         scores=row_norms(state.W) ** 2, objective=history, converged=converged, extra={"coef": state.W.T}
