@@ -100,7 +100,9 @@ def test_prediction_knows_neither_test_labels_nor_other_test_rows():
     together = selector.decision_function(new)
     alone = np.vstack([selector.decision_function(new[i : i + 1]) for i in range(40)])
     np.testing.assert_array_equal(together, alone)
-    np.testing.assert_array_equal(selector.predict(new), together > 0)
+    np.testing.assert_array_equal(
+        selector.predict(new), np.vstack([selector.predict(new[i : i + 1]) for i in range(40)])
+    )
     assert pickle.dumps(selector) == before
 
 
@@ -111,6 +113,31 @@ def test_the_score_is_the_table_at_the_number_of_votes():
     assert votes.max() <= 4
     expected = [[selector.log_odds_[j, votes[i, j]] for j in range(5)] for i in range(90)]
     np.testing.assert_array_equal(selector.decision_function(features), expected)
+
+
+def test_prediction_of_the_worked_example_cuts_the_odds_of_a_row_in_the_middle():
+    selector = ParticleMAP(
+        n_neighbors=2, cv=2, exclude_self=False, fallback="labels", shuffle=False, scale=None
+    ).fit(X, Y)
+    # The first row has the votes 2, 0, 0 and by the tables above the odds 5, 0.3 and 1.389. The last are above
+    # one, but only 0.23 of the way from the smallest to the largest.
+    np.testing.assert_allclose(np.exp(selector.decision_function(X))[0], [5, 0.3, 1.388889], atol=1e-5)
+    np.testing.assert_array_equal(
+        selector.predict(X), [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0]]
+    )
+
+
+def test_prediction_is_the_minmax_rule_and_equal_odds_predict_nothing():
+    features, candidates = noisy_problem(3)
+    selector = ParticleMAP().fit(features, candidates)
+    odds = np.exp(selector.decision_function(features))
+    lowest, highest = odds.min(axis=1, keepdims=True), odds.max(axis=1, keepdims=True)
+    predicted = selector.predict(features)
+    np.testing.assert_array_equal(predicted, (odds - lowest) / (highest - lowest) > 0.5)
+    assert predicted.any(axis=1).all()
+    selector.log_odds_ = np.full_like(selector.log_odds_, 2.0)
+    selector.log_odds_[0] += 4e-16
+    assert not selector.predict(features).any()
 
 
 def test_slope_is_no_option_of_the_virtual_label():

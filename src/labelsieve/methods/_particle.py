@@ -28,7 +28,7 @@ from labelsieve.numerics.typing import Matrix
 
 
 class BaseParticle(BaseSelector):
-    """Base of the two methods; a subclass writes ``_solve`` and ``_decide``."""
+    """Base of the two methods; a subclass writes ``_solve``, ``_decide`` and ``_choose``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
@@ -82,7 +82,7 @@ class BaseParticle(BaseSelector):
         self.verbose = verbose
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score the labels of new rows; a label with a positive score is predicted.
+        """Score the labels of new rows.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class BaseParticle(BaseSelector):
         return self._decide(as_double_rows(apply_scaling(X, self.scaling_)))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of new rows: those with a positive score.
+        """Predict the labels of new rows from their scores, by the rule that the Notes of the class state.
 
         After a fit to one-dimensional classes, predict the class with the largest score.
 
@@ -116,11 +116,15 @@ class BaseParticle(BaseSelector):
         decision = self.decision_function(X)
         if self.classes_ is not None:
             return self.classes_[decision.argmax(axis=1)]
-        return (decision > 0).astype(np.intp)
+        return self._choose(decision).astype(np.intp)
 
     @abstractmethod
     def _decide(self, X: Matrix) -> np.ndarray:
         """Score the labels of scaled rows."""
+
+    @abstractmethod
+    def _choose(self, decision: np.ndarray) -> np.ndarray:
+        """Say which labels the scores of `_decide` predict."""
 
     def _scaled(self, X: Matrix) -> Matrix:
         """Learn the scaling of the features, for prediction too, and apply it."""

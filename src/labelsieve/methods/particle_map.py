@@ -94,13 +94,17 @@ class ParticleMAP(BaseParticle):
 
     The published program fills its likelihood tables with the true labels of the test rows. Here they
     are counted in fit, on the training rows: "with" the label where it is credible, "without" where it is no
-    candidate; the prior counts candidates. ``predict`` follows the rule of the name, posterior odds above
-    one, and ``decision_function`` returns their logarithm; the program brings the odds of each row to
-    [0, 1] and cuts at 0.5 instead.
+    candidate; the prior counts candidates.
+
+    ``predict`` follows the program: the posterior odds of each row are brought to [0, 1], and labels above
+    0.5 are predicted. So a row gets at least one label, even where all odds are small, unless its odds are
+    all equal: the program then divides 0 by 0, and here nothing is predicted. ``decision_function`` returns
+    the logarithm of the odds; it is positive where Bayes' rule alone would choose the label.
 
     ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the first stage of the
     published program. Pairs without rows on one side cast no vote here. Among equally far neighbours the
-    first rows count. Classifiers are trained by libsvm.
+    first rows count. Classifiers of more than 128 rows are trained by libsvm, smaller ones by a solver of
+    this package for the same problem that takes many at once.
 
     References
     ----------
@@ -134,6 +138,12 @@ class ParticleMAP(BaseParticle):
         n_labels = len(self.label_names_in_)
         votes = count_votes(X, self.classifiers_, n_labels).astype(np.intp)
         return self.log_odds_[np.arange(n_labels), votes]
+
+    def _choose(self, decision: np.ndarray) -> np.ndarray:
+        odds = np.exp(decision)
+        middle = (odds.min(axis=1, keepdims=True) + odds.max(axis=1, keepdims=True)) / 2
+        # Odds that rounding alone tells apart are equal.
+        return odds > middle * (1 + 1e-12)
 
 
 def solve_particle_map(

@@ -93,7 +93,8 @@ class ParticleVLS(BaseParticle):
 
     ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the published program.
     Pairs without rows on one side cast no vote here. Among equally far neighbours the first rows count.
-    Classifiers are trained by libsvm.
+    Classifiers of more than 128 rows are trained by libsvm, smaller ones by a solver of this package for the
+    same problem that takes many at once.
 
     The prediction is the papers': a label collects the accuracies of the classifiers it wins, the virtual
     label those of its own, both rounded up, and labels with more than the virtual label are predicted.
@@ -128,6 +129,9 @@ class ParticleVLS(BaseParticle):
         # Accuracies of 1 must add up to a whole number before it is rounded up.
         scores = np.ceil(np.round(votes, 9))
         return scores[:, :virtual] - scores[:, virtual:]
+
+    def _choose(self, decision: np.ndarray) -> np.ndarray:
+        return decision > 0
 
 
 def solve_particle_vls(
