@@ -33,6 +33,16 @@ def test_label_graph_of_the_worked_example(kind):
     np.testing.assert_allclose(graph.affinity.toarray(), example.graph("label"), rtol=1e-14)
 
 
+@pytest.mark.parametrize("shape", [(60, 5), (60, 30), (8, 60)])
+def test_ties_of_binary_points_are_broken_alike_whatever_the_container(shape):
+    points = (np.random.default_rng(8).random(shape) < 0.3).astype(float)
+    expected = plain_affinity(points, 4)
+    for kind in KINDS:
+        np.testing.assert_allclose(
+            neighbor_graph(kind(points), 4).affinity.toarray(), expected, rtol=1e-14
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("shape", [(40, 3), (40, 30)])
 def test_graph_is_the_plain_definition(shape):
     points = np.random.default_rng(0).random(shape)

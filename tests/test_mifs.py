@@ -243,6 +243,17 @@ def test_signed_and_sparse_features_are_welcome():
             assert model.ranking_[2] == 1
 
 
+def test_binary_features_have_the_same_scores_dense_and_sparse():
+    rng = np.random.default_rng(6)
+    X = (rng.random((80, 12)) < 0.3).astype(float)  # many rows are equally far
+    Y = (X[:, [0, 3, 5]] + (rng.random((80, 3)) < 0.2) > 0).astype(float)
+    dense, sparse = (
+        MIFS(update="unit-ball", bandwidth="median", random_state=0).fit(data, Y).scores_
+        for data in (X, sp.csr_matrix(X))
+    )
+    np.testing.assert_allclose(sparse, dense, rtol=1e-6)
+
+
 def test_defaults_are_the_published_start_and_stop():
     X, Y = make_pml(60, 8, random_state=0)
     default = MIFS(random_state=0).fit(X, Y).scores_

@@ -263,3 +263,13 @@ def test_planted_features_come_first(update, noise):
         model = PMLFSSO(n_features_to_select=5, update=update, random_state=0).fit(X, Y)
         found.append(np.isin(model.get_support(indices=True), informative).mean())
     assert np.mean(found) > 0.6  # chance is 5 / 20
+
+
+def test_binary_features_have_the_same_scores_dense_and_sparse():
+    rng = np.random.default_rng(6)
+    X = (rng.random((80, 12)) < 0.3).astype(float)  # many rows are equally far
+    Y = (X[:, [0, 3, 5]] + (rng.random((80, 3)) < 0.2) > 0).astype(float)
+    dense, sparse = (
+        PMLFSSO(bandwidth="median", random_state=0).fit(data, Y).scores_ for data in (X, sp.csr_matrix(X))
+    )
+    np.testing.assert_allclose(sparse, dense, rtol=1e-6)

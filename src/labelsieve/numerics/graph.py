@@ -4,8 +4,8 @@ Every node keeps itself and its nearest others; the weight of an edge is ``exp(-
 edge found from either end counts, and a node's edge to itself weighs 1. These self-loops cancel in the
 Laplacian; they stay because multiplicative updates see the affinity and the degrees separately.
 
-Neighbours come from scikit-learn, whose blockwise search takes dense and sparse points without an n x n
-matrix.
+Neighbours are those of `nearest_rows`: the lower index first among equally far nodes, so that dense and
+sparse points have the same graph, and distances in blocks instead of an n x n matrix.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import NearestNeighbors
 
 from labelsieve.numerics.information import cooccurrence
+from labelsieve.numerics.propagation import nearest_rows
 from labelsieve.numerics.typing import Matrix
 
 #: Edges whose end points are held in memory at once when distances are computed.
@@ -56,14 +56,9 @@ def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str = "un
            [0.   , 0.135, 1.   ]])
     """
     n_nodes = points.shape[0]
-    n_neighbors = min(n_neighbors, n_nodes - 1)
     points = points.tocsr() if sp.issparse(points) else points
-    sources = np.repeat(np.arange(n_nodes), n_neighbors)
-    targets = np.empty(0, dtype=np.intp)
-    if n_neighbors > 0:
-        search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
-        # Asked about its own points, the search leaves a point out of its own answer, even among copies.
-        targets = search.kneighbors(return_distance=False).ravel()
+    neighbors, _ = nearest_rows(points, n_neighbors, exclude_self=True)
+    sources, targets = np.repeat(np.arange(n_nodes), neighbors.shape[1]), neighbors.ravel()
     return _heat_graph(
         sources, targets, _squared_lengths(points, sources, targets), n_nodes, bandwidth, points.dtype
     )
