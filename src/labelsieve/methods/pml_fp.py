@@ -80,6 +80,8 @@ class PMLFP(PartialRanker):
       its size, found by trying all subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm
       algorithm with a certificate. A step that would raise the objective, taken with the exact hinge, is not
       made.
+    - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
+      is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
     - Only differences of labels count: a row with no candidate teaches nothing about features.
 
     References

@@ -80,6 +80,8 @@ class PMLLC(PartialRanker):
       up to 12 candidates, which is exact for positive semidefinite S, and by repeated linearisation of the
       last term beyond, which is a heuristic. A step that would raise the objective, taken with the exact
       hinge, is not made.
+    - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
+      is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
     - Only differences of labels count: a row with no candidate or with every label a candidate teaches
       nothing about features, and if all rows are such, every score is 0.
 
