@@ -17,6 +17,7 @@ from labelsieve.methods.mifs import (
     solve_mifs,
 )
 from labelsieve.numerics.graph import neighbor_graph
+from labelsieve.numerics.line_search import backtrack
 from labelsieve.numerics.ridge import WeightedRidge
 
 EXAMPLE = {"alpha": 0.4, "beta": 1.0, "gamma": 0.8, "n_neighbors": 2, "bandwidth": "unit"}
@@ -63,6 +64,36 @@ def test_gradient_rounds_of_the_worked_example(update, short, rounds):
     np.testing.assert_allclose(result.extra["coef"].T, expected["W"] @ expected["B"], rtol=1e-12)
     np.testing.assert_allclose(result.scores, expected["score"], rtol=1e-12)
     np.testing.assert_allclose(result.objective[-1], expected["J"], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("update", "sweep", "expected"),
+    [("gauss-seidel", sweep, [0.1, 1, 0.1]) for sweep in range(1, 6)] + [("jacobi", 2, [0.1, 0.01, 0.01])],
+)
+def test_step_lengths_of_the_worked_example(update, sweep, expected, monkeypatch):
+    steps = []
+
+    def recording(*arguments):
+        steps.append(backtrack(*arguments))
+        return steps[-1]
+
+    monkeypatch.setattr("labelsieve.methods.mifs.backtrack", recording)
+    solve_example(update, 5)
+    assert len(steps) == 15
+    assert steps[3 * sweep - 3 : 3 * sweep] == pytest.approx(expected)
+
+
+def test_objective_terms_at_the_start_of_the_worked_example():
+    start = start_of_example()
+    state = State(start, example.X @ start.W)
+
+    def value(**weights):
+        problem = problem_of(example.X, example.Y, **({"alpha": 0, "beta": 0, "gamma": 0} | weights))
+        return problem.objective(state)
+
+    fit = value()
+    terms = [value(alpha=0.4) - fit, value(beta=1.0) - fit, value(gamma=0.8) - fit]
+    np.testing.assert_allclose([fit, *terms], [0.3281, 2.15944, 0.2059730639, 0.9732939659], atol=1e-10)
 
 
 def test_objective_path_of_the_worked_example():
