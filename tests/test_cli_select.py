@@ -112,7 +112,7 @@ def test_quiet_leaves_standard_error_empty(capsys, table):
 def test_a_warning_of_the_method_becomes_one_note(capsys, table):
     code, _, err = run(capsys, "select", table, "--labels", "2", "-p", "max_iter=2")
     assert code == 0
-    assert re.search(r"^note: PMLFSMIR did not converge in max_iter=2 iterations\..*$", err, re.MULTILINE)
+    assert re.search(r"^note: PMLFSMIR did not converge within its iterations\..*$", err, re.MULTILINE)
 
 
 def test_selected_features_that_say_nothing_are_noted(capsys):

@@ -277,7 +277,7 @@ def test_classes_are_predicted_as_classes(method):
 @BOTH
 def test_a_spent_budget_warns(method):
     features, candidates = planted()
-    with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=1"):
+    with pytest.warns(ConvergenceWarning, match="did not converge within its iterations"):
         method(max_iter=1).fit(features, candidates)
 
 

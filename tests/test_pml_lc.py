@@ -190,7 +190,7 @@ def test_bad_parameters_are_refused(name, value):
 
 
 def test_one_iteration_warns():
-    with pytest.warns(ConvergenceWarning, match="PMLLC did not converge in max_iter=1"):
+    with pytest.warns(ConvergenceWarning, match="PMLLC did not converge within its iterations"):
         PMLLC(max_iter=1).fit(X, Y)
 
 
