@@ -1,5 +1,7 @@
 """Whatever is written is read back the same, in every format."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,3 +146,37 @@ def test_arff_refuses_headers_with_absurdly_many_categories(tmp_path):
     data = Dataset([[1e6]], [[1]], nominal=["x0"])
     with pytest.raises(DatasetError, match="too many categories for a header"):
         write(data, tmp_path / "data.arff")
+
+
+# Where the file goes
+
+
+def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    real, link = tmp_path / "elsewhere" / "real.csv", tmp_path / "link.csv"
+    real.write_text("old")
+    link.symlink_to(real)
+    write(Dataset([[1.0], [2.0]], [[1], [0]]), link)
+    assert link.is_symlink()
+    assert read(real).X.ravel().tolist() == [1, 2]
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "link.csv"]
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(Dataset([[1.5]], [[1]]), pipe)
+        assert os.read(reader, 1000) == b'"x0","label:label0"\n1.5,1\n'
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("folder", ["data.arff", "data.xml"])
+def test_an_arff_file_comes_with_its_labels_or_not_at_all(tmp_path, folder):
+    (tmp_path / folder).mkdir()
+    with pytest.raises(DatasetError, match=r"data\.arff: cannot be written .*is a folder"):
+        write(Dataset([[1.0]], [[1]]), tmp_path / "data.arff")
+    assert os.listdir(tmp_path) == [folder]

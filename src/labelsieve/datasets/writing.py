@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -73,7 +74,17 @@ def write(data: Dataset, path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to a temporary file that takes the place of `path` once all is written."""
+    """A stream to a temporary file that takes the place of `path` once all is written.
+
+    Of a link, the file it points to is replaced; a device or pipe cannot be replaced and is written to.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder")
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as stream:
+            yield stream
+        return
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as stream:
@@ -126,10 +137,11 @@ def _write_arff(data: Dataset, path: Path) -> None:
     lines += [f"@attribute {_quoted(name)} {{0,1}}" for name in label_names]
     header = "\n".join([*lines, "", "@data", ""])
     row_texts = _sparse_rows if sp.issparse(data.X) else _dense_rows
-    with replacing(path.with_suffix(".xml")) as xml, replacing(path) as stream:
+    with replacing(path) as stream, replacing(path.with_suffix(".xml")) as xml:
         xml.write(xml_text(label_names).encode())
         stream.write(header.encode("utf-8", errors="replace"))
         stream.writelines(row_texts(data))
+        stream.flush()  # a full disk must show before the XML file takes its place
 
 
 def _quoted(name: str) -> str:
