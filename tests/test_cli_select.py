@@ -238,6 +238,47 @@ def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
     assert complaint in fails(capsys, 2, "select", table, "--labels", "2", *arguments)
 
 
+@pytest.fixture
+def pair(planted):
+    """The planted data as an ARFF file whose labels stand in `data.xml`, and its labels as a table."""
+    write(planted, "data-train.arff")
+    os.rename("data-train.xml", "data.xml")
+    with open("labels.csv", "w") as stream:
+        stream.writelines(["a,b\n", *(f"{a},{b}\n" for a, b in planted.Y)])
+    return "data-train.arff"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("--output", "data.xml"), "data.xml"),
+        (("--write-data", "data.arff"), "data.xml"),
+        (("--labels", "labels.csv", "--html", "labels.csv"), "labels.csv"),
+        (("--candidates", "labels.csv", "--write-data", "labels.csv"), "labels.csv"),
+        (("--html", "small.xml", "--write-data", "small.arff"), "small.xml"),
+    ],
+)
+def test_nothing_that_is_read_or_written_is_overwritten(capsys, pair, arguments, name):
+    assert f"{name!r} is read or written already" in fails(capsys, 2, "select", pair, *arguments)
+
+
+def test_data_that_cannot_be_copied_leaves_no_other_file(capsys, planted):
+    write(planted, "data.npz")
+    outputs = ("--output", "out.csv", "--html", "page.html", "--write-data", "small.svm")
+    err = fails(capsys, 1, "select", "data.npz", "-k", "2", "-q", *outputs)
+    assert "svmlight holds either truth or candidates" in err
+
+
+def test_the_ranking_can_go_to_a_pipe(capsys, table):
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run(capsys, "select", table, "--labels", "2", "--json", "-o", "pipe")[0] == 0
+        assert json.loads(os.read(reader, 2**16))["n_features"] == 5
+    finally:
+        os.close(reader)
+
+
 def test_a_file_that_is_not_there_is_bad_data(capsys):
     assert "got 'missing.csv'" in fails(capsys, 1, "select", "missing.csv")
 

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import math
+import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -21,7 +23,9 @@ from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
 from labelsieve.cli.target import open_target, told_if_unwritable
-from labelsieve.datasets import Dataset, write
+from labelsieve.datasets import Dataset, DatasetError, write
+from labelsieve.datasets.mulan_xml import find_beside
+from labelsieve.datasets.source import Source
 from labelsieve.datasets.writing import WRITERS, replacing
 from labelsieve.report import missing_packages
 from labelsieve.report.selection import Selection
@@ -104,7 +108,8 @@ def select(
     Candidate labels are used where the data has them, otherwise all labels are taken as candidates.
     """
     selector = _selector(method, parameters or [], features)
-    _check_targets(files, {"--output": output, "--write-data": data_copy, "--html": html})
+    named = (*files, *(source for source in (labels, candidates) if source is not None))
+    _check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html})
     if html is not None and missing_packages():
         raise typer.BadParameter(
             f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
@@ -115,6 +120,8 @@ def select(
     ):
         if value not in (None, *choices):
             raise typer.BadParameter(f"{value!r} is none of {', '.join(choices)}", param_hint=f"--{name}")
+    if as_json:
+        form = Format.json
     console = messages(quiet=quiet)
     with progress(console) as name_activity:
         name_activity(f"reading {Path(files[0]).name}")
@@ -124,14 +131,24 @@ def select(
         name_activity(f"fitting {method}")
         found = fit(selector, dataset, method, console)
     console.print(_headline(found))
-    _give_ranking(found, Format.json if as_json else form, output, everything)
+    texts: dict[Path, str] = {}
+    if output is not None:
+        file_console = Console(**PLAIN, file=io.StringIO(), width=100)
+        texts[output] = _ranking(found, form, everything, file_console)
     if html is not None:
-        from labelsieve.report.page import write_page
+        from labelsieve.report.page import render_page
 
-        with told_if_unwritable(html):
-            write_page(found, html)
-    if data_copy is not None:
-        write(_selected_only(dataset, selector), data_copy)
+        texts[html] = render_page(found)
+    with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
+        for path, text in texts.items():
+            unfinished.enter_context(told_if_unwritable(path))
+            stream = unfinished.enter_context(replacing(path))
+            stream.write(text.encode())
+            stream.flush()
+        if data_copy is not None:
+            write(_selected_only(dataset, selector), data_copy)
+    if output is None:
+        typer.echo(_ranking(found, form, everything, results()), nl=False)
     for path in (output, html, data_copy):
         if path is not None:
             console.print(f"wrote {path}")
@@ -200,20 +217,33 @@ def _parse_amount(text: str) -> int | float:
 
 def _check_targets(sources: Sequence[str], targets: dict[str, Path | None]) -> None:
     """Refuse, before any work, to write where nothing can be written or over the data."""
-    taken = {Path(source).resolve() for source in sources}
+    taken = {os.path.realpath(path) for source in sources for path in (source, _xml_beside(source))}
     for option, target in targets.items():
         if target is None:
             continue
-        if target.is_dir() or not target.resolve().parent.is_dir():
-            complaint = "is not a file in an existing folder"
-        elif target.resolve() in taken:
-            complaint = "is read or written already"
-        elif option == "--write-data" and target.suffix.lower() not in WRITERS:
-            complaint = f"must end in one of {', '.join(WRITERS)}"
-        else:
-            taken.add(target.resolve())
-            continue
-        raise typer.BadParameter(f"{str(target)!r} {complaint}", param_hint=option)
+        written = [target]
+        if option == "--write-data" and target.suffix.lower() == ".arff":
+            written.append(target.with_suffix(".xml"))
+        for path in written:
+            real = os.path.realpath(path)
+            if path.is_dir() or not os.path.isdir(os.path.dirname(real)):
+                complaint = "is not a file in an existing folder"
+            elif real in taken:
+                complaint = "is read or written already"
+            elif option == "--write-data" and target.suffix.lower() not in WRITERS:
+                complaint = f"must end in one of {', '.join(WRITERS)}"
+            else:
+                taken.add(real)
+                continue
+            raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
+
+
+def _xml_beside(source: str) -> str:
+    """The XML file that the reader finds beside a data file, or the file itself."""
+    try:
+        return str(find_beside(Source(source)) or source)
+    except DatasetError:  # a name of the catalogue, a pattern of columns, or a file that `read` will refuse
+        return source
 
 
 def _headline(found: Selection) -> str:
@@ -226,28 +256,22 @@ def _headline(found: Selection) -> str:
     )
 
 
-def _give_ranking(found: Selection, form: Format, output: Path | None, everything: bool) -> None:
-    """Write the ranking to a file or to standard output."""
+def _ranking(found: Selection, form: Format, everything: bool, console: Console) -> str:
+    """The ranking as text; a table is laid out for `console`."""
     if form is Format.table:
-        console = results() if output is None else Console(**PLAIN, file=io.StringIO(), width=100)
-        console.print(ranking_table(found, console, everything=everything))
-        console.print()
-        console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
-        text = "" if output is None else console.file.getvalue()  # type: ignore[attr-defined]
-    elif form is Format.csv:
+        with console.capture() as captured:
+            console.print(ranking_table(found, console, everything=everything))
+            console.print()
+            console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
+        return captured.get()
+    if form is Format.csv:
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(("rank", "name", "score", "selected"))
         for feature in found.features if everything else found.selected:
             writer.writerow((feature.rank, feature.name, feature.score, int(feature.selected)))
-        text = stream.getvalue()
-    else:
-        text = json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
-    if output is not None:
-        with told_if_unwritable(output), replacing(output) as file:
-            file.write(text.encode())
-    else:
-        typer.echo(text, nl=False)
+        return stream.getvalue()
+    return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 
 def _selected_only(dataset: Dataset, selector: BaseSelector) -> Dataset:
