@@ -194,6 +194,18 @@ def test_text_among_numbers_is_read_as_categories_or_left_out(capsys):
     assert names == {"x", "colour=blue", "colour=red"}
 
 
+@pytest.mark.parametrize("count", [1, 5, 7])
+def test_columns_that_were_coded_are_noted(capsys, count):
+    with open("text.csv", "w") as stream:
+        names = [f"c{index}" for index in range(count)]
+        stream.write(",".join([*names, "a"]) + "\n")
+        stream.writelines(",".join([word] * count) + f",{label}\n" for word, label in [("u", 1), ("v", 0)] * 3)
+    err = run(capsys, "select", "text.csv", "--labels", "a")[2]
+    listed = ", ".join(names[:5]) + (", ..." if count > 5 else "")
+    assert f"in {count} columns: {listed}; --nominal onehot" in err
+    assert "coded" not in run(capsys, "select", "text.csv", "--labels", "a", "--nominal", "onehot")[2]
+
+
 def test_negative_features_are_scaled_or_refused(capsys):
     with open("negative.csv", "w") as stream:
         stream.write(DATA.replace("0.5", "-0.5"))

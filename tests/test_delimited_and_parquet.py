@@ -51,12 +51,55 @@ def test_text_columns_are_nominal_in_alphabetical_order(csv_file):
     assert data.Y.ravel().tolist() == [1, 0, 1]
 
 
-def test_a_column_that_turns_to_text_late_is_text_throughout(csv_file):
+def test_a_nominal_column_that_turns_to_text_late_is_text_throughout(csv_file):
     rows = [f"{index % 7},{index % 2}" for index in range(5000)]
-    data = read(csv_file("\n".join(["code,y", *rows, "late,1"])), labels="y")
+    data = read(csv_file("\n".join(["nominal:code,y", *rows, "late,1"])), labels="y")
     assert data.nominal == ("code",)
     assert data.X[:8].ravel().tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
     assert data.X[-1, 0] == 7
+
+
+@pytest.mark.parametrize("slip", ["1.2x", "0.5%", "1,5", "1_000", "1.000,5", "unknown"])
+@pytest.mark.parametrize("numbers", [["1", "2.5", "", "3"], [str(index / 7) for index in range(3000)]])
+def test_text_among_numbers_is_refused_with_its_place(csv_file, slip, numbers):
+    path = csv_file("\n".join(["x;size;y", *(f"1;{number};1" for number in numbers), f"1;{slip};1"]))
+    message = (
+        rf"table\.csv, line {len(numbers) + 2}: column 'size' holds numbers, got '{slip}'; write it like 1000\.5"
+        r".*ignore='size', or call it 'nominal:size'"
+    )
+    with pytest.raises(DatasetError, match=message):
+        read(path, labels="y")
+    assert read(path, labels="y", ignore="size").feature_names == ("x",)
+
+
+@pytest.mark.parametrize("fields", [["0,5", "1,5", "0,5"], ["5%", "6 %", "5%"], ["1_000", "1_000", "2_000"]])
+def test_numbers_in_another_spelling_are_no_categories(csv_file, fields):
+    with pytest.raises(DatasetError, match=f"line 2: column 'a' holds numbers, got {fields[0]!r}"):
+        read(csv_file("\n".join(["a;y", *(f"{field};1" for field in fields)])), labels="y")
+
+
+def test_categories_that_begin_with_digits_stay_categories(csv_file):
+    data = read(csv_file("age,y\n18-25,1\n26-35,0\n18-25,1\n40,0\n"), labels="y")
+    assert data.X.ravel().tolist() == [0, 1, 0, 2]
+
+
+def test_an_identifier_is_no_feature_unless_ignored(csv_file):
+    path = csv_file("who,a,y\n" + "".join(f"name{index},{index},1\n" for index in range(5)))
+    with pytest.raises(DatasetError, match=r"column 'who' holds a different text .*with ignore='who'"):
+        read(path, labels="y")
+    assert read(path, labels="y", ignore="who").feature_names == ("a",)
+
+
+def test_a_short_part_may_hold_every_category_once(csv_file):
+    whole = csv_file("c,y\n" + "".join(f"{letter},1\n" for letter in "abcdeabcde"), "whole.csv")
+    part = csv_file("c,y\n" + "".join(f"{letter},0\n" for letter in "edcba"), "part.csv")
+    assert read([whole, part], labels="y").X[-5:].ravel().tolist() == [4, 3, 2, 1, 0]
+
+
+def test_a_slip_in_one_part_is_told_as_such(csv_file):
+    clean, slip = csv_file("a,y\n1,1\n2,1\n", "clean.csv"), csv_file("a,y\n1,1\n3,0\n2x,1\n", "slip.csv")
+    with pytest.raises(DatasetError, match=r"slip\.csv, line 4: column 'a' holds numbers, got '2x'"):
+        read([clean, slip], labels="y")
 
 
 def test_numeric_files_larger_than_a_block_are_read_whole(csv_file):
@@ -114,7 +157,7 @@ def test_unusable_tables_are_refused(csv_file, text, options, message):
 
 
 def test_free_text_is_no_feature_unless_ignored(csv_file):
-    rows = "".join(f"name{index},{index},1\n" for index in range(1500))
+    rows = "".join(f"name{index % 1200},{index},1\n" for index in range(1500))
     path = csv_file("who,a,y\n" + rows)
     with pytest.raises(
         DatasetError, match=r"column 'who' holds text with too many.*leave it out with ignore='who'"

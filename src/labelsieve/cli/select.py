@@ -45,6 +45,7 @@ labelsieve select data.csv --labels 2 --html page.html
 """
 
 _SUSPECTS_SHOWN = 5
+_CODED_SHOWN = 5
 
 
 class Format(StrEnum):
@@ -125,9 +126,15 @@ def select(
     console = messages(quiet=quiet)
     with progress(console) as name_activity:
         name_activity(f"reading {Path(files[0]).name}")
-        dataset, _ = open_target(
+        dataset, entry = open_target(
             files, labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
         )
+        if entry is None and nominal != "onehot" and dataset.nominal:
+            shown = [*dataset.nominal[:_CODED_SHOWN], *("...",) * (len(dataset.nominal) > _CODED_SHOWN)]
+            console.print(
+                f"note: categories were coded 0, 1, 2, ... in {len(dataset.nominal)} columns: "
+                f"{', '.join(shown)}; --nominal onehot makes a feature of each."
+            )
         name_activity(f"fitting {method}")
         found = fit(selector, dataset, method, console)
     console.print(_headline(found))

@@ -10,6 +10,8 @@ from itertools import islice
 import numpy as np
 
 from labelsieve.datasets import bulk
+from labelsieve.datasets.columns import NOMINAL_PREFIX
+from labelsieve.datasets.dataset import DatasetError
 from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
 from labelsieve.datasets.table import Table
 
@@ -17,6 +19,11 @@ MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
 # A text column with more categories than this is an identifier or free text, not a feature.
 MAX_CATEGORIES = 1000
 _BATCH_ROWS = 2048
+# Fewer texts may all differ and be categories nevertheless.
+_LEAST_IDENTIFIERS = 5
+# 0.5%, 1,5 and 1_000: numbers in a spelling that is not read, since 1,500 may be 1.5 or 1500.
+_LIKE_A_NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([_',. ]\d{3})+)?([.,]\d+)?(e[-+]?\d+)?\s?%?", re.IGNORECASE)
+_LONGEST_NUMBER = 40
 
 
 def read_delimited(source: Source) -> Table:
@@ -94,15 +101,16 @@ def _in_bulk(source: Source, separator: str, width: int, skip: int) -> np.ndarra
 
 def _by_record(source: Source, separator: str, names: list[str], headless: bool) -> Table:
     """Two passes: find the text columns, then convert, so that memory stays that of the numbers."""
-    text: set[int] = set()
-    for rows in _batches(source, separator, len(names), headless):
-        for index, column in enumerate(zip(*rows, strict=True)):
-            if index not in text and not all(_is_number(field) for field in column):
-                text.add(index)
-    categories: dict[int, dict[str, int]] = {index: {} for index in sorted(text)}
+    tallies = [_Tally() for _ in names]
+    for lines, rows in _batches(source, separator, len(names), headless):
+        for tally, column in zip(tallies, zip(*rows, strict=True), strict=True):
+            tally.add(lines, column)
+    categories: dict[int, dict[str, int]] = {
+        index: {} for index, tally in enumerate(tallies) if tally.first_text is not None
+    }
     free_text: set[int] = set()
     parts = []
-    for rows in _batches(source, separator, len(names), headless):
+    for _, rows in _batches(source, separator, len(names), headless):
         columns = []
         for index, column in enumerate(zip(*rows, strict=True)):
             if index in free_text:
@@ -118,11 +126,62 @@ def _by_record(source: Source, separator: str, names: list[str], headless: bool)
         raise source.error("has a header but no rows; copy it again")
     values = np.concatenate(parts)
     values[:, list(free_text)] = 0.0
+    refused = {}
+    for index, codes in categories.items():
+        refusal = tallies[index].refusal(names[index], len(codes), source)
+        if refusal is not None:
+            refused[index] = refusal
     for index in free_text:
         del categories[index]
     return Table(
-        names, values, in_order(values, categories), headless=headless, free_text=frozenset(free_text)
+        names,
+        values,
+        in_order(values, categories),
+        headless=headless,
+        free_text=frozenset(free_text),
+        refused=refused,
     )
+
+
+class _Tally:
+    """What one column holds, counted without its missing values."""
+
+    def __init__(self) -> None:
+        self.n_numbers = self.n_like_numbers = self.n_present = 0
+        self.first_text: tuple[int, str] | None = None
+
+    def add(self, lines: Iterable[int], column: Iterable[str]) -> None:
+        """Count some rows, which stand in `lines`."""
+        for line, raw in zip(lines, column, strict=True):
+            field = raw.strip()
+            if field.lower() in MISSING:
+                continue
+            self.n_present += 1
+            if _is_number(field):
+                self.n_numbers += 1
+                continue
+            self.first_text = self.first_text or (line, field)
+            self.n_like_numbers += len(field) < _LONGEST_NUMBER and bool(_LIKE_A_NUMBER.fullmatch(field))
+
+    def refusal(self, name: str, n_categories: int, source: Source) -> DatasetError | None:
+        """What to say if this column of text is a feature: numbers with slips or an identifier, or None."""
+        assert self.first_text is not None  # asked about columns of text only
+        if name.startswith(NOMINAL_PREFIX):
+            return None
+        line, text = self.first_text
+        if 2 * (self.n_numbers + self.n_like_numbers) > self.n_present:
+            return source.error(
+                f"column {name!r} holds numbers, got {text[:40]!r}; write it like 1000.5, or as nothing if it "
+                f"is missing, leave the column out with ignore={name!r}, or call it "
+                f"'{NOMINAL_PREFIX}{name}' if these are categories",
+                line,
+            )
+        if n_categories == self.n_present >= _LEAST_IDENTIFIERS:
+            return source.error(
+                f"column {name!r} holds a different text in every row, so it is an identifier and no feature; "
+                f"leave it out with ignore={name!r}"
+            )
+        return None
 
 
 def in_order(values: np.ndarray, categories: dict[int, dict[str, int]]) -> dict[int, tuple[str, ...]]:
@@ -138,8 +197,10 @@ def in_order(values: np.ndarray, categories: dict[int, dict[str, int]]) -> dict[
     return ordered
 
 
-def _batches(source: Source, separator: str, width: int, headless: bool) -> Iterator[list[list[str]]]:
-    """Some thousand rows at a time, each checked for its number of fields."""
+def _batches(
+    source: Source, separator: str, width: int, headless: bool
+) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """Line numbers and rows, some thousand at a time, each checked for its number of fields."""
     records = _records(source, separator)
     if not headless:
         next(records)
@@ -147,7 +208,7 @@ def _batches(source: Source, separator: str, width: int, headless: bool) -> Iter
         for number, record in batch:
             if len(record) != width:
                 raise source.error(f"expected {width} fields, got {len(record)}; correct the row", number)
-        yield [record for _, record in batch]
+        yield [number for number, _ in batch], [record for _, record in batch]
 
 
 def coded(column: Iterable[str], codes: dict[str, int]) -> list[float]:

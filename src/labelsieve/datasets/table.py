@@ -35,6 +35,8 @@ class Table:
         Whether the names were made up.
     free_text : frozenset of int
         Columns of text with too many different values to be categories; their values are not kept.
+    refused : dict of int to DatasetError
+        What to say when one of these columns of text is to be a feature.
     """
 
     names: list[str]
@@ -43,14 +45,21 @@ class Table:
     declared_labels: list[str] | None = None
     headless: bool = False
     free_text: frozenset[int] = frozenset()
+    refused: dict[int, DatasetError] = field(default_factory=dict)
 
     def keep(self, positions: Sequence[int]) -> Table:
         """The table of the columns at `positions`, in that order."""
         kept = {new: self.categories[old] for new, old in enumerate(positions) if old in self.categories}
         names = [self.names[old] for old in positions]
         text = frozenset(new for new, old in enumerate(positions) if old in self.free_text)
+        refused = {new: self.refused[old] for new, old in enumerate(positions) if old in self.refused}
         return replace(
-            self, names=names, values=self.values[:, list(positions)], categories=kept, free_text=text
+            self,
+            names=names,
+            values=self.values[:, list(positions)],
+            categories=kept,
+            free_text=text,
+            refused=refused,
         )
 
 
@@ -74,7 +83,7 @@ def stack(parts: Sequence[Table], fail: Fail) -> Table:
         odd_columns -= part.free_text | first.free_text
         if odd_columns:
             column = min(odd_columns)
-            raise fail(
+            raise part.refused.get(column) or first.refused.get(column) or fail(
                 f"column {first.names[column]!r} is nominal in one part and numeric in another; convert one"
             )
         for column, own in part.categories.items():
@@ -87,7 +96,14 @@ def stack(parts: Sequence[Table], fail: Fail) -> Table:
     else:
         values = np.vstack(matrices)
     free_text = frozenset().union(*(part.free_text for part in recoded))
-    return replace(first, values=values, categories=categories, free_text=free_text)
+    refusals = {column: refusal for part in recoded for column, refusal in part.refused.items()}
+    # What differs in every row of one short part may be categories over all.
+    refused = {
+        column: refusal
+        for column, refusal in refusals.items()
+        if column in free_text or all(column in part.refused for part in recoded)
+    }
+    return replace(first, values=values, categories=categories, free_text=free_text, refused=refused)
 
 
 def _recode(part: Table, column: int, known: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
@@ -137,6 +153,9 @@ def to_dataset(
             f"needs as many candidate columns as labels, got {len(candidates)} for {len(labels)}; "
             "check candidates="
         )
+    for index in features:
+        if index in table.refused:
+            raise table.refused[index]
     for index in sorted(table.free_text.difference(ignored)):
         raise fail(
             f"column {table.names[index]!r} holds text with too many different values to be categories; "
