@@ -175,6 +175,27 @@ def test_one_hot_coding_beyond_memory_is_refused(csv_file):
         read(csv_file(f"{header},y\n{rows}"), labels="y", nominal="onehot")
 
 
+@pytest.mark.parametrize("code", ["1000000000", "1e15"])
+def test_a_huge_code_is_refused_before_it_costs_memory(csv_file, code):
+    path = csv_file(f"nominal:a,y\n0,1\n{code},0\n,1\n")
+    with pytest.raises(DatasetError, match=r"too many categories for one-hot coding \(1\d+ columns\)"):
+        read(path, labels="y", nominal="onehot", missing="mean")
+    assert read(path, labels="y", missing="mean").X[1, 0] == float(code)
+
+
+@pytest.mark.parametrize("nominal", ["code", "onehot"])
+@pytest.mark.parametrize("code", ["-1", "inf", "0.5"])
+def test_what_is_no_code_is_refused_in_a_nominal_column(csv_file, nominal, code):
+    message = rf"column 'nominal:a' must hold category codes 0, 1, 2, \.\.\., got {float(code)!r}"
+    with pytest.raises(DatasetError, match=message):
+        read(csv_file(f"nominal:a,y\n0,1\n{code},0\n"), labels="y", nominal=nominal)
+
+
+def test_a_missing_code_becomes_the_most_frequent_one(csv_file):
+    data = read(csv_file("nominal:a,y\n0,1\n3,1\n3,1\n,0\n"), labels="y", missing="mean")
+    assert data.X.ravel().tolist() == [0, 3, 3, 3]
+
+
 def test_unknown_options_are_refused(csv_file):
     path = csv_file("a,y\n1,0\n")
     with pytest.raises(ValueError, match="nominal must be one of code, onehot, got 'dummy'"):

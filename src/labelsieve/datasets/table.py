@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from labelsieve.datasets.columns import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX, truth_value
 from labelsieve.datasets.dataset import Dataset, DatasetError, Matrix
+from labelsieve.datasets.source import MAX_COLUMNS
 
 # Filling in or one-hot coding beyond this many values needs more memory than the file can account for.
 MAX_FILLED = 2**27
@@ -251,19 +252,49 @@ def _flip(values: Matrix, columns: list[int], fail: Fail) -> Matrix:
 
 def _features(table: Table, nominal: str, missing: str, fail: Fail) -> tuple[Matrix, list[str], list[str]]:
     """Feature matrix, names, and the names of nominal features."""
-    values = _without_missing(table, missing, fail)
     names = [_without_prefix(name) if name.startswith(NOMINAL_PREFIX) else name for name in table.names]
-    marked = [index for index, name in enumerate(table.names) if name.startswith(NOMINAL_PREFIX)]
+    marked = {index for index, name in enumerate(table.names) if name.startswith(NOMINAL_PREFIX)}
+    for index in sorted(marked.difference(table.categories)):
+        _check_codes(_column(table.values, index), table.names[index], fail)
     coded = sorted({*table.categories, *marked})
+    values = fill_missing(table.values, missing, fail, names=table.names, coded=coded)
     if nominal == "code" or not coded:
         return values, names, [names[index] for index in coded]
     return _one_hot(table, values, names, coded, fail)
 
 
-def _without_missing(table: Table, missing: str, fail: Fail) -> Matrix:
-    """Values with the missing ones filled in, or refused."""
-    values = table.values
+def _check_codes(values: np.ndarray, name: str, fail: Fail) -> None:
+    """Refuse what is no category code in a column that is marked as one of codes."""
+    wrong = values[~(np.isnan(values) | ((values >= 0) & (values < np.inf) & (values == np.floor(values))))]
+    if wrong.size:
+        raise fail(
+            f"column {name!r} must hold category codes 0, 1, 2, ..., got {float(wrong[0])!r}; "
+            f"correct it, or take {NOMINAL_PREFIX!r} off its name"
+        )
+
+
+def fill_missing(
+    values: Matrix,
+    missing: str,
+    fail: Fail,
+    *,
+    names: Sequence[str] | None = None,
+    coded: Collection[int] = (),
+) -> Matrix:
+    """Values with the missing ones filled in, or refused.
+
+    Parameters
+    ----------
+    missing : {"error", "mean", "zero"}
+        As in `read`.
+    names : sequence of str or None, default=None
+        Names of the columns, for the refusal; None stands for the default names.
+    coded : collection of int
+        Columns of category codes, which get the most frequent code instead of the mean.
+    """
     stored = values.data if sp.issparse(values) else values
+    if stored.dtype.kind != "f":
+        return values
     holes = np.isnan(stored)
     if not holes.any():
         return values
@@ -272,8 +303,9 @@ def _without_missing(table: Table, missing: str, fail: Fail) -> Matrix:
     )
     columns = np.unique(where[holes])
     if missing == "error":
+        first = f"x{columns[0]}" if names is None else names[columns[0]]
         raise fail(
-            f"has {int(holes.sum())} missing feature values, first in column {table.names[columns[0]]!r}; "
+            f"has {int(holes.sum())} missing feature values, first in column {first!r}; "
             'read it with missing="mean" (most frequent category for nominal features) or missing="zero"'
         )
     values = values.copy()
@@ -283,9 +315,11 @@ def _without_missing(table: Table, missing: str, fail: Fail) -> Matrix:
         for column in columns:
             known = _column(values, column)
             known = known[~np.isnan(known)]
-            if known.size:
-                is_coded = column in table.categories
-                fill[column] = np.bincount(known.astype(int)).argmax() if is_coded else known.mean()
+            if known.size and column in coded:
+                codes, counts = np.unique(known, return_counts=True)
+                fill[column] = codes[counts.argmax()]
+            elif known.size:
+                fill[column] = known.mean()
     stored[holes] = fill[where[holes]]
     return values
 
@@ -295,16 +329,19 @@ def _one_hot(
 ) -> tuple[Matrix, list[str], list[str]]:
     """Replace every nominal column by one 0/1 column a category, in place and named ``column=category``."""
     n_rows = values.shape[0]
-    categories = {
-        column: table.categories.get(column)
-        or tuple(str(code) for code in range(int(_column(values, column).max(initial=0)) + 1))
+    # Counted before any name is made: one forged code must not cost the memory of as many names.
+    sizes = {
+        column: len(table.categories.get(column, ())) or int(_column(values, column).max(initial=0)) + 1
         for column in coded
     }
-    width = len(names) - len(coded) + sum(map(len, categories.values()))
-    if n_rows * (len(coded) if sp.issparse(values) else width) > MAX_FILLED:
+    width = len(names) - len(coded) + sum(sizes.values())
+    if width > MAX_COLUMNS or n_rows * (len(coded) if sp.issparse(values) else width) > MAX_FILLED:
         raise fail(
             f'has too many categories for one-hot coding ({width} columns); read it with nominal="code"'
         )
+    categories = {
+        column: table.categories.get(column) or tuple(map(str, range(size))) for column, size in sizes.items()
+    }
     by_column = sp.csc_array(values)
     blocks, new_names, indicators = [], [], []
     done = 0
