@@ -230,7 +230,7 @@ def test_mistakes_are_named_with_their_line(arff_file, text, line, message):
         ("@relation t\n@data\n1\n", "declares no @attribute"),
         (HEADER.replace("b numeric", "a numeric") + "1,2,0\n", "declares the attribute 'a' twice"),
         (HEADER + "1,2,?\n", "missing values in its label columns"),
-        (HEADER + "1,1e999,0\n", "X must be finite, got inf in row 0"),
+        (HEADER + "1,1e999,0\n", r"X must be finite, got inf in row 1 \(counted from 1\); correct the value"),
         (HEADER.replace("{0,1}", "{0,1,2}") + "1,1,2\n", "label 'y' must be 0/1"),
         (HEADER.replace("{0,1}", "numeric") + "1,1,2\n", "must hold 0/1 or -1/\\+1, got 2.0"),
         ("@relation t\n@attribute y string\n@data\nx\n", "string attributes only"),

@@ -199,7 +199,9 @@ def test_columns_that_were_coded_are_noted(capsys, count):
     with open("text.csv", "w") as stream:
         names = [f"c{index}" for index in range(count)]
         stream.write(",".join([*names, "a"]) + "\n")
-        stream.writelines(",".join([word] * count) + f",{label}\n" for word, label in [("u", 1), ("v", 0)] * 3)
+        stream.writelines(
+            ",".join([word] * count) + f",{label}\n" for word, label in [("u", 1), ("v", 0)] * 3
+        )
     err = run(capsys, "select", "text.csv", "--labels", "a")[2]
     listed = ", ".join(names[:5]) + (", ..." if count > 5 else "")
     assert f"in {count} columns: {listed}; --nominal onehot" in err

@@ -98,8 +98,14 @@ def test_the_callers_sparse_matrix_is_left_alone():
         ({"X": X, "Y": [1, 0, 1]}, r"samples x labels with at least one label, got shape \(3,\)"),
         ({"X": [["a"], ["b"], ["c"]], "Y": Y}, "X must hold numbers"),
         ({"X": X[:0], "Y": Y[:0]}, r"at least one of each, got shape \(0, 4\)"),
-        ({"X": np.where(X == 3, np.nan, X), "Y": Y}, "X must be finite, got nan in row 2"),
-        ({"X": sp.csr_array(np.where(X == 3, np.inf, X)), "Y": Y}, "X must be finite, got inf in row 2"),
+        (
+            {"X": np.where(X == 3, np.nan, X), "Y": Y},
+            r"X must be finite, got nan in row 3 \(counted from 1\); impute",
+        ),
+        (
+            {"X": sp.csr_array(np.where(X == 3, np.inf, X)), "Y": Y},
+            "X must be finite, got inf in row 3 .*; correct the",
+        ),
         ({"X": X, "Y": Y, "feature_names": ["a"]}, "4 feature names are needed, one a column, got 1"),
         ({"X": X, "Y": Y, "feature_names": ["a", "b", "a", "c"]}, "must all differ, got 'a' 2 times"),
         ({"X": X, "Y": Y, "label_names": ["x0", "b", "c"]}, "must all differ, got 'x0' 2 times"),

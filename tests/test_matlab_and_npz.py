@@ -101,7 +101,7 @@ def test_two_files_are_joined_and_matrices_chosen_by_name(tmp_path):
         ({"data": X, "target": Y, "candidates": CANDIDATES[:, :1]}, "different shape"),
         ({"data": X * 1j, "target": Y}, "no matrix called 'data'"),
         ({"data": np.array([[object()]], dtype=object)[:0], "target": Y}, "no matrix called 'data'"),
-        ({"data": np.where(X > 0, X, np.nan), "target": Y}, "X must be finite, got nan"),
+        ({"data": np.where(X > 0, X, np.nan), "target": Y}, "missing feature values, first in column 'x\\d'"),
     ],
 )
 def test_unusable_matrices_are_refused(tmp_path, variables, message):
@@ -109,6 +109,25 @@ def test_unusable_matrices_are_refused(tmp_path, variables, message):
     with pytest.raises(DatasetError, match=message) as caught:
         read(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["mat", "npz", "svm"])
+def test_missing_values_are_filled_in_over_all_parts(tmp_path, ending):
+    for part, rows in (("a", [[1.0, np.nan], [2.0, 4.0]]), ("b", [[3.0, 1.0], [3.0, 1.0]])):
+        path = tmp_path / f"{part}.{ending}"
+        if ending == "mat":
+            scipy.io.savemat(path, {"data": rows, "target": [[1, 0]]})
+        elif ending == "npz":
+            np.savez(path, X=rows, Y=[[1], [0]])
+        else:
+            path.write_text("".join(f"{label} 1:{x} 2:{z}\n" for label, (x, z) in enumerate(rows)))
+    paths = [tmp_path / f"{part}.{ending}" for part in "ab"]
+    assert read(paths, missing="mean").X[0, 1] == 2  # of 4, 1 and 1
+    assert read(paths, missing="zero").X[0, 1] == 0
+    with pytest.raises(DatasetError, match=r"has 1 missing feature values, first in column 'x1'"):
+        read(paths)
+    with pytest.raises(DatasetError, match=r'holds numbers only, so nominal="onehot" cannot apply'):
+        read(paths, nominal="onehot")
 
 
 def test_version_7_3_is_refused_with_the_remedy(tmp_path):

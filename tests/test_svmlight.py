@@ -87,7 +87,7 @@ def test_files_larger_than_a_block_are_read_whole(text_file):
         ("1 1:1 5\n", "line 1: expected a number after the colon, got ''"),
         (" 1:1\n", "has no labels in any row"),
         ("# nothing\n", "has no rows"),
-        ("1 1:nan\n", "X must be finite, got nan in row 0"),
+        ("1 1:nan\n", "has 1 missing feature values, first in column 'x0'"),
         ("3 5 2\n0 1:1\n", "line 1: declares 3 samples but has 1"),
         ("1 5 2\n0 1:1\n0 1:1\n", "line 1: declares 1 samples but has 2"),
         ("1 5 2\n0 5:1\n", "feature indices 5 to 5 for 5 features"),

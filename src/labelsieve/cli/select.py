@@ -156,9 +156,9 @@ def select(
             write(_selected_only(dataset, selector), data_copy)
     if output is None:
         typer.echo(_ranking(found, form, everything, results()), nl=False)
-    for path in (output, html, data_copy):
-        if path is not None:
-            console.print(f"wrote {path}")
+    for written in (output, html, data_copy):
+        if written is not None:
+            console.print(f"wrote {written}")
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:

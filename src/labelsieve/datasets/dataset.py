@@ -180,10 +180,14 @@ def _checked_features(X: Any) -> Matrix:
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(values.sum())
     if suspicious and not np.isfinite(values).all():
-        row = _first_bad_row(X)
-        raise DatasetError(
-            f"X must be finite, got {_first_bad_value(values)!r} in row {row} (counted from 0); "
+        value = _first_bad_value(values)
+        remedy = (
             'impute missing values first, or read the file with missing="mean" or missing="zero".'
+            if np.isnan(value)
+            else "correct the value or remove that row."
+        )
+        raise DatasetError(
+            f"X must be finite, got {value!r} in row {_first_bad_row(X) + 1} (counted from 1); {remedy}"
         )
     return X
 

@@ -6,20 +6,31 @@ import json
 import math
 import warnings
 import zipfile
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelsieve.datasets.dataset import Dataset, DatasetError
-from labelsieve.datasets.matrices import bounded_sparse, pick_matrices
+from labelsieve.datasets.matrices import Matrices, bounded_sparse, pick_matrices
 from labelsieve.datasets.source import MAX_COLUMNS, Source
 
 _ROLES = ("X", "Y", "Y_candidates")
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(source: Source, labels: str | None, candidates: str | None, about: dict[str, str]) -> Dataset:
+@dataclass(frozen=True)
+class Names:
+    """What an archive calls its features, labels and itself; None stands for the default."""
+
+    feature_names: tuple[str, ...] | None = None
+    label_names: tuple[str, ...] | None = None
+    nominal: tuple[str, ...] = ()
+    name: str | None = None
+
+
+def read_npz(source: Source, labels: str | None, candidates: str | None) -> tuple[Matrices, Names]:
     """Read an archive of this package, or one with matrices under usual names such as X and Y."""
     try:
         with warnings.catch_warnings(), zipfile.ZipFile(source.path) as archive:
@@ -30,18 +41,10 @@ def read_npz(source: Source, labels: str | None, candidates: str | None, about: 
     except Exception as error:  # zipfile and numpy raise almost anything on damaged archives
         raise source.error(f"is a damaged NPZ archive ({error}); copy it again") from None
     if "labelsieve" in arrays:
-        return _own(arrays, source, about)
+        return _own(arrays, source)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     found = pick_matrices(matrices, source, labels, candidates, label_rows_first=False)
-    return Dataset(
-        found.X,
-        found.Y,
-        found.Y_candidates,
-        _names(arrays.get("feature_names")),  # type: ignore[arg-type]  # None stands for the default names
-        _names(arrays.get("label_names")),  # type: ignore[arg-type]
-        about["name"],
-        about["source"],
-    )
+    return found, Names(_names(arrays.get("feature_names")), _names(arrays.get("label_names")))
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: Source) -> np.ndarray:
@@ -72,22 +75,24 @@ def _names(array: np.ndarray | None) -> tuple[str, ...] | None:
     return None if array is None or array.dtype.kind != "U" else tuple(array.ravel().tolist())
 
 
-def _own(arrays: dict[str, np.ndarray], source: Source, about: dict[str, str]) -> Dataset:
+def _own(arrays: dict[str, np.ndarray], source: Source) -> tuple[Matrices, Names]:
     """Put together what `write_npz` took apart."""
     try:
         facts = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
         X, Y, candidates = (_matrix(arrays, role) for role in _ROLES)
         features, labels, nominal = (tuple(facts[key]) for key in ("feature_names", "label_names", "nominal"))
-        name = str(facts.get("name") or about["name"])
+        name = str(facts["name"]) if facts.get("name") else None
         if X is None:
             raise ValueError("X is missing")
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise source.error(f"is not a sound archive of a data set ({error}); write it again") from None
-    return Dataset(X, Y, candidates, features, labels, name, about["source"], nominal)
+    return Matrices(X, Y, candidates), Names(features, labels, nominal, name)
 
 
 def _matrix(arrays: dict[str, np.ndarray], role: str) -> Any:
     if role in arrays:
+        if arrays[role].ndim != 2:
+            raise ValueError(f"{role} must have rows and columns, got shape {arrays[role].shape!r}")
         return arrays[role]
     if f"{role}_shape" not in arrays:
         return None

@@ -14,13 +14,13 @@ from labelsieve.datasets.dataset import Dataset, DatasetError
 from labelsieve.datasets.delimited import read_delimited
 from labelsieve.datasets.labelling import check_options, split_table
 from labelsieve.datasets.matlab import read_matlab
-from labelsieve.datasets.matrices import Matrices, join
+from labelsieve.datasets.matrices import join
 from labelsieve.datasets.mulan_xml import find_beside, label_names_in, parse_label_names
-from labelsieve.datasets.npz import read_npz
+from labelsieve.datasets.npz import Names, read_npz
 from labelsieve.datasets.parquet import read_parquet
 from labelsieve.datasets.source import Source
 from labelsieve.datasets.svmlight import read_svmlight
-from labelsieve.datasets.table import Table, stack
+from labelsieve.datasets.table import Table, fill_missing, stack
 
 PathLike = str | os.PathLike[str]
 
@@ -128,7 +128,11 @@ def read(
                 raise sources[0].error(
                     f"cannot be combined with other formats or ignore=, got {', '.join(kinds)}"
                 )
-            data = _read_matrices(sources, kinds[0], labels, candidates, about)
+            if nominal != "code":
+                raise sources[0].error(
+                    f'holds numbers only, so nominal="{nominal}" cannot apply; leave it out'
+                )
+            data = _read_matrices(sources, kinds[0], labels, candidates, missing, about)
             return data if name is None or data.name == name else replace(data, name=name)
         parts = [_read_table(part, kind) for part, kind in zip(sources, kinds, strict=True)]
         return split_table(
@@ -214,7 +218,7 @@ def _declared(source: Source, kind: str) -> tuple[Sequence[str], str] | None:
 
 
 def _read_matrices(
-    sources: list[Source], kind: str, labels: Any, candidates: Any, about: dict[str, str]
+    sources: list[Source], kind: str, labels: Any, candidates: Any, missing: str, about: dict[str, str]
 ) -> Dataset:
     """Read files of whole matrices."""
     for parameter, value in (("labels", labels), ("candidates", candidates)):
@@ -222,13 +226,24 @@ def _read_matrices(
             remedy = "leave it out" if kind == "svmlight" else "give the name of one"
             raise sources[0].error(f"holds whole matrices, so {parameter}={value!r} means nothing; {remedy}")
     if kind == "svmlight":
-        return read_svmlight(sources, about)
+        return read_svmlight(sources, missing, about)
     if kind == "matlab":
-        parts = [read_matlab(part, labels, candidates) for part in sources]
-        whole = parts[0] if len(parts) == 1 else join(parts, sources[0])
-        return Dataset(whole.X, whole.Y, whole.Y_candidates, name=about["name"], source=about["source"])
-    data = [read_npz(part, labels, candidates, about) for part in sources]
-    if len({(part.feature_names, part.label_names) for part in data}) > 1:
-        raise sources[0].error("and the other parts must have the same names; check the files")
-    joined = join([Matrices(part.X, part.Y, part.Y_candidates) for part in data], sources[0])
-    return replace(data[0], X=joined.X, Y=joined.Y, Y_candidates=joined.Y_candidates)
+        parts, names = [read_matlab(part, labels, candidates) for part in sources], Names()
+    else:
+        archives = [read_npz(part, labels, candidates) for part in sources]
+        parts, names = [part for part, _ in archives], archives[0][1]
+        if len({(own.feature_names, own.label_names) for _, own in archives}) > 1:
+            raise sources[0].error("and the other parts must have the same names; check the files")
+    whole = parts[0] if len(parts) == 1 else join(parts, sources[0])
+    coded = [place for place, name in enumerate(names.feature_names or ()) if name in names.nominal]
+    X = fill_missing(whole.X, missing, sources[0].error, names=names.feature_names, coded=coded)
+    return Dataset(
+        X,
+        whole.Y,
+        whole.Y_candidates,
+        names.feature_names,  # type: ignore[arg-type]  # None stands for the default names
+        names.label_names,  # type: ignore[arg-type]
+        names.name or about["name"],
+        about["source"],
+        names.nominal,
+    )

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from labelsieve.datasets import bulk
 from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
+from labelsieve.datasets.table import fill_missing
 
 # A first line "# labelsieve {...}" carries what the format cannot: names, and columns that end in zeros.
 HEADER_MARK = "# labelsieve "
@@ -43,8 +44,8 @@ class _Part:
     header: dict[str, Any] | None
 
 
-def read_svmlight(sources: Sequence[Source], about: dict[str, str]) -> Dataset:
-    """Read one or several files of the same data set."""
+def read_svmlight(sources: Sequence[Source], missing: str, about: dict[str, str]) -> Dataset:
+    """Read one or several files of the same data set; `missing` is that of `read`."""
     parts = [_Reader(source).read() for source in sources]
     first, fail = parts[0], sources[0].error
     if any(part.sizes is None for part in parts) and any(part.sizes is not None for part in parts):
@@ -66,17 +67,20 @@ def read_svmlight(sources: Sequence[Source], about: dict[str, str]) -> Dataset:
         )
     matrices = [_matrix(part.features, base, width) for part in parts]
     X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
+    names, nominal = header.get("features"), header.get("nominal") or ()
+    coded = [place for place, name in enumerate(names or ()) if name in nominal]
+    X = fill_missing(X, missing, fail, names=names, coded=coded)
     Y, label_names = _label_matrix(parts, header, fail)
     holds_candidates = header.get("holds") == "candidate"
     return Dataset(
         X,
         None if holds_candidates else Y,
         Y if holds_candidates else None,
-        header.get("features"),  # type: ignore[arg-type]  # None stands for the default names
+        names,  # type: ignore[arg-type]  # None stands for the default names
         label_names,
         str(header.get("name") or about["name"]),
         about["source"],
-        tuple(header.get("nominal", ())),
+        tuple(nominal),
     )
 
 

@@ -84,8 +84,12 @@ def stack(parts: Sequence[Table], fail: Fail) -> Table:
         odd_columns -= part.free_text | first.free_text
         if odd_columns:
             column = min(odd_columns)
-            raise part.refused.get(column) or first.refused.get(column) or fail(
-                f"column {first.names[column]!r} is nominal in one part and numeric in another; convert one"
+            raise (
+                part.refused.get(column)
+                or first.refused.get(column)
+                or fail(
+                    f"column {first.names[column]!r} is nominal in one part and numeric in another; convert one"
+                )
             )
         for column, own in part.categories.items():
             if own != categories.setdefault(column, own):
@@ -288,7 +292,7 @@ def fill_missing(
     missing : {"error", "mean", "zero"}
         As in `read`.
     names : sequence of str or None, default=None
-        Names of the columns, for the refusal; None stands for the default names.
+        Names of the columns, for the refusal; those without one have the default name.
     coded : collection of int
         Columns of category codes, which get the most frequent code instead of the mean.
     """
@@ -303,7 +307,7 @@ def fill_missing(
     )
     columns = np.unique(where[holes])
     if missing == "error":
-        first = f"x{columns[0]}" if names is None else names[columns[0]]
+        first = names[columns[0]] if names and columns[0] < len(names) else f"x{columns[0]}"
         raise fail(
             f"has {int(holes.sum())} missing feature values, first in column {first!r}; "
             'read it with missing="mean" (most frequent category for nominal features) or missing="zero"'
