@@ -160,13 +160,15 @@ DATA = "x,z,a,b\n0.5,1,1,0\n2,0,1,1\n1,1,0,1\n"
     [
         ("", "2", "empty"),
         ("x,z,a,b\n", "2", "row|sample"),
-        (DATA.replace("0.5", ""), "2", "line 2|missing"),
-        (DATA.replace("0.5", "nan"), "2", "nan|missing"),
+        (DATA.replace("0.5", ""), "2", "read it with --missing mean .* or --missing zero"),
+        (DATA.replace("0.5", "nan"), "2", "read it with --missing mean .* or --missing zero"),
+        (DATA.replace("0.5", "5%"), "2", "line 2: .*leave the column out with --ignore x"),
         (DATA.replace("0.5", "inf"), "2", "inf"),
+        (DATA, None, "give --labels \\(names, a pattern"),
         (DATA, "c", "no column 'c'; the closest names are"),
-        (DATA, "4", "at least one feature"),
+        (DATA, "4", "--labels 4 must leave at least one feature"),
         (DATA.replace("1,1,0\n", "1,maybe,0\n"), "2", "maybe"),
-        (DATA.replace("1,1,0\n", "1,7,0\n"), "2", "7|0 and 1"),
+        (DATA.replace("1,1,0\n", "1,7,0\n"), "2", "got 7.0; check --labels or threshold"),
         (DATA.replace("1,1,0\n", "1,,0\n"), "2", "missing"),
         (DATA.replace("2,0,1,1", "2,0,1"), "2", "line 3"),
         (DATA.replace("2,0,1,1", "2,0,1,1,5"), "2", "line 3"),
@@ -179,7 +181,8 @@ def test_a_bad_table_is_one_line_and_nothing_written(capsys, content, labels, co
     with open("bad.csv", "w") as stream:
         stream.write(content)
     outputs = ("-o", "out.json", "--write-data", "small.csv", "--html", "page.html")
-    err = fails(capsys, 1, "select", "bad.csv", "--labels", labels, "--json", *outputs)
+    given = () if labels is None else ("--labels", labels)
+    err = fails(capsys, 1, "select", "bad.csv", *given, "--json", *outputs)
     assert re.search(complaint, err)
 
 
@@ -217,7 +220,7 @@ def test_negative_features_are_scaled_or_refused(capsys):
 
 
 def test_more_features_than_there_are_is_bad_data(capsys, table):
-    assert "at most the number of features (5)" in fails(
+    assert "-k must be at most the number of features (5)" in fails(
         capsys, 1, "select", table, "--labels", "2", "-k", "6"
     )
 

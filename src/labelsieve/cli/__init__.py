@@ -10,7 +10,7 @@ import typer
 
 from labelsieve import __version__
 from labelsieve.cli import datasets, demo, methods, select
-from labelsieve.cli.console import one_line
+from labelsieve.cli.console import in_options, one_line
 from labelsieve.datasets.dataset import DatasetError
 
 root_epilog = """\
@@ -59,7 +59,7 @@ def main(args: list[str] | None = None) -> int:
         code = app(args=args, prog_name="labelsieve", standalone_mode=False) or 0
         sys.stdout.flush()
     except DatasetError as error:
-        return _fail(str(error), 1)
+        return _fail(in_options(str(error)), 1)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except (BrokenPipeError, SystemExit):

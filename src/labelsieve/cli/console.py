@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +25,28 @@ def messages(*, quiet: bool = False) -> Console:
 def one_line(text: object) -> str:
     """Fold a text into one line."""
     return " ".join(str(text).split())
+
+
+_KEYWORD = re.compile(
+    r"(?<![\w.=/-])(labels|candidates|ignore|nominal|missing)="
+    r"(?:\"([^\"]*)\"|'([^']*)'|(-?\d+)(?!\w))?(?=[\s.,;:)]|$)"
+)
+
+
+def in_options(text: str) -> str:
+    """Say in options of the command line what the library says in Python.
+
+    Examples
+    --------
+    >>> in_options("leave it out with ignore='bird id', or check labels=")
+    "leave it out with --ignore 'bird id', or check --labels"
+    """
+
+    def option(match: re.Match[str]) -> str:
+        value = next((found for found in match.groups()[1:] if found is not None), None)
+        return f"--{match[1]}" + ("" if value is None else f" {shlex.quote(value)}")
+
+    return _KEYWORD.sub(option, text).replace("n_features_to_select must", "-k must")
 
 
 def bar(console: Console, share: float, width: int) -> str:

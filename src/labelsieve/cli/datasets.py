@@ -59,13 +59,19 @@ def info(
         str | None,
         typer.Option(help="Which columns of a file are labels: an XML or text file, a pattern, a number."),
     ] = None,
+    ignore: Annotated[
+        str | None, typer.Option(help="Columns of a file that are neither, such as an identifier.")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="Missing values of a file: 'error' (the default), 'mean' or 'zero'.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe a data set and draw how frequent its labels are.
 
     Examples: labelsieve datasets info yeast; labelsieve datasets info data.arff --labels data.xml
     """
-    dataset, entry = open_target([target], labels=labels)
+    dataset, entry = open_target([target], labels=labels, ignore=ignore, missing=missing)
     description = dataset.describe()
     if as_json:
         known = {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
