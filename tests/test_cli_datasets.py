@@ -136,7 +136,14 @@ def test_bad_data_is_one_line_and_exit_code_one(capsys, arguments, complaint):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("info",), ("fetch",), ("nonsense",), ("info", "yeast", "--labels", "3"), ("list", "--nonsense")],
+    [
+        ("info",),
+        ("fetch",),
+        ("nonsense",),
+        ("info", "yeast", "--labels", "3"),
+        ("info", "birds.csv", "--missing", "median"),
+        ("list", "--nonsense"),
+    ],
 )
 def test_bad_usage_is_one_line_and_exit_code_two(capsys, arguments):
     code, out, err = run(capsys, "datasets", *arguments)

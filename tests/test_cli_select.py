@@ -123,6 +123,14 @@ def test_selected_features_that_say_nothing_are_noted(capsys):
     assert "note: 1 of the 2 selected features have the score 0: column order alone" in err
 
 
+def test_scores_that_are_all_0_are_noted_once(capsys):
+    with open("idle.csv", "w") as stream:
+        stream.write("x,zero,nought,a\n" + "".join(f"0,0,0,{row % 2}\n" for row in range(20)))
+    code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2")
+    assert code == 0
+    assert err.count("score 0") == 1
+
+
 def test_several_files_are_parts_of_one_data_set(capsys, planted):
     for name, rows in (("part-1.csv", slice(0, 30)), ("part-2.csv", slice(30, 60))):
         part = Dataset(
@@ -240,7 +248,9 @@ def test_more_features_than_there_are_is_bad_data(capsys, table):
         (("-k", "150%"), "got '150%'"),
         (("-k", "many"), "a number such as 20 or a share such as 0.2 or 20% was expected, got 'many'"),
         (("-k", "2", "-p", "n_features_to_select=2"), "set by --param too"),
-        (("--method", "pml-fsmi"), "did you mean 'pml-fsmir'?"),
+        (("--method", "pml-fsmi"), "--method: 'pml-fsmi' is not a method; did you mean 'pml-fsmir'?"),
+        (("--json", "--format", "csv"), "give one of --json and --format, not both"),
+        (("./data.csv",), "the same file is given twice"),
         (("--format", "xml"), "xml"),
         (("--missing", "median"), "'median' is none of error, mean, zero"),
         (("--output", "no/such/folder.csv"), "'no/such/folder.csv' is not a file in an existing folder"),
@@ -297,7 +307,13 @@ def test_the_ranking_can_go_to_a_pipe(capsys, table):
 
 
 def test_a_file_that_is_not_there_is_bad_data(capsys):
-    assert "got 'missing.csv'" in fails(capsys, 1, "select", "missing.csv")
+    assert "got 'missing.csv'; check the path" in fails(capsys, 1, "select", "missing.csv")
+
+
+@pytest.mark.parametrize("folder", [".", "data", "data.d"])
+def test_a_folder_is_bad_data(capsys, folder):
+    os.makedirs(folder, exist_ok=True)
+    assert f"{folder} is a folder; give the data file inside it" in fails(capsys, 1, "select", folder)
 
 
 def test_labels_of_the_catalogue_cannot_be_changed(capsys):

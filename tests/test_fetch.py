@@ -335,8 +335,29 @@ def test_offline_names_the_file_and_its_place(server, cache, catalogue, monkeypa
         load("toy")
     assert str(cache / "toy" / "toy.arff") in str(caught.value)
     assert server.asked == []
-    monkeypatch.setenv("LABELSIEVE_OFFLINE", "0")
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "False", "no"])
+def test_a_value_that_denies_offline_allows_downloads(server, cache, catalogue, monkeypatch, value):
+    catalogue(f"{server.url}/good")
+    monkeypatch.setenv("LABELSIEVE_OFFLINE", value)
     load("toy")
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("command", [("datasets", "info"), ("select",)])
+def test_the_command_line_shows_the_progress_of_a_download(
+    server, cache, catalogue, monkeypatch, capsys, command
+):
+    catalogue(f"{server.url}/good")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich take any stream for a terminal
+    main([*command, "toy"])
+    assert "toy.arff" in capsys.readouterr().err
+
+
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(DatasetError, match="must be a string such as 'yeast', got 3"):
+        load(3)
 
 
 def test_an_altered_file_of_ones_own_is_refused_and_left_alone(cache, catalogue, monkeypatch, tmp_path):

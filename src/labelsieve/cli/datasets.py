@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from labelsieve.cli.console import PLAIN, bar
-from labelsieve.cli.target import open_target
+from labelsieve.cli.console import PLAIN, bar, messages
+from labelsieve.cli.downloads import download_bars
+from labelsieve.cli.target import download_target, open_target
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry
 
@@ -71,7 +71,9 @@ def info(
 
     Examples: labelsieve datasets info yeast; labelsieve datasets info data.arff --labels data.xml
     """
-    dataset, entry = open_target([target], labels=labels, ignore=ignore, missing=missing)
+    options = {"labels": labels, "ignore": ignore, "missing": missing}
+    download_target([target], messages(), **options)
+    dataset, entry = open_target([target], **options)
     description = dataset.describe()
     if as_json:
         known = {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
@@ -101,42 +103,11 @@ def fetch_command(
     Example: labelsieve datasets fetch yeast scene
     """
     entries = [find_entry(name) for name in names]  # a misspelt name is told before anything is downloaded
-    name_column = TextColumn("{task.description}", markup=False)
-    columns = (name_column, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console = Console(**PLAIN, stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with download_bars(messages()) as bars:
         for entry in entries:
-            paths = fetch(entry.name, progress=lambda file: _DownloadBar(progress, file))
+            paths = fetch(entry.name, progress=bars)
             folder = next(iter(paths.values())).parent
             typer.echo(f"{entry.name}\t{folder}")
-
-
-class _DownloadBar:
-    """One line of a rich progress display, spoken to as pooch speaks to tqdm."""
-
-    def __init__(self, progress: Progress, file: str) -> None:
-        self._progress = progress
-        self._task = progress.add_task(file, total=None)
-
-    @property
-    def total(self) -> float | None:
-        """Number of bytes to come, None if the server does not say."""
-        return self._progress.tasks[self._task].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self._progress.update(self._task, total=size or None)
-
-    def update(self, size: int) -> None:
-        """Count bytes that came."""
-        self._progress.advance(self._task, size)
-
-    def reset(self) -> None:
-        """Begin to count again."""
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        """Leave the line as it is."""
 
 
 def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:

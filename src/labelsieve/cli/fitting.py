@@ -102,7 +102,7 @@ def fit(selector: BaseSelector, dataset: Dataset, method: str, console: Console)
         console.print(f"note: {text}")
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in told)
     found = summarise(selector, dataset, method, converged=converged)
-    if 0 < found.n_arbitrary < found.n_features:  # when all are 0, the method itself warns
+    if found.n_arbitrary and found.features[0].score > 0:  # when all are 0, the method itself warns
         console.print(
             f"note: {found.n_arbitrary} of the {len(found.selected)} selected features have the score 0: "
             "column order alone put them there, so ask for fewer."

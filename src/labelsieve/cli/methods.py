@@ -42,7 +42,10 @@ def methods(
         rows = [(name, method.__name__, _summary(method)) for name, method in METHODS.items()]
     else:
         titles = ("parameter", "default", "what it is")
-        rows = [(name, repr(value), text) for name, value, text in describe_parameters(find_method(slug))]
+        rows = [
+            (name, repr(value), text)
+            for name, value, text in describe_parameters(find_method(slug, "METHOD"))
+        ]
     if as_json:
         typer.echo(json.dumps(_for_programs(slug), indent=2, default=repr))
     elif as_markdown:
@@ -51,11 +54,11 @@ def methods(
         _print_table(titles, rows)
 
 
-def find_method(slug: str) -> type[BaseSelector]:
+def find_method(slug: str, given_as: str = "--method") -> type[BaseSelector]:
     """Return the method of that slug, or say which come close."""
     if slug not in METHODS:
         raise typer.BadParameter(
-            f"{slug!r} is not a method; {closest(slug.lower(), METHODS)}", param_hint="METHOD"
+            f"{slug!r} is not a method; {closest(slug.lower(), METHODS)}", param_hint=given_as
         )
     return METHODS[slug]
 

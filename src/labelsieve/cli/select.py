@@ -22,7 +22,7 @@ from labelsieve.cli.console import PLAIN, messages, results
 from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
-from labelsieve.cli.target import open_target, told_if_unwritable
+from labelsieve.cli.target import download_target, open_target, told_if_unwritable
 from labelsieve.datasets import Dataset, DatasetError, write
 from labelsieve.datasets.mulan_xml import find_beside
 from labelsieve.datasets.source import Source
@@ -89,7 +89,9 @@ def select(
     features: Annotated[
         str | None, typer.Option("--features", "-k", help="How many to select: 20, or a share, 0.2 or 20%.")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Form of the ranking.")] = Format.table,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Form of the ranking; 'table' unless given.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the ranking to this file.")
@@ -109,26 +111,29 @@ def select(
     Candidate labels are used where the data has them, otherwise all labels are taken as candidates.
     """
     selector = _selector(method, parameters or [], features)
+    if len({os.path.realpath(file) for file in files}) < len(files):
+        raise typer.BadParameter("the same file is given twice", param_hint="FILE")
     named = (*files, *(source for source in (labels, candidates) if source is not None))
     _check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html})
     if html is not None and missing_packages():
         raise typer.BadParameter(
             f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
         )
-    for name, value, choices in (
-        ("nominal", nominal, ("code", "onehot")),
-        ("missing", missing, ("error", "mean", "zero")),
-    ):
-        if value not in (None, *choices):
-            raise typer.BadParameter(f"{value!r} is none of {', '.join(choices)}", param_hint=f"--{name}")
-    if as_json:
-        form = Format.json
+    if as_json and form not in (None, Format.json):
+        raise typer.BadParameter("give one of --json and --format, not both", param_hint="--json")
+    form = Format.json if as_json else form or Format.table
+    options = {
+        "labels": labels,
+        "candidates": candidates,
+        "ignore": ignore,
+        "nominal": nominal,
+        "missing": missing,
+    }
     console = messages(quiet=quiet)
+    download_target(files, console, **options)
     with progress(console) as name_activity:
         name_activity(f"reading {Path(files[0]).name}")
-        dataset, entry = open_target(
-            files, labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
-        )
+        dataset, entry = open_target(files, **options)
         if entry is None and nominal != "onehot" and dataset.nominal:
             shown = [*dataset.nominal[:_CODED_SHOWN], *("...",) * (len(dataset.nominal) > _CODED_SHOWN)]
             console.print(

@@ -9,7 +9,7 @@ Four environment variables decide where files come from:
 ``LABELSIEVE_MIRROR``
     Address of a server that holds ``<name>/<file>``, e.g. of an institute; asked before the public ones.
 ``LABELSIEVE_OFFLINE``
-    Set to 1 to forbid downloads.
+    Set to 1 to forbid downloads; unset, empty, 0, false, no or off allow them.
 
 Whatever the source, a file is used only if its SHA-256 is the catalogue's. A download is written beside its
 place and renamed into it when it is complete and verified, so the cache never holds a broken file.
@@ -45,6 +45,8 @@ _GRACE_SECONDS = 60.0
 # Ten times the largest file of the catalogue; a server that sends on and on must not fill the disk.
 _LARGEST_FILE = 2**30
 _STALE_SECONDS = 24 * 3600
+# Values of LABELSIEVE_OFFLINE that allow downloads.
+_ONLINE = ("", "0", "false", "no", "off")
 
 # Given a file name, returns an object with `total`, `update(n)`, `reset()` and `close()`, as pooch wants it.
 ProgressFactory = Callable[[str], Any]
@@ -110,9 +112,21 @@ def fetch(name: str, *, progress: ProgressFactory | None = None) -> dict[str, Pa
     return {file.name: _obtain(entry, file, progress) for file in entry.files}
 
 
+def is_known(name: str) -> bool:
+    """Whether the catalogue has a data set of that name."""
+    return _key(name) in CATALOG
+
+
+def _key(name: str) -> str:
+    """How the catalogue spells a name."""
+    if not isinstance(name, str):
+        raise DatasetError(f"the name of a data set must be a string such as 'yeast', got {name!r}.")
+    return name.lower().replace("-", "_")
+
+
 def find_entry(name: str) -> CatalogEntry:
     """Return the entry of that name, or say which names come close."""
-    key = name.lower().replace("-", "_")
+    key = _key(name)
     if key not in CATALOG:
         close = difflib.get_close_matches(key, CATALOG, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(CATALOG)}."
@@ -164,7 +178,7 @@ def _obtain(entry: CatalogEntry, file: CatalogFile, progress: ProgressFactory | 
         if _sha256(cached) == file.sha256:
             return cached
         _LOG.warning("%s is damaged and will be downloaded again", cached)
-    if os.environ.get("LABELSIEVE_OFFLINE", "0") not in ("", "0"):
+    if os.environ.get("LABELSIEVE_OFFLINE", "").strip().lower() not in _ONLINE:
         raise DatasetError(
             f"{file.name} of {entry.name!r} is not here and LABELSIEVE_OFFLINE forbids to download it; "
             f"unset LABELSIEVE_OFFLINE, or put the file at {cached}."
