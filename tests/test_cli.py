@@ -123,6 +123,25 @@ def test_what_the_demo_proposes_next_runs(capsys, monkeypatch, demonstration):
         assert run(capsys, *shlex.split(command))[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("started", "on_path", "told"),
+    [
+        (".venv/bin/labelsieve", "", ".venv/bin/labelsieve"),
+        (".venv/bin/labelsieve", ".venv/bin", "labelsieve"),
+        ("pytest", "", "labelsieve"),
+    ],
+)
+def test_the_demo_proposes_the_command_it_was_started_by(capsys, monkeypatch, started, on_path, told):
+    script = Path(".venv/bin/labelsieve").absolute()
+    script.parent.mkdir(parents=True)
+    script.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(Path(on_path).absolute()))
+    monkeypatch.setattr("sys.argv", [started, "demo"])
+    monkeypatch.setattr("labelsieve.cli.demo.missing_packages", lambda: ["matplotlib"])
+    err = run(capsys, "demo")[2]
+    assert f"Try next: {told} select labelsieve-demo/digits.csv -k 10\n          {told} methods\n" in err
+
+
 def test_the_demo_without_the_report_extra_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setattr("labelsieve.cli.demo.missing_packages", lambda: ["matplotlib"])
     code, out, err = run(capsys, "demo", "--output", "elsewhere")

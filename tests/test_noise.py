@@ -244,3 +244,19 @@ def test_features_are_refused_where_they_are_not_used_or_do_not_fit():
         add_candidates([[1, 0]], X=[[1.0]])
     with pytest.raises(DatasetError, match=r"same number of rows. Got 2 and 1"):
         add_candidates([[1, 0]], "instance", X=[[1.0], [2.0]])
+
+
+def test_a_random_state_of_scikit_learn_is_a_seed_that_moves_on():
+    Y = np.eye(20, dtype=int)
+    state = np.random.RandomState(3)
+    first, second = (add_candidates(Y, random_state=state) for _ in range(2))
+    np.testing.assert_array_equal(add_candidates(Y, random_state=np.random.RandomState(3)), first)
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize("seed", [-1, "seed", 0.5])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(
+        ValueError, match=f"random_state must be None, an integer of at least 0 .* Got {seed!r}"
+    ):
+        add_candidates(np.eye(3), random_state=seed)

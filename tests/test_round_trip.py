@@ -180,3 +180,16 @@ def test_an_arff_file_comes_with_its_labels_or_not_at_all(tmp_path, folder):
     with pytest.raises(DatasetError, match=r"data\.arff: cannot be written .*is a folder"):
         write(Dataset([[1.0]], [[1]]), tmp_path / "data.arff")
     assert os.listdir(tmp_path) == [folder]
+
+
+@pytest.mark.parametrize("path", [None, 3, [None], ["a.csv", 3]])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(DatasetError, match=r"read needs a path or a list of paths, got (None|3);"):
+        read(path)
+
+
+def test_what_is_no_data_set_or_path_is_not_written(tmp_path):
+    with pytest.raises(DatasetError, match=r"write needs a Dataset, got int"):
+        write(3, tmp_path / "data.csv")
+    with pytest.raises(DatasetError, match=r"write needs a path, got 3"):
+        write(Dataset([[1.0]], [[1]]), 3)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -80,7 +83,17 @@ def demo(
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
     if missing_packages():
         notes.print("For the picture and the page: pip install 'labelsieve[report]'")
-    notes.print(f"Try next: labelsieve select {output / 'digits.csv'} -k 10\n          labelsieve methods")
+    again = _program()
+    notes.print(f"Try next: {again} select {output / 'digits.csv'} -k 10\n          {again} methods")
+
+
+def _program() -> str:
+    """The command that started this program: its path where the shell does not find it by name."""
+    started = sys.argv[0]
+    found = shutil.which("labelsieve")
+    if Path(started).name != "labelsieve" or (found and os.path.realpath(found) == os.path.realpath(started)):
+        return "labelsieve"
+    return started
 
 
 def _write_report(found: Selection, digits: Dataset, scores: np.ndarray, folder: Path) -> list[str]:

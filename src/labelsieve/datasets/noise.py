@@ -28,7 +28,7 @@ def add_candidates(
     *,
     rate: float = 0.2,
     X: Any = None,
-    random_state: int | np.random.Generator | None = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> Any:
     """Add irrelevant labels to the true ones, as a careless annotator would.
 
@@ -55,7 +55,7 @@ def add_candidates(
         (``"count"``, an integer).
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
         Features; needed by ``model="instance"`` and refused by the others.
-    random_state : int, numpy Generator or None, default=None
+    random_state : int, numpy Generator, numpy RandomState or None, default=None
         The same seed gives the same candidates, whether `Y` is dense or sparse.
 
     Returns
@@ -95,7 +95,7 @@ def add_candidates(
         raise ValueError(f"X is used by model='instance' only. Got model={model!r} with X; leave X out.")
     container, truth = _check_labels(Y)
     # A child stream: labels that were themselves drawn from the same seed must not meet their own numbers.
-    rng = np.random.default_rng(random_state).spawn(1)[0]
+    rng = _generator(random_state).spawn(1)[0]
 
     if model == "instance":
         extra = _confuse_alike(truth, X, float(rate), rng)
@@ -117,6 +117,18 @@ def add_candidates(
         return candidates
     candidates = _union(truth, extra)
     return candidates if isinstance(container, sp.sparray) else sp.csr_matrix(candidates)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """The generator of a seed; a RandomState, the kind scikit-learn passes about, draws one."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state must be None, an integer of at least 0 or a generator. Got {random_state!r}."
+        ) from None
 
 
 def draw_distinct(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,10 @@ def read(
     >>> folder.cleanup()
     """
     check_options(nominal, missing)
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    paths = [path] if isinstance(path, (str, os.PathLike)) or not isinstance(path, Iterable) else list(path)
+    for part in paths:
+        if not isinstance(part, (str, os.PathLike)):
+            raise DatasetError(f"read needs a path or a list of paths, got {part!r}; name the data file.")
     if not paths:
         raise DatasetError("read needs at least one path, got an empty list; name the data file.")
     sources = [Source(part) for part in paths]

@@ -62,6 +62,12 @@ def write(data: Dataset, path: str | os.PathLike[str]) -> None:
     ...     read(file)
     Dataset 'toy': 2 samples x 2 features (dense), 1 labels (true), cardinality 0.500
     """
+    if not isinstance(data, Dataset):
+        raise DatasetError(
+            f"write needs a Dataset, got {type(data).__name__}; wrap the arrays: Dataset(X, Y)."
+        )
+    if not isinstance(path, (str, os.PathLike)):
+        raise DatasetError(f"write needs a path, got {path!r}; name the file to write.")
     path = Path(path)
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
