@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -147,21 +148,19 @@ class _Tally:
     """What one column holds, counted without its missing values."""
 
     def __init__(self) -> None:
-        self.n_numbers = self.n_like_numbers = self.n_present = 0
+        self.n_numbers = self.n_texts = self.n_like_numbers = 0
         self.first_text: tuple[int, str] | None = None
 
     def add(self, lines: Iterable[int], column: Iterable[str]) -> None:
         """Count some rows, which stand in `lines`."""
         for line, raw in zip(lines, column, strict=True):
-            field = raw.strip()
-            if field.lower() in MISSING:
-                continue
-            self.n_present += 1
-            if _is_number(field):
-                self.n_numbers += 1
-                continue
-            self.first_text = self.first_text or (line, field)
-            self.n_like_numbers += len(field) < _LONGEST_NUMBER and bool(_LIKE_A_NUMBER.fullmatch(field))
+            try:
+                self.n_numbers += not math.isnan(_number(raw))
+            except ValueError:
+                text = raw.strip()
+                self.n_texts += 1
+                self.first_text = self.first_text or (line, text)
+                self.n_like_numbers += len(text) < _LONGEST_NUMBER and bool(_LIKE_A_NUMBER.fullmatch(text))
 
     def refusal(self, name: str, n_categories: int, source: Source) -> DatasetError | None:
         """What to say if this column of text is a feature: numbers with slips or an identifier, or None."""
@@ -169,14 +168,15 @@ class _Tally:
         if name.startswith(NOMINAL_PREFIX):
             return None
         line, text = self.first_text
-        if 2 * (self.n_numbers + self.n_like_numbers) > self.n_present:
+        n_present = self.n_numbers + self.n_texts
+        if 2 * (self.n_numbers + self.n_like_numbers) > n_present:
             return source.error(
                 f"column {name!r} holds numbers, got {text[:40]!r}; write it like 1000.5, or as nothing if it "
                 f"is missing, leave the column out with ignore={name!r}, or call it "
                 f"'{NOMINAL_PREFIX}{name}' if these are categories",
                 line,
             )
-        if n_categories == self.n_present >= _LEAST_IDENTIFIERS:
+        if n_categories == n_present >= _LEAST_IDENTIFIERS:
             return source.error(
                 f"column {name!r} holds a different text in every row, so it is an identifier and no feature; "
                 f"leave it out with ignore={name!r}"

@@ -93,11 +93,14 @@ def read(
 
     Notes
     -----
-    String attributes of ARFF files are identifiers, not features, and left out; dates become seconds since
-    1970. Text is UTF-8, or Latin-1 where a line is not valid UTF-8. A square label matrix in a MATLAB file is
-    taken as labels x samples. A MATLAB or NPZ part without candidates, beside one with candidates, has its
-    truth as candidates. Labels of svmlight files are those that occur, in numerical order. Compressed files
-    may expand to 250 times their size (or to 64 MiB), and tables may have up to 2**22 columns.
+    In CSV and TSV files, a column of numbers with text in it and a column with a different text in every row
+    (five or more) are refused as features, unless the column is called ``nominal:...`` in the header. MATLAB,
+    NPZ and svmlight files hold numbers, so only `missing` applies to them. String attributes of ARFF files
+    are identifiers, not features, and left out; dates become seconds since 1970. Text is UTF-8, or Latin-1
+    where a line is not valid UTF-8. A square label matrix in a MATLAB file is taken as labels x samples. A
+    MATLAB or NPZ part without candidates, beside one with candidates, has its truth as candidates. Labels of
+    svmlight files are those that occur, in numerical order. Compressed files may expand to 250 times their
+    size (or to 64 MiB), and tables may have up to 2**22 columns.
 
     Examples
     --------
