@@ -174,7 +174,7 @@ def test_float32_features_give_float32_results_near_those_of_float64():
 
 def test_too_small_a_budget_warns():
     X, Y = problem(11, 60, 8, 3)
-    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+    with pytest.warns(ConvergenceWarning, match="RFS did not converge"):
         RFS(max_iter=1).fit(X, Y)
 
 

@@ -64,7 +64,7 @@ class PMLFSSO(BaseSelector):
         Multiplicative updates of the objective above, or those of the authors' program, see Notes.
     scale : {"minmax"} or None, default="minmax"
         Bring every feature to [0, 1], or use ``X >= 0`` as it is.
-    max_iter : int, default=500
+    max_iter : int, default=400
         Sweep budget; the authors allow 1000.
     tol : float, default=1e-3
         Relative change of the objective that stops the loop: over ten sweeps with ``update="exact"``, over
@@ -155,7 +155,7 @@ class PMLFSSO(BaseSelector):
         bandwidth: str = "unit",
         update: str = "exact",
         scale: str | None = "minmax",
-        max_iter: int = 500,
+        max_iter: int = 400,
         tol: float = 1e-3,
         random_state: Any = None,
         verbose: int = 0,
