@@ -197,7 +197,7 @@ class PMLFSMIR(BaseSelector):
             information = symbol_mutual_information(T, self.n_bins if self.mi_estimator == "binned" else None)
         else:
             T, information = Y, binary_mutual_information(Y)
-        X = nonnegative_features(X, self.scale)
+        X = nonnegative_features(X.tocsr() if sp.issparse(X) else X, self.scale)
         problem = FactorizationProblem(
             X, _workable(T).astype(X.dtype), information, self.alpha, self.beta, self.gamma
         )
@@ -294,6 +294,7 @@ def solve_pml_fsmir(
     if solver == "cd":
         descent = BlockDescent(problem)
         state = descent.start(factors)
+        del factors  # U is as long as X; the start is not needed any more
         state, history, converged = loop(descent.step, state, state.value)
         return state.accepted, history, converged
     U, V, W = factors

@@ -92,25 +92,27 @@ class BlockDescent:
         problem = self.problem
         U, V, W = ahead
         G = V @ W
-        C = right_product(problem.X, V)
-        C *= problem.alpha
-        C += right_product(problem.T, G)
         H = G @ G.T + problem.alpha * (V @ V.T)
         U = U.copy()
         components, scale = _live_components(H)
         coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
         np.fill_diagonal(coupling, 0)
+        linear = 0.0
+        # In blocks of rows: the products with X and T are as large as U, and need not exist all at once.
         for first in range(0, len(U), BLOCK_ROWS):
             rows = slice(first, first + BLOCK_ROWS)
+            C = right_product(problem.X[rows], V)
+            C *= problem.alpha
+            C += right_product(problem.T[rows], G)
             # One column of U is one contiguous row of the transposed block.
-            block, target = np.ascontiguousarray(U[rows].T), np.ascontiguousarray(C[rows].T)
+            block, target = np.ascontiguousarray(U[rows].T), np.ascontiguousarray(C.T)
             target *= scale
             for _ in range(_U_SWEEPS):
                 for r in components:
                     np.maximum(target[r] - coupling[r] @ block, 0, out=block[r])
             U[rows] = block.T
-        value = problem.constant - 2 * inner(C, U) + inner(H, gram(U)) + problem.label_penalty(W)
-        return U, value
+            linear += inner(C, U[rows])
+        return U, problem.constant - 2 * linear + inner(H, gram(U)) + problem.label_penalty(W)
 
     def _vw_rounds(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Descend on (V, W) for fixed U; the result is never worse than the start."""
