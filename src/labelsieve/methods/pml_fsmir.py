@@ -294,7 +294,7 @@ def solve_pml_fsmir(
     if solver == "cd":
         descent = BlockDescent(problem)
         state = descent.start(factors)
-        del factors  # U is as long as X; the start is not needed any more
+        del factors  # as long as X, and not needed any more
         state, history, converged = loop(descent.step, state, state.value)
         return state.accepted, history, converged
     U, V, W = factors

@@ -71,8 +71,11 @@ class BlockDescent:
         return DescentState(factors, value, factors, factors.V, factors.W, Reach(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
-        """Do one outer iteration; the accepted value is never above the last one."""
-        U, value = self._u_step(state.ahead)
+        """Do one outer iteration; the accepted value is never above the last one. The state is used up."""
+        ahead = state.ahead
+        if ahead.U is state.accepted.U:
+            ahead = ahead._replace(U=ahead.U.copy())
+        U, value = self._u_step(ahead)
         # A plain step cannot rise but for the rounding of single precision.
         if value > state.value:
             accepted, value = state.accepted, state.value
@@ -88,12 +91,11 @@ class BlockDescent:
         return DescentState(accepted, value, ahead, V, W, reach), value
 
     def _u_step(self, ahead: Factors) -> tuple[np.ndarray, float]:
-        """Exact coordinate descent on the columns of U, and F at the result; one touch of X."""
+        """Exact coordinate descent on the columns of U, in place, and F at the result; one touch of X."""
         problem = self.problem
         U, V, W = ahead
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
-        U = U.copy()
         components, scale = _live_components(H)
         coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
         np.fill_diagonal(coupling, 0)
