@@ -16,7 +16,7 @@ from labelsieve.numerics.factorization import FactorizationProblem, Factors, mul
 from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
 from labelsieve.numerics.norms import row_norms
 
-# Worked example, computed by hand-checked reference code in double precision.
+# Worked example in double precision, from an implementation independent of this one.
 Z_OFF_DIAGONAL = 0.08170416594551039
 T_SINGLE = 0.9244671801054835
 INFORMATION = (1.4591479170272446, 1 / 3)
