@@ -33,7 +33,9 @@ def test_every_command_of_the_readme_exists(capsys):
 
 
 @pytest.mark.parametrize(
-    "document", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name
+    "document",
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")],
+    ids=lambda path: path.name,
 )
 def test_links_and_names_of_the_documents_lead_somewhere(document):
     text = document.read_text(encoding="utf-8")
