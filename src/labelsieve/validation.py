@@ -122,7 +122,7 @@ def _run_fold(
     X_test, Y_test = take_rows(X, test), take_rows(Y_true, test)
     n_labels = np.shape(Y_true)[1]
     outputs = {
-        needs: _answer(estimator, X_test, needs, n_labels)
+        needs: label_outputs(estimator, X_test, needs, n_labels)
         for needs in {metric.needs for metric in metrics.values()}
     }
     values = {
@@ -131,7 +131,11 @@ def _run_fold(
     return estimator, {"fit_time": fitted - start, "score_time": perf_counter() - fitted, **values}
 
 
-def _answer(estimator: Any, X: Any, needs: str, n_labels: int) -> Any:
+def label_outputs(estimator: Any, X: Any, needs: str, n_labels: int) -> Any:
+    """Return the predictions or the scores of a fitted estimator, one column per label.
+
+    `needs` is that of a metric: "predictions" or "scores".
+    """
     answer = estimator.predict(X) if needs == "predictions" else _score_labels(estimator, X, n_labels)
     # An estimator of a single label may answer with a vector.
     return answer.reshape(-1, 1) if answer.ndim == 1 else answer

@@ -1,0 +1,186 @@
+"""Run one cell: rank on candidates, classify at every size, judge by the truth."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
+
+from labelsieve.bench.components import build_classifier, build_method, feature_order, use_folder
+from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, Conventions, Experiment
+from labelsieve.bench.data import Fold, derive_seed, split_fold
+from labelsieve.bench.limits import LimitExceeded, Watchdog, forget_peak_memory, peak_mebibytes
+from labelsieve.bench.plan import Cell
+from labelsieve.classify import LabelFrequency
+from labelsieve.metrics import METRICS, Metric
+from labelsieve.validation import label_outputs
+
+__all__ = ["CellResult", "ScoreRow", "evaluate"]
+
+_LONGEST_HISTORY = 1000
+
+
+class ScoreRow(NamedTuple):
+    """One number: a metric of a classifier on a subset of the features."""
+
+    classifier: str
+    size: float | None
+    n_features: int
+    metric: str
+    value: float
+
+
+@dataclass
+class CellResult:
+    """What became of a cell; a failed one has an error and its traceback instead of scores."""
+
+    error: str | None = None
+    traceback: str | None = None
+    fit_seconds: float | None = None
+    seconds: float = 0.0
+    peak_mib: float | None = None
+    n_iter: int | None = None
+    converged: bool | None = None
+    ranking: np.ndarray | None = None
+    objective: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+    scores: list[ScoreRow] = field(default_factory=list)
+
+
+def evaluate(experiment: Experiment, cell: Cell, parent: int | None = None) -> CellResult:
+    """Run a cell. Whatever goes wrong in it is part of the result.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The configuration.
+    cell : Cell
+        What to run.
+    parent : int or None, default=None
+        The process that waits for the result; when it is gone, this one ends.
+    """
+    start = time.perf_counter()
+    result = CellResult()
+    limits = experiment.limits
+    try:
+        # One thread whatever the number of jobs: sums in another order would give other last digits.
+        with (
+            _threadpools().limit(limits=1),
+            warnings.catch_warnings(record=True) as caught,
+            Watchdog(limits.seconds, limits.memory_mib, parent),
+        ):
+            warnings.simplefilter("always")
+            _run(experiment, cell, result, caught)
+    except (Exception, LimitExceeded) as error:
+        result = CellResult(
+            error=" ".join(f"{type(error).__name__}: {error}".split()), traceback=traceback.format_exc()
+        )
+    else:
+        result.notes = tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+@lru_cache(maxsize=1)
+def _threadpools() -> ThreadpoolController:
+    """Find the thread pools of this process once: looking takes longer than a small fit."""
+    return ThreadpoolController()
+
+
+def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[Any]) -> None:
+    use_folder(experiment.folder)
+    fold = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold)
+    metrics = _metrics(experiment.metrics, experiment.conventions)
+    n_features = fold.X_train.shape[1]
+    if cell.method.method == NO_FEATURES:
+        values = _judge(LabelFrequency(), fold, np.arange(1), metrics, experiment.conventions)
+        names = [classifier.name for classifier in experiment.classifiers]
+        result.scores = [ScoreRow(name, None, 0, *value) for name in names for value in values]
+        return
+    if cell.method.method == ALL_FEATURES:
+        order = np.arange(n_features)
+        sizes: tuple[tuple[float | None, int], ...] = ((None, n_features),)
+    else:
+        order = _rank(cell, fold, result, caught)
+        sizes = cell.sizes
+    for entry in experiment.classifiers:
+        # Small percentages of few features are the same number of them.
+        by_count = {}
+        for size, count in sizes:
+            if count not in by_count:
+                classifier = build_classifier(entry, experiment.conventions)
+                by_count[count] = _judge(classifier, fold, order[:count], metrics, experiment.conventions)
+            result.scores += [ScoreRow(entry.name, size, count, *value) for value in by_count[count]]
+
+
+def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[Any]) -> np.ndarray:
+    """Fit the method to the candidates of the training part, timed."""
+    selector = build_method(cell.method)
+    if "random_state" in selector.get_params(deep=False) and "random_state" not in cell.method.params:
+        seed = derive_seed(cell.seed, "method", cell.dataset.name, cell.fold, cell.draw)
+        selector.set_params(random_state=seed)
+    forget_peak_memory()
+    before = peak_mebibytes()
+    start = time.perf_counter()
+    selector.fit(fold.X_train, fold.Y_train)
+    result.fit_seconds = time.perf_counter() - start
+    after = peak_mebibytes()
+    if before is not None and after is not None:
+        result.peak_mib = max(0.0, after - before)
+    result.ranking = feature_order(selector, fold.X_train.shape[1])
+    objective = getattr(selector, "objective_history_", None)
+    if objective is not None:
+        result.objective = _thinned(np.asarray(objective, dtype=float))
+    if hasattr(selector, "n_iter_"):
+        result.n_iter = int(np.max(selector.n_iter_))
+        result.converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    return result.ranking
+
+
+def _thinned(history: np.ndarray) -> np.ndarray:
+    """Keep first, last and evenly spaced values of a long history."""
+    if len(history) <= _LONGEST_HISTORY:
+        return history
+    return history[np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)]
+
+
+def _judge(
+    classifier: Any, fold: Fold, columns: np.ndarray, metrics: dict[str, Metric], conventions: Conventions
+) -> list[tuple[str, float]]:
+    """Teach a classifier the chosen features and compare what it says with the truth."""
+    classifier.fit(fold.X_train[:, columns], fold.Y_learn)
+    X_test = fold.X_test[:, columns]
+    n_labels = fold.Y_test.shape[1]
+    predictions = label_outputs(classifier, X_test, "predictions", n_labels)
+    outputs = {
+        "predictions": predictions,
+        "scores": predictions
+        if conventions.ranking_scores == "hard"
+        else label_outputs(classifier, X_test, "scores", n_labels),
+    }
+    values = [(name, metric.function(fold.Y_test, outputs[metric.needs])) for name, metric in metrics.items()]
+    for name, value in values:
+        if not np.isfinite(value):
+            raise ValueError(f"{name} must be a finite number. Got {value!r}.")
+    return values
+
+
+def _metrics(names: tuple[str, ...], conventions: Conventions) -> dict[str, Metric]:
+    """Take the metrics with the conventions of the experiment."""
+    in_count = {"zero_based": False, "divide": False}
+    options: dict[str, dict[str, Any]] = {
+        "coverage": in_count if conventions.coverage == "count" else {},
+        "macro_f1": {"undefined": conventions.f1_undefined},
+        "micro_f1": {"undefined": conventions.f1_undefined},
+    }
+    for name, metric in METRICS.items():
+        if metric.needs == "scores":
+            options.setdefault(name, {})["empty_rows"] = conventions.empty_rows
+    return {name: METRICS[name].with_options(**options.get(name, {})) for name in names}

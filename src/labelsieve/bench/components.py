@@ -1,0 +1,111 @@
+"""Methods and classifiers by the names of a configuration: built-in ones, or anybody's by import path."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from labelsieve.bench import RunError
+from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, ClassifierSpec, Conventions, MethodSpec
+from labelsieve.classify import LabelwiseSVM, MLkNN
+from labelsieve.methods import METHODS
+
+__all__ = ["CLASSIFIERS", "build_classifier", "build_method", "feature_order", "identify", "use_folder"]
+
+#: Name -> what makes the classifier from parameters.
+CLASSIFIERS: dict[str, Callable[..., Any]] = {
+    "linear-svm": LabelwiseSVM,
+    "rbf-svm": lambda **params: LabelwiseSVM(kernel="rbf", **params),
+    "ml-knn": MLkNN,
+}
+
+
+def use_folder(folder: str | None) -> None:
+    """Let modules beside the configuration be imported."""
+    if folder is not None and folder not in sys.path:
+        sys.path.append(folder)
+
+
+def build_method(spec: MethodSpec) -> Any:
+    """Make the selector of a configuration, unfitted."""
+    known = [*METHODS, NO_FEATURES, ALL_FEATURES]
+    factory = METHODS.get(spec.method) or _import(spec.method, "methods", known)
+    return _make(factory, spec.params, f"methods: {spec.name}")
+
+
+def build_classifier(spec: ClassifierSpec, conventions: Conventions) -> Any:
+    """Make the classifier of a configuration, unfitted, with the experiment's conventions."""
+    factory = CLASSIFIERS.get(spec.classifier) or _import(spec.classifier, "classifiers", CLASSIFIERS)
+    params = dict(spec.params)
+    if spec.classifier in ("linear-svm", "rbf-svm"):
+        params = {"one_class": conventions.one_class, **params}
+    return _make(factory, params, f"classifiers: {spec.name}")
+
+
+def identify(estimator: Any) -> dict[str, Any]:
+    """Name the class of an estimator and all its parameters, as plain values.
+
+    Examples
+    --------
+    >>> from labelsieve import SumF
+    >>> identify(SumF(3))
+    {'class': 'labelsieve.methods.sum_f:SumF', 'params': {'n_features_to_select': 3}}
+    """
+    kind = type(estimator)
+    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    plain = (bool, int, float, str, type(None))
+    return {
+        "class": f"{kind.__module__}:{kind.__qualname__}",
+        "params": {
+            name: value if isinstance(value, plain) else repr(value) for name, value in sorted(params.items())
+        },
+    }
+
+
+def feature_order(selector: Any, n_features: int) -> np.ndarray:
+    """Return the features of a fitted selector, best first, by whichever usual attribute it has."""
+    if hasattr(selector, "ranking_"):
+        order = np.argsort(selector.ranking_, kind="stable")
+    elif hasattr(selector, "scores_"):
+        order = np.argsort(-np.asarray(selector.scores_, dtype=float), kind="stable")
+    elif hasattr(selector, "feature_importances_"):
+        order = np.argsort(-np.asarray(selector.feature_importances_, dtype=float), kind="stable")
+    else:
+        raise TypeError(
+            f"{type(selector).__name__} must have ranking_, scores_ or feature_importances_ after fit, "
+            "got none of them."
+        )
+    if order.shape != (n_features,):
+        raise TypeError(
+            f"{type(selector).__name__} must rank all {n_features} features, got shape {order.shape!r}."
+        )
+    return order.astype(np.int32)
+
+
+def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> Any:
+    try:
+        return factory(**params)
+    except TypeError as error:
+        known = ", ".join(inspect.signature(factory).parameters)
+        raise RunError(f"{where}: {error}; its parameters are {known}.") from None
+
+
+def _import(path: str, key: str, known: Iterable[str]) -> Callable[..., Any]:
+    """Import ``package.module:Class``."""
+    module, colon, name = path.partition(":")
+    if not colon:
+        close = difflib.get_close_matches(path, list(known), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}."
+        raise RunError(
+            f"{key}: a known name or an import path module:Class was expected, got {path!r}; {hint}"
+        )
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise RunError(f"{key}: {path!r} cannot be imported ({error}); check the path.") from None

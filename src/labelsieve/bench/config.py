@@ -1,0 +1,359 @@
+"""The configuration of an experiment: TOML, validated, every open convention of the protocol an option."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from labelsieve.bench import RunError
+from labelsieve.metrics import METRICS
+
+__all__ = [
+    "PROFILES",
+    "ClassifierSpec",
+    "Conventions",
+    "DatasetSpec",
+    "Experiment",
+    "Limits",
+    "MethodSpec",
+    "NoiseSpec",
+    "Sizes",
+    "SweepSpec",
+    "load_experiment",
+]
+
+#: References that are no ranking of the features.
+NO_FEATURES, ALL_FEATURES = "no-features", "all-features"
+RANDOM = "random-ranking"
+
+Role = Literal["method", "ablation", "sweep", "reference"]
+Percent = Annotated[float, Field(gt=0, le=100)]
+Count = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(ge=0)]
+
+
+class _Part(BaseModel):
+    """A part of the configuration: unknown keys are errors, nothing changes once it is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+def _by_name(key: str) -> BeforeValidator:
+    """Let ``"yeast"`` stand for ``{name = "yeast"}``."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
+
+
+class DatasetSpec(_Part):
+    """A data set: a name of the catalogue, ``digits``, ``planted``, or files of one's own."""
+
+    name: str = Field(min_length=1)
+    path: tuple[str, ...] = ()
+    labels: str | int | None = None
+    candidates: str | None = None
+    ignore: str | None = None
+    nominal: Literal["code", "onehot"] | None = None
+    missing: Literal["error", "mean", "zero"] | None = None
+
+    @field_validator("path", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _options_are_for_files(self) -> Self:
+        if not self.path and self.options:
+            raise ValueError(f"{', '.join(self.options)}: only for files; give path as well, or leave it out")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `labelsieve.datasets.read` is told besides the path."""
+        return self.model_dump(exclude={"name", "path"}, exclude_none=True)
+
+
+class NoiseSpec(_Part):
+    """How candidates arise from true labels; ``given`` takes those that came with the data."""
+
+    model: Literal["flip", "relative", "count", "instance", "given"] = "flip"
+    rate: Rate | None = None
+
+    @model_validator(mode="after")
+    def _rate_fits_model(self) -> Self:
+        if self.model == "given":
+            if self.rate is not None:
+                raise ValueError("rate: candidates that are given have none; leave it out")
+        elif self.rate is None:
+            raise ValueError(f"rate: needed by the model {self.model!r}; write for example rate = 0.2")
+        elif self.model in ("flip", "instance") and self.rate > 1:
+            raise ValueError(f"rate: a probability in [0, 1] was expected, got {self.rate:g}")
+        elif self.model == "count" and self.rate != int(self.rate):
+            raise ValueError(f"rate: a whole number of labels was expected, got {self.rate:g}")
+        return self
+
+    @property
+    def label(self) -> str:
+        """The noise in a few letters."""
+        return self.model if self.rate is None else f"{self.model} {self.rate:g}"
+
+
+class MethodSpec(_Part):
+    """A method under a name of its own: a slug or an import path ``package.module:Class``, and parameters."""
+
+    name: str = Field(min_length=1)
+    method: str = Field(min_length=1)
+    params: dict[str, Any] = {}
+    role: Role = "method"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_method(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = {"method": value}
+        if isinstance(value, dict) and "method" in value and "name" not in value:
+            value = {"name": _default_name(value), **value}
+        return value
+
+
+def _default_name(entry: dict[str, Any]) -> str:
+    params = entry.get("params")
+    settings = params.items() if isinstance(params, dict) else ()
+    return " ".join([str(entry["method"]), *(f"{key}={_short(value)}" for key, value in settings)])
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+class SweepSpec(_Part):
+    """A method at every combination of values: one parameter gives a curve, two a surface."""
+
+    method: str = Field(min_length=1)
+    parameters: dict[str, tuple[Any, ...]] = Field(min_length=1)
+    params: dict[str, Any] = {}
+
+    @field_validator("parameters")
+    @classmethod
+    def _has_values(cls, value: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        for name, values in value.items():
+            if not values:
+                raise ValueError(f"{name}: a list of values was expected, got an empty one")
+        return value
+
+    def methods(self) -> tuple[MethodSpec, ...]:
+        """One method a combination."""
+        entries = []
+        for values in itertools.product(*self.parameters.values()):
+            varied = dict(zip(self.parameters, values, strict=True))
+            name = _default_name({"method": self.method, "params": varied})
+            params = {**self.params, **varied}
+            entries.append(MethodSpec(name=name, method=self.method, params=params, role="sweep"))
+        return tuple(entries)
+
+
+class ClassifierSpec(_Part):
+    """A classifier: ``linear-svm``, ``rbf-svm``, ``ml-knn`` or an import path, and parameters."""
+
+    name: str = Field(min_length=1)
+    classifier: str = Field(min_length=1)
+    params: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_classifier(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = {"classifier": value}
+        if isinstance(value, dict) and "classifier" in value:
+            value = {"name": value["classifier"], **value}
+        return value
+
+
+class Sizes(_Part):
+    """How many features are kept: percentages, and for some data sets numbers instead."""
+
+    percent: tuple[Percent, ...] = (5, 10, 20)
+    counts: dict[str, tuple[Count, ...]] = {}
+    rounding: Literal["round", "floor"] = "round"
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        for key, values in {"percent": self.percent, **self.counts}.items():
+            if not values or list(values) != sorted(set(values)):
+                raise ValueError(f"{key}: sizes that rise were expected, got {list(values)!r}")
+        return self
+
+
+class Conventions(_Part):
+    """What papers leave open; the defaults are the protocol's."""
+
+    test_labels: Literal["clean", "noisy"] = "clean"
+    train_labels: Literal["candidates", "clean"] = "candidates"
+    one_class: Literal["lowest", "constant"] = "lowest"
+    ranking_scores: Literal["decision", "hard"] = "decision"
+    empty_rows: Literal["skip", "perfect"] = "skip"
+    coverage: Literal["share", "count"] = "share"
+    f1_undefined: Literal[0, 1, "skip"] = 0
+    folds: Literal["shuffled", "stratified"] = "shuffled"
+
+
+class Limits(_Part):
+    """What one cell may take; a cell that takes more is recorded as failed. None is no limit."""
+
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    memory_mib: Annotated[float, Field(gt=0)] | None = None
+
+
+class Experiment(_Part):
+    """All that determines the results of an experiment."""
+
+    name: str = Field(pattern=r"^[\w.-]+$")
+    title: str = ""
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field((0,), min_length=1)
+    folds: int = Field(10, ge=2)
+    datasets: tuple[Annotated[DatasetSpec, _by_name("name")], ...] = Field(min_length=1)
+    noise: tuple[NoiseSpec, ...] = Field((NoiseSpec(rate=0.2),), min_length=1)
+    methods: tuple[MethodSpec, ...] = ()
+    ablation: tuple[MethodSpec, ...] = ()
+    sweeps: tuple[SweepSpec, ...] = ()
+    references: tuple[MethodSpec, ...] = ()
+    random_draws: int = Field(3, ge=1)
+    classifiers: tuple[ClassifierSpec, ...] = Field(
+        (ClassifierSpec(name="linear-svm", classifier="linear-svm"),), min_length=1
+    )
+    sizes: Sizes = Sizes()
+    metrics: tuple[str, ...] = Field(tuple(METRICS), min_length=1)
+    conventions: Conventions = Conventions()
+    limits: Limits = Limits()
+    control: str = ""
+    #: Folder of the configuration file: paths of data are relative to it, own modules are imported from it.
+    folder: str | None = None
+
+    @field_validator("metrics")
+    @classmethod
+    def _known_metrics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in METRICS:
+                raise ValueError(f"one of {', '.join(METRICS)} was expected, got {name!r}")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [method.name for method in self.all_methods()]
+        if not names:
+            raise ValueError("methods: at least one method, sweep or reference is needed")
+        for what, given in (
+            ("datasets", [dataset.name for dataset in self.datasets]),
+            ("methods", names),
+            ("classifiers", [classifier.name for classifier in self.classifiers]),
+            ("noise", [noise.label for noise in self.noise]),
+            ("seeds", [str(seed) for seed in self.seeds]),
+            ("metrics", list(self.metrics)),
+        ):
+            twice = next((name for name in given if given.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(f"{what}: {twice!r} is there twice; give every entry a name of its own")
+        unknown = set(self.sizes.counts) - {dataset.name for dataset in self.datasets}
+        if unknown:
+            raise ValueError(f"sizes.counts: {min(unknown)!r} is not one of the data sets")
+        if self.control and self.control not in names:
+            raise ValueError(f"control: one of the methods was expected, got {self.control!r}")
+        return self
+
+    def all_methods(self) -> tuple[MethodSpec, ...]:
+        """Everything that is compared, in the order of tables: methods, variants, sweeps, references."""
+        return (
+            *self.methods,
+            *(method.model_copy(update={"role": "ablation"}) for method in self.ablation),
+            *(method for sweep in self.sweeps for method in sweep.methods()),
+            *(method.model_copy(update={"role": "reference"}) for method in self.references),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as they are stored."""
+        return self.model_dump(mode="json")
+
+
+def _profiles() -> dict[str, Any]:
+    folder = files("labelsieve.bench") / "profiles"
+    found = {
+        item.name.removesuffix(".toml"): item for item in folder.iterdir() if item.name.endswith(".toml")
+    }
+    return dict(sorted(found.items()))
+
+
+#: Name of a built-in profile -> its file.
+PROFILES: dict[str, Any] = _profiles()
+
+
+def load_experiment(source: str | Path) -> Experiment:
+    """Read a configuration: the name of a built-in profile, or a TOML file.
+
+    Examples
+    --------
+    >>> load_experiment("tiny").folds
+    3
+    """
+    path = Path(source)
+    if str(source) in PROFILES:
+        return parse_experiment(PROFILES[str(source)].read_text("utf-8"), name=str(source))
+    if not path.is_file():
+        raise RunError(
+            f"a profile ({', '.join(PROFILES)}) or a TOML file was expected, got {str(source)!r}; check the "
+            "spelling or the path."
+        )
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: cannot be read ({error}); a TOML file in UTF-8 was expected.") from None
+    return parse_experiment(text, name=path.stem, folder=path.resolve().parent, shown=str(path))
+
+
+def parse_experiment(
+    text: str, *, name: str, folder: Path | None = None, shown: str | None = None
+) -> Experiment:
+    """Validate the text of a configuration; `shown` names it in errors."""
+    shown = shown or name
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RunError(f"{shown}: not valid TOML: {error}; mend that line.") from None
+    name = re.sub(r"[^\w.-]", "-", name)
+    given = {"name": name, **content, "folder": None if folder is None else str(folder)}
+    return build_experiment(given, shown)
+
+
+def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
+    """Turn plain values into an experiment, or say which key is wrong and why."""
+    try:
+        return Experiment.model_validate(given)
+    except ValidationError as error:
+        raise RunError(f"{shown}: {_first_problem(error)}") from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Say the first problem in one sentence that names the key."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    more = error.error_count() - 1
+    rest = f" ({more} more problem{'s' if more > 1 else ''})" if more else ""
+    if first["type"] == "extra_forbidden":
+        return f"{key}: no such key; remove it or check its spelling.{rest}"
+    if first["type"] == "missing":
+        return f"{key}: this key is needed; add it.{rest}"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return f"{key + ': ' if key else ''}{message}.{rest}"
+    return f"{key}: {message[:1].lower()}{message[1:]}, got {first['input']!r}.{rest}"

@@ -1,0 +1,166 @@
+"""The data of a cell: loaded, split into folds and given candidates, all from seeds that name what they are for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import KFold
+
+from labelsieve.bench import RunError
+from labelsieve.bench.config import DatasetSpec, Experiment, NoiseSpec
+from labelsieve.datasets import Dataset, add_candidates, load, load_digits_attributes, make_pml, read
+from labelsieve.numerics.typing import Matrix
+
+__all__ = ["DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "split_fold"]
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """What an experiment records of a data set."""
+
+    name: str
+    n_samples: int
+    n_features: int
+    n_labels: int
+    cardinality: float
+    checksum: str
+    size_unit: Literal["percent", "count"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training and test part; `Y_train` holds candidates, `Y_learn` what the classifier is taught."""
+
+    X_train: Matrix
+    Y_train: Matrix
+    Y_learn: Matrix
+    X_test: Matrix
+    Y_test: Matrix
+
+
+def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
+    """Turn a seed and what it is for into a seed of its own.
+
+    Nothing but the parts matters, so neither the order of the work nor other methods change it.
+
+    Examples
+    --------
+    >>> derive_seed(0, "noise", "yeast", 3) == derive_seed(0, "noise", "yeast", 3)
+    True
+    >>> derive_seed(0, "noise", "yeast", 3) == derive_seed(0, "noise", "yeast", 4)
+    False
+    """
+    text = json.dumps([seed, purpose, *parts])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+@lru_cache(maxsize=2)
+def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
+    """Load what the configuration names; the last two stay in memory."""
+    if spec.path:
+        base = Path(folder or ".")
+        paths = [base / part for part in spec.path]
+        options = spec.options
+        if isinstance(options.get("labels"), str) and (base / options["labels"]).is_file():
+            options["labels"] = base / options["labels"]
+        dataset = read(paths if len(paths) > 1 else paths[0], **options)
+    elif spec.name == "digits":
+        dataset = load_digits_attributes()
+    elif spec.name == "planted":
+        X, _, Y, _ = make_pml(
+            300, 60, n_informative=8, n_labels=8, label_density=0.25, return_truth=True, random_state=0
+        )
+        dataset = Dataset(X, Y, name="planted")
+    else:
+        dataset = load(spec.name)
+    if dataset.Y is None:
+        raise RunError(
+            f"{spec.name}: true labels are needed to judge the methods, got candidates only; use "
+            "labelsieve select to rank features without them."
+        )
+    return dataset
+
+
+def describe(spec: DatasetSpec, dataset: Dataset, experiment: Experiment) -> DatasetFacts:
+    """Collect the facts of a data set; the checksum covers every number in it."""
+    assert dataset.Y is not None
+    digest = hashlib.sha256()
+    for matrix in (dataset.X, dataset.Y, dataset.Y_candidates):
+        _update(digest, matrix)
+    return DatasetFacts(
+        name=spec.name,
+        n_samples=dataset.X.shape[0],
+        n_features=dataset.X.shape[1],
+        n_labels=dataset.Y.shape[1],
+        cardinality=float(dataset.Y.sum(dtype=np.int64) / dataset.X.shape[0]),
+        checksum=digest.hexdigest(),
+        size_unit="count" if spec.name in experiment.sizes.counts else "percent",
+    )
+
+
+def _update(digest: Any, matrix: Matrix | None) -> None:
+    if matrix is None:
+        digest.update(b"none")
+        return
+    parts = (matrix.indptr, matrix.indices, matrix.data) if sp.issparse(matrix) else (matrix,)
+    for part in parts:
+        digest.update(f"{part.shape}{part.dtype.str}".encode())
+        digest.update(np.ascontiguousarray(part).data)
+
+
+@lru_cache(maxsize=1)
+def _folds(
+    spec: DatasetSpec, folder: str | None, n_folds: int, scheme: str, seed: int
+) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    dataset = load_dataset(spec, folder)
+    random_state = derive_seed(seed, "folds", spec.name)
+    if n_folds > dataset.X.shape[0]:
+        raise RunError(f"folds: {n_folds} folds of {spec.name} need as many rows, got {dataset.X.shape[0]}.")
+    if scheme == "shuffled":
+        return tuple(KFold(n_folds, shuffle=True, random_state=random_state).split(dataset.X))
+    from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
+
+    Y = dataset.Y.toarray() if sp.issparse(dataset.Y) else dataset.Y
+    splitter = MultilabelStratifiedKFold(n_splits=n_folds, shuffle=True, random_state=random_state)
+    return tuple(splitter.split(np.zeros((len(Y), 1)), Y))
+
+
+def split_fold(experiment: Experiment, spec: DatasetSpec, noise: NoiseSpec, seed: int, fold: int) -> Fold:
+    """Make the parts of one fold; every method sees the same."""
+    conventions = experiment.conventions
+    dataset = load_dataset(spec, experiment.folder)
+    train, test = _folds(spec, experiment.folder, experiment.folds, conventions.folds, seed)[fold]
+    Y = dataset.Y
+    assert Y is not None
+    X_train, X_test = dataset.X[train], dataset.X[test]
+    Y_train = _candidates(dataset, train, noise, derive_seed(seed, "noise", spec.name, fold))
+    Y_test = Y[test]
+    if conventions.test_labels == "noisy":
+        Y_test = _candidates(dataset, test, noise, derive_seed(seed, "test noise", spec.name, fold))
+    Y_learn = Y_train if conventions.train_labels == "candidates" else Y[train]
+    return Fold(X_train, Y_train, Y_learn, X_test, Y_test)
+
+
+def _candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int) -> Matrix:
+    if noise.model == "given":
+        if dataset.Y_candidates is None:
+            raise RunError(
+                f'noise: model = "given" needs candidates in the data, {dataset.name} has none; '
+                "choose another model."
+            )
+        return dataset.Y_candidates[rows]
+    assert dataset.Y is not None and noise.rate is not None
+    rate = int(noise.rate) if noise.model == "count" else noise.rate
+    X = dataset.X[rows] if noise.model == "instance" else None
+    return add_candidates(dataset.Y[rows], noise.model, rate=rate, X=X, random_state=seed)
