@@ -131,7 +131,7 @@ def _folds(
         return tuple(KFold(n_folds, shuffle=True, random_state=random_state).split(dataset.X))
     from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
 
-    Y = dataset.Y.toarray() if sp.issparse(dataset.Y) else dataset.Y
+    Y = sp.csr_array(dataset.Y).toarray()
     splitter = MultilabelStratifiedKFold(n_splits=n_folds, shuffle=True, random_state=random_state)
     return tuple(splitter.split(np.zeros((len(Y), 1)), Y))
 
@@ -160,7 +160,8 @@ def _candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int)
                 "choose another model."
             )
         return dataset.Y_candidates[rows]
-    assert dataset.Y is not None and noise.rate is not None
+    assert dataset.Y is not None
+    assert noise.rate is not None
     rate = int(noise.rate) if noise.model == "count" else noise.rate
     X = dataset.X[rows] if noise.model == "instance" else None
     return add_candidates(dataset.Y[rows], noise.model, rate=rate, X=X, random_state=seed)

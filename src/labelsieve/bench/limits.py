@@ -15,6 +15,7 @@ __all__ = ["LimitExceeded", "Watchdog", "forget_peak_memory", "peak_mebibytes"]
 
 _MIB = 2**20
 _INTERVAL = 0.05
+_AGAIN = 1.0
 
 
 class LimitExceeded(BaseException):
@@ -67,13 +68,16 @@ class Watchdog:
             raise LimitExceeded(self._reason)
 
     def _watch(self) -> None:
-        while not self._done.wait(_INTERVAL):
+        interval = _INTERVAL
+        while not self._done.wait(interval):
             if self._parent is not None and os.getppid() != self._parent:
                 os._exit(1)
             reason = self._excess()
             with self._lock:
-                if reason is not None and self._reason is None and not self._done.is_set():
+                if reason is not None and not self._done.is_set():
                     self._reason = reason
+                    # Again if it is lost: what a destructor or a callback raises, Python ignores.
+                    interval = _AGAIN
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(
                         ctypes.c_ulong(self._target), ctypes.py_object(LimitExceeded)
                     )
@@ -81,8 +85,9 @@ class Watchdog:
     def _excess(self) -> str | None:
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             return f"took more than {self._seconds:g} seconds (limits.seconds)"
-        used = resident_mebibytes() if self._memory_mib is not None else None
-        if used is not None and self._base is not None and used - self._base > self._memory_mib:
+        if self._memory_mib is None or self._base is None:
+            return None
+        if (resident_mebibytes() or 0) - self._base > self._memory_mib:
             return f"took more than {self._memory_mib:g} MiB of memory (limits.memory_mib)"
         return None
 

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from labelsieve.bench import RunError
+from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult, evaluate
 from labelsieve.bench.components import build_method, identify, use_folder
 from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, Experiment
@@ -27,13 +27,9 @@ from labelsieve.bench.plan import Cell, plan
 from labelsieve.bench.store import FILE_NAME, Store
 from labelsieve.datasets.dataset import DatasetError
 
-__all__ = ["Observer", "RunInterrupted", "Summary", "environment", "run"]
+__all__ = ["Observer", "Summary", "environment", "run"]
 
 _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "dask")
-
-
-class RunInterrupted(Exception):
-    """The user stopped the run; everything finished is stored."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from labelsieve.bench.plan import Cell
 __all__ = ["FILE_NAME", "Store", "database_path", "pack", "unpack"]
 
 FILE_NAME = "results.sqlite"
-_LOCK_NAME = "results.lock"
 # "labe" in ASCII: a file that is some other program's database is not touched.
 _APPLICATION_ID = 0x6C616265
 _VERSION = 1
@@ -38,8 +37,9 @@ CREATE TABLE plan (
 ) STRICT;
 CREATE TABLE cells (
     key TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), finished TEXT NOT NULL,
-    description TEXT NOT NULL, params TEXT NOT NULL, error TEXT, traceback TEXT, fit_seconds REAL, seconds REAL NOT NULL,
-    peak_mib REAL, n_iter INTEGER, converged INTEGER, ranking BLOB, objective BLOB, notes TEXT NOT NULL,
+    description TEXT NOT NULL, params TEXT NOT NULL, error TEXT, traceback TEXT,
+    fit_seconds REAL, seconds REAL NOT NULL, peak_mib REAL,
+    n_iter INTEGER, converged INTEGER, ranking BLOB, objective BLOB, notes TEXT NOT NULL,
     digest TEXT NOT NULL
 ) STRICT;
 CREATE TABLE scores (
@@ -80,7 +80,7 @@ class Store:
         with self._explained():
             if writer:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._lock = _exclusive(path.with_name(_LOCK_NAME), path)
+                self._lock = _exclusive(lock_path(path), path)
             try:
                 self._connect(writer)
             except BaseException:
@@ -138,6 +138,16 @@ class Store:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    @staticmethod
+    @contextmanager
+    def locked(path: Path) -> Iterator[None]:
+        """Keep all writers of a results file out."""
+        lock = _exclusive(lock_path(path), path)
+        try:
+            yield
+        finally:
+            lock.close()
 
     # -- writing
 
@@ -221,6 +231,19 @@ class Store:
         with self._explained(), self._transaction():
             self._db.executemany("DELETE FROM cells WHERE key = ?", ((key,) for key in keys))
 
+    def adopt(self, tables: dict[str, list[tuple[Any, ...]]]) -> int:
+        """Take rows of another file over; of the cells, those with all their numbers. Returns how many."""
+        self._db.execute("PRAGMA foreign_keys = OFF")
+        with self._explained(), self._transaction():
+            for name, rows in tables.items():
+                for row in rows:
+                    self._db.execute(
+                        f"INSERT OR IGNORE INTO {name} VALUES ({', '.join('?' * len(row))})", row
+                    )
+            self._db.executemany("DELETE FROM cells WHERE key = ?", ((key,) for key in self.altered()))
+            self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM cells)")
+        return len(self.outcomes())
+
     # -- reading
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
@@ -286,6 +309,11 @@ def pack(values: np.ndarray, dtype: str) -> bytes:
 def unpack(data: bytes | None, dtype: str) -> np.ndarray | None:
     """Bytes to array."""
     return None if data is None else np.frombuffer(data, dtype=dtype)
+
+
+def lock_path(path: Path) -> Path:
+    """Name the file that a writer locks."""
+    return path.with_name(f"{path.name}.lock")
 
 
 def _exclusive(lock: Path, path: Path) -> sqlite3.Connection:

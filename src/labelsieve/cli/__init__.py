@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 done, 1 bad data, 2 bad usage, 130 interrupted."""
+"""The command line. Exit codes: 0 done, 1 bad data, 2 bad usage, 3 done but cells failed, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from labelsieve import __version__
-from labelsieve.cli import datasets, demo, methods, select
+from labelsieve.bench import RunError
+from labelsieve.cli import bench, datasets, demo, methods, select
 from labelsieve.cli.console import in_options, one_line
 from labelsieve.datasets.dataset import DatasetError
 
@@ -30,6 +31,7 @@ app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=select.EPILOG)(select.select)
 app.command(epilog=methods.EPILOG)(methods.methods)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(bench.app, name="bench")
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,8 +62,10 @@ def main(args: list[str] | None = None) -> int:
         sys.stdout.flush()
     except DatasetError as error:
         return _fail(in_options(str(error)), 1)
-    except (KeyboardInterrupt, typer.Abort):
-        code = 130
+    except RunError as error:
+        return _fail(str(error), 1)
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        return _fail(str(stop) or "interrupted.", 130)
     except (BrokenPipeError, SystemExit):
         # Typer and rich answer a closed pipe by SystemExit.
         _abandon_output()

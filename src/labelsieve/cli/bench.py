@@ -1,0 +1,258 @@
+"""``labelsieve bench``: run experiments, see how they stand, mend them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from labelsieve.bench import RunError
+from labelsieve.cli.console import messages, one_line, results
+
+if TYPE_CHECKING:
+    from labelsieve.bench.config import Experiment
+    from labelsieve.bench.runner import Summary
+
+#: Exit code of a run that came to its end with cells that failed.
+FAILED_CELLS = 3
+
+_ERRORS_SHOWN = 5
+
+app = typer.Typer(help="Run experiments: resumable, one cell at a time.")
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or its name below runs/.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Cells at the same time; all cores by default.")
+]
+Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run the cells on this dask scheduler.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only what went wrong.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
+
+_RUN_EPILOG = """\
+Examples:
+
+labelsieve bench run tiny
+
+labelsieve bench run paper-lite --jobs 2
+
+labelsieve bench run my.toml --out runs/mine
+
+A run can be stopped or killed at any moment; the same command goes on where it was.
+"""
+
+
+@app.callback(invoke_without_command=True)
+def bench(context: typer.Context) -> None:
+    """Run experiments, see how they stand, mend them."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("run", epilog=_RUN_EPILOG)
+def run_command(
+    config: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROFILE-or-FILE", help="Built-in profile (see: bench profiles) or TOML file."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME by default.")] = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    accept_changes: Annotated[
+        bool, typer.Option(help="Go on although finished cells no longer belong to the configuration.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the cells of an experiment that are not finished yet."""
+    _require_packages()
+    from labelsieve.bench.config import load_experiment
+
+    experiment = load_experiment(config)
+    folder = out or Path("runs") / experiment.name
+    _run(experiment, folder, jobs, dask, quiet, as_json, accept_changes=accept_changes)
+
+
+@app.command("retry-failed")
+def retry_failed(
+    run: RunArgument, jobs: Jobs = None, dask: Dask = None, quiet: Quiet = False, as_json: AsJson = False
+) -> None:
+    """Run the failed cells of a run again, and whatever is missing.
+
+    Example: labelsieve bench retry-failed runs/tiny
+    """
+    _require_packages()
+    from labelsieve.bench.results import read_results
+    from labelsieve.bench.store import database_path
+
+    folder = database_path(run).parent
+    _run(read_results(folder).experiment, folder, jobs, dask, quiet, as_json, retry_failed=True)
+
+
+@app.command()
+def status(run: RunArgument, as_json: AsJson = False) -> None:
+    """Show how a run stands: finished, failed and missing cells of every data set.
+
+    Example: labelsieve bench status tiny
+    """
+    _require_packages()
+    from labelsieve.bench.status import read_status
+
+    found = read_status(run)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    console = results()
+    table = Table("data set")
+    for title in ("cells", "done", "failed", "missing", "cell time"):
+        table.add_column(title, justify="right")
+    for row in found.datasets:
+        table.add_row(
+            row.name,
+            str(row.planned),
+            str(row.done),
+            str(row.failed),
+            str(row.missing),
+            duration(row.seconds),
+        )
+    console.print(table)
+    for failure in found.failures[:_ERRORS_SHOWN]:
+        console.print(f"failed: {failure.cell}: {failure.error}", soft_wrap=True)
+    if len(found.failures) > _ERRORS_SHOWN:
+        console.print(f"and {len(found.failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
+    for remark in found.remarks:
+        console.print(remark, soft_wrap=True)
+
+
+@app.command()
+def repair(run: RunArgument) -> None:
+    """Save the cells of a damaged results file that can still be read; the damaged file is kept beside it.
+
+    Example: labelsieve bench repair runs/tiny
+    """
+    _require_packages()
+    from labelsieve.bench.repair import repair as save_readable
+    from labelsieve.bench.store import database_path
+
+    saved = save_readable(database_path(run))
+    typer.echo(f"{saved.n_cells} cells saved to {saved.path}; the damaged file is now {saved.damaged}")
+
+
+@app.command()
+def profiles(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Print this one, to begin one's own with.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the built-in experiments, or print one.
+
+    Example: labelsieve bench profiles tiny > my.toml
+    """
+    _require_packages()
+    from labelsieve.bench.config import PROFILES, load_experiment
+
+    if name is not None:
+        if name not in PROFILES:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(PROFILES)}", param_hint="NAME")
+        text = PROFILES[name].read_text("utf-8")
+        typer.echo(json.dumps(load_experiment(name).as_dict(), indent=2) if as_json else text, nl=as_json)
+        return
+    rows = [(name, load_experiment(name)) for name in PROFILES]
+    if as_json:
+        typer.echo(
+            json.dumps([{"name": name, **experiment.as_dict()} for name, experiment in rows], indent=2)
+        )
+        return
+    table = Table("profile", "what it is")
+    for title in ("data sets", "methods", "folds"):
+        table.add_column(title, justify="right")
+    for name, experiment in rows:
+        n_methods = len(experiment.all_methods())
+        table.add_row(
+            name, experiment.title, str(len(experiment.datasets)), str(n_methods), str(experiment.folds)
+        )
+    results().print(table)
+
+
+def duration(seconds: float | None) -> str:
+    """Say a time in the unit that fits.
+
+    Examples
+    --------
+    >>> duration(42.4), duration(130), duration(7300), duration(None)
+    ('42 s', '2 min 10 s', '2 h 2 min', '-')
+    """
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _run(
+    experiment: Experiment,
+    folder: Path,
+    jobs: int | None,
+    dask: str | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Run, show the progress, and say how it ended."""
+    import joblib
+
+    from labelsieve.bench import RunInterrupted
+    from labelsieve.bench.runner import run
+    from labelsieve.cli.bench_progress import RunProgress
+
+    notes = messages(quiet=quiet)
+    jobs = jobs or joblib.cpu_count()
+    command = shlex.join(["labelsieve", *sys.argv[1:]])
+    with RunProgress(notes, messages(), jobs) as progress:
+        try:
+            summary = run(experiment, folder, progress, jobs=jobs, dask=dask, command=command, **options)
+        except RunInterrupted as stop:
+            raise RunInterrupted(f"{stop}; go on with: {command}") from None
+    _tell(summary, folder, notes, as_json)
+    if summary.n_failed:
+        raise typer.Exit(FAILED_CELLS)
+
+
+def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool) -> None:
+    if as_json:
+        figures = {
+            "folder": str(folder),
+            "planned": summary.n_planned,
+            "done": summary.n_done,
+            "failed": summary.n_failed,
+            "computed": summary.n_computed,
+        }
+        typer.echo(json.dumps(figures))
+    notes.print(
+        f"{summary.n_done} of {summary.n_planned} cells are done, {summary.n_computed} computed now; "
+        f"results in {folder}"
+    )
+    if summary.n_failed:
+        messages().print(
+            f"{summary.n_failed} cells failed; see: labelsieve bench status {folder}; "
+            f"try again with: labelsieve bench retry-failed {folder}"
+        )
+    notes.print(f"next: labelsieve report {folder}")
+
+
+def _require_packages() -> None:
+    """Say in one line what experiments need besides the core."""
+    from importlib.util import find_spec
+
+    if find_spec("pydantic") is None:
+        raise RunError(one_line("experiments need the package pydantic: pip install 'labelsieve[bench]'"))

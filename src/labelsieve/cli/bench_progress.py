@@ -1,0 +1,113 @@
+"""Progress of a run: a bar per data set on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from labelsieve.bench.cells import CellResult
+from labelsieve.bench.plan import Cell
+from labelsieve.cli.downloads import download_bars
+from labelsieve.datasets.fetch import availability, fetch, is_known
+
+# Seconds between lines where there is no terminal.
+_PAUSE = 30.0
+
+
+class RunProgress:
+    """Show how the cells of a run finish, and how long the rest will take.
+
+    Parameters
+    ----------
+    console : Console
+        Where progress goes.
+    alarms : Console
+        Where failures go, shown even if progress is not.
+    jobs : int
+        Cells at the same time.
+    """
+
+    def __init__(self, console: Console, alarms: Console, jobs: int) -> None:
+        self._console = console
+        self._alarms = alarms
+        self._jobs = jobs
+        self._hidden = console.quiet or not console.is_terminal
+        columns: tuple[Any, ...] = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}", markup=False),
+        )
+        self._progress = Progress(*columns, console=console, disable=self._hidden)
+        self._tasks: dict[str, TaskID] = {}
+        self._missing: dict[str, list[Cell]] = {}
+        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._n_cells = self._n_finished = 0
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+    def loading(self, name: str) -> None:
+        """Download what is not here yet."""
+        if is_known(name) and availability(name) == "download":
+            with download_bars(self._console) as bars:
+                fetch(name, progress=bars)
+
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
+        """Draw one bar per data set."""
+        names = list(dict.fromkeys(cell.dataset.name for cell in cells))
+        for name in names:
+            own = [cell for cell in cells if cell.dataset.name == name]
+            self._missing[name] = [cell for cell in own if cell.key not in outcomes]
+            finished = len(own) - len(self._missing[name])
+            left = "" if self._missing[name] else "finished"
+            self._tasks[name] = self._progress.add_task(name, total=len(own), completed=finished, left=left)
+        self._n_cells = len(cells)
+        self._n_finished = sum(cell.key in outcomes for cell in cells)
+        if self._n_finished:
+            self._console.print(f"{self._n_finished} of {self._n_cells} cells were finished before.")
+
+    def finished(self, cell: Cell, result: CellResult) -> None:
+        """Count a cell and estimate the rest."""
+        name = cell.dataset.name
+        if result.error is not None:
+            self._alarms.print(f"failed: {cell}: {result.error}")
+        self._seconds[name, cell.method.name].append(result.seconds)
+        missing = self._missing[name]
+        n_before = len(missing)
+        self._missing[name] = [other for other in missing if other.key != cell.key]
+        n_now = n_before - len(self._missing[name])
+        self._n_finished += n_now
+        self._progress.update(self._tasks[name], advance=n_now, left=self._left(name))
+        if self._hidden and time.monotonic() - self._last_line > _PAUSE:
+            self._last_line = time.monotonic()
+            self._console.print(f"{self._n_finished} of {self._n_cells} cells; {name}: {self._left(name)}")
+
+    def remark(self, text: str) -> None:
+        """Pass a remark on."""
+        self._alarms.print(text)
+
+    def _left(self, name: str) -> str:
+        """Say how long the rest of a data set will take, judged by its cells so far."""
+        from labelsieve.cli.bench import duration
+
+        if not self._missing[name]:
+            return "finished"
+        means = {
+            method: sum(seconds) / len(seconds)
+            for (dataset, method), seconds in self._seconds.items()
+            if dataset == name
+        }
+        typical = sum(means.values()) / len(means)
+        seconds = sum(means.get(cell.method.name, typical) for cell in self._missing[name])
+        return f"about {duration(seconds / self._jobs)} left"
