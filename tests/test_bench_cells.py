@@ -1,0 +1,313 @@
+"""One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
+
+import csv
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+from labelsieve import METRICS, RFS, RandomRanking, SumF
+from labelsieve.bench import RunError
+from labelsieve.bench.cells import evaluate
+from labelsieve.bench.config import load_experiment, parse_experiment
+from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
+from labelsieve.bench.plan import plan
+from labelsieve.classify import LabelFrequency, LabelwiseSVM, MLkNN
+from labelsieve.datasets import Dataset, add_candidates, write
+
+BASE = 'datasets = ["planted"]\nfolds = 3\n'
+
+
+def parse(text, folder=None):
+    return parse_experiment(text, name="mine", folder=folder)
+
+
+def cells_of(experiment):
+    facts = {
+        spec.name: describe(spec, load_dataset(spec, experiment.folder), experiment)
+        for spec in experiment.datasets
+    }
+    return plan(experiment, facts)
+
+
+def values(result, **wanted):
+    """{(size, metric): value} of the rows with these attributes."""
+    assert result.error is None, result.traceback
+    return {
+        (row.size, row.metric): row.value
+        for row in result.scores
+        if all(getattr(row, name) == value for name, value in wanted.items())
+    }
+
+
+def planted():
+    return load_dataset(parse(BASE + 'methods = ["sum-f"]\n').datasets[0], None)
+
+
+def first_fold(seed=0):
+    data = planted()
+    folds = KFold(3, shuffle=True, random_state=derive_seed(seed, "folds", "planted")).split(data.X)
+    train, test = next(folds)
+    noise = derive_seed(seed, "noise", "planted", 0)
+    return data, train, test, add_candidates(data.Y[train], rate=0.2, random_state=noise)
+
+
+@pytest.mark.parametrize(("slug", "selector"), [("sum-f", SumF()), ("rfs", RFS())])
+def test_a_cell_is_the_protocol_step_by_step(slug, selector):
+    experiment = parse(BASE + f'methods = ["{slug}"]\n[sizes]\npercent = [5, 20]\n')
+    result = evaluate(experiment, cells_of(experiment)[0])
+    data, train, test, candidates = first_fold()
+    order = np.argsort(-selector.fit(data.X[train], candidates).scores_, kind="stable")
+    np.testing.assert_array_equal(result.ranking, order)
+    expected = {}
+    for percent, count in ((5.0, 3), (20.0, 12)):  # of 60 features
+        machine = LabelwiseSVM().fit(data.X[train][:, order[:count]], candidates)
+        X_test = data.X[test][:, order[:count]]
+        outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+        for name, metric in METRICS.items():
+            expected[percent, name] = metric.function(data.Y[test], outputs[metric.needs])
+    assert values(result) == expected
+    assert {(row.size, row.n_features) for row in result.scores} == {(5.0, 3), (20.0, 12)}
+
+
+def test_what_a_cell_measures_besides():
+    experiment = parse(BASE + 'methods = ["pml-fsmir", {method = "rfs", params = {max_iter = 1}}]\n')
+    full, cut = (evaluate(experiment, cell) for cell in cells_of(experiment)[:2])
+    assert 0 < full.fit_seconds < full.seconds
+    assert full.converged is True
+    assert full.n_iter == len(full.objective) - 1
+    assert (np.diff(full.objective) <= 1e-9 * full.objective[0]).all()
+    assert cut.converged is False
+    assert any("did not converge" in note for note in cut.notes)
+
+
+def test_references_without_a_ranking():
+    experiment = parse(
+        BASE + 'references = ["no-features", "all-features"]\nclassifiers = ["linear-svm", "ml-knn"]\n'
+    )
+    none, everything = (evaluate(experiment, cell) for cell in cells_of(experiment)[:2])
+    data, train, test, candidates = first_fold()
+    frequency = LabelFrequency().fit(data.X[train], candidates)
+    loss = METRICS["ranking_loss"].function(data.Y[test], frequency.decision_function(data.X[test]))
+    for classifier, machine in (("linear-svm", LabelwiseSVM()), ("ml-knn", MLkNN())):
+        assert values(none, classifier=classifier)[None, "ranking_loss"] == loss
+        scores = machine.fit(data.X[train], candidates).decision_function(data.X[test])
+        expected = METRICS["ranking_loss"].function(data.Y[test], scores)
+        assert values(everything, classifier=classifier)[None, "ranking_loss"] == expected
+    assert {row.n_features for row in none.scores} == {0}
+    assert {row.n_features for row in everything.scores} == {60}
+
+
+def test_the_random_reference_draws_anew_each_time_and_the_same_again():
+    experiment = parse(BASE + 'references = ["random-ranking"]\nrandom_draws = 2\n')
+    first, second = cells_of(experiment)[:2]
+    seed = derive_seed(0, "method", "planted", 0, 0)
+    data, train, _, candidates = first_fold()
+    expected = RandomRanking(random_state=seed).fit(data.X[train], candidates)
+    np.testing.assert_array_equal(evaluate(experiment, first).ranking, np.argsort(expected.ranking_))
+    assert not np.array_equal(evaluate(experiment, first).ranking, evaluate(experiment, second).ranking)
+
+
+def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
+    experiment = parse(BASE + 'methods = ["sum-f"]\nseeds = [0, 1]\n')
+    spec, noise = experiment.datasets[0], experiment.noise[0]
+    data = planted()
+    folds = {
+        (seed, fold): split_fold(experiment, spec, noise, seed, fold) for seed in (0, 1) for fold in range(3)
+    }
+    for fold in folds.values():
+        assert fold.Y_train.sum() > fold.Y_learn.shape[0]
+        assert fold.Y_learn is fold.Y_train
+    for seed in (0, 1):
+        tests = [folds[seed, fold].X_test for fold in range(3)]
+        rows = np.vstack(tests)
+        assert sorted(map(tuple, rows)) == sorted(map(tuple, data.X))
+        # The truth of the test part is untouched.
+        truth = {tuple(x): tuple(y) for x, y in zip(data.X, data.Y.tolist(), strict=True)}
+        for fold in range(3):
+            part = folds[seed, fold]
+            assert all(truth[tuple(x)] == tuple(y) for x, y in zip(part.X_test, part.Y_test, strict=True))
+            n_true = sum(sum(truth[tuple(x)]) for x in part.X_train)
+            rate = (part.Y_train.sum(dtype=int) - n_true) / (part.Y_train.size - n_true)
+            assert 0.15 < rate < 0.25
+    assert not np.array_equal(folds[0, 0].X_test, folds[1, 0].X_test)
+
+
+@pytest.mark.parametrize(
+    ("convention", "learnt", "judged"),
+    [
+        ("", "noisy", "clean"),
+        ('train_labels = "clean"', "clean", "clean"),
+        ('test_labels = "noisy"', "noisy", "noisy"),
+    ],
+)
+def test_which_labels_teach_and_which_judge(convention, learnt, judged):
+    experiment = parse(BASE + f'methods = ["sum-f"]\n[conventions]\n{convention}\n')
+    part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
+    data, train, test, candidates = first_fold()
+    np.testing.assert_array_equal(part.Y_train, candidates)
+    np.testing.assert_array_equal(part.Y_learn, candidates if learnt == "noisy" else data.Y[train])
+    if judged == "clean":
+        np.testing.assert_array_equal(part.Y_test, data.Y[test])
+    else:
+        assert (part.Y_test >= data.Y[test]).all()
+        assert part.Y_test.sum() > data.Y[test].sum()
+
+
+def test_conventions_reach_the_metrics():
+    def judged(convention):
+        experiment = parse(
+            BASE + f'methods = ["sum-f"]\n[sizes]\npercent = [10]\n[conventions]\n{convention}\n'
+        )
+        return {
+            metric: value
+            for (_, metric), value in values(evaluate(experiment, cells_of(experiment)[0])).items()
+        }
+
+    data, train, test, candidates = first_fold()
+    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
+    machine = LabelwiseSVM().fit(data.X[train][:, order], candidates)
+    scores, predictions = (
+        machine.decision_function(data.X[test][:, order]),
+        machine.predict(data.X[test][:, order]),
+    )
+    count = METRICS["coverage"].with_options(zero_based=False, divide=False)
+    assert judged('coverage = "count"')["coverage"] == count.function(data.Y[test], scores)
+    hard = judged('ranking_scores = "hard"')
+    assert hard["ranking_loss"] == METRICS["ranking_loss"].function(data.Y[test], predictions)
+    assert hard["macro_f1"] == judged("")["macro_f1"]
+    skip = METRICS["macro_f1"].with_options(undefined="skip")
+    assert judged('f1_undefined = "skip"')["macro_f1"] == skip.function(data.Y[test], predictions)
+    perfect = METRICS["one_error"].with_options(empty_rows="perfect")
+    assert judged('empty_rows = "perfect"')["one_error"] == perfect.function(data.Y[test], scores)
+
+
+def test_stratified_folds_spread_every_label_evenly():
+    experiment = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nfolds = "stratified"\n')
+    parts = [
+        split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, fold) for fold in range(3)
+    ]
+    counts = np.array([part.Y_test.sum(axis=0) for part in parts])
+    assert np.ptp(counts, axis=0).max() <= 3
+    assert sum(len(part.X_test) for part in parts) == 300
+
+
+def test_own_files_with_candidates_and_own_method_and_classifier(tmp_path, planted):
+    write(Dataset(planted.X, planted.Y, planted.Y_candidates, name="own"), tmp_path / "own.npz")
+    (tmp_path / "my_method_for_cells.py").write_text(
+        "import numpy as np\n"
+        "from sklearn.base import BaseEstimator\n"
+        "class ByVariance(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = X.var(axis=0)\n"
+        "        self.candidates_ = Y\n"
+        "        return self\n"
+    )
+    experiment = parse(
+        'datasets = [{name = "own", path = "own.npz"}]\nnoise = [{model = "given"}]\nfolds = 2\n'
+        'methods = [{name = "variance", method = "my_method_for_cells:ByVariance"}]\n'
+        'classifiers = [{name = "tree", classifier = "sklearn.tree:DecisionTreeClassifier", '
+        "params = {random_state = 0}}]\n[sizes]\npercent = [40]\n",
+        folder=tmp_path,
+    )
+    from labelsieve.bench.components import use_folder
+
+    use_folder(experiment.folder)
+    cell = cells_of(experiment)[0]
+    result = evaluate(experiment, cell)
+    part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
+    np.testing.assert_array_equal(
+        result.ranking[:2], np.argsort(-part.X_train.var(axis=0), kind="stable")[:2]
+    )
+    assert values(result, classifier="tree")[40.0, "average_precision"] > 0.9
+    rows = {tuple(x): tuple(y) for x, y in zip(planted.X, planted.Y_candidates, strict=True)}
+    assert all(rows[tuple(x)] == tuple(y) for x, y in zip(part.X_train, part.Y_train, strict=True))
+
+
+def test_data_that_cannot_be_judged_or_has_no_candidates_is_told(tmp_path, planted):
+    write(Dataset(planted.X, Y_candidates=planted.Y_candidates), tmp_path / "only.npz")
+    experiment = parse(
+        'datasets = [{name = "only", path = "only.npz"}]\nmethods = ["sum-f"]\n', folder=tmp_path
+    )
+    with pytest.raises(RunError, match="true labels are needed to judge"):
+        load_dataset(experiment.datasets[0], experiment.folder)
+    experiment = parse(BASE + 'methods = ["sum-f"]\nnoise = [{model = "given"}]\n')
+    result = evaluate(experiment, cells_of(experiment)[0])
+    assert "needs candidates in the data" in result.error
+
+
+def test_csv_with_a_label_pattern_is_read_relative_to_the_configuration(tmp_path, planted):
+    with open(tmp_path / "own.csv", "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([*(f"x{j}" for j in range(5)), "label_a", "label_b"])
+        writer.writerows([*x, *y] for x, y in zip(planted.X, planted.Y, strict=True))
+    experiment = parse(
+        'datasets = [{name = "own", path = "own.csv", labels = "label_*"}]\nmethods = ["sum-f"]\n',
+        folder=tmp_path,
+    )
+    data = load_dataset(experiment.datasets[0], experiment.folder)
+    assert (data.X.shape, data.Y.shape) == ((60, 5), (60, 2))
+
+
+def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
+    (tmp_path / "my_broken_method.py").write_text(
+        "from sklearn.base import BaseEstimator\n"
+        "class Broken(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        raise ZeroDivisionError('one\\nover nothing')\n"
+        "class Silent(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        return self\n"
+        "class Short(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = X[0, :3]\n"
+        "        return self\n"
+    )
+    names = ("Broken", "Silent", "Short")
+    methods = ", ".join(f'"my_broken_method:{name}"' for name in names)
+    experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
+    from labelsieve.bench.components import use_folder
+
+    use_folder(experiment.folder)
+    broken, silent, short = (evaluate(experiment, cell) for cell in cells_of(experiment)[:3])
+    assert broken.error == "ZeroDivisionError: one over nothing"
+    assert "my_broken_method.py" in broken.traceback
+    assert broken.scores == []
+    assert "must have ranking_, scores_ or feature_importances_" in silent.error
+    assert "must rank all 60 features" in short.error
+
+
+def test_no_warning_leaves_a_cell():
+    experiment = parse(BASE + 'methods = [{method = "pml-fsmir", params = {max_iter = 1}}]\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = evaluate(experiment, cells_of(experiment)[0])
+    assert result.error is None
+    assert result.notes
+
+
+def test_sparse_data_gives_what_dense_data_gives(tmp_path):
+    import scipy.sparse as sp
+
+    data = planted()
+    X = np.where(data.X > 0.5, data.X, 0)
+    for name, part in (("dense", X), ("sparse", sp.csr_array(X))):
+        write(Dataset(part, data.Y), tmp_path / f"{name}.npz")
+    found = []
+    for name in ("dense", "sparse"):
+        # The same name, so that folds and noise are the same.
+        experiment = parse(
+            f'datasets = [{{name = "own", path = "{name}.npz"}}]\nmethods = ["sum-f"]\nfolds = 3\n',
+            folder=tmp_path,
+        )
+        found.append(evaluate(experiment, cells_of(experiment)[0]))
+    np.testing.assert_array_equal(found[0].ranking, found[1].ranking)
+
+
+def test_tiny_uses_only_what_comes_with_the_package(monkeypatch, tmp_path):
+    monkeypatch.delenv("LABELSIEVE_DATA", raising=False)
+    monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path))
+    monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
+    experiment = load_experiment("tiny")
+    assert {load_dataset(spec, None).X.shape for spec in experiment.datasets} == {(1797, 64), (300, 60)}

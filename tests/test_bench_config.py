@@ -1,0 +1,208 @@
+"""Configurations: what is accepted, what is refused and how, and the built-in profiles."""
+
+import numpy as np
+import pytest
+
+from labelsieve import METHODS
+from labelsieve.bench import RunError
+from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
+from labelsieve.bench.data import DatasetFacts
+from labelsieve.bench.plan import plan, subset_sizes
+
+MINIMAL = 'datasets = ["planted"]\nmethods = ["sum-f"]\n'
+
+
+def parse(text):
+    return parse_experiment(text, name="mine")
+
+
+def facts(name, n_features=50, checksum="0"):
+    return DatasetFacts(name, 100, n_features, 5, 2.0, checksum, "percent")
+
+
+def facts_of(experiment):
+    return {spec.name: facts(spec.name) for spec in experiment.datasets}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_profile_can_be_planned(name):
+    experiment = load_experiment(name)
+    cells = plan(experiment, facts_of(experiment))
+    assert experiment.name == name
+    assert experiment.title
+    assert len(cells) >= len(experiment.datasets) * experiment.folds * len(experiment.all_methods())
+
+
+def test_the_paper_profile_is_the_papers_experiment():
+    paper = load_experiment("paper")
+    assert (len(paper.datasets), len(paper.methods), paper.folds) == (8, 9, 10)
+    assert paper.sizes.percent == tuple(range(1, 21))
+    assert paper.sizes.counts == {"water_quality": tuple(range(1, 17))}
+    assert [reference.name for reference in paper.references] == [
+        "no-features",
+        "all-features",
+        "random-ranking",
+        "sum-f",
+        "sum-mi",
+        "rfs",
+    ]
+    lite = load_experiment("paper-lite")
+    assert {d.name for d in lite.datasets} == {d.name for d in paper.datasets}
+    assert lite.methods == paper.methods
+    assert (lite.folds, len(lite.sizes.percent)) == (3, 5)
+
+
+def test_noise_profile_goes_from_none_to_one_half():
+    rates = [noise.rate for noise in load_experiment("noise").noise]
+    assert rates == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("datasets = [", r"mine: not valid TOML.*mend that line"),
+        (MINIMAL + "fold = 3\n", r"mine: fold: no such key"),
+        (MINIMAL + "[limits]\nhours = 3\n", r"limits\.hours: no such key"),
+        ('methods = ["sum-f"]\n', r"datasets: this key is needed"),
+        (MINIMAL + "folds = 1\n", r"folds: input should be greater than or equal to 2, got 1"),
+        (MINIMAL + 'folds = "many"\n', r"folds: .*integer.*got 'many'"),
+        ('datasets = ["planted"]\n', r"methods: at least one"),
+        (MINIMAL + "noise = [{rate = 1.2}]\n", r"noise\.0: rate: a probability in \[0, 1\].*got 1\.2"),
+        (MINIMAL + 'noise = [{model = "count", rate = 1.5}]\n', r"whole number of labels.*got 1\.5"),
+        (MINIMAL + 'noise = [{model = "flip"}]\n', r"rate: needed by the model 'flip'"),
+        (MINIMAL + 'noise = [{model = "given", rate = 0.1}]\n', r"candidates that are given have none"),
+        (MINIMAL + 'noise = [{model = "flop", rate = 0.1}]\n', r"noise\.0\.model: .*'flip'.*got 'flop'"),
+        (MINIMAL + 'metrics = ["f1"]\n', r"metrics: one of ranking_loss, .* got 'f1'"),
+        (MINIMAL + "[sizes]\npercent = []\n", r"percent: sizes that rise.*got \[\]"),
+        (MINIMAL + "[sizes]\npercent = [10, 5]\n", r"percent: sizes that rise"),
+        (MINIMAL + "[sizes]\npercent = [0]\n", r"sizes\.percent\.0: .*greater than 0"),
+        (
+            MINIMAL + "[sizes]\ncounts = {yeast = [1]}\n",
+            r"sizes\.counts: 'yeast' is not one of the data sets",
+        ),
+        (MINIMAL + 'control = "best"\n', r"control: one of the methods was expected, got 'best'"),
+        ('datasets = ["planted", "planted"]\nmethods = ["sum-f"]\n', r"datasets: 'planted' is there twice"),
+        ('datasets = ["planted"]\nmethods = ["sum-f", "sum-f"]\n', r"methods: 'sum-f' is there twice"),
+        (MINIMAL + 'references = ["sum-f"]\n', r"methods: 'sum-f' is there twice"),
+        (
+            'methods = ["sum-f"]\ndatasets = [{name = "x", labels = "y*"}]\n',
+            r"labels: only for files; give path",
+        ),
+        (MINIMAL + "seeds = []\n", r"seeds: .*at least 1"),
+        (MINIMAL + 'name = "a/b"\n', r"name: .*got 'a/b'"),
+        (MINIMAL + '[conventions]\nempty_rows = "drop"\n', r"conventions\.empty_rows: .*'skip' or 'perfect'"),
+        (MINIMAL + '[[sweeps]]\nmethod = "sum-f"\nparameters = {}\n', r"sweeps\.0\.parameters"),
+        (MINIMAL + "fold = 3\nseed = 1\n", r"\(1 more problem\)"),
+    ],
+)
+def test_a_bad_configuration_is_told_by_its_key(text, message):
+    with pytest.raises(RunError, match=message) as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_profile_names_the_known_ones(tmp_path):
+    with pytest.raises(RunError, match=r"a profile \(ablation, .*tiny\) or a TOML file.*got 'huge'"):
+        load_experiment("huge")
+    (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
+    with pytest.raises(RunError, match="UTF-8"):
+        load_experiment(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ('"sum-g"', "did you mean 'sum-f'"),
+        ('"nowhere.at_all:Method"', "cannot be imported"),
+        ('"labelsieve:Nothing"', "cannot be imported"),
+        ('{method = "sum-f", params = {alpha = 1}}', "its parameters are n_features_to_select"),
+    ],
+)
+def test_an_unknown_method_is_told_before_anything_runs(method, message):
+    experiment = parse(f'datasets = ["planted"]\nmethods = [{method}]\n')
+    with pytest.raises(RunError, match=message):
+        plan(experiment, facts_of(experiment))
+
+
+def test_sizes_follow_the_protocol():
+    experiment = parse(MINIMAL + "[sizes]\npercent = [1, 5, 7, 10, 20]\n")
+    # 49 features: 0.49 -> at least one, 2.45 -> 2, 3.43 -> 3, 4.9 -> 5, 9.8 -> 10.
+    assert subset_sizes(experiment, facts("planted", 49)) == ((1, 1), (5, 2), (7, 3), (10, 5), (20, 10))
+    # 7 % of 100 is 7.000000000000001 in binary.
+    assert dict(subset_sizes(experiment, facts("planted", 100)))[7.0] == 7
+    floor = parse(MINIMAL + '[sizes]\npercent = [1, 5, 7, 10, 20]\nrounding = "floor"\n')
+    assert subset_sizes(floor, facts("planted", 49)) == ((1, 1), (5, 2), (7, 3), (10, 4), (20, 9))
+    counts = parse(MINIMAL + "[sizes]\ncounts = {planted = [1, 4, 99]}\n")
+    assert subset_sizes(counts, facts("planted", 49)) == ((1, 1), (4, 4))
+
+
+def test_keys_depend_on_what_a_result_depends_on_and_on_nothing_else():
+    def keys(text, checksum="0"):
+        experiment = parse(text)
+        known = {spec.name: facts(spec.name, checksum=checksum) for spec in experiment.datasets}
+        return {(str(cell)): cell.key for cell in plan(experiment, known)}
+
+    base = keys(MINIMAL)
+    assert len(set(base.values())) == len(base) == 10
+    assert keys(MINIMAL + 'title = "other"\nreferences = ["rfs"]\n').items() >= base.items()
+    assert keys('datasets = ["digits", "planted"]\nmethods = ["rfs", "sum-f"]\n').items() >= base.items()
+    assert keys(MINIMAL + "[limits]\nseconds = 1\n") == base
+    renamed = keys('datasets = ["planted"]\nmethods = [{name = "mine", method = "sum-f"}]\n')
+    assert set(renamed.values()) == set(base.values())
+    for change in (
+        "folds = 9\n",
+        "seeds = [1]\n",
+        "noise = [{rate = 0.3}]\n",
+        "[sizes]\npercent = [5, 10]\n",
+        'metrics = ["coverage"]\n',
+        'classifiers = ["ml-knn"]\n',
+        '[conventions]\nempty_rows = "perfect"\n',
+    ):
+        assert not set(keys(MINIMAL + change).values()) & set(base.values()), change
+    assert not set(keys(MINIMAL, checksum="1").values()) & set(base.values())
+    one_bin = keys('datasets = ["planted"]\nmethods = [{method = "sum-mi", params = {n_bins = 2}}]\n')
+    other_bin = keys('datasets = ["planted"]\nmethods = [{method = "sum-mi", params = {n_bins = 4}}]\n')
+    assert not set(one_bin.values()) & set(other_bin.values())
+
+
+def test_a_default_written_out_is_the_same_cell():
+    default = METHODS["pml-fsmir"]().alpha
+    methods = f'["pml-fsmir", {{method = "pml-fsmir", params = {{alpha = {default}}}}}]'
+    experiment = parse(f'datasets = ["planted"]\nmethods = {methods}\n')
+    cells = plan(experiment, facts_of(experiment))
+    assert len({cell.key for cell in cells}) == len(cells) / 2
+
+
+def test_sweeps_become_every_combination():
+    experiment = parse(
+        'datasets = ["planted"]\n[[sweeps]]\nmethod = "rfs"\nparameters = {alpha = [0.1, 1.0], max_iter = [5, 9]}\n'
+    )
+    assert [method.name for method in experiment.all_methods()] == [
+        "rfs alpha=0.1 max_iter=5",
+        "rfs alpha=0.1 max_iter=9",
+        "rfs alpha=1 max_iter=5",
+        "rfs alpha=1 max_iter=9",
+    ]
+    assert {method.role for method in experiment.all_methods()} == {"sweep"}
+
+
+def test_only_the_random_reference_is_drawn_several_times():
+    experiment = parse(
+        MINIMAL + 'references = ["random-ranking", "no-features"]\nrandom_draws = 4\nfolds = 2\n'
+    )
+    names = [cell.method.name for cell in plan(experiment, facts_of(experiment))]
+    counts = {name: names.count(name) for name in set(names)}
+    assert counts == {"sum-f": 2, "random-ranking": 8, "no-features": 2}
+
+
+def test_a_configuration_survives_its_way_through_the_database():
+    from labelsieve.bench.config import build_experiment
+
+    for name in PROFILES:
+        experiment = load_experiment(name)
+        again = build_experiment(experiment.as_dict(), name)
+        assert again == experiment
+        known = facts_of(experiment)
+        assert np.array_equal(
+            [cell.key for cell in plan(again, known)], [cell.key for cell in plan(experiment, known)]
+        )
