@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUICK_FIRST = ("information", "solvers", "memory", "stability", "readers", "methods")
+QUICK_FIRST = ("information", "solvers", "memory", "stability", "readers", "experiments", "methods")
 
 
 def main():

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
@@ -47,8 +47,8 @@ class Summary:
         return self.n_planned - self.n_done - self.n_failed
 
 
-class Observer(Protocol):
-    """Who wants to know how a run goes on."""
+class Observer:
+    """Who wants to know how a run goes on; this one looks away."""
 
     def loading(self, name: str) -> None:
         """Called before a data set is read."""
@@ -66,7 +66,7 @@ class Observer(Protocol):
 def run(
     experiment: Experiment,
     folder: Path,
-    observer: Observer,
+    observer: Observer | None = None,
     *,
     jobs: int = 1,
     dask: str | None = None,
@@ -82,7 +82,7 @@ def run(
         The configuration.
     folder : Path
         The run folder; results that are there already are not computed again.
-    observer : Observer
+    observer : Observer or None, default=None
         Told about progress.
     jobs : int, default=1
         Cells at the same time; results do not depend on it.
@@ -100,6 +100,7 @@ def run(
     Summary
         How many cells are done, failed, and computed now.
     """
+    observer = observer or Observer()
     use_folder(experiment.folder)
     # Before any data is read: a second runner is told at once.
     with Store(folder / FILE_NAME, writer=True) as store:

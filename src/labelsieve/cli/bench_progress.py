@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.plan import Cell
+from labelsieve.bench.runner import Observer
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.fetch import availability, fetch, is_known
 
@@ -19,7 +20,7 @@ from labelsieve.datasets.fetch import availability, fetch, is_known
 _PAUSE = 30.0
 
 
-class RunProgress:
+class RunProgress(Observer):
     """Show how the cells of a run finish, and how long the rest will take.
 
     Parameters
