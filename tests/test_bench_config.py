@@ -173,6 +173,13 @@ def test_a_default_written_out_is_the_same_cell():
     assert len({cell.key for cell in cells}) == len(cells) / 2
 
 
+def test_a_star_stands_for_every_method_of_the_package_not_named():
+    experiment = parse('datasets = ["planted"]\nmethods = ["rfs", "*"]\nreferences = ["sum-f"]\n')
+    names = [method.name for method in experiment.methods]
+    assert names[0] == "rfs"
+    assert sorted([*names, "sum-f"]) == sorted(METHODS)
+
+
 def test_sweeps_become_every_combination():
     experiment = parse(
         'datasets = ["planted"]\n[[sweeps]]\nmethod = "rfs"\nparameters = {alpha = [0.1, 1.0], max_iter = [5, 9]}\n'

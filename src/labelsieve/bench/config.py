@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from labelsieve.bench import RunError
+from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
 #: References that are no ranking of the features.
 NO_FEATURES, ALL_FEATURES = "no-features", "all-features"
 RANDOM = "random-ranking"
+#: Every method of the package.
+EVERY = "*"
 
 Role = Literal["method", "ablation", "sweep", "reference"]
 Percent = Annotated[float, Field(gt=0, le=100)]
@@ -241,6 +244,21 @@ class Experiment(_Part):
     #: Folder of the configuration file: paths of data are relative to it, own modules are imported from it.
     folder: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_every_method(cls, given: Any) -> Any:
+        """Let ``"*"`` stand for every method of the package that is not named."""
+        methods = given.get("methods") if isinstance(given, dict) else None
+        if not isinstance(methods, list | tuple) or EVERY not in methods:
+            return given
+        named = [
+            entry.get("method") if isinstance(entry, dict) else entry
+            for entry in (*methods, *given.get("references", ()))
+        ]
+        others = [slug for slug in METHODS if slug not in named]
+        place = methods.index(EVERY)
+        return {**given, "methods": [*methods[:place], *others, *methods[place + 1 :]]}
+
     @field_validator("metrics")
     @classmethod
     def _known_metrics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -303,8 +321,8 @@ def load_experiment(source: str | Path) -> Experiment:
 
     Examples
     --------
-    >>> load_experiment("tiny").folds
-    3
+    >>> load_experiment("paper").folds
+    10
     """
     path = Path(source)
     if str(source) in PROFILES:
