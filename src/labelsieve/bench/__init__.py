@@ -5,7 +5,9 @@ The configuration needs the ``bench`` extra, so nothing of it is imported here.
 
 from __future__ import annotations
 
-__all__ = ["RunError", "RunInterrupted"]
+from importlib.util import find_spec
+
+__all__ = ["RunError", "RunInterrupted", "require_packages"]
 
 
 class RunError(ValueError):
@@ -14,3 +16,9 @@ class RunError(ValueError):
 
 class RunInterrupted(KeyboardInterrupt):
     """The user stopped a run; everything finished is stored."""
+
+
+def require_packages() -> None:
+    """Say in one line what experiments need besides the core."""
+    if find_spec("pydantic") is None:
+        raise RunError("experiments need the package pydantic: pip install 'labelsieve[bench]'")

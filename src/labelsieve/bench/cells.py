@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from labelsieve.classify import LabelFrequency
 from labelsieve.metrics import METRICS, Metric
 from labelsieve.validation import label_outputs
 
-__all__ = ["CellResult", "ScoreRow", "evaluate"]
+__all__ = ["CellResult", "ScoreRow", "choose_metrics", "evaluate", "judge", "one_thread", "rank_features"]
 
 _LONGEST_HISTORY = 1000
 
@@ -70,9 +71,8 @@ def evaluate(experiment: Experiment, cell: Cell, parent: int | None = None) -> C
     result = CellResult()
     limits = experiment.limits
     try:
-        # One thread whatever the number of jobs: sums in another order would give other last digits.
         with (
-            _threadpools().limit(limits=1),
+            one_thread(),
             warnings.catch_warnings(record=True) as caught,
             Watchdog(limits.seconds, limits.memory_mib, parent),
         ):
@@ -88,6 +88,11 @@ def evaluate(experiment: Experiment, cell: Cell, parent: int | None = None) -> C
     return result
 
 
+def one_thread() -> AbstractContextManager[Any]:
+    """Compute in one thread whatever the number of jobs: sums in another order would give other last digits."""
+    return _threadpools().limit(limits=1)
+
+
 @lru_cache(maxsize=1)
 def _threadpools() -> ThreadpoolController:
     """Find the thread pools of this process once: looking takes longer than a small fit."""
@@ -97,10 +102,12 @@ def _threadpools() -> ThreadpoolController:
 def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[Any]) -> None:
     use_folder(experiment.folder)
     fold = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold)
-    metrics = _metrics(experiment.metrics, experiment.conventions)
+    metrics = choose_metrics(experiment.metrics, experiment.conventions)
     n_features = fold.X_train.shape[1]
     if cell.method.method == NO_FEATURES:
-        values = _judge(LabelFrequency(), fold, np.arange(1), metrics, experiment.conventions)
+        column = np.arange(1)
+        constant = LabelFrequency().fit(fold.X_train[:, column], fold.Y_learn)
+        values = judge(constant, fold, column, metrics, experiment.conventions)
         names = [classifier.name for classifier in experiment.classifiers]
         result.scores = [ScoreRow(name, None, 0, *value) for name in names for value in values]
         return
@@ -108,20 +115,22 @@ def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[An
         order = np.arange(n_features)
         sizes: tuple[tuple[float | None, int], ...] = ((None, n_features),)
     else:
-        order = _rank(cell, fold, result, caught)
+        order = rank_features(cell, fold, result, caught)
         sizes = cell.sizes
     for entry in experiment.classifiers:
         # Small percentages of few features are the same number of them.
         by_count = {}
         for size, count in sizes:
             if count not in by_count:
+                columns = order[:count]
                 classifier = build_classifier(entry, experiment.conventions)
-                by_count[count] = _judge(classifier, fold, order[:count], metrics, experiment.conventions)
+                classifier.fit(fold.X_train[:, columns], fold.Y_learn)
+                by_count[count] = judge(classifier, fold, columns, metrics, experiment.conventions)
             result.scores += [ScoreRow(entry.name, size, count, *value) for value in by_count[count]]
 
 
-def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[Any]) -> np.ndarray:
-    """Fit the method to the candidates of the training part, timed."""
+def rank_features(cell: Cell, fold: Fold, result: CellResult, caught: list[Any]) -> np.ndarray:
+    """Fit the method to the candidates of the training part, timed; returns the features, best first."""
     selector = build_method(cell.method)
     if "random_state" in selector.get_params(deep=False) and "random_state" not in cell.method.params:
         seed = derive_seed(cell.seed, "method", cell.dataset.name, cell.fold, cell.draw)
@@ -151,11 +160,10 @@ def _thinned(history: np.ndarray) -> np.ndarray:
     return history[np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)]
 
 
-def _judge(
+def judge(
     classifier: Any, fold: Fold, columns: np.ndarray, metrics: dict[str, Metric], conventions: Conventions
 ) -> list[tuple[str, float]]:
-    """Teach a classifier the chosen features and compare what it says with the truth."""
-    classifier.fit(fold.X_train[:, columns], fold.Y_learn)
+    """Compare what a classifier, taught on these columns, says of the test part with the labels there."""
     X_test = fold.X_test[:, columns]
     n_labels = fold.Y_test.shape[1]
     predictions = label_outputs(classifier, X_test, "predictions", n_labels)
@@ -172,7 +180,7 @@ def _judge(
     return values
 
 
-def _metrics(names: tuple[str, ...], conventions: Conventions) -> dict[str, Metric]:
+def choose_metrics(names: tuple[str, ...], conventions: Conventions) -> dict[str, Metric]:
     """Take the metrics with the conventions of the experiment."""
     in_count = {"zero_based": False, "divide": False}
     options: dict[str, dict[str, Any]] = {

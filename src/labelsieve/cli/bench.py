@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from labelsieve.bench import RunError
-from labelsieve.cli.console import messages, one_line, results
+from labelsieve.bench import require_packages
+from labelsieve.cli import bench_doctor
+from labelsieve.cli.console import messages, results
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import Experiment
@@ -71,7 +72,7 @@ def run_command(
     as_json: AsJson = False,
 ) -> None:
     """Run the cells of an experiment that are not finished yet."""
-    _require_packages()
+    require_packages()
     from labelsieve.bench.config import load_experiment
 
     experiment = load_experiment(config)
@@ -87,7 +88,7 @@ def retry_failed(
 
     Example: labelsieve bench retry-failed runs/tiny
     """
-    _require_packages()
+    require_packages()
     from labelsieve.bench.results import read_results
     from labelsieve.bench.store import database_path
 
@@ -101,7 +102,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
 
     Example: labelsieve bench status tiny
     """
-    _require_packages()
+    require_packages()
     from labelsieve.bench.status import read_status
 
     found = read_status(run)
@@ -136,7 +137,7 @@ def repair(run: RunArgument) -> None:
 
     Example: labelsieve bench repair runs/tiny
     """
-    _require_packages()
+    require_packages()
     from labelsieve.bench.repair import repair as save_readable
     from labelsieve.bench.store import database_path
 
@@ -155,7 +156,7 @@ def profiles(
 
     Example: labelsieve bench profiles tiny > my.toml
     """
-    _require_packages()
+    require_packages()
     from labelsieve.bench.config import PROFILES, load_experiment
 
     if name is not None:
@@ -179,6 +180,9 @@ def profiles(
             name, experiment.title, str(len(experiment.datasets)), str(n_methods), str(experiment.folds)
         )
     results().print(table)
+
+
+app.command(epilog=bench_doctor.EPILOG)(bench_doctor.doctor)
 
 
 def duration(seconds: float | None) -> str:
@@ -248,11 +252,3 @@ def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool) -> None:
             f"try again with: labelsieve bench retry-failed {folder}"
         )
     notes.print(f"next: labelsieve report {folder}")
-
-
-def _require_packages() -> None:
-    """Say in one line what experiments need besides the core."""
-    from importlib.util import find_spec
-
-    if find_spec("pydantic") is None:
-        raise RunError(one_line("experiments need the package pydantic: pip install 'labelsieve[bench]'"))

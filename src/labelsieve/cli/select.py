@@ -22,7 +22,16 @@ from labelsieve.cli.console import PLAIN, messages, results
 from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
-from labelsieve.cli.target import download_target, open_target, told_if_unwritable
+from labelsieve.cli.target import (
+    Candidates,
+    Ignore,
+    Labels,
+    Missing,
+    Nominal,
+    download_target,
+    open_target,
+    told_if_unwritable,
+)
 from labelsieve.datasets import Dataset, DatasetError, write
 from labelsieve.datasets.mulan_xml import find_beside
 from labelsieve.datasets.source import Source
@@ -61,24 +70,11 @@ def select(
         list[str],
         typer.Argument(metavar="FILE", help="Data file, its parts, or a name of the catalogue."),
     ],
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="Label columns: names, a pattern, the number of last columns, an XML file or second table."
-        ),
-    ] = None,
-    candidates: Annotated[
-        str | None, typer.Option(help="Candidate label columns or a second table, if there is a truth too.")
-    ] = None,
-    ignore: Annotated[
-        str | None, typer.Option(help="Columns that are neither, such as an identifier: names or a pattern.")
-    ] = None,
-    nominal: Annotated[
-        str | None, typer.Option(help="Text columns become 'code' (numbers, the default) or 'onehot'.")
-    ] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="Missing values: 'error' (the default), 'mean' or 'zero'.")
-    ] = None,
+    labels: Labels = None,
+    candidates: Candidates = None,
+    ignore: Ignore = None,
+    nominal: Nominal = None,
+    missing: Missing = None,
     method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = "pml-fsmir",
     parameters: Annotated[
         list[str] | None,

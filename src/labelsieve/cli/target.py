@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +15,24 @@ from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.dataset import Dataset, DatasetError
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
 from labelsieve.datasets.reading import read
+
+# Options of the commands that read a file.
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="Label columns: names, a pattern, the number of last columns, an XML file or second table."
+    ),
+]
+Candidates = Annotated[
+    str | None, typer.Option(help="Candidate label columns or a second table, if there is a truth too.")
+]
+Ignore = Annotated[
+    str | None, typer.Option(help="Columns that are neither, such as an identifier: names or a pattern.")
+]
+Nominal = Annotated[
+    str | None, typer.Option(help="Text columns become 'code' (numbers, the default) or 'onehot'.")
+]
+Missing = Annotated[str | None, typer.Option(help="Missing values: 'error' (the default), 'mean' or 'zero'.")]
 
 _CHOICES = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero")}
 
