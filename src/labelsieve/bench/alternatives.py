@@ -41,7 +41,7 @@ class Alternative:
     obstacle: str = ""
 
     def __str__(self) -> str:
-        return f"{self.convention}: {self.choice}"
+        return f"{self.convention}, {self.choice}"
 
     @property
     def setting(self) -> str:
@@ -79,7 +79,7 @@ def list_alternatives(baseline: Experiment, facts: DatasetFacts, has_candidates:
         # Noise gives nearly every label both classes, so the choice shows only where the labels are clean.
         Alternative(
             "one-class labels",
-            "constant, if clean",
+            "constant (clean)",
             "a constant score for one-class labels, when training on clean labels,",
             both,
             str(clean),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from labelsieve.bench import RunError
 from labelsieve.bench.alternatives import Alternative, list_alternatives, vary
-from labelsieve.bench.cells import CellResult, choose_metrics, judge, one_thread, rank_features
-from labelsieve.bench.components import build_classifier, identify, use_folder
+from labelsieve.bench.choices import Outcome, run_choices
+from labelsieve.bench.components import use_folder
 from labelsieve.bench.config import (
     ALL_FEATURES,
     NO_FEATURES,
@@ -23,7 +19,7 @@ from labelsieve.bench.config import (
     Experiment,
     build_experiment,
 )
-from labelsieve.bench.data import DatasetFacts, Fold, describe, load_dataset, split_fold
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.plan import Cell, plan
 from labelsieve.datasets import Dataset
 from labelsieve.metrics import METRICS
@@ -80,9 +76,14 @@ class Finding:
         """Whether any metric has another value."""
         return any(effect.difference != 0 for effect in self.effects.values())
 
-    def in_another_unit(self, metric: str) -> bool:
-        """Tell whether the values of a metric cannot be compared with the default's."""
-        return metric == "coverage" and self.alternative.convention == "coverage"
+    @property
+    def outstanding(self) -> dict[str, float]:
+        """Metric -> size of its difference, where that stands out and is no matter of the unit."""
+        return {
+            metric: abs(effect.difference)
+            for metric, effect in self.effects.items()
+            if effect.stands_out and metric != self.alternative.convention
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -138,11 +139,7 @@ class Diagnosis:
         """The findings with the largest differences that stand out, each with the metric it changes most."""
         found = []
         for finding in self.findings:
-            sizes = {
-                metric: abs(effect.difference)
-                for metric, effect in finding.effects.items()
-                if effect.stands_out and not finding.in_another_unit(metric)
-            }
+            sizes = finding.outstanding
             if sizes:
                 metric = max(sizes, key=sizes.__getitem__)
                 found.append((sizes[metric], finding, metric))
@@ -214,7 +211,7 @@ def diagnose(
     --------
     >>> found = diagnose("planted", "sum-f", folds=2)
     >>> [str(finding.alternative) for finding in found.findings if not finding.effects]
-    ['noise model: given']
+    ['noise model, given']
     """
     spec = DatasetSpec(name=dataset) if isinstance(dataset, str) else dataset
     baseline = _baseline(spec, method, folds, seed, percent, counts, folder)
@@ -232,14 +229,14 @@ def diagnose(
             f"sizes: numbers up to the {facts.n_features} features of {facts.name} were expected, got "
             f"{', '.join(map(str, counts))}."
         )
-    outcomes, told = _run(experiments, plans, jobs, progress)
+    outcomes, told = run_choices(experiments, plans, jobs, progress)
     if outcomes[""].error:
         raise RunError(f"{facts.name}, {method}: {outcomes[''].error}")
     return Diagnosis(
         facts,
         baseline,
         plans[""][0].sizes,
-        outcomes[""].by_fold(folds),
+        outcomes[""].by_fold(),
         tuple(_finding(alternative, outcomes, plans, data) for alternative in alternatives),
         told,
     )
@@ -270,184 +267,60 @@ def _baseline(
     return build_experiment(settings, "doctor")
 
 
-class _Part(NamedTuple):
-    """What one ranking gave under one choice."""
-
-    fold: int
-    values: dict[str, float]
-    n_one_class: int
-    n_candidates: float
-    error: str
-
-
-@dataclass
-class _Outcome:
-    """What all rankings gave under one choice."""
-
-    parts: list[_Part] = field(default_factory=list)
-
-    @property
-    def error(self) -> str:
-        return next((part.error for part in self.parts if part.error), "")
-
-    def by_fold(self, n_folds: int) -> dict[str, np.ndarray]:
-        """Mean over the draws of a random method, fold by fold."""
-        return {
-            metric: np.array(
-                [
-                    np.mean([part.values[metric] for part in self.parts if part.fold == k])
-                    for k in range(n_folds)
-                ]
-            )
-            for metric in self.parts[0].values
-        }
-
-    def mean(self, name: str) -> float:
-        return float(np.mean([getattr(part, name) for part in self.parts]))
-
-
-def _run(
-    experiments: Mapping[str, Experiment],
-    plans: Mapping[str, Sequence[Cell]],
-    jobs: int,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[dict[str, _Outcome], tuple[str, ...]]:
-    """Rank once for all choices that show the method the same data; returns outcomes and warnings."""
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, experiment in experiments.items():
-        groups[experiment.noise[0].label, experiment.conventions.folds].append(name)
-    tasks = [
-        [(name, experiments[name], plans[name][place]) for name in names]
-        for names in groups.values()
-        for place in range(len(plans[""]))
-    ]
-    outcomes: dict[str, _Outcome] = defaultdict(_Outcome)
-    told: list[str] = []
-    finished = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)(
-        delayed(_run_choices)(task) for task in tasks
-    )
-    for n_finished, (parts, notes) in enumerate(finished, start=1):
-        for name, part in parts.items():
-            outcomes[name].parts.append(part)
-        told += notes
-        if progress is not None:
-            progress(n_finished, len(tasks))
-    return outcomes, tuple(dict.fromkeys(told))
-
-
-def _run_choices(task: Sequence[tuple[str, Experiment, Cell]]) -> tuple[dict[str, _Part], list[str]]:
-    """Rank the features of one fold and judge that ranking under every choice."""
-    parts = {}
-    bench = None
-    with one_thread(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for name, experiment, cell in task:
-            try:
-                bench = bench or _Bench(experiment, cell, caught)
-                parts[name] = bench.judge(experiment, cell)
-            except Exception as error:  # the other choices may well be possible
-                parts[name] = _Part(cell.fold, {}, 0, 0.0, " ".join(str(error).split()))
-                if bench is None:  # nothing is ranked, so there is nothing to judge
-                    parts = {other: parts[name] for other, *_ in task}
-                    break
-    return parts, [" ".join(str(warning.message).split()) for warning in caught]
-
-
-class _Bench:
-    """One fold, its ranking and the classifiers taught so far, under choices that share the ranking."""
-
-    def __init__(self, experiment: Experiment, cell: Cell, caught: list[Any]) -> None:
-        use_folder(experiment.folder)
-        self._folds: dict[tuple[str, str], Fold] = {}
-        self._taught: dict[str, Any] = {}
-        self._order = rank_features(cell, self._split(experiment, cell), CellResult(), caught)
-
-    def _split(self, experiment: Experiment, cell: Cell) -> Fold:
-        labels = (experiment.conventions.test_labels, experiment.conventions.train_labels)
-        if labels not in self._folds:
-            self._folds[labels] = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold)
-        return self._folds[labels]
-
-    def judge(self, experiment: Experiment, cell: Cell) -> _Part:
-        """Judge the ranking as this experiment does."""
-        fold, conventions = self._split(experiment, cell), experiment.conventions
-        metrics = choose_metrics(experiment.metrics, conventions)
-        rows = []
-        for _, count in cell.sizes:
-            columns = self._order[:count]
-            classifier = self._teach(experiment, fold, columns)
-            rows.append(dict(judge(classifier, fold, columns, metrics, conventions)))
-        values = {metric: float(np.mean([row[metric] for row in rows])) for metric in metrics}
-        n_positive = np.asarray(fold.Y_learn.sum(axis=0)).ravel()
-        n_rows = fold.Y_learn.shape[0]
-        n_one_class = int(np.isin(n_positive, (0, n_rows)).sum())
-        return _Part(cell.fold, values, n_one_class, float(fold.Y_train.sum() / n_rows), "")
-
-    def _teach(self, experiment: Experiment, fold: Fold, columns: np.ndarray) -> Any:
-        classifier = build_classifier(experiment.classifiers[0], experiment.conventions)
-        what = [identify(classifier), experiment.conventions.train_labels, len(columns)]
-        key = json.dumps(what, sort_keys=True)
-        if key not in self._taught:
-            self._taught[key] = classifier.fit(fold.X_train[:, columns], fold.Y_learn)
-        return self._taught[key]
-
-
 def _finding(
     alternative: Alternative,
-    outcomes: Mapping[str, _Outcome],
+    outcomes: Mapping[str, Outcome],
     plans: Mapping[str, Sequence[Cell]],
     data: Dataset,
 ) -> Finding:
     """Compare a choice with the defaults, or with its own reference."""
     paired = alternative.convention != "folds"
-    outcome = outcomes.get(str(alternative), _Outcome())
+    outcome = outcomes.get(str(alternative), Outcome())
     other = outcomes[alternative.reference]
     problem = alternative.obstacle or outcome.error or other.error
     if problem:
         return Finding(alternative, {}, {}, paired, problem)
-    n_folds = plans[""][-1].fold + 1
-    values, reference = outcome.by_fold(n_folds), other.by_fold(n_folds)
+    values, reference = outcome.by_fold(), other.by_fold()
     effects = {metric: _compare(values[metric], reference[metric], paired) for metric in values}
     note = _note(alternative, outcome, other, plans, data)
     return Finding(alternative, values, effects, paired, note)
 
 
 def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
-    if paired:
-        spread = np.var(values - reference, ddof=1)
-    else:
-        spread = np.var(values, ddof=1) + np.var(reference, ddof=1)
-    difference = float(values.mean() - reference.mean())
-    return Effect(float(values.mean()), difference, float(np.sqrt(spread / len(values))))
+    spreading = [values - reference] if paired else [values, reference]
+    variance = sum(np.var(part, ddof=1) for part in spreading) / len(values)
+    return Effect(float(values.mean()), float(values.mean() - reference.mean()), float(np.sqrt(variance)))
 
 
 def _note(
     alternative: Alternative,
-    outcome: _Outcome,
-    other: _Outcome,
+    outcome: Outcome,
+    other: Outcome,
     plans: Mapping[str, Sequence[Cell]],
     data: Dataset,
 ) -> str:
     """Say what the choice means for this data."""
     match alternative.convention:
         case "noise model":
-            here, there = outcome.mean("n_candidates"), other.mean("n_candidates")
-            return f"{here:.2f} candidates per row, {there:.2f} by default"
+            here, there = outcome.mean("candidates_per_row"), other.mean("candidates_per_row")
+            how = "as many as the default adds on average, rounded; " if "count" in alternative.choice else ""
+            return f"{how}{here:.2f} candidates per row, {there:.2f} by default"
         case "one-class labels":
             n_one_class = outcome.mean("n_one_class")
             if not n_one_class:
                 return "no label has one class in a training part"
             return f"{n_one_class:.1f} labels have one class in a training part, on average"
         case "empty rows":
-            n_empty = int((np.asarray(data.Y.sum(axis=1)).ravel() == 0).sum())  # type: ignore[union-attr]
+            n_empty = int((np.asarray(data.Y.sum(axis=1)) == 0).sum())  # type: ignore[union-attr]
             return f"{n_empty} of {data.X.shape[0]} rows have no true label"
         case "coverage":
             return "another unit: labels from 1 on, not a share"
         case "folds":
             return "other folds, so the comparison is not paired"
         case "rounding of sizes":
-            here, there = ([count for _, count in plans[name][0].sizes] for name in (str(alternative), ""))
-            if here == there:
-                return "the same numbers of features"
-            return f"{', '.join(map(str, here))} instead of {', '.join(map(str, there))} features"
+            floor, default = (
+                ", ".join(str(count) for _, count in plans[name][0].sizes) for name in (str(alternative), "")
+            )
+            same = "the same numbers of features"
+            return same if floor == default else f"{floor} instead of {default} features"
     return ""

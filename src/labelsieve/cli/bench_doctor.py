@@ -118,7 +118,7 @@ def _find_data(dataset: str, console: Console, options: dict[str, str | None]) -
         return DatasetSpec(name=dataset)
     download_target([dataset], console, **options)
     if Path(dataset).is_file():
-        return DatasetSpec(name=Path(dataset).stem, path=(dataset,), **options)
+        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options})
     return DatasetSpec(name=dataset)
 
 

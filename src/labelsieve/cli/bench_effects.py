@@ -147,7 +147,7 @@ def _cell(finding: Finding, metric: str, *, is_strongest: bool) -> Text:
     if effect is None or not effect.difference:
         return Text(f"\n{_NOT_APPLICABLE if effect is None else _NO_CHANGE}", style="dim")
     style = "dim"
-    if effect.stands_out and not finding.in_another_unit(metric):
+    if metric in finding.outstanding:
         is_better = (effect.difference > 0) == (METRICS[metric].direction == "higher")
         style = f"{'bold ' if is_strongest else ''}{'green' if is_better else 'red'}"
     return Text.assemble(f"{effect.value:.3f}\n", (_change(effect), style))
@@ -157,13 +157,9 @@ def _strongest(found: Diagnosis) -> dict[str, Finding]:
     """For every metric, the finding with the largest difference that stands out."""
     strongest = {}
     for metric in found.values:
-        sizes = [
-            (abs(finding.effects[metric].difference), finding)
-            for finding in found.findings
-            if finding.effects and finding.effects[metric].stands_out and not finding.in_another_unit(metric)
-        ]
-        if sizes:
-            strongest[metric] = max(sizes, key=lambda pair: pair[0])[1]
+        rivals = [finding for finding in found.findings if metric in finding.outstanding]
+        if rivals:
+            strongest[metric] = max(rivals, key=lambda finding: finding.outstanding[metric])
     return strongest
 
 
