@@ -45,72 +45,69 @@ class Alternative:
 
     @property
     def setting(self) -> str:
-        """The change as lines of a configuration file."""
-        return "; ".join(_toml_lines(self.changes))
+        """The change as it stands in a configuration file."""
+        return "\n".join(_toml_lines(self.changes))
 
 
 def list_alternatives(baseline: Experiment, facts: DatasetFacts, has_candidates: bool) -> list[Alternative]:
-    """List every alternative that the protocol names, whether or not it can apply."""
+    """List every alternative that the protocol names, whether or not it can apply.
+
+    Noise gives nearly every label both classes and makes classifiers predict it somewhere. What to do about
+    one-class labels and undefined F1 therefore shows on clean training labels, so both are compared there too.
+    """
     rate = baseline.noise[0].rate
     assert rate is not None
-    relative = {"noise": [{"model": "relative", "rate": rate}]}
     count = comparable_count(rate, facts)
+    relative = {"noise": [{"model": "relative", "rate": rate}]}
     by_count = {"noise": [{"model": "count", "rate": count}]}
-    constant = {"conventions": {"one_class": "constant"}}
-    clean = Alternative(
-        "training labels", "clean", "training on clean labels", {"conventions": {"train_labels": "clean"}}
-    )
-    both = {"conventions": {**clean.changes["conventions"], **constant["conventions"]}}
-    no_candidates = "" if has_candidates else "the data has no candidates of its own"
+    given = {"noise": [{"model": "given"}]}
+    none_given = "" if has_candidates else "the data has no candidates of its own"
     in_numbers = "sizes are numbers of features" if baseline.sizes.counts else ""
+    clean = Alternative("training labels", "clean", "training on clean labels", _set(train_labels="clean"))
+    one_class = "a constant score for one-class labels"
+    f1_of_1 = "an F1 of 1 where it is undefined"
+    if_clean = ", when training on clean labels,"
     return [
         Alternative("noise model", f"relative {rate:g}", "noise relative to the true labels", relative),
         Alternative("noise model", f"count {count}", f"noise of {count} labels in every row", by_count),
-        Alternative(
-            "noise model", "given", "the data's own noise", {"noise": [{"model": "given"}]}, "", no_candidates
-        ),
-        Alternative(
-            "test labels", "noisy", "noise in the test labels", {"conventions": {"test_labels": "noisy"}}
-        ),
+        Alternative("noise model", "given", "the noise of the data itself", given, obstacle=none_given),
+        Alternative("test labels", "noisy", "noise in the test labels", _set(test_labels="noisy")),
         clean,
         Alternative("classifier", "RBF SVM", "an RBF SVM", {"classifiers": ["rbf-svm"]}),
         Alternative("classifier", "ML-kNN", "ML-kNN", {"classifiers": ["ml-knn"]}),
-        Alternative("one-class labels", "constant", "a constant score for one-class labels", constant),
-        # Noise gives nearly every label both classes, so the choice shows only where the labels are clean.
+        Alternative("one-class labels", "constant", one_class, _set(one_class="constant")),
         Alternative(
             "one-class labels",
             "constant (clean)",
-            "a constant score for one-class labels, when training on clean labels,",
-            both,
+            one_class + if_clean,
+            _set(train_labels="clean", one_class="constant"),
             str(clean),
         ),
+        Alternative("ranking scores", "hard", "ranking by 0/1 predictions", _set(ranking_scores="hard")),
+        Alternative("empty rows", "perfect", "counting empty rows as perfect", _set(empty_rows="perfect")),
+        Alternative("coverage", "count", "coverage in labels", _set(coverage="count")),
+        Alternative("folds", "stratified", "stratifying the folds", _set(folds="stratified")),
+        Alternative("undefined F1", "1", f1_of_1, _set(f1_undefined=1)),
+        Alternative("undefined F1", "left out", "leaving undefined F1 out", _set(f1_undefined="skip")),
         Alternative(
-            "ranking scores",
-            "hard",
-            "ranking by 0/1 predictions",
-            {"conventions": {"ranking_scores": "hard"}},
-        ),
-        Alternative(
-            "empty rows",
-            "perfect",
-            "counting empty rows as perfect",
-            {"conventions": {"empty_rows": "perfect"}},
-        ),
-        Alternative("coverage", "count", "coverage in labels", {"conventions": {"coverage": "count"}}),
-        Alternative("folds", "stratified", "stratifying the folds", {"conventions": {"folds": "stratified"}}),
-        Alternative("undefined F1", "1", "an undefined F1 of 1", {"conventions": {"f1_undefined": 1}}),
-        Alternative(
-            "undefined F1", "left out", "leaving undefined F1 out", {"conventions": {"f1_undefined": "skip"}}
+            "undefined F1",
+            "1 (clean)",
+            f1_of_1 + if_clean,
+            _set(train_labels="clean", f1_undefined=1),
+            str(clean),
         ),
         Alternative(
             "rounding of sizes",
             "floor",
             "rounding sizes down",
             {"sizes": {"rounding": "floor"}},
-            "",
-            in_numbers,
+            obstacle=in_numbers,
         ),
     ]
+
+
+def _set(**conventions: str | int) -> dict[str, Any]:
+    return {"conventions": conventions}
 
 
 def comparable_count(rate: float, facts: DatasetFacts) -> int:

@@ -94,7 +94,7 @@ class Finding:
         return {
             "convention": self.alternative.convention,
             "choice": self.alternative.choice,
-            "changes": self.alternative.changes,
+            "setting": self.alternative.setting,
             "compared_with": self.alternative.reference or "defaults",
             "applicable": bool(self.effects),
             "paired": self.paired,
@@ -317,6 +317,9 @@ def _note(
             return "another unit: labels from 1 on, not a share"
         case "folds":
             return "other folds, so the comparison is not paired"
+        case "undefined F1" if alternative.changes["conventions"]["f1_undefined"] == 1:
+            if np.array_equal(outcome.by_fold()["macro_f1"], other.by_fold()["macro_f1"]):
+                return "every label is true or predicted somewhere in every test part"
         case "rounding of sizes":
             floor, default = (
                 ", ".join(str(count) for _, count in plans[name][0].sizes) for name in (str(alternative), "")
