@@ -9,6 +9,7 @@ import numpy as np
 
 from labelsieve.report.panels import (
     figure_title,
+    fitted,
     grid,
     in_chart_style,
     legend,
@@ -19,6 +20,9 @@ from labelsieve.report.panels import (
 )
 from labelsieve.report.picture import FAINT, INK, Picture
 from labelsieve.report.roster import Roster
+
+# Inches of a panel's side.
+_SIDE = 2.0
 
 
 @in_chart_style
@@ -68,11 +72,11 @@ def draw_against_paper(
             seen.append(np.r_[published[there], ours[there]])
         n_points += sum(len(values) for values in seen) // 2
         _square(axes, np.concatenate(seen) if seen else np.empty(0))
-        panel_title(axes, panel)
+        panel_title(axes, panel, room=_SIDE)
         note = (notes or {}).get(panel)
         if note:
             # The page may be dark; a box in the colour of paper would not be.
-            axes.text(0.03, 0.97, note, transform=axes.transAxes, va="top", fontsize=8.5)
+            axes.text(0.03, 0.97, fitted(note, _SIDE, 8.5), transform=axes.transAxes, va="top", fontsize=8.5)
         if place >= len(panels) - columns:
             axes.set_xlabel("published")
         if place % columns == 0:

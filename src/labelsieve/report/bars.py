@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelsieve.report.panels import (
+    NOTHING,
     WIDTH,
     Direction,
     figure_title,
@@ -71,7 +72,7 @@ def draw_win_tie_loss(
     for column, (_, color, ink) in enumerate(_OUTCOMES):
         widths, left = counts[:, column], starts[:, column]
         handles.append(axes.barh(range(len(names)), widths, left=left, height=0.72, color=color))
-        for row in np.flatnonzero(widths):
+        for row in np.flatnonzero(widths).tolist():
             middle = left[row] + widths[row] / 2
             axes.text(
                 middle, row, f"{widths[row]:g}", ha="center", va="center_baseline", color=ink, fontsize=8.5
@@ -247,13 +248,15 @@ def draw_ablation(
     --------
     >>> birds = {"pml-fsmir": (0.2, 0.01), "no label MI": (0.25, 0.02)}
     >>> picture = draw_ablation({"birds": birds}, title="ranking loss", direction="lower")
-    >>> [bar.get_height() for bar in picture.figure.axes[0].patches]
+    >>> [float(bar.get_height()) for bar in picture.figure.axes[0].patches]
     [0.2, 0.25]
     """
     from matplotlib.figure import Figure
 
     roster = roster_of(groups.values(), roster)
     names = roster.pick(name for values in groups.values() for name in values)
+    if not names:
+        raise ValueError(NOTHING)
     figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
     axes = figure.subplots()
     width = 0.8 / len(names)
@@ -263,7 +266,12 @@ def draw_ablation(
         x = np.arange(len(groups)) + (place - (len(names) - 1) / 2) * width
         # Hatched where a line would be dashed: the colours have begun anew.
         hatch = None if roster.line(name).get("linestyle", "-") == "-" else "////"
-        look = {"color": roster.color(name), "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+        look: dict[str, Any] = {
+            "color": roster.color(name),
+            "hatch": hatch,
+            "edgecolor": "white",
+            "linewidth": 0,
+        }
         handles.append(axes.bar(x, values[:, 0], 0.92 * width, **look))
         has_error = np.isfinite(values).all(axis=1)
         axes.errorbar(
@@ -274,26 +282,27 @@ def draw_ablation(
             ecolor=INK,
             elinewidth=min(1.0, 20 * width / len(groups)),
         )
-    _name_groups(axes, list(groups))
+    _name_groups(axes, list(groups), WIDTH - 0.6)
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="both", left=False, bottom=False)
     axes.set_xlim(-0.55, len(groups) - 0.45)
     figure_title(figure, title, direction)
     legend(figure, handles, names)
-    return Picture(figure, f"{title} of {listed(names)} on {listed(groups)}. {direction} is better.")
+    return Picture(
+        figure, f"{title} of {listed(names)} on {listed(groups)}. {direction.capitalize()} is better."
+    )
 
 
 def _with_error(value: Any) -> np.ndarray:
     return np.r_[numbers(value), np.nan][:2]
 
 
-def _name_groups(axes: Axes, names: list[str]) -> None:
+def _name_groups(axes: Axes, names: list[str], inches: float) -> None:
     """Name places on the x axis, aslant if there is no room."""
     short = shorten(names, 20)
     texts = [short[name] for name in names]
-    room = (axes.figure.get_figwidth() - 0.6) / len(texts)
-    if max(text_width(text, 8.5) for text in texts) < 0.95 * room:
+    if max(text_width(text, 8.5) for text in texts) < 0.95 * inches / len(texts):
         axes.set_xticks(range(len(texts)), texts)
     else:
         axes.set_xticks(range(len(texts)), texts, rotation=30, ha="right", rotation_mode="anchor")
@@ -322,7 +331,7 @@ def _rows_in_panels(
     """Make panels side by side that share rows for the names."""
     from matplotlib.figure import Figure
 
-    if not names or not n_panels:
-        raise ValueError("A figure needs at least one name. Got none. Leave the figure out.")
+    if not names:
+        raise ValueError(NOTHING)
     figure = Figure(figsize=(WIDTH, row_height * len(names) + 0.85), layout="constrained")
     return figure, list(figure.subplots(1, n_panels, sharey=True, squeeze=False)[0])

@@ -9,11 +9,12 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve.report.panels import WIDTH, in_chart_style, text_width
+from labelsieve.report.panels import NOTHING, WIDTH, in_chart_style, listed, text_width
 from labelsieve.report.picture import ACCENT, FAINT, INK, Picture
 from labelsieve.report.roster import shorten
 
@@ -87,9 +88,9 @@ def draw_cd_diagram(
 
     Examples
     --------
-    >>> picture = draw_cd_diagram({"mifs": 1.2, "rfs": 1.9, "drmfs": 2.9}, cd=1.1)
+    >>> picture = draw_cd_diagram({"a": 1.2, "b": 1.9, "c": 2.9}, cd=1.1)
     >>> picture.description
-    'Average ranks: mifs 1.20, rfs 1.90 and drmfs 2.90. Critical difference 1.10; not different: mifs and rfs; rfs and drmfs.'
+    'Average ranks: a 1.20, b 1.90 and c 2.90. Critical difference 1.10; not different: a and b; b and c.'
     """
     diagram = _Diagram(ranks, title)
     groups = groups_not_different(diagram.ranks, cd)
@@ -102,11 +103,11 @@ def draw_cd_diagram(
     diagram.start(n_lanes=max(lanes, default=-1) + 1)
     for ends, lane in zip(bars, lanes, strict=True):
         y = diagram.axis_y + 0.1 + lane * _LANE
-        diagram.axes.plot(ends, [y, y], color=INK, linewidth=4, zorder=3, gid="group")
+        diagram.axes.plot(ends, [y, y], color=INK, linewidth=4, zorder=3, label="group")
     diagram.draw_length(cd)
     for place, name in enumerate(diagram.names):
         diagram.draw_name(place, color=ACCENT if name == control else INK, is_bold=name == control)
-    told = "; ".join(_listed([diagram.names[place] for place in group]) for group in groups) or "none"
+    told = "; ".join(listed([diagram.names[place] for place in group]) for group in groups) or "none"
     return diagram.picture(f"Critical difference {cd:.2f}; not different: {told}.")
 
 
@@ -156,17 +157,17 @@ def draw_control_diagram(ranks: Mapping[str, float], cd: float, *, control: str,
             different.append(name)
         color = ACCENT if is_control else INK if is_different else FAINT
         diagram.draw_name(place, color=color, is_bold=is_control or is_different)
-        filling = {"markerfacecolor": color if is_control or is_different else "none", "markeredgewidth": 1.2}
         diagram.axes.plot(
             [diagram.x(diagram.ranks[place])],
             [diagram.axis_y],
             marker="o",
             markersize=5.5,
             color=color,
+            markeredgewidth=1.2,
+            markerfacecolor=color if is_control or is_different else "none",
             zorder=4,
-            **filling,
         )
-    return diagram.picture(f"Different from {control} by at least {cd:.2f}: {_listed(different) or 'none'}.")
+    return diagram.picture(f"Different from {control} by at least {cd:.2f}: {listed(different) or 'none'}.")
 
 
 class _Diagram:
@@ -178,7 +179,7 @@ class _Diagram:
     def __init__(self, ranks: Mapping[str, float], title: str) -> None:
         there = {name: float(rank) for name, rank in ranks.items() if np.isfinite(rank)}
         if not there:
-            raise ValueError(f"A diagram needs at least one rank. Got {dict(ranks)!r}. Leave the figure out.")
+            raise ValueError(NOTHING)
         self.names = sorted(there, key=lambda name: there[name])
         self.ranks = [there[name] for name in self.names]
         self.worst = max(2, len(there), int(np.ceil(self.ranks[-1])))
@@ -218,7 +219,7 @@ class _Diagram:
         """Draw how long the critical difference is, no longer than the axis."""
         length = min(cd / (self.worst - 1), 1) * (self.right - self.left)
         y = self.axis_y - 0.38
-        self._line([self.left, self.left + length], [y, y], linewidth=1.6, gid="cd")
+        self._line([self.left, self.left + length], [y, y], linewidth=1.6, label="cd")
         for end in (self.left, self.left + length):
             self._line([end, end], [y - 0.04, y + 0.04], linewidth=1.6)
         is_cut = cd > self.worst - 1
@@ -232,27 +233,24 @@ class _Diagram:
         y = self.first_row + row * _ROW
         x, end = self.x(self.ranks[place]), self.right + _GAP if is_right else self.left - _GAP
         self._line(
-            [x, x, end], [self.axis_y, y, y], color=color, linewidth=1.6 if is_bold else 0.9, gid="leader"
+            [x, x, end], [self.axis_y, y, y], color=color, linewidth=1.6 if is_bold else 0.9, label="leader"
         )
-        number = f"{self.ranks[place]:.2f}"
-        for text, shift, look in (
-            (number, 0.05, {"fontsize": 8, "color": FAINT}),
-            (self.texts[place], 0.43, {"color": color, "fontweight": "bold" if is_bold else "normal"}),
-        ):
-            self.axes.text(
-                end + shift if is_right else end - shift,
-                y,
-                text,
-                ha="left" if is_right else "right",
-                va="center_baseline",
-                **{"fontsize": _TEXT_SIZE, **look},
-            )
+        beside = partial(self.axes.text, y=y, ha="left" if is_right else "right", va="center_baseline")
+        outwards = 1 if is_right else -1
+        beside(x=end + 0.05 * outwards, s=f"{self.ranks[place]:.2f}", fontsize=8, color=FAINT)
+        beside(
+            x=end + 0.43 * outwards,
+            s=self.texts[place],
+            fontsize=_TEXT_SIZE,
+            fontweight="bold" if is_bold else "normal",
+            color=color,
+        )
 
     def _line(self, x: Sequence[float], y: Sequence[float], **style: Any) -> None:
         self.axes.plot(x, y, **{"color": INK, "clip_on": False, **style})
 
     def picture(self, findings: str) -> Picture:
-        ranked = _listed([f"{name} {rank:.2f}" for name, rank in zip(self.names, self.ranks, strict=True)])
+        ranked = listed([f"{name} {rank:.2f}" for name, rank in zip(self.names, self.ranks, strict=True)])
         return Picture(self.figure, f"{self.title or 'Average ranks'}: {ranked}. {findings}")
 
 
@@ -265,7 +263,3 @@ def _lanes(bars: Sequence[tuple[float, float]]) -> list[int]:
         ends[lane : lane + 1] = [end]
         lanes.append(lane)
     return lanes
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

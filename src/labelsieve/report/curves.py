@@ -78,7 +78,7 @@ def draw_size_curves(
     >>> roster = Roster(("mifs",), ("all-features",))
     >>> picture = draw_size_curves({"birds": birds}, title="ranking loss", direction="lower", roster=roster)
     >>> picture.description
-    'ranking loss against the size of the subset, on birds: curves of mifs and all-features. lower is better.'
+    'ranking loss against the size of the subset, on birds: curves of mifs and all-features. Lower is better.'
     """
     units = unit if isinstance(unit, Mapping) else dict.fromkeys(panels, unit)
     return _draw(
@@ -107,7 +107,7 @@ def draw_noise_curves(
     --------
     >>> curves = {"mifs": Curve([0, 0.1, 0.2], [0.2, 0.22, 0.3])}
     >>> draw_noise_curves({"birds": curves}, title="ranking loss", direction="lower").description
-    'ranking loss against the rate of label noise, on birds: curves of mifs. lower is better.'
+    'ranking loss against the rate of label noise, on birds: curves of mifs. Lower is better.'
     """
     return _draw(
         panels,
@@ -148,7 +148,7 @@ def draw_sensitivity_curves(
     --------
     >>> curves = {"birds": Curve([0.01, 1, 100], [0.3, 0.2, 0.25])}
     >>> draw_sensitivity_curves({"alpha": curves}, title="ranking loss", direction="lower").description
-    'ranking loss against the value of a parameter, on alpha: curves of birds. lower is better.'
+    'ranking loss against the value of a parameter, on alpha: curves of birds. Lower is better.'
     """
     return _draw(
         panels,
@@ -226,7 +226,8 @@ def _draw(
     log_x: bool = False,
     log_y: bool = False,
 ) -> Picture:
-    by_panel = isinstance(direction, Mapping)
+    directions = direction if isinstance(direction, Mapping) else dict.fromkeys(panels)
+    common = None if isinstance(direction, Mapping) else direction
     roster = roster_of(panels.values(), roster)
     names = roster.pick(name for curves in panels.values() for name in curves)
     figure, grid_axes = grid(len(panels), columns, height=2.15 if len(panels) > 1 else 2.7)
@@ -236,7 +237,7 @@ def _draw(
     for place, (axes, (panel, curves)) in enumerate(zip(grid_axes, panels.items(), strict=True)):
         for name in roster.pick(curves):
             handles.setdefault(name, _draw_curve(axes, curves[name], names.index(name), **roster.line(name)))
-        panel_title(axes, panel, better(direction[panel]) if by_panel else "")
+        panel_title(axes, panel, better(directions[panel]))
         # An axis has no label if the panel below says the same.
         if labels[place] not in labels[place + columns : place + columns + 1]:
             axes.set_xlabel(labels[place])
@@ -250,9 +251,9 @@ def _draw(
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", left=False)
         axes.margins(x=0.03)
-    figure_title(figure, title, None if by_panel else direction)
+    figure_title(figure, title, common)
     legend(figure, [handles[name] for name in names], names)
-    better_text = "" if direction is None or by_panel else f" {direction} is better."
+    better_text = f" {common.capitalize()} is better." if common else ""
     return Picture(
         figure, f"{title} against {against}, on {listed(panels)}: curves of {listed(names)}.{better_text}"
     )

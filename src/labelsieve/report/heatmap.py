@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.report.panels import WIDTH, Direction, better, figure_title, in_chart_style, power_text
+from labelsieve.report.panels import (
+    WIDTH,
+    Direction,
+    better,
+    figure_title,
+    fitted,
+    in_chart_style,
+    power_text,
+)
 from labelsieve.report.picture import ACCENT, FAINT, Picture
 
 
@@ -48,7 +56,7 @@ def draw_sensitivity_surface(
     ...     column_name="beta", title="ranking loss on birds", direction="lower"
     ... )
     >>> picture.description
-    'ranking loss on birds over alpha and beta: best 0.200 at alpha = 0.1 and beta = 1. lower is better.'
+    'ranking loss on birds over alpha and beta: best 0.200 at alpha = 0.1 and beta = 1. Lower is better.'
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
@@ -80,7 +88,7 @@ def draw_sensitivity_surface(
         axes.add_patch(frame)
     axes.set_xticks(np.arange(len(columns)) + 0.5, [power_text(value) for value in columns])
     axes.set_yticks(np.arange(len(rows)) + 0.5, [power_text(value) for value in rows])
-    axes.set(xlabel=column_name, ylabel=row_name)
+    axes.set(xlabel=fitted(column_name, 2.5, 9), ylabel=fitted(row_name, height - 0.8, 9))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title("darker is better; the best is framed", fontsize=8.5, fontweight="normal")
@@ -115,5 +123,5 @@ def _description(
     row, column = best[0]
     return (
         f"{where}: best {_number(table[row, column])} at {row_name} = {rows[row]:g} and "
-        f"{column_name} = {columns[column]:g}. {direction} is better."
+        f"{column_name} = {columns[column]:g}. {direction.capitalize()} is better."
     )

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 #: Inches. Two columns of a paper, and on a phone the text is still read.
 WIDTH = 6.4
+#: Said of a figure without panels or names.
+NOTHING = "A figure needs something to show. Got nothing. Leave the figure out."
 _ARROWS = {"higher": "↑", "lower": "↓"}
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -57,48 +59,51 @@ def grid(n_panels: int, columns: int, height: float, extra: float = 0.4) -> tupl
     Places of the last row that no panel takes are left empty.
     """
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     if not n_panels:
-        raise ValueError("A figure needs at least one panel. Got none. Leave the figure out.")
+        raise ValueError(NOTHING)
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)
     width = WIDTH if columns > 1 else 0.75 * WIDTH
-    figure = Figure(figsize=(width, rows * height + extra), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.05, wspace=0.03, hspace=0.03)
+    layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, wspace=0.03, hspace=0.03)
+    figure = Figure(figsize=(width, rows * height + extra), layout=layout)
     panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for axes in panels[n_panels:]:
         axes.set_axis_off()
     return figure, panels[:n_panels]
 
 
-def panel_title(axes: Axes, name: str, remark: str = "") -> None:
-    """Name a panel; a remark stands at the other end of the line."""
-    room = _width(axes)
+def panel_title(axes: Axes, name: str, remark: str = "", room: float | None = None) -> None:
+    """Name a panel of which `room` inches are wide; a remark stands at the other end of the line."""
+    room = _width(axes) if room is None else room
     if remark and text_width(remark, 8) > 0.45 * room:
         remark = remark[:1]
-    axes.set_title(_fitted(name, room - text_width(remark, 8)))
+    axes.set_title(fitted(name, room - text_width(remark, 8), 10, is_bold=True))
     if remark:
         axes.set_title(remark, loc="right", fontsize=8, fontweight="normal", color=FAINT)
 
 
 def figure_title(figure: Figure, title: str, direction: Direction | None = None) -> None:
     """Set the title of all panels, and which way is up."""
-    remark = better(direction)
-    text = f"{_fitted(title, figure.get_figwidth() - 2.3)}   {remark}" if remark else title
+    remark = f"   {better(direction)}" if direction else ""
+    room = figure.get_figwidth() - 0.2 - 1.15 * text_width(remark, 11)
+    text = fitted(title, room, 11, is_bold=True) + remark
     if text.strip():
         figure.suptitle(text.strip(), x=0.012, ha="left")
 
 
-def _width(axes: Axes) -> float:
+def _width(axes: Any) -> float:
     """Return about how many inches are left for a panel beside the figures of its axis."""
     return float(axes.figure.get_figwidth() / axes.get_gridspec().ncols - 0.5)
 
 
-def _fitted(text: str, inches: float) -> str:
-    """Cut a bold title until it fits."""
+def fitted(text: str, inches: float, size: float, *, is_bold: bool = False) -> str:
+    """Cut a text until it fits."""
+    inches /= 1.15 if is_bold else 1
     for limit in range(len(text), 4, -1):
         short = shorten([text], limit)[text]
-        if 1.15 * text_width(short, 10) <= inches:
+        if text_width(short, size) <= inches:
             return short
     return text[:4]
 
@@ -111,7 +116,7 @@ def legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None
     texts = [short[name] for name in names]
     width = max(text_width(text, 8.5) for text in texts) + 0.6
     look: dict[str, Any] = {"columnspacing": 1.4, "labelspacing": 0.35, "handletextpad": 0.6}
-    empty = next((axes for axes in figure.axes if not axes.axison), None)
+    empty: Any = next((axes for axes in figure.axes if not axes.axison), None)
     if empty is not None:
         columns = int((_width(empty) + 0.4) / width)
         rows = -(-len(texts) // max(columns, 1))
@@ -186,16 +191,15 @@ def numbers(values: Any) -> np.ndarray:
 
 
 def listed(names: Iterable[str]) -> str:
-    """List names in words, at most twelve of them.
+    """List names in words.
 
     Examples
     --------
     >>> listed("abc")
     'a, b and c'
     """
-    all_names = list(names)
-    shown = all_names if len(all_names) <= 12 else [*all_names[:11], f"{len(all_names) - 11} more"]
-    return " and ".join([part for part in (", ".join(shown[:-1]), *shown[-1:]) if part])
+    *others, last = [*names] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def roster_of(series: Iterable[Mapping[str, Any]], roster: Roster | None) -> Roster:

@@ -95,7 +95,7 @@ def shorten(names: Iterable[str], limit: int) -> dict[str, str]:
     Examples
     --------
     >>> shorten(["pml-fsmir", "a-very-long-name alpha=0.1"], 16)
-    {'pml-fsmir': 'pml-fsmir', 'a-very-long-name alpha=0.1': 'a-very…alpha=0.1'}
+    {'pml-fsmir': 'pml-fsmir', 'a-very-long-name alpha=0.1': 'a-ver… alpha=0.1'}
     """
     whole = {name: " ".join(name.split()) for name in names}
     kept = (limit - 1) // 3
