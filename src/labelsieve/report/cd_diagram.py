@@ -204,8 +204,8 @@ class _Diagram:
             title = shorten([self.title], 60)[self.title]
             self.axes.text(0.08, 0.2, title, fontsize=11, fontweight="bold")
         self._line([self.left, self.right], [self.axis_y] * 2, linewidth=1.1)
-        # Numbers a fifth of an inch apart can be read.
-        step = int(np.ceil(0.2 * (self.worst - 1) / (self.right - self.left)))
+        # Numbers that far apart can be read.
+        step = int(np.ceil(0.18 * (self.worst - 1) / (self.right - self.left)))
         for rank in range(1, self.worst + 1, step):
             self._line([self.x(rank)] * 2, [self.axis_y - 0.07, self.axis_y], linewidth=0.9)
             self.axes.text(self.x(rank), self.axis_y - 0.11, str(rank), ha="center", fontsize=8.5)

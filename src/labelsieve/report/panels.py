@@ -156,6 +156,8 @@ def name_rows(axes: Axes, names: Sequence[str], roster: Roster) -> None:
 
 def log_scale(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -> None:
     """Make an axis logarithmic, with a linear piece for 0 if it occurs; negative values leave it linear."""
+    from matplotlib.ticker import NullLocator
+
     finite = np.array([value for value in values if np.isfinite(value)])
     positive = finite[finite > 0]
     if not positive.size or (finite < 0).any():
@@ -167,7 +169,7 @@ def log_scale(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -> 
         set_scale("symlog", linthresh=positive.min())
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(lambda value, _: power_text(value))
-    axis.set_minor_formatter(lambda value, _: "")
+    axis.set_minor_locator(NullLocator())
 
 
 def power_text(value: float) -> str:

@@ -98,6 +98,7 @@ class Picture:
             raise ValueError(
                 f"stem must be a file name without folders. Got {stem!r}. Name the folder apart."
             )
+        folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{stem}{ending}" for ending in (".pdf", ".svg", ".png")]
         self._write(paths[0], metadata={"CreationDate": None})
         self._write(paths[1], metadata={"Date": None})
@@ -110,10 +111,11 @@ class Picture:
         self._draw(stream, format="svg", transparent=True, metadata={"Date": None})
         root = ElementTree.fromstring(stream.getvalue())
         _shrink(root, set())
-        # The size is the page's business.
+        # The size is the page's business, up to where text would be larger than that of other figures.
         for name in ("width", "height"):
             root.attrib.pop(name)
-        root.set("style", "stroke-linejoin:round;fill:currentColor")
+        widest = 1.25 * self.figure.get_figwidth()
+        root.set("style", f"stroke-linejoin:round;fill:currentColor;max-width:{widest:.3g}in")
         root.attrib = {"xmlns": "http://www.w3.org/2000/svg", **root.attrib}
         return ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
 
