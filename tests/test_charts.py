@@ -143,6 +143,12 @@ def test_nothing_is_cut_off_however_long_the_names(draw, n_names):
     assert box.y1 < figure.get_figheight() + 0.01
 
 
+def test_names_of_other_scripts_are_drawn_and_unprintable_letters_marked(tmp_path):
+    picture = draw_costs({"time (s)": {"\u540d\u524d": {"birds": 1.0}, "a\x00b\n": {"birds": 2.0}}})
+    assert {"\u540d\u524d", "a\ufffdb"} <= set(texts(picture))
+    picture.save(tmp_path, "figure")
+
+
 def test_files_are_the_same_byte_by_byte(tmp_path):
     def write(folder):
         return [path.read_bytes() for path in FIGURES["cd"](["a", "b"]).save(folder, "figure")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,7 +75,9 @@ def chart_style() -> Iterator[None]:
     """Draw in the style of reports, whatever the user's matplotlib is set to."""
     import matplotlib.style
 
-    with matplotlib.style.context(["default", _STYLE]):
+    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
+        # Names in scripts that the font lacks are drawn by the reader of an SVG, and as boxes elsewhere.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
 

@@ -91,14 +91,17 @@ class Roster:
 def shorten(names: Iterable[str], limit: int) -> dict[str, str]:
     """Cut long names in the middle, since names of one family differ at the end.
 
-    Should two become equal, all stay as they are.
+    Should two become equal, all stay as they are. What cannot be printed, and has no place in an SVG, becomes
+    the sign for that.
 
     Examples
     --------
     >>> shorten(["pml-fsmir", "a-very-long-name alpha=0.1"], 16)
     {'pml-fsmir': 'pml-fsmir', 'a-very-long-name alpha=0.1': 'a-ver… alpha=0.1'}
     """
-    whole = {name: " ".join(name.split()) for name in names}
+    whole = {
+        name: "".join(c if c.isprintable() else "\ufffd" for c in " ".join(name.split())) for name in names
+    }
     kept = (limit - 1) // 3
     short = {
         name: text if len(text) <= limit else f"{text[: limit - 1 - 2 * kept]}…{text[-2 * kept :]}"
