@@ -1,57 +1,18 @@
-"""Figures, as PNG files and as SVG for a page. Needs matplotlib."""
+"""Figures of what a fit found. Needs matplotlib."""
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve.datasets.writing import replacing
+from labelsieve.report.picture import ACCENT, INK, Picture
 from labelsieve.report.selection import Selection, Suspect
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# Stands for the colour of text; an SVG takes that of the page instead, which may be dark or light.
-_INK = "#1f2328"
-_ACCENT = "#d1495b"
-_DPI = 144
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure and what it shows, in words for those who do not see it."""
-
-    figure: Figure
-    description: str
-
-    def save_png(self, path: Path) -> None:
-        """Write a PNG file, whole or not at all."""
-        with replacing(path) as stream:
-            self.figure.savefig(stream, format="png", dpi=_DPI, facecolor="white")
-
-    def svg(self) -> str:
-        """Return an ``<svg>`` element in the text colour of the page around it."""
-        import matplotlib as mpl
-
-        stream = io.StringIO()
-        # A fixed salt and no date: the same findings give the same page. Text stays text.
-        with mpl.rc_context({"svg.hashsalt": self.description, "svg.fonttype": "none"}):
-            self.figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-        text = stream.getvalue()
-        text = text[text.index("<svg") :]
-        text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-        # The size is the page's business; a style sheet of the figure would apply to the whole page.
-        text = re.sub(r"<style[^>]*>.*?</style>", "", text, flags=re.DOTALL)
-        head, rest = text.split(">", 1)
-        text = re.sub(r' (?:width|height)="[^"]*"', "", head) + ">" + rest
-        return text.replace(_INK, "currentColor")
 
 
 def draw_convergence(found: Selection) -> Picture:
@@ -96,8 +57,8 @@ def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
     panels = figure.subplots(n_rows, 5, squeeze=False).ravel()
     for axes, suspect in zip(panels, suspects, strict=False):
         _pixels(axes, images[suspect.sample], cmap="Greys", linewidth=0.2)
-        axes.set_title(f"{suspect.label}?", fontsize=8.5, color=_INK)
-        axes.set_xlabel(f"sample {suspect.sample}", fontsize=8.5, color=_INK)
+        axes.set_title(f"{suspect.label}?", fontsize=8.5, color=INK, parse_math=False)
+        axes.set_xlabel(f"sample {suspect.sample}", fontsize=8.5, color=INK)
     for axes in panels[len(suspects) :]:
         axes.axis("off")
     return Picture(figure, f"The first {len(suspects)} of the list, with the label in question.")
@@ -139,28 +100,28 @@ def _square(row: int, column: int) -> Any:
 
     inset = 0.07
     side = 1 - 2 * inset
-    return Rectangle((column + inset, row + inset), side, side, fill=False, edgecolor=_ACCENT, linewidth=2.2)
+    return Rectangle((column + inset, row + inset), side, side, fill=False, edgecolor=ACCENT, linewidth=2.2)
 
 
 def _title(axes: Axes, title: str, remark: str) -> None:
     """Say what a panel shows, and below it how to read it."""
-    axes.set_title(f"{title}\n", loc="left", fontsize=12, fontweight="bold", color=_INK)
+    axes.set_title(f"{title}\n", loc="left", fontsize=12, fontweight="bold", color=INK)
     above: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    axes.annotate(remark, (0, 1), xytext=(0, 7), fontsize=9.5, color=_INK, **above)
+    axes.annotate(remark, (0, 1), xytext=(0, 7), fontsize=9.5, color=INK, **above)
 
 
 def _convergence(axes: Axes, found: Selection) -> None:
     assert found.objective is not None
-    axes.plot(found.objective, color=_ACCENT, linewidth=2.2)
+    axes.plot(found.objective, color=ACCENT, linewidth=2.2)
     end = "converged" if found.converged else "not converged"
     _title(axes, "Objective", f"{end} in {found.n_iter} iterations")
-    axes.set_xlabel("iteration", color=_INK)
-    axes.tick_params(colors=_INK, labelsize=9)
+    axes.set_xlabel("iteration", color=INK)
+    axes.tick_params(colors=INK, labelsize=9)
     axes.locator_params(nbins=6)
     axes.margins(x=0.02)
     axes.set_box_aspect(1)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[:].set_color(_INK)
+    axes.spines[:].set_color(INK)
     axes.grid(axis="y", alpha=0.3)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.datasets.writing import replacing
-from labelsieve.report.figures import Picture, draw_convergence
+from labelsieve.report.figures import draw_convergence
+from labelsieve.report.picture import Picture
 from labelsieve.report.selection import Selection
 
 # A page of more rows is read by nobody; the ranking in full is what CSV is for.
