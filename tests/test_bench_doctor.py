@@ -148,6 +148,11 @@ def test_a_difference_stands_out_beyond_two_standard_errors(difference, standard
     assert Effect(0.5, difference, standard_error).stands_out is expected
 
 
+def test_the_same_mean_of_other_values_is_a_change():
+    assert Effect(0.5, 0.0, 0.0).is_none
+    assert not Effect(0.5, 0.0, 0.01).is_none
+
+
 def test_a_change_of_unit_is_not_a_large_effect(found):
     coverage = next(finding for finding in found.findings if str(finding.alternative) == "coverage, count")
     assert coverage.effects["coverage"].stands_out

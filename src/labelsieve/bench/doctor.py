@@ -42,6 +42,11 @@ class Effect(NamedTuple):
     standard_error: float
 
     @property
+    def is_none(self) -> bool:
+        """Whether the values are the same in every fold, not only on average."""
+        return self.difference == 0 and self.standard_error == 0
+
+    @property
     def stands_out(self) -> bool:
         """Whether the difference is more than two standard errors."""
         return abs(self.difference) > _STANDARD_ERRORS * self.standard_error
@@ -74,7 +79,7 @@ class Finding:
     @property
     def changes_something(self) -> bool:
         """Whether any metric has another value."""
-        return any(effect.difference != 0 for effect in self.effects.values())
+        return not all(effect.is_none for effect in self.effects.values())
 
     @property
     def outstanding(self) -> dict[str, float]:

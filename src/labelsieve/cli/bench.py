@@ -191,7 +191,7 @@ def duration(seconds: float | None) -> str:
     Examples
     --------
     >>> duration(42.4), duration(130), duration(7300), duration(None)
-    ('42 s', '2 min 10 s', '2 h 2 min', '-')
+    ('42 s', '2 min 10 s', '2 h 1 min', '-')
     """
     if seconds is None:
         return "-"

@@ -51,7 +51,7 @@ def markdown(found: Diagnosis) -> str:
         cells = []
         for metric in metrics:
             effect = finding.effects.get(metric)
-            if effect is None or not effect.difference:
+            if effect is None or effect.is_none:
                 cells.append(_NOT_APPLICABLE if effect is None else _NO_CHANGE)
                 continue
             change = _change(effect).replace("*", "\\*")
@@ -144,7 +144,7 @@ def _table(found: Diagnosis, metrics: list[str], console: Console) -> Table:
 
 def _cell(finding: Finding, metric: str, *, is_strongest: bool) -> Text:
     effect = finding.effects.get(metric)
-    if effect is None or not effect.difference:
+    if effect is None or effect.is_none:
         return Text(f"\n{_NOT_APPLICABLE if effect is None else _NO_CHANGE}", style="dim")
     style = "dim"
     if metric in finding.outstanding:
