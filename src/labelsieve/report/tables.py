@@ -1,0 +1,268 @@
+"""Tables as values, and the same table as CSV, Markdown and LaTeX (booktabs)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from rich.cells import cell_len
+
+#: What an entry stands out by: the best and second best of its row, or a reference ahead of every method.
+Mark = Literal["", "best", "second", "ahead"]
+
+_MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a table.
+
+    Parameters
+    ----------
+    value : float, str or None
+        What it holds; None is a gap.
+    spread : float or None, default=None
+        Standard deviation beside a number.
+    mark : {"", "best", "second", "ahead"}
+        How it stands out.
+    form : str, default=".3f"
+        Format of a number; "p" is that of p-values.
+    words : str, default=""
+        What readers see instead of the value, by which alone the table sorts.
+    """
+
+    value: float | str | None
+    spread: float | None = None
+    mark: Mark = ""
+    form: str = ".3f"
+    words: str = ""
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether there is nothing to show."""
+        return self.value is None or (isinstance(self.value, float) and math.isnan(self.value))
+
+    @property
+    def text(self) -> str:
+        """The value without its spread, for readers.
+
+        Examples
+        --------
+        >>> Entry(0.12345).text, Entry(None).text, Entry(1e-5, form="p").text, Entry(7).text
+        ('0.123', '–', '<0.001', '7')
+        """
+        if self.words:
+            return self.words
+        if self.is_gap:
+            return _MISSING
+        if not isinstance(self.value, float):
+            return str(self.value)
+        if math.isinf(self.value):
+            return "∞" if self.value > 0 else "−∞"
+        if self.form == "p":
+            return "<0.001" if self.value < 0.001 else f"{self.value:.3f}"
+        # A true minus sign; "-0.00" says nothing that "0.00" does not.
+        text = f"{self.value:{self.form}}"
+        return re.sub(r"^([-+])(?=0\.?0*$)", "", text).replace("-", "−")
+
+    @property
+    def spread_text(self) -> str:
+        """The spread for readers, empty if there is none."""
+        is_known = self.spread is not None and not math.isnan(self.spread)
+        return f"{self.spread:{self.form}}" if is_known else ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column."""
+
+    heading: str
+    #: Columns of one group stand under a common heading.
+    group: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings; the first column names the row."""
+
+    #: Name of its files.
+    stem: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Entry, ...], ...]
+    #: Rows below a line, such as averages; they are not sorted.
+    foot: tuple[tuple[Entry, ...], ...] = ()
+    #: How to read it.
+    note: str = ""
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Headings over the columns and how many columns each covers; empty if no column has one."""
+        runs = [(name, len(list(run))) for name, run in groupby(column.group for column in self.columns)]
+        return runs if any(name for name, _ in runs) else []
+
+
+def as_csv(table: Table) -> str:
+    """Write a table as CSV, numbers in full; a spread is a column of its own.
+
+    Names that a spreadsheet would take for a formula get an apostrophe in front.
+    """
+    entries = (*table.rows, *table.foot)
+    spread = [any(row[index].spread is not None for row in entries) for index in range(len(table.columns))]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    header = [
+        text
+        for column, has_spread in zip(table.columns, spread, strict=True)
+        for text in (column.heading, *((f"{column.heading} std",) if has_spread else ()))
+    ]
+    writer.writerow([_no_formula(text) for text in header])
+    for row in entries:
+        cells: list[object] = []
+        for entry, has_spread in zip(row, spread, strict=True):
+            cells.append(_plain(entry.words or entry.value))
+            cells += [_plain(entry.spread)] if has_spread else []
+        writer.writerow(cells)
+    return stream.getvalue()
+
+
+def as_markdown(table: Table) -> str:
+    """Write a table as Markdown whose columns line up; bold is best, underlined second."""
+
+    def dress(entry: Entry) -> str:
+        text = _in_markdown(entry.text)
+        dressed = {"best": f"**{text}**", "second": f"<ins>{text}</ins>", "ahead": f"{text} †"}.get(
+            entry.mark, text
+        )
+        return f"{dressed} ± {entry.spread_text}" if entry.spread_text else dressed
+
+    lines = [[_in_markdown(column.heading) for column in table.columns]]
+    lines += [[dress(entry) for entry in row] for row in (*table.rows, *table.foot)]
+    widths = [max(3, *(cell_len(line[index]) for line in lines)) for index in range(len(table.columns))]
+    rule = ["-" * (width - 1) + ":" if column.numeric else "-" * width
+            for column, width in zip(table.columns, widths, strict=True)]  # fmt: skip
+    body = [
+        [
+            " " * (width - cell_len(text)) + text if column.numeric else text + " " * (width - cell_len(text))
+            for text, width, column in zip(line, widths, table.columns, strict=True)
+        ]
+        for line in lines
+    ]
+    drawn = ["| " + " | ".join(line) + " |" for line in (body[0], rule, *body[1:])]
+    note = [_in_markdown(table.note), ""] if table.note else []
+    return "\n".join([f"### {_in_markdown(table.title)}", "", *note, *drawn]) + "\n"
+
+
+def as_latex(table: Table) -> str:
+    """Write a table as LaTeX for the packages booktabs and graphicx; bold is best, underlined second."""
+
+    def dress(entry: Entry) -> str:
+        text = _in_latex(entry.text)
+        dressed = {
+            "best": rf"\textbf{{{text}}}",
+            "second": rf"\underline{{{text}}}",
+            "ahead": rf"{text}$^\dagger$",
+        }.get(entry.mark, text)
+        return rf"{dressed} $\pm$ {entry.spread_text}" if entry.spread_text else dressed
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(cells) + r" \\"
+
+    caption = _in_latex(f"{table.title}. {table.note}" if table.note else table.title)
+    rows = [line([dress(entry) for entry in row]) for row in table.rows]
+    foot = [r"\midrule", *(line([dress(entry) for entry in row]) for row in table.foot)] if table.foot else []
+    return "\n".join(
+        [
+            "% needs \\usepackage{booktabs,graphicx}",
+            r"\begin{table*}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.stem.lower())}}}",
+            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{''.join('r' if column.numeric else 'l' for column in table.columns)}}}",
+            r"\toprule",
+            *_latex_groups(table),
+            line([_in_latex(column.heading) for column in table.columns]),
+            r"\midrule",
+            *rows,
+            *foot,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            r"\end{table*}",
+            "",
+        ]
+    )
+
+
+#: Ending of a file -> what writes it.
+FORMATS: dict[str, Callable[[Table], str]] = {"csv": as_csv, "md": as_markdown, "tex": as_latex}
+
+
+def _latex_groups(table: Table) -> list[str]:
+    """A line of headings over groups of columns, each with a rule below."""
+    if not table.groups:
+        return []
+    cells, rules, start = [], [], 1
+    for name, width in table.groups:
+        cells.append(rf"\multicolumn{{{width}}}{{c}}{{{_in_latex(name)}}}")
+        if name:
+            rules.append(rf"\cmidrule(lr){{{start}-{start + width - 1}}}")
+        start += width
+    return [" & ".join(cells) + r" \\", " ".join(rules)]
+
+
+def _plain(value: float | str | None) -> object:
+    """A value for CSV: gaps are empty, numbers in full, names harmless."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return _no_formula(value) if isinstance(value, str) else value
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _in_markdown(text: str) -> str:
+    """Escape what Markdown would take for an order."""
+    escaped = re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", _printable(text))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+_LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"$^\dagger$",
+    "∞": r"$\infty$",
+    "−": r"$-$",
+    "–": "--",
+    "χ": r"$\chi$",
+    "²": r"$^2$",
+    "α": r"$\alpha$",
+}
+_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
+
+
+def _in_latex(text: str) -> str:
+    """Escape what LaTeX would take for an order, and write signs as its commands."""
+    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match[0]], _printable(text))
+
+
+def _printable(text: str) -> str:
+    """Turn what would break a line, or not show, into spaces."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,0 +1,54 @@
+"""Numbers and names in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from labelsieve.metrics import METRICS
+
+_METRIC_WORDS = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "one_error": "one-error"}
+
+
+def metric_words(metric: str) -> str:
+    """The name of a metric in a sentence.
+
+    Examples
+    --------
+    >>> metric_words("ranking_loss"), metric_words("macro_f1")
+    ('ranking loss', 'macro-F1')
+    """
+    return _METRIC_WORDS.get(metric, metric.replace("_", " "))
+
+
+def metric_title(metric: str) -> str:
+    """The name of a metric with the arrow that says which way is better.
+
+    Examples
+    --------
+    >>> metric_title("ranking_loss"), metric_title("macro_f1")
+    ('Ranking loss ↓', 'Macro-F1 ↑')
+    """
+    words = metric_words(metric)
+    return f"{words[0].upper()}{words[1:]} {'↑' if METRICS[metric].direction == 'higher' else '↓'}"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun.
+
+    Examples
+    --------
+    >>> count(1, "data set"), count(0, "method"), count(3, "entry", "entries")
+    ('1 data set', '0 methods', '3 entries')
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[str], joint: str = "and") -> str:
+    """Names in a row.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
+    ('a', 'a and b', 'a, b or c')
+    """
+    return f" {joint} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,147 @@
+"""Runs made up for the tests of reports: small, with numbers that can be told from their places."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from labelsieve.bench.results import CellRecord, DatasetFacts, Results, RunRecord, Score
+
+METRICS = ("ranking_loss", "average_precision")
+SIZES = (10.0, 20.0)
+N_FEATURES = 20
+
+
+def make_results(
+    value,
+    *,
+    datasets=("one", "two"),
+    methods=("a", "b"),
+    references=(),
+    ablation=(),
+    sweeps=None,
+    noises=(("flip 0.2", 0.2),),
+    seeds=(0,),
+    n_folds=2,
+    metrics=METRICS,
+    sizes=SIZES,
+    classifiers=("linear-svm",),
+    n_draws=2,
+    control="",
+    skip=lambda **place: False,
+    fails=lambda **place: False,
+    error="ValueError: no",
+    traceback="Traceback (most recent call last):\nValueError: no\n",
+    notes=(),
+    n_features=N_FEATURES,
+):
+    """Results whose scores are what `value` says of data set, noise, seed, fold, method, draw, classifier, size
+    and metric, all given by name.
+    """
+    sweeps = sweeps or {}
+    roles = {
+        **dict.fromkeys(methods, "method"),
+        **dict.fromkeys(ablation, "ablation"),
+        **dict.fromkeys(sweeps, "sweep"),
+        **dict.fromkeys(references, "reference"),
+    }
+    cells, scores, n_planned = [], [], 0
+    for dataset in datasets:
+        for noise, rate in noises:
+            for seed in seeds:
+                for fold in range(n_folds):
+                    for method, role in roles.items():
+                        for draw in range(n_draws if method == "random-ranking" else 1):
+                            place = {
+                                "dataset": dataset,
+                                "noise": noise,
+                                "seed": seed,
+                                "fold": fold,
+                                "method": method,
+                                "draw": draw,
+                            }
+                            n_planned += 1
+                            if skip(**place):
+                                continue
+                            failed = fails(**place)
+                            cells.append(
+                                _cell(
+                                    place,
+                                    rate,
+                                    role,
+                                    sweeps.get(method, {}),
+                                    failed,
+                                    error,
+                                    traceback,
+                                    notes,
+                                    n_features,
+                                )
+                            )
+                            if failed:
+                                continue
+                            kept = {"no-features": {None: 0}, "all-features": {None: n_features}}.get(
+                                method, {size: max(1, round(size / 100 * n_features)) for size in sizes}
+                            )
+                            scores += [
+                                Score(
+                                    len(cells) - 1,
+                                    classifier,
+                                    size,
+                                    n_kept,
+                                    metric,
+                                    float(value(**place, classifier=classifier, size=size, metric=metric)),
+                                )
+                                for classifier in classifiers
+                                for size, n_kept in kept.items()
+                                for metric in metrics
+                            ]
+    experiment = SimpleNamespace(
+        name="made-up",
+        title="A made-up run",
+        seeds=tuple(seeds),
+        folds=n_folds,
+        noise=(),
+        metrics=tuple(metrics),
+        conventions=SimpleNamespace(train_labels="candidates"),
+        control=control,
+    )
+    facts = {
+        name: DatasetFacts(name, 100, n_features, 5, 1.5, "0123456789abcdef" * 4, "percent")
+        for name in datasets
+    }
+    run = RunRecord(
+        1,
+        "2026-11-16T00:00:00+00:00",
+        "2026-11-16T00:01:00+00:00",
+        "labelsieve bench run made-up",
+        {"python": "3.13", "numpy": "2.0"},
+        {"name": "made-up", "seeds": [0]},
+        len(cells),
+    )
+    return Results(
+        "made-up", experiment, facts, tuple(roles), roles, tuple(cells), n_planned, tuple(scores), (run,)
+    )
+
+
+def _cell(place, rate, role, params, failed, error, traceback, notes, n_features):
+    ranked = place["method"] not in ("no-features", "all-features")
+    # Steady methods order the features alike in every fold; "random-ranking" does not.
+    seed = (place["seed"], place["fold"], place["draw"]) if place["method"] == "random-ranking" else 0
+    ranking = np.random.default_rng(seed).permutation(n_features) if ranked and not failed else None
+    return CellRecord(
+        key="/".join(map(str, place.values())),
+        **place,
+        noise_rate=rate,
+        role=role,
+        params=params,
+        status="failed" if failed else "done",
+        error=error if failed else None,
+        traceback=traceback if failed else None,
+        fit_seconds=None if failed else 0.5 + place["fold"],
+        seconds=None if failed else 2.0,
+        peak_mib=None if failed else 10.0 + place["fold"],
+        n_iter=None if failed or not ranked else 10 + 2 * place["fold"],
+        converged=None if failed or not ranked else place["fold"] == 0,
+        ranking=ranking,
+        objective=None if failed or not ranked else np.array([3.0, 2.0, 1.5]),
+        notes=notes,
+    )

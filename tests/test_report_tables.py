@@ -1,0 +1,212 @@
+import csv
+import io
+import re
+
+import pytest
+
+from labelsieve.report.analysis import analyse
+from labelsieve.report.tables import Column, Entry, Table, as_csv, as_latex, as_markdown
+from labelsieve.report.tabulate import duel_table, metric_tables, paper_tables, rank_table
+from labelsieve.report.tabulate_behaviour import ablation_table, cost_tables, noise_tables, stability_tables
+from synthetic_runs import make_results
+from test_analysis import noisy, ranked
+
+HOSTILE = (
+    "=cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "-1+2",
+    r"\input{/etc/passwd}",
+    "100% & $5 #1_a^b~{c}",
+    "a|b*c_d`e`",
+    "<script>alert(1)</script>",
+    "two\nlines",
+)
+
+
+def small(**options):
+    """A metric table of numbers that can be checked by eye."""
+    means = {("one", "a"): 0.25, ("one", "b"): 0.5, ("two", "a"): 0.5, ("two", "b"): 0.125}
+
+    def value(*, dataset, method, size, **_):
+        # Sizes 10 and 20 lie 0.1 below and above the mean.
+        if method == "no-features":
+            return 0.2
+        return means[dataset, method] + (-0.1 if size == 10 else 0.1)
+
+    run = make_results(value, metrics=("ranking_loss",), references=("no-features",), **options)
+    return metric_tables(analyse(run).main)[0]
+
+
+def test_best_second_and_average_ranks_are_shown():
+    lines = as_markdown(small()).splitlines()
+    # The two sizes are 0.1 from the mean: std = sqrt(2 * 0.01) = 0.141.
+    assert lines[4:] == [
+        "| data set     |                        a |                        b | no-features |",
+        "| ------------ | -----------------------: | -----------------------: | ----------: |",
+        "| one          |        **0.250** ± 0.141 | <ins>0.500</ins> ± 0.141 |     0.200 † |",
+        "| two          | <ins>0.500</ins> ± 0.141 |        **0.125** ± 0.141 |       0.200 |",
+        "| average rank |                 **1.50** |                 **1.50** |           – |",
+    ]
+    assert lines[0] == "### Ranking loss ↓"
+
+
+def test_latex_is_a_booktabs_table():
+    text = as_latex(small())
+    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}"):
+        assert command in text
+    assert r"one & \textbf{0.250} $\pm$ 0.141 & \underline{0.500} $\pm$ 0.141 & 0.200$^\dagger$ \\" in text
+    assert r"\caption{Ranking loss $\downarrow$." in text
+    assert r"average rank & \textbf{1.50} & \textbf{1.50} & -- \\" in text
+
+
+def test_csv_holds_numbers_in_full():
+    rows = list(csv.reader(io.StringIO(as_csv(small()))))
+    assert rows[0] == ["data set", "a", "a std", "b", "b std", "no-features"]
+    assert [float(rows[1][index]) for index in (1, 2, 5)] == pytest.approx([0.25, 0.02**0.5, 0.2])
+    assert rows[3] == ["average rank", "1.5", "", "1.5", "", ""]
+
+
+def test_ties_share_the_mark():
+    table = metric_tables(analyse(make_results(lambda **_: 0.5, methods=("a", "b", "c"))).main)[0]
+    assert [entry.mark for entry in table.rows[0][1:]] == ["best"] * 3
+
+
+def test_gaps_are_shown_as_such():
+    run = make_results(noisy(), skip=lambda dataset, method, **_: (dataset, method) == ("one", "b"))
+    table = metric_tables(analyse(run).main)[0]
+    assert table.rows[0][2].text == "–"
+    assert list(csv.reader(io.StringIO(as_csv(table))))[1][3:] == ["", ""]
+
+
+@pytest.fixture
+def hostile():
+    columns = tuple(Column(name, "group &_%") for name in HOSTILE)
+    return Table(
+        "x_%", HOSTILE[4], columns, tuple((Entry(name),) * len(HOSTILE) for name in HOSTILE), note=HOSTILE[3]
+    )
+
+
+def test_latex_takes_no_orders_from_names(hostile):
+    text = as_latex(hostile)
+    # What is left after the escaped signs must balance, and only our own commands may occur.
+    bare = re.sub(r"\\[&%$#_{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    assert bare.count("$") % 2 == 0
+    assert "%" not in bare.replace("% needs", "").replace("{!}{%", "")
+    assert "#" not in bare
+    known = (
+        "usepackage begin end centering caption label resizebox ifdim width textwidth else fi toprule midrule"
+    )
+    known += (
+        " bottomrule multicolumn cmidrule textbackslash textasciitilde textasciicircum textless textgreater"
+    )
+    known += " textbar"
+    assert set(re.findall(r"\\([A-Za-z]+)", bare)) <= set(known.split())
+    body = bare[bare.index(r"\toprule") : bare.index(r"\bottomrule")]
+    rows = [line for line in body.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+    assert {line.count(" & ") for line in rows} == {len(HOSTILE) - 1}
+
+
+def test_a_spreadsheet_takes_no_orders_from_names(hostile):
+    rows = list(csv.reader(io.StringIO(as_csv(hostile))))
+    assert len(rows) == 1 + len(HOSTILE)
+    for cell in (text for row in rows for text in row):
+        assert not cell.startswith(("=", "+", "-", "@"))
+    # Numbers are no formulas.
+    assert as_csv(Table("t", "t", (Column("x"),), ((Entry(-0.5),),))) == "x\n-0.5\n"
+
+
+def test_markdown_takes_no_orders_from_names(hostile):
+    lines = as_markdown(hostile).splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + len(HOSTILE)
+    # As many cells in every row as there are columns, all as wide.
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {len(HOSTILE) + 1}
+    assert len({len(line) for line in table}) == 1
+    assert "<script" not in "".join(lines)
+
+
+def test_wide_letters_line_up():
+    from rich.cells import cell_len
+
+    rows = ((Entry("データ"), Entry(0.5)), (Entry("x"), Entry(0.25)))
+    text = as_markdown(Table("t", "t", (Column("name", numeric=False), Column("value")), rows))
+    assert len({cell_len(line) for line in text.splitlines() if line.startswith("|")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (Entry(0.0004, form="p"), "<0.001"),
+        (Entry(0.0104, form="p"), "0.010"),
+        (Entry(-0.25, form="+.2f"), "−0.25"),
+        (Entry(-0.001, form="+.2f"), "0.00"),
+        (Entry(float("inf")), "∞"),
+        (Entry(float("nan")), "–"),
+        (Entry(3), "3"),
+    ],
+)
+def test_numbers_are_written_for_readers(entry, text):
+    assert entry.text == text
+
+
+def test_average_ranks_stand_best_first_and_references_last():
+    run = make_results(ranked(("all-features", "b", "a")), references=("all-features",))
+    table = rank_table(analyse(run).main)
+    assert [row[0].text for row in table.rows] == ["b", "a", "all-features"]
+    assert [entry.text for entry in table.rows[0][1:]] == ["1.00", "1.00", "1.00", "2.00"]
+    assert [entry.text for entry in table.rows[2][1:]] == ["–", "–", "–", "1.00"]
+
+
+def test_win_tie_loss_says_when_nothing_can_be_significant():
+    few = duel_table(analyse(make_results(ranked(("a", "b")))).main)
+    assert [entry.text for entry in few.rows[0]] == ["b", "2/0/0", "2/0/0", "4/0/0"]
+    # Two data sets: 2 * 0.5^2 = 0.5.
+    assert few.note.endswith("With 2 data sets and 2 methods it is never below 0.500: nothing can be bold.")
+    many = duel_table(analyse(make_results(ranked(("a", "b")), datasets=tuple(map(str, range(8))))).main)
+    # Eight: 2 * 0.5^8 = 0.008.
+    assert many.note.endswith("is below 0.05.")
+    assert {entry.mark for entry in many.rows[0][1:3]} == {"best"}
+
+
+def test_ours_and_the_papers_stand_side_by_side():
+    run = make_results(
+        lambda **_: 0.4, datasets=("birds",), methods=("pml-fsmir",), metrics=("ranking_loss",)
+    )
+    by_metric, cells = paper_tables(analyse(run).paper)
+    assert by_metric.rows[0][1].text == "0.40 / 0.32"
+    assert [entry.text for entry in cells.rows[0]] == [
+        "ranking loss",
+        "birds",
+        "pml-fsmir",
+        "0.400",
+        "0.32",
+        "+0.080",
+    ]
+
+
+def test_means_over_data_sets_are_of_the_same_data_sets():
+    run = make_results(
+        lambda dataset, **_: float(dataset == "two"),
+        noises=(("flip 0", 0.0), ("flip 0.2", 0.2)),
+        fails=lambda dataset, method, **_: (dataset, method) == ("two", "b"),
+    )
+    table = noise_tables(analyse(run))[0]
+    assert [[entry.text for entry in row] for row in table.rows] == [
+        ["a", "0.000", "0.000"],
+        ["b", "0.000", "0.000"],
+    ]
+    assert table.note == "Means over 1 data set: one."
+    stable = stability_tables(analyse(run))[0]
+    assert [entry.text for entry in stable.foot[0]] == ["mean", "1.00", "–"]
+
+
+def test_variants_are_counted_against_the_whole():
+    run = make_results(ranked(("whole", "part")), methods=(), ablation=("whole", "part"))
+    table = ablation_table(analyse(run))
+    assert [entry.text for entry in table.rows[0]] == ["Ranking loss ↓", "0.000", "0.100 (0 of 2)"]
+
+
+def test_what_was_not_measured_has_no_table():
+    run = make_results(noisy(), methods=("no-features",), datasets=("one",))
+    assert [table.stem for table in cost_tables(analyse(run))] == ["seconds", "peak_mib"]
