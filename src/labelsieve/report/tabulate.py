@@ -30,7 +30,7 @@ def rank_table(comparison: Comparison) -> Table:
         Column("method", numeric=False),
         *(Column(metric_words(standing.metric), "average rank among the methods") for standing in standings),
         Column("all metrics", "average rank among the methods"),
-        Column("with references", "ranked too"),
+        Column("with the references ranked too"),
     )
     rows: list[tuple[Entry, ...]] = []
     for name in overall:

@@ -1,0 +1,245 @@
+"""What stands on the page of a run, in its order; words and tables, no markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from labelsieve.report.analysis import Analysis
+from labelsieve.report.comparison import ALPHA
+from labelsieve.report.paper import CITATION
+from labelsieve.report.provenance import (
+    convention_table,
+    dataset_table,
+    environment_table,
+    run_table,
+)
+from labelsieve.report.tables import Column, Entry, Table
+from labelsieve.report.tabulate import (
+    challenge_tables,
+    condition_table,
+    difference_table,
+    duel_p_values,
+    duel_table,
+    metric_tables,
+    pair_tables,
+    paper_tables,
+    rank_table,
+)
+from labelsieve.report.tabulate_behaviour import (
+    ablation_table,
+    cost_tables,
+    full_tables,
+    noise_tables,
+    stability_tables,
+    sweep_table,
+)
+from labelsieve.report.wording import count, listed
+
+# More rows are read by nobody; the file has them all.
+_MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page under its heading."""
+
+    anchor: str
+    title: str
+    texts: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    #: Tables that are looked up rather than read; folded on the page.
+    folded: tuple[Table, ...] = ()
+    #: Tables that are for programs; files only.
+    files: tuple[Table, ...] = ()
+
+    @property
+    def all_tables(self) -> tuple[Table, ...]:
+        """All tables, each of which becomes a file."""
+        return (*self.tables, *self.folded, *self.files)
+
+
+def make_sections(analysis: Analysis) -> list[Section]:
+    """Arrange everything there is; sections without content are left out."""
+    found = (section for part in _PARTS for section in part(analysis))
+    # Curves are drawn by their section, so it stays even without a table.
+    return [section for section in found if section.texts or section.all_tables]
+
+
+def _ranks(analysis: Analysis) -> Iterator[Section]:
+    main = analysis.main
+    if main.standings and len(main.ranked_methods) > 1:
+        other = condition_table(analysis)
+        text = f"Each method's place on each data set, averaged over {_scope(analysis)}."
+        yield Section("ranks", "Average ranks", (text,), _there(rank_table(main), other))
+
+
+def _metrics(analysis: Analysis) -> Iterator[Section]:
+    tables = metric_tables(analysis.main) if analysis.shown else []
+    conditions = ", ".join(dict.fromkeys(analysis.main.noise.values()))
+    text = f"Label noise: {conditions}; classifier: {analysis.main.classifier}."
+    if tables:
+        yield Section("metrics", "Metrics", (text,), tuple(tables))
+
+
+def _references(analysis: Analysis) -> Iterator[Section]:
+    tables = challenge_tables(analysis)
+    if tables:
+        text = (
+            "A method that does not beat random features, plain filters, all features or no features at all has "
+            "not earned its place. A comparison is one metric on one data set, by the means over all sizes."
+        )
+        yield Section(
+            "references", "Do the methods beat the references?", (text,), (tables[0],), tuple(tables[1:])
+        )
+
+
+def _curves(analysis: Analysis) -> Iterator[Section]:
+    if any(len(curve.sizes) > 1 for curves in analysis.curves.values() for curve in curves.values()):
+        text = "Each metric against the number of features kept: means over folds, seeds and draws."
+        files = tuple(table for table in full_tables(analysis) if table.stem == "curves")
+        yield Section("curves", "Metrics by number of features", (text,), files=files)
+
+
+def _statistics(analysis: Analysis) -> Iterator[Section]:
+    main = analysis.main
+    if main.no_tests or main.nemenyi_cd is None:
+        if analysis.compared:
+            yield Section("statistics", "Statistics", (main.no_tests,))
+        return
+    n_datasets, n_methods = main.n_ranked
+    texts = [
+        f"All tests compare methods over data sets, never over folds, at {ALPHA:.0%}. With "
+        f"{count(n_datasets, 'data set')} and {count(n_methods, 'method')}, two methods differ significantly if "
+        f"their average ranks are {main.nemenyi_cd:.2f} or more apart (Nemenyi, all pairs)"
+    ]
+    critical = main.bonferroni_dunn_cd
+    if critical is None:
+        texts[0] += "."
+        texts.append(f"{main.control}, the control, is not ranked, so nothing is compared with it.")
+    else:
+        texts[0] += f", and a method differs from {main.control} at {critical:.2f} (Bonferroni–Dunn)."
+    folded = (*pair_tables(main), *_there(duel_p_values(main)))
+    tables = _there(difference_table(main), duel_table(main))
+    yield Section("statistics", "Statistics", tuple(texts), tables, folded)
+
+
+def _paper(analysis: Analysis) -> Iterator[Section]:
+    if analysis.paper is not None:
+        *tables, cells = paper_tables(analysis.paper)
+        text = (
+            f"The same cells in {CITATION}, as printed there. The paper does not say all conventions, so its "
+            "numbers may mean something else; the order of the methods is compared by rank correlation."
+        )
+        yield Section("paper", "Ours and the paper’s", (text,), tuple(tables), files=(cells,))
+
+
+def _costs(analysis: Analysis) -> Iterator[Section]:
+    tables = {table.stem: table for table in cost_tables(analysis)}
+    cost = [tables[stem] for stem in ("seconds", "peak_mib") if stem in tables]
+    if cost:
+        yield Section("costs", "Time and memory", tables=tuple(cost))
+    progress = [tables[stem] for stem in ("n_iter", "converged") if stem in tables]
+    if progress:
+        yield Section("convergence", "Convergence", tables=tuple(progress))
+
+
+def _stability(analysis: Analysis) -> Iterator[Section]:
+    tables = stability_tables(analysis)
+    if tables:
+        n_rankings = analysis.stability[0].n_rankings
+        text = f"How alike the features are that a method selects in {n_rankings} folds and seeds."
+        yield Section("stability", "Stability", (text,), (tables[0],), tuple(tables[1:]))
+
+
+def _variation(analysis: Analysis) -> Iterator[Section]:
+    files = {table.stem: table for table in full_tables(analysis)}
+    noise = noise_tables(analysis)
+    if noise or analysis.noise:
+        yield Section("noise", "Noise", tables=tuple(noise), files=_there(files.get("noise_all")))
+    ablation = ablation_table(analysis)
+    if ablation is not None:
+        yield Section("ablation", "Ablation", tables=(ablation,))
+    sweep = sweep_table(analysis)
+    if sweep is not None:
+        is_long = len(sweep.rows) > _MOST_ROWS
+        text = f"The table has {len(sweep.rows)} rows: see {sweep.stem}.csv." if is_long else ""
+        files_too = _there(sweep if is_long else None, files.get("sensitivity_all"))
+        texts = (text,) if text else ()
+        folded = () if is_long else (sweep,)
+        yield Section("sensitivity", "Sensitivity", texts, folded=folded, files=files_too)
+
+
+def _failures(analysis: Analysis) -> Iterator[Section]:
+    gaps = analysis.coverage.gaps
+    tables = []
+    if gaps:
+        columns = (
+            *(Column(head, numeric=False) for head in ("data set", "noise", "method")),
+            *(Column(head) for head in ("done", "failed", "planned")),
+        )
+        rows = tuple(
+            (
+                *(Entry(part) for part in gap.place),
+                Entry(gap.n_done),
+                Entry(gap.n_failed),
+                Entry(gap.n_planned),
+            )
+            for gap in gaps
+        )
+        tables.append(Table("missing", "What is not complete", columns, rows))
+    if analysis.failures or gaps:
+        texts = []
+        if analysis.failures:
+            n_failed = analysis.coverage.n_failed
+            methods = list(dict.fromkeys(failure.method for failure in analysis.failures))
+            texts.append(f"{count(n_failed, 'cell')} failed, of {listed(methods)}.")
+        is_long = bool(tables) and len(tables[0].rows) > _MOST_ROWS
+        if is_long:
+            texts.append(f"{len(gaps)} places are incomplete: see missing.csv.")
+        yield Section(
+            "failures",
+            "Failures and gaps",
+            tuple(texts),
+            folded=() if is_long else tuple(tables),
+            files=tuple(tables) if is_long else (),
+        )
+    if analysis.notes:
+        rows = tuple((Entry(note.method), Entry(note.text), Entry(note.n_cells)) for note in analysis.notes)
+        columns = (Column("method", numeric=False), Column("warning", numeric=False), Column("cells"))
+        yield Section("warnings", "Warnings", folded=(Table("warnings", "Warnings met", columns, rows),))
+
+
+def _provenance(analysis: Analysis) -> Iterator[Section]:
+    results = analysis.results
+    yield Section(
+        "provenance",
+        "Where the numbers come from",
+        tables=_there(dataset_table(results), convention_table(results)),
+        folded=_there(run_table(results), environment_table(results)),
+    )
+
+
+_PARTS = (
+    _ranks,
+    _metrics,
+    _references,
+    _curves,
+    _statistics,
+    _paper,
+    _costs,
+    _stability,
+    _variation,
+    _failures,
+    _provenance,
+)
+
+
+def _there(*tables: Table | None) -> tuple[Table, ...]:
+    return tuple(table for table in tables if table is not None and table.rows)
+
+
+def _scope(analysis: Analysis) -> str:
+    main = analysis.main
+    names: Iterable[str] = main.standings[0].datasets
+    return f"{count(len(list(names)), 'data set')} ({listed(list(names))})"
