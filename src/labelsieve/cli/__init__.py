@@ -10,7 +10,7 @@ import typer
 
 from labelsieve import __version__
 from labelsieve.bench import RunError
-from labelsieve.cli import bench, datasets, demo, methods, select
+from labelsieve.cli import bench, datasets, demo, methods, report, select
 from labelsieve.cli.console import in_options, one_line
 from labelsieve.datasets.dataset import DatasetError
 
@@ -32,6 +32,7 @@ app.command(epilog=select.EPILOG)(select.select)
 app.command(epilog=methods.EPILOG)(methods.methods)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(bench.app, name="bench")
+app.command(epilog=report.EPILOG)(report.report)
 
 
 def _print_version(wanted: bool) -> None:

@@ -33,7 +33,7 @@ def ranking_table(
     bar_width = min(free, _BAR_WIDTH)
     if bar_width >= _LEAST_BAR_WIDTH:
         columns[""] = [bar(console, max(feature.score, 0) / most, bar_width) for feature in listed]
-    return _table(width, columns, long="feature")
+    return lay_out(width, columns, long="feature")
 
 
 def suspects_table(found: Selection, console: Console, n_shown: int) -> Table:
@@ -48,10 +48,10 @@ def suspects_table(found: Selection, console: Console, n_shown: int) -> Table:
         columns["confidence"] = [f"{suspect.confidence:.2f}" for suspect in listed]
     if found.truth is not None:
         columns["truth"] = ["wrong" if suspect.wrong else "right" for suspect in listed]
-    return _table(console.width, columns, long="label", title="candidate labels to doubt first")
+    return lay_out(console.width, columns, long="label", title="candidate labels to doubt first")
 
 
-def _table(width: int, columns: dict[str, list[str]], *, long: str, title: str | None = None) -> Table:
+def lay_out(width: int, columns: dict[str, list[str]], *, long: str, title: str | None = None) -> Table:
     """Lay out columns of which one holds names of any length: that one is cut where the terminal ends."""
     table = Table(
         title=title,

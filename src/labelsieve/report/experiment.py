@@ -24,7 +24,7 @@ from labelsieve.report.tables import FORMATS, Entry
 from labelsieve.report.wording import count, listed
 
 if TYPE_CHECKING:
-    from labelsieve.report.figures import Picture
+    from labelsieve.report.picture import Picture
 
 PAGE = "index.html"
 _GENERATOR = "labelsieve report"
@@ -144,9 +144,7 @@ def _is_ours(path: Path) -> bool:
         return False
     if path.name == PAGE:
         return path.is_file() and f'content="{_GENERATOR}' in path.read_text("utf-8", errors="replace")
-    return path.is_dir() and all(
-        entry.is_file() and entry.suffix[1:] in endings for entry in path.iterdir()
-    )
+    return path.is_dir() and all(entry.is_file() and entry.suffix[1:] in endings for entry in path.iterdir())
 
 
 @contextmanager

@@ -33,6 +33,7 @@ def find(analysis: Analysis) -> list[str]:
         *_winner(analysis),
         *_significance(analysis.main),
         *_control(analysis.main),
+        *_among_all(analysis),
         *_references(analysis),
         *_ablation(analysis),
         *_sensitivity(analysis),
@@ -137,7 +138,7 @@ def _control(main: Comparison) -> Iterator[str]:
     overall = main.overall
     if critical is None or next(iter(overall)) == main.control:
         return
-    place = list(overall).index(main.control) + 1
+    place = _place(overall, main.control)
     own = overall[main.control]
     better = [name for name, rank in overall.items() if own - rank >= critical]
     worse = [name for name, rank in overall.items() if rank - own >= critical]
@@ -151,6 +152,27 @@ def _control(main: Comparison) -> Iterator[str]:
         f"{main.control}, the control, is number {place} of {len(overall)} with {own:.2f}: {said} "
         f"(Bonferroni–Dunn, {critical:.2f} ranks)."
     )
+
+
+def _among_all(analysis: Analysis) -> Iterator[str]:
+    """Who comes first when the references are ranked too."""
+    ranks = analysis.main.among_all()
+    if len(ranks) <= len(analysis.main.ranked_methods):
+        return
+    ordered = sorted(ranks, key=ranks.__getitem__)
+    first = ordered[0]
+    method = next(name for name in ordered if name in analysis.compared)
+    field = f"With the references ranked too, {first} comes first of {len(ordered)} with {ranks[first]:.2f}"
+    if first == method:
+        behind = next(name for name in ordered if name in analysis.references)
+        yield f"{field}; the best reference, {behind}, is number {_place(ranks, behind)} with {ranks[behind]:.2f}."
+    else:
+        yield f"{field}; the best method, {method}, is number {_place(ranks, method)} with {ranks[method]:.2f}."
+
+
+def _place(ranks: dict[str, float], name: str) -> int:
+    """The place of a name by average rank; equals share the better place."""
+    return 1 + sum(rank < ranks[name] and not np.isclose(rank, ranks[name]) for rank in ranks.values())
 
 
 def _references(analysis: Analysis) -> Iterator[str]:

@@ -143,7 +143,9 @@ def _stability(analysis: Analysis, roster: Roster) -> Named:
     measures: dict[str, dict[str, list[float]]] = {}
     for found in analysis.stability:
         for index in STABILITY:
-            measures.setdefault(index.capitalize(), {}).setdefault(found.method, []).append(found.index[index])
+            measures.setdefault(index.capitalize(), {}).setdefault(found.method, []).append(
+                found.index[index]
+            )
     if measures:
         yield "stability", draw_stability(measures, title="stability of the selected features", roster=roster)
 
@@ -156,7 +158,10 @@ def _noise(analysis: Analysis, roster: Roster) -> Named:
                 panels.setdefault(curve.dataset, {})[curve.method] = Curve(curve.rates, curve.values)
         title = f"{metric_words(metric)} ({model})"
         direction = METRICS[metric].direction
-        yield f"noise_{model}_{metric}", draw_noise_curves(panels, title=title, direction=direction, roster=roster)
+        yield (
+            f"noise_{model}_{metric}",
+            draw_noise_curves(panels, title=title, direction=direction, roster=roster),
+        )
 
 
 def _ablation(analysis: Analysis) -> Named:
@@ -201,13 +206,13 @@ def _surfaces(analysis: Analysis) -> Named:
             grids[key] = sweep.grid
             values.setdefault(key, []).append(sweep.values)
     for place, (key, surfaces) in enumerate(values.items()):
-        method, (row_name, column_name), metric = key
+        method, parameters, metric = key
         picture = draw_sensitivity_surface(
             np.mean(surfaces, axis=0),
             rows=grids[key][0],
             columns=grids[key][1],
-            row_name=row_name,
-            column_name=column_name,
+            row_name=parameters[0],
+            column_name=parameters[1],
             title=f"{method}: {metric_words(metric)}, mean over data sets",
             direction=METRICS[metric].direction,
         )
