@@ -144,8 +144,7 @@ class Comparison:
             return {}
         rows, columns, names = shared
         ranks = [
-            rank_methods(table.mean[np.ix_(rows, columns)], table.direction).mean(axis=0)
-            for table in self.tables
+            _rank(table.mean[np.ix_(rows, columns)], table.direction).mean(axis=0) for table in self.tables
         ]
         return dict(zip(names, np.mean(ranks, axis=0).tolist(), strict=True))
 
@@ -261,8 +260,7 @@ def _standing(
     test: bool,
 ) -> Standing:
     values = table.mean[np.ix_(rows, columns)]
-    # A single method has no one to be ranked against.
-    ranks = rank_methods(values, table.direction) if len(names) > 1 else np.ones(values.shape)
+    ranks = _rank(values, table.direction)
     datasets = tuple(table.datasets[row] for row in rows)
     if not test:
         return Standing(table.metric, datasets, names, ranks, None, None, None, None)
@@ -276,6 +274,11 @@ def _standing(
         nemenyi_p_values(ranks),
         _duels(values, names, control, table.direction) if control in names else None,
     )
+
+
+def _rank(values: np.ndarray, direction: Literal["higher", "lower"]) -> np.ndarray:
+    """Rank each row; a single method has no one to be ranked against and is first."""
+    return rank_methods(values, direction) if values.shape[1] > 1 else np.ones(values.shape)
 
 
 def _duels(

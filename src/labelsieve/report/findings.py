@@ -160,14 +160,17 @@ def _among_all(analysis: Analysis) -> Iterator[str]:
     if len(ranks) <= len(analysis.main.ranked_methods):
         return
     ordered = sorted(ranks, key=ranks.__getitem__)
-    first = ordered[0]
-    method = next(name for name in ordered if name in analysis.compared)
-    field = f"With the references ranked too, {first} comes first of {len(ordered)} with {ranks[first]:.2f}"
-    if first == method:
-        behind = next(name for name in ordered if name in analysis.references)
-        yield f"{field}; the best reference, {behind}, is number {_place(ranks, behind)} with {ranks[behind]:.2f}."
-    else:
-        yield f"{field}; the best method, {method}, is number {_place(ranks, method)} with {ranks[method]:.2f}."
+    best = ranks[ordered[0]]
+    leaders = [name for name in ordered if np.isclose(ranks[name], best)]
+    verb = "comes first" if len(leaders) == 1 else "share the first place"
+    lead = f"With the references ranked too, {listed(leaders)} {verb} of {len(ordered)} with {best:.2f}"
+    behind = []
+    for what, names in (("method", analysis.compared), ("reference", analysis.references)):
+        nearest = next(name for name in ordered if name in names)
+        if nearest not in leaders:
+            place, rank = _place(ranks, nearest), ranks[nearest]
+            behind.append(f"; the best {what}, {nearest}, is number {place} with {rank:.2f}")
+    yield f"{lead}{''.join(behind)}."
 
 
 def _place(ranks: dict[str, float], name: str) -> int:

@@ -202,7 +202,7 @@ def _surfaces(analysis: Analysis) -> Named:
     values: dict[tuple[str, tuple[str, ...], str], list[np.ndarray]] = {}
     for sweep in analysis.sweeps:
         if len(sweep.parameters) == 2 and all(_are_numbers(axis) for axis in sweep.grid):
-            key = sweep.method, sweep.parameters, sweep.metric
+            key: tuple[str, tuple[str, ...], str] = (sweep.method, sweep.parameters, sweep.metric)
             grids[key] = sweep.grid
             values.setdefault(key, []).append(sweep.values)
     for place, (key, surfaces) in enumerate(values.items()):
