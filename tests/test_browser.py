@@ -11,7 +11,8 @@ import urllib.request
 import pytest
 
 from labelsieve.report.analysis import analyse
-from labelsieve.report.experiment import write_report
+from labelsieve.report.experiment import render_report
+from labelsieve.report.illustrate import illustrate
 from synthetic_runs import make_results
 from test_analysis import noisy
 
@@ -138,7 +139,7 @@ def _tab_address(port_file, process):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A report with figures; its address."""
+    """A page with figures; its address."""
     run = make_results(
         noisy(),
         datasets=("one", "two", "ten"),
@@ -147,7 +148,10 @@ def page(tmp_path_factory):
         metrics=("ranking_loss",),
         skip=lambda dataset, method, **_: (dataset, method) == ("two", "c"),
     )
-    return write_report(analyse(run), tmp_path_factory.mktemp("page") / "report").as_uri()
+    analysis = analyse(run)
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    path.write_text(render_report(analysis, pictures=illustrate(analysis)), "utf-8")
+    return path.as_uri()
 
 
 @pytest.fixture

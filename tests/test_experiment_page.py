@@ -70,6 +70,7 @@ def hostile():
             ablation=("<i>whole", "part & parcel"),
             sweeps={f"<m> alpha={value:g}": {"alpha": value} for value in (0.1, 1.0, 10.0)},
             noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
+            metrics=("ranking_loss",),
             fails=lambda dataset, method, fold, **_: (dataset, method, fold) == (HOSTILE[0], HOSTILE[1], 1),
             error="ValueError: </summary><script>alert(2)</script>",
             traceback="Traceback: </pre><script>alert(3)</script>",
