@@ -13,13 +13,13 @@ from labelsieve.report.panels import (
     grid,
     in_chart_style,
     legend,
-    listed,
     numbers,
     panel_title,
     roster_of,
 )
 from labelsieve.report.picture import FAINT, INK, Picture
 from labelsieve.report.roster import Roster
+from labelsieve.report.wording import listed
 
 # Inches of a panel's side.
 _SIDE = 2.0

@@ -14,7 +14,6 @@ from labelsieve.report.panels import (
     figure_title,
     in_chart_style,
     legend,
-    listed,
     log_scale,
     name_rows,
     numbers,
@@ -24,6 +23,7 @@ from labelsieve.report.panels import (
 )
 from labelsieve.report.picture import FAINT, INK, Picture
 from labelsieve.report.roster import Roster, shorten
+from labelsieve.report.wording import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve.report.panels import NOTHING, WIDTH, in_chart_style, listed, text_width
+from labelsieve.report.panels import NOTHING, WIDTH, in_chart_style, text_width
 from labelsieve.report.picture import ACCENT, FAINT, INK, Picture
 from labelsieve.report.roster import shorten
+from labelsieve.report.wording import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,6 @@ from labelsieve.report.panels import (
     grid,
     in_chart_style,
     legend,
-    listed,
     log_scale,
     numbers,
     panel_title,
@@ -22,6 +21,7 @@ from labelsieve.report.panels import (
 )
 from labelsieve.report.picture import Picture
 from labelsieve.report.roster import Roster
+from labelsieve.report.wording import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -192,18 +192,6 @@ def numbers(values: Any) -> np.ndarray:
     return np.atleast_1d(np.asarray(values, dtype=float)).ravel()
 
 
-def listed(names: Iterable[str]) -> str:
-    """List names in words.
-
-    Examples
-    --------
-    >>> listed("abc")
-    'a, b and c'
-    """
-    *others, last = [*names] or [""]
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def roster_of(series: Iterable[Mapping[str, Any]], roster: Roster | None) -> Roster:
     """Return the roster, or one of all names in the order they come."""
     return roster or Roster(tuple(dict.fromkeys(name for names in series for name in names)))

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
@@ -107,6 +107,11 @@ class Table:
         """Headings over the columns and how many columns each covers; empty if no column has one."""
         runs = [(name, len(list(run))) for name, run in groupby(column.group for column in self.columns)]
         return runs if any(name for name, _ in runs) else []
+
+
+def name_columns(first: str, numeric: Iterable[str]) -> tuple[Column, ...]:
+    """Make a column of names and columns of numbers."""
+    return (Column(first, numeric=False), *(Column(name) for name in numeric))
 
 
 def as_csv(table: Table) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.comparison import ALPHA, Comparison, MetricTable, Standing
 from labelsieve.report.paper import PaperCheck
-from labelsieve.report.tables import Column, Entry, Mark, Table
+from labelsieve.report.tables import Column, Entry, Mark, Table, name_columns
 from labelsieve.report.wording import count, metric_title, metric_words
 
 _RANK = ".2f"
@@ -95,7 +93,7 @@ def pair_tables(comparison: Comparison) -> list[Table]:
             Table(
                 f"nemenyi_{standing.metric}",
                 f"Nemenyi p-values: {metric_words(standing.metric)}",
-                _columns("method", standing.methods),
+                name_columns("method", standing.methods),
                 rows,
                 note=f"Adjusted for all pairs; bold is below {ALPHA}.",
             )
@@ -126,7 +124,7 @@ def duel_table(comparison: Comparison) -> Table | None:
     return Table(
         "win_tie_loss",
         f"Win/tie/loss of {comparison.control}",
-        _columns("against", heads),
+        name_columns("against", heads),
         tuple(rows),
         note=f"Data sets where {comparison.control} is better/equal/worse; bold where Wilcoxon's test, "
         f"adjusted by Holm for the number of methods, is below {ALPHA}.{_least_p_value(comparison)}",
@@ -193,7 +191,7 @@ def challenge_tables(analysis: Analysis) -> list[Table]:
             Table(
                 "references" if metric is None else f"references_{metric}",
                 f"Comparisons in which the method beats the reference: {title}",
-                _columns("method", references),
+                name_columns("method", references),
                 tuple(rows),
                 note="Bold: better in more than half.",
             )
@@ -220,7 +218,7 @@ def paper_tables(check: PaperCheck) -> list[Table]:
                 f"paper_{table.metric}",
                 f"{metric_title(table.metric)}: ours / the paper's",
                 (
-                    *_columns("data set", table.methods),
+                    *name_columns("data set", table.methods),
                     Column("Spearman", "order of the methods"),
                     Column("Kendall", "order of the methods"),
                 ),
@@ -244,7 +242,7 @@ def condition_table(analysis: Analysis) -> Table | None:
         Table(
             "conditions",
             "Average ranks under other conditions",
-            _columns("condition", analysis.compared),
+            name_columns("condition", analysis.compared),
             tuple(rows),
             note="Over all metrics and the data sets complete there; 1 is best.",
         ),
@@ -353,10 +351,6 @@ def _paper_cells(check: PaperCheck) -> Table:
     return Table(
         "paper_cells", "Ours and the paper's, all cells", (*names, *(Column(head) for head in heads)), rows
     )
-
-
-def _columns(first: str, others: Sequence[str]) -> tuple[Column, ...]:
-    return (Column(first, numeric=False), *(Column(name) for name in others))
 
 
 def _known(value: float) -> float | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from labelsieve.report.aggregation import as_cost
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.behaviour import STABILITY
-from labelsieve.report.tables import Column, Entry, Table
+from labelsieve.report.tables import Column, Entry, Table, name_columns
 from labelsieve.report.variation import Sweep
 from labelsieve.report.wording import count, listed, metric_title
 
@@ -65,7 +65,7 @@ def noise_tables(analysis: Analysis) -> list[Table]:
             rows.append((Entry(method), *(Entry(float(value)) for value in means)))
         if rows:
             title = f"{metric_title(metric)} against noise ({model})"
-            columns = _columns("method", [f"{rate:g}" for rate in rates])
+            columns = name_columns("method", [f"{rate:g}" for rate in rates])
             stem = f"noise_{model}_{metric}"
             tables.append(
                 Table(
@@ -98,7 +98,7 @@ def ablation_table(analysis: Analysis) -> Table | None:
         return None
     variants = analysis.ablations[0].variants
     note = f"Means over the data sets; in brackets, on how many of them the variant is better than {variants[0]}."
-    return Table("ablation", "Ablation", _columns("metric", variants), tuple(rows), note=note)
+    return Table("ablation", "Ablation", name_columns("metric", variants), tuple(rows), note=note)
 
 
 def sweep_table(analysis: Analysis) -> Table | None:
@@ -211,7 +211,7 @@ def _grid(
     if average:
         whole = {name: [values.get((dataset, name), np.nan) for dataset in datasets] for name in names}
         foot = ((Entry("mean"), *(Entry(float(np.mean(whole[name])), form=form) for name in names)),)
-    return Table(stem, title, _columns("data set", names), rows, foot, note)
+    return Table(stem, title, name_columns("data set", names), rows, foot, note)
 
 
 def _setting(sweep: Sweep, spot: int) -> str:
@@ -219,10 +219,6 @@ def _setting(sweep: Sweep, spot: int) -> str:
     places = np.unravel_index(spot, sweep.values.shape)
     values = [axis[place] for axis, place in zip(sweep.grid, places, strict=True)]
     return ", ".join(f"{name}={value}" for name, value in zip(sweep.parameters, values, strict=True))
-
-
-def _columns(first: str, others: Sequence[str]) -> tuple[Column, ...]:
-    return (Column(first, numeric=False), *(Column(name) for name in others))
 
 
 def _texts(*names: str) -> tuple[Column, ...]:

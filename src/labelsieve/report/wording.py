@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from labelsieve.metrics import METRICS
 
@@ -43,7 +43,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def listed(names: Sequence[str], joint: str = "and") -> str:
+def listed(names: Iterable[str], joint: str = "and") -> str:
     """Names in a row.
 
     Examples
@@ -51,4 +51,5 @@ def listed(names: Sequence[str], joint: str = "and") -> str:
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')
     """
-    return f" {joint} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    *others, last = [*names] or [""]
+    return f"{', '.join(others)} {joint} {last}" if others else last
