@@ -206,14 +206,15 @@ def _surfaces(analysis: Analysis) -> Named:
             grids[key] = sweep.grid
             values.setdefault(key, []).append(sweep.values)
     for place, (key, surfaces) in enumerate(values.items()):
-        method, parameters, metric = key
+        _, parameters, metric = key
         picture = draw_sensitivity_surface(
             np.mean(surfaces, axis=0),
             rows=grids[key][0],
             columns=grids[key][1],
             row_name=parameters[0],
             column_name=parameters[1],
-            title=f"{method}: {metric_words(metric)}, mean over data sets",
+            # A small map has no room for more; the page says what it is.
+            title=metric_words(metric),
             direction=METRICS[metric].direction,
         )
         yield f"surface_{place + 1}_{metric}", picture

@@ -163,11 +163,15 @@ def _variation(analysis: Analysis) -> Iterator[Section]:
     sweep = sweep_table(analysis)
     if sweep is not None:
         is_long = len(sweep.rows) > _MOST_ROWS
-        text = f"The table has {len(sweep.rows)} rows: see {sweep.stem}.csv." if is_long else ""
+        texts = [f"The table has {len(sweep.rows)} rows: see {sweep.stem}.csv."] if is_long else []
+        surfaces = {found.method for found in analysis.sweeps if len(found.parameters) == 2}
+        if surfaces:
+            texts.append(
+                f"Maps of two parameters are of {listed(sorted(surfaces))}, means over the data sets."
+            )
         files_too = _there(sweep if is_long else None, files.get("sensitivity_all"))
-        texts = (text,) if text else ()
         folded = () if is_long else (sweep,)
-        yield Section("sensitivity", "Sensitivity", texts, folded=folded, files=files_too)
+        yield Section("sensitivity", "Sensitivity", tuple(texts), folded=folded, files=files_too)
 
 
 def _failures(analysis: Analysis) -> Iterator[Section]:
