@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from sklearn.metrics import mutual_info_score
 
-from labelsieve.numerics.block_descent import BlockDescent
+from labelsieve.numerics.block_descent import BlockDescent, _coordinate_changes
 from labelsieve.numerics.factorization import FactorizationProblem, Factors, multiplicative_sweep
 from labelsieve.numerics.information import (
     binary_mutual_information,
@@ -142,13 +142,15 @@ def test_block_descent_ends_at_a_stationary_point(problem):
             factor[i, j] = kept
 
 
-def test_w_step_solves_the_convex_problem_like_an_independent_method(problem):
+@pytest.mark.parametrize("block_rows", [1, 4, 9])
+def test_w_step_solves_the_convex_problem_like_an_independent_method(problem, monkeypatch, block_rows):
     """For fixed U and V the steps on W converge to the minimum that bounded L-BFGS finds."""
+    monkeypatch.setattr("labelsieve.numerics.block_descent._W_BLOCK", block_rows * 5)
     U, V, W = random_factors()
     descent, grams = BlockDescent(problem), problem.grams(U)
     for _ in range(500):
-        W, G = descent._w_step(grams, V, W, W, W @ problem.laplacian)
-    ours = problem.objective(grams, V, W, G)
+        W = descent._w_step(grams, V, W, W, W @ problem.laplacian)
+    ours = problem.objective(grams, V, W, V @ W)
 
     def smoothed(w):
         W = w.reshape(9, 5)
@@ -162,6 +164,19 @@ def test_w_step_solves_the_convex_problem_like_an_independent_method(problem):
         options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-10},
     )  # fmt: skip
     assert ours == pytest.approx(result.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [1, 8, 21])
+def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows):
+    rng = np.random.default_rng(3)
+    root, M, target = rng.random((n_rows, n_rows)), rng.random((n_rows, 30)), rng.random((n_rows, 30))
+    coupling = root @ root.T
+    coupling /= np.diag(coupling)[:, None]
+    expected = M.copy()
+    for r in range(n_rows):
+        expected[r] = np.maximum(expected[r] + target[r] - coupling[r] @ expected, 0)
+    changed = M + _coordinate_changes(M, target - coupling @ M, coupling)
+    np.testing.assert_allclose(changed, expected, atol=1e-12)
 
 
 def test_dead_component_is_survived(problem):

@@ -9,22 +9,35 @@ factorization algorithms using extrapolation", Neural Computation 31(2), 2019. T
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 
-from labelsieve.numerics.factorization import FactorizationProblem, Factors, Grams, multiplicative_sweep
+from labelsieve.numerics.factorization import (
+    FactorizationProblem,
+    Factors,
+    Grams,
+    multiplicative_sweep,
+    multiplicative_update,
+)
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, right_product
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
-#: Work of one outer iteration: coordinate sweeps over U, rounds on (V, W), gradient steps on W in a round.
+#: Work of one outer iteration: coordinate sweeps over U, and at most so many rounds on (V, W).
 _U_SWEEPS = 4
-_ROUNDS = 10
-_W_STEPS = 3
+_ROUNDS = 5
+#: Work of one round: at most so many sweeps over V, and over W.
+_V_SWEEPS = 2
+_W_SWEEPS = 10
 #: A round that gains less than this share of the first one ends the rounds.
 _WORTHWHILE = 0.05
+#: A sweep over V or W whose squared change is at most this share of the first one's ends the sweeps.
+_SETTLED = 0.8
+#: Rows that one product couples with all earlier ones in a coordinate sweep.
+_GROUP = 8
+#: Entries of W that take their step together; they and what belongs to them stay in the cache.
+_W_BLOCK = 8192
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
 _WARM_UP = 20
 
@@ -63,11 +76,13 @@ class BlockDescent:
     def __init__(self, problem: FactorizationProblem) -> None:
         self.problem = problem
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
+        self.block_rows = max(1, _W_BLOCK // len(problem.degree))
 
     def start(self, factors: Factors) -> DescentState:
         """Warm up from strictly positive factors."""
-        for _ in range(_WARM_UP):
-            factors, value = multiplicative_sweep(self.problem, factors)
+        for _ in range(_WARM_UP - 1):
+            factors, _ = multiplicative_update(self.problem, factors)
+        factors, value = multiplicative_sweep(self.problem, factors)
         return DescentState(factors, value, factors, factors.V, factors.W, Reach(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
@@ -75,30 +90,31 @@ class BlockDescent:
         ahead = state.ahead
         if ahead.U is state.accepted.U:
             ahead = ahead._replace(U=ahead.U.copy())
-        U, value = self._u_step(ahead)
+        WL = ahead.W @ self.problem.laplacian
+        U, value = self._u_step(ahead, WL)
         # A plain step cannot rise but for the rounding of single precision.
         if value > state.value:
             accepted, value = state.accepted, state.value
             last_V, last_W = accepted.V, accepted.W
             U_ahead, momentum, reach = accepted.U, 0.0, state.reach.shrunk(1.5)
+            WL = accepted.W @ self.problem.laplacian
         else:
-            accepted = Factors(U, state.ahead.V, state.ahead.W)
+            accepted = Factors(U, ahead.V, ahead.W)
             last_V, last_W = state.last_V, state.last_W
             momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
             U_ahead = _ahead(U, state.accepted.U, momentum)
-        V, W = self._vw_rounds(self.problem.grams(U_ahead), accepted.V, accepted.W)
+        V, W = self._vw_rounds(self.problem.grams(U_ahead), accepted.V, accepted.W, WL)
         ahead = Factors(U_ahead, _ahead(V, last_V, momentum), _ahead(W, last_W, momentum))
         return DescentState(accepted, value, ahead, V, W, reach), value
 
-    def _u_step(self, ahead: Factors) -> tuple[np.ndarray, float]:
+    def _u_step(self, ahead: Factors, WL: np.ndarray) -> tuple[np.ndarray, float]:
         """Exact coordinate descent on the columns of U, in place, and F at the result; one touch of X."""
         problem = self.problem
         U, V, W = ahead
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
-        components, scale = _live_components(H)
+        scale = _reciprocals(H)
         coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
-        np.fill_diagonal(coupling, 0)
         linear = 0.0
         # In blocks of rows: the products with X and T are as large as U, and need not exist all at once.
         for first in range(0, len(U), BLOCK_ROWS):
@@ -110,26 +126,26 @@ class BlockDescent:
             block, target = np.ascontiguousarray(U[rows].T), np.ascontiguousarray(C.T)
             target *= scale
             for _ in range(_U_SWEEPS):
-                for r in components:
-                    np.maximum(target[r] - coupling[r] @ block, 0, out=block[r])
+                block += _coordinate_changes(block, target - coupling @ block, coupling)
             U[rows] = block.T
             linear += inner(C, U[rows])
-        return U, problem.constant - 2 * linear + inner(H, gram(U)) + problem.label_penalty(W)
+        return U, problem.constant - 2 * linear + inner(H, gram(U)) + problem.label_penalty(W, WL)
 
-    def _vw_rounds(self, grams: Grams, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _vw_rounds(
+        self, grams: Grams, V: np.ndarray, W: np.ndarray, WL: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Descend on (V, W) for fixed U; the result is never worse than the start."""
-        WL = W @ self.problem.laplacian
         best = self.problem.objective(grams, V, W, V @ W, WL)
-        components, scale = _live_components(grams.S)
-        coupling = grams.S * scale
+        scale = _reciprocals(grams.S)
+        scaled = Grams(grams.S * scale, grams.UX * scale, grams.UT * scale)
         ahead_V, ahead_W = V, W
         reach = Reach(0.5)
         first_gain = 0.0
         for _ in range(_ROUNDS):
-            new_V = self._v_step(grams, ahead_V, ahead_W, components, scale, coupling)
-            new_W, G = self._w_step(grams, new_V, ahead_W, W, WL)
+            new_V = self._v_step(scaled, ahead_V, ahead_W)
+            new_W = self._w_step(grams, new_V, ahead_W, W, WL)
             new_WL = new_W @ self.problem.laplacian
-            value = self.problem.objective(grams, new_V, new_W, G, new_WL)
+            value = self.problem.objective(grams, new_V, new_W, new_V @ new_W, new_WL)
             if value > best:
                 reach = reach.shrunk(2)
                 ahead_V, ahead_W = V, W
@@ -143,68 +159,91 @@ class BlockDescent:
                 break
         return V, W
 
-    def _v_step(
-        self,
-        grams: Grams,
-        V: np.ndarray,
-        W: np.ndarray,
-        components: np.ndarray,
-        scale: np.ndarray,
-        coupling: np.ndarray,
-    ) -> np.ndarray:
-        """One coordinate sweep over the rows of V, on a bound of F that is separable over the features."""
+    def _v_step(self, scaled: Grams, V: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """Coordinate sweeps over the rows of V, on a bound of F that is separable over the features.
+
+        The rows of ``scaled`` are the Grams divided by the curvature of their component.
+        """
         alpha = self.problem.alpha
         # W W' is at most this diagonal because W >= 0 (weighted row sums, weights p = row norms).
         norms = row_norms(W)
         curvature = W @ (norms @ W) / np.maximum(norms, _FLAT) + alpha
-        descent = (grams.UT - grams.S @ (V @ W)) @ W.T + alpha * (grams.UX - grams.S @ V)
-        descent *= scale
-        descent /= curvature
-        change = np.zeros_like(V)
-        for r in components:
-            # Rows not yet visited have not changed, so the sum is over the visited ones.
-            change[r] = np.maximum(descent[r] - coupling[r] @ change, -V[r])
-        return V + change
+        first_move = 0.0
+        for _ in range(_V_SWEEPS):
+            steps = (scaled.UT - scaled.S @ (V @ W)) @ W.T
+            steps += alpha * (scaled.UX - scaled.S @ V)
+            steps /= curvature
+            change = _coordinate_changes(V, steps, scaled.S)
+            V = V + change
+            move = inner(change, change)
+            first_move = first_move or move
+            if move <= _SETTLED * first_move:
+                break
+        return V
 
     def _w_step(
         self, grams: Grams, V: np.ndarray, W: np.ndarray, centre: np.ndarray, centre_L: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerated proximal gradient steps from W with one step length per row; returns W and VW.
+    ) -> np.ndarray:
+        """Accelerated proximal gradient sweeps from W over blocks of its rows, with one step length per row.
 
         The Laplacian term is bounded by a multiple of the identity around ``centre``, whose product with L
         is known: it is the dearest product for many labels.
         """
-        problem = self.problem
-        curvature = V.T @ (grams.S @ V.sum(axis=1)) + self.label_curvature
-        step = np.where(curvature > _FLAT, 1 / np.maximum(curvature, _FLAT), 0)
-        threshold = step * (problem.gamma / 2)
-        fixed = V.T @ grams.UT - problem.beta * centre_L
-        fixed += self.label_curvature * centre
-        fixed *= step[:, None]
-        kept = (1 - self.label_curvature * step)[:, None]
-        pull = (V.T @ grams.S) * step[:, None]
-        G = V @ W
-        ahead_W, ahead_G, momentum = W, G, 1.0
-        for _ in range(_W_STEPS):
-            new_W = kept * ahead_W
-            new_W -= pull @ ahead_G
-            new_W += fixed
-            np.maximum(new_W, 0, out=new_W)
-            new_W *= np.maximum(1 - threshold / np.maximum(row_norms(new_W), _FLAT), 0)[:, None]
-            new_G = V @ new_W
-            following = (1 + sqrt(1 + 4 * momentum**2)) / 2
-            factor = (momentum - 1) / following
-            ahead_W, ahead_G = new_W + factor * (new_W - W), new_G + factor * (new_G - G)
-            W, G, momentum = new_W, new_G, following
-        return W, G
+        SV = grams.S @ V
+        firsts = range(0, len(W), self.block_rows)
+        # V'SV within a block is at most its row sums because V >= 0; small blocks allow long steps.
+        block_sums = np.repeat(np.add.reduceat(SV, firsts, axis=1), self.block_rows, axis=1)[:, : len(W)]
+        curvature = np.einsum("ij,ij->j", V, block_sums)
+        step = 1 / np.maximum(curvature + self.label_curvature, _FLAT)
+        threshold = step * (self.problem.gamma / 2)
+        curvature = curvature[:, None]
+        pull = self.label_curvature * centre
+        pull -= self.problem.beta * centre_L
+        zero = np.zeros(W.shape[1])  # the maximum with an array is several times faster than with a number
+        last_W, residual = W, grams.UT - grams.S @ (V @ W)
+        last_residual = residual
+        first_move = 0.0
+        for sweep in range(_W_SWEEPS):
+            new_W = W * curvature
+            for first in firsts:
+                rows = slice(first, first + self.block_rows)
+                block = new_W[rows]
+                block += V[:, rows].T @ residual
+                block += pull[rows]
+                np.maximum(block, zero, out=block)
+                block *= np.maximum(step[rows] - threshold[rows] / (row_norms(block) + _FLAT), 0)[:, None]
+                residual = residual - SV[:, rows] @ (block - W[rows])
+            change = new_W - last_W
+            move = inner(change, change)
+            first_move = first_move or move
+            if move <= _SETTLED * first_move:
+                break
+            # The residual is linear in W, so it moves ahead as W does.
+            factor = sweep / (sweep + 3)
+            W, last_W = new_W + factor * change, new_W
+            residual, last_residual = residual + factor * (residual - last_residual), residual
+        return new_W
 
 
-def _live_components(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Components with curvature, and the reciprocal of every curvature as a column."""
+def _coordinate_changes(M: np.ndarray, steps: np.ndarray, coupling: np.ndarray) -> np.ndarray:
+    """Turn the free steps of the rows of M, in place, into one sweep in which each row sees those before it."""
+    lowest = -M
+    for first in range(0, len(M), _GROUP):
+        rows = slice(first, first + _GROUP)
+        group, floor, within = steps[rows], lowest[rows], coupling[rows, rows]
+        if first:
+            group -= coupling[rows, :first] @ steps[:first]
+        for r, row in enumerate(group):
+            if r:
+                row -= within[r, :r] @ group[:r]
+            np.maximum(row, floor[r], out=row)
+    return steps
+
+
+def _reciprocals(gram: np.ndarray) -> np.ndarray:
+    """Reciprocal of every curvature as a column, 0 for a dead component."""
     diagonal = np.diag(gram)
-    is_live = diagonal > _FLAT
-    scale = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=is_live)
-    return np.flatnonzero(is_live), scale[:, None]
+    return np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal > _FLAT)[:, None]
 
 
 def _ahead(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
@@ -214,7 +253,7 @@ def _ahead(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
     ahead = new - old
     ahead *= momentum
     ahead += new
-    return np.maximum(ahead, 0, out=ahead)
+    return np.maximum(ahead, np.zeros(ahead.shape[1], ahead.dtype), out=ahead)
 
 
 def _largest_eigenvalue(problem: FactorizationProblem) -> float:

@@ -87,8 +87,16 @@ def multiplicative_sweep(
     """Update U, V and W once by the ratio of the gradient's negative and positive parts.
 
     F never rises, unless ``printed`` replaces the W step by Eq. 10 as the paper prints it, in which the
-    Laplacian became the identity.
+    Laplacian became the identity. Returns the factors and F.
     """
+    factors, grams = multiplicative_update(problem, factors, printed=printed)
+    return factors, problem.objective(grams, factors.V, factors.W, factors.V @ factors.W)
+
+
+def multiplicative_update(
+    problem: FactorizationProblem, factors: Factors, *, printed: bool = False
+) -> tuple[Factors, Grams]:
+    """Do the sweep without the value; returns the factors and what V and W saw of U."""
     U, V, W = factors
     alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
 
@@ -115,4 +123,4 @@ def multiplicative_sweep(
         numerator += beta * (W @ problem.information)
         denominator += beta * (W * problem.degree)
     W = W * (numerator / denominator)
-    return Factors(U, V, W), problem.objective(grams, V, W, V @ W)
+    return Factors(U, V, W), grams
