@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import logging
-from asyncio import CancelledError
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
-from distributed import Client
-from joblib import Parallel, delayed, parallel_config, register_parallel_backend
+from distributed import Client, KilledWorker
+from joblib import Parallel, delayed, parallel_config
 from joblib._dask import DaskDistributedBackend
 
 from labelsieve.bench import RunError
@@ -37,15 +38,66 @@ def run_on_dask(
     address : str
         Of the scheduler, for example ``tcp://10.0.0.1:8786``.
     remark : callable
-        Told what the user should know of the cluster.
+        Told what the user should know about the cluster.
     """
+    if not cells:
+        return
     # What goes wrong is said in one sentence; dask would add pages to it.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
         raise RunError(f"--dask: no scheduler answers at {address!r} ({error}); check the address.") from None
-    by_key = {cell.key: cell for cell in cells}
-    tasks = (delayed(_keyed)(experiment, cell) for cell in cells)
-    with client, parallel_config(backend=_NAME, client=client):
-        ...
+    tasks = (delayed(_run)(experiment, cell) for cell in cells)
+    with client:
+        if max(client.nthreads().values(), default=1) > 1:
+            remark("a worker runs one cell at a time; start workers with --nthreads 1 to use all cores.")
+        try:
+            with parallel_config(backend=_Backend(client=client)):
+                results = Parallel(return_as="generator_unordered", batch_size=1)(tasks)
+            with closing(results):
+                yield from results
+        except TimeoutError:
+            raise RunError(f"--dask: the scheduler at {address!r} has no workers; start some.") from None
+        except (asyncio.CancelledError, concurrent.futures.CancelledError):
+            raise RunError(
+                f"--dask: the scheduler at {address!r} is gone; finished cells are stored. Start it again, then run "
+                "the same command."
+            ) from None
+
+
+def _run(experiment: Experiment, cell: Cell) -> tuple[Cell, CellResult]:
+    return cell, evaluate(experiment, cell)
+
+
+class _Lost(NamedTuple):
+    """A cell that brought no result."""
+
+    cell: Cell
+    error: BaseException
+
+
+class _Backend(DaskDistributedBackend):
+    """joblib's backend, which alone would wait forever for a task that brings no result."""
+
+    def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Any:
+        (_, (_, cell), _), *_ = func.items
+
+        def tell(future: Any) -> None:
+            if callback is not None and future.exception() is not None:
+                callback(_Lost(cell, future.exception()))
+
+        future = super().submit(func, callback)
+        future.add_done_callback(tell)
+        return future
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        if isinstance(out, BaseException):  # cancelled
+            raise out
+        if not isinstance(out, _Lost):
+            return super().retrieve_result_callback(out)
+        if not isinstance(out.error, KilledWorker):
+            raise out.error
+        n_workers = out.error.allowed_failures + 1
+        return [(out.cell, died(f"{n_workers} workers died while they ran the cell"))]
