@@ -1,17 +1,19 @@
 """Real runs of a small experiment in processes of their own, and what they left behind."""
 
+import io
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager
+from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 
 import labelsieve
+from labelsieve.cli import main
 
 #: Methods that misbehave, as a user would write them beside the configuration.
 OWN_METHODS = '''
@@ -147,9 +149,18 @@ def finish(config, *arguments, code=0, timeout=240, **options):
     return out, err
 
 
+def inside(config, *arguments, verb="run", code=0):
+    """Call the command line in this process, which saves its start; cells run in others all the same."""
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
+        found = main(["bench", verb, config.name, *map(str, arguments)])
+    assert found == code, err.getvalue()
+    return out.getvalue(), err.getvalue()
+
+
 def fails(config, *arguments, code=1, **options):
     """Run what must end with one sentence; returns it."""
-    out, err = finish(config, *arguments, code=code, **options)
+    out, err = inside(config, *arguments, code=code, **options)
     assert out == ""
     *_, message = err.splitlines()
     assert message.startswith("error: ")

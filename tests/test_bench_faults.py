@@ -12,10 +12,10 @@ import subprocess
 import time
 from contextlib import closing, contextmanager
 
-import bench_runs as bench
 import numpy as np
 import pytest
 
+import bench_runs as bench
 from labelsieve.bench import RunError
 from labelsieve.bench.config import load_experiment
 from labelsieve.bench.data import describe, load_dataset
@@ -69,7 +69,7 @@ def test_twenty_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbe
     for number in range(20):
         process = bench.start(config, "--jobs", 2, pause=0.3, stdout=subprocess.DEVNULL, stderr=None)
         if number % 5 < 3:  # at any moment, mostly while processes start
-            time.sleep(rng.uniform(0, 3))
+            time.sleep(rng.uniform(0, 2.5))
         else:  # while cells finish
             bench.wait_for_cells(folder, process, more_than=len(known))
             time.sleep(rng.uniform(0, 0.4))
@@ -119,12 +119,14 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs):
     methods = ["own_methods:Slow", "own_methods:Deadly", "own_methods:Leaver", "sum-f"]
     """
     config = bench.make_project(tmp_path, text)
-    _, err = bench.finish(config, "--jobs", jobs, code=3)
+    _, err = bench.inside(config, "--jobs", jobs, code=3)
     assert "4 of 8 cells are done, 8 computed now" in err
     cells = read_results(tmp_path / "runs" / "small").cells
     errors = {cell.method: cell.error for cell in cells}
     assert errors["own_methods:Slow"] is errors["sum-f"] is None
-    assert errors["own_methods:Deadly"].startswith("WorkerDied: the process of the cell was killed by SIGKILL, twice")
+    assert errors["own_methods:Deadly"].startswith(
+        "WorkerDied: the process of the cell was killed by SIGKILL, twice"
+    )
     assert errors["own_methods:Leaver"] == "SystemExit: enough"
     assert [cell.status for cell in cells].count("failed") == 4
 
@@ -239,6 +241,20 @@ def flip_a_bit(path, rng):
         file.write(bytes([byte ^ (1 << int(rng.integers(8)))]))
 
 
+def forget_what_was_altered(path):
+    with Store(path, writer=True) as store:
+        store.forget(store.altered())
+
+
+def complaint(action, path):
+    """What an action says if it refuses; any other exception is a mistake."""
+    try:
+        action(path)
+    except RunError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize("damage", [overwrite, cut_off, flip_a_bit])
 def test_damage_anywhere_is_noticed_and_no_altered_cell_survives(undisturbed, tmp_path, damage):
     _, results, folder = undisturbed
@@ -248,26 +264,24 @@ def test_damage_anywhere_is_noticed_and_no_altered_cell_survives(undisturbed, tm
         rng = np.random.default_rng(seed)
         copy = tmp_path / str(seed)
         copy.mkdir()
-        path = shutil.copy(folder / "results.sqlite", copy)
-        damage(copy / "results.sqlite", rng)
+        path = copy / "results.sqlite"
+        shutil.copy(folder / "results.sqlite", path)
+        damage(path, rng)
         for read in (read_status, read_results):
-            try:
-                read(copy)
-            except RunError as error:
-                assert re.search("labelsieve bench repair|choose another folder|expected", str(error))
-        try:
-            with Store(copy / "results.sqlite", writer=True) as store:
-                store.forget(store.altered())
-        except RunError as error:
-            if "bench repair" not in str(error):
+            assert re.search(
+                "^$|labelsieve bench repair|choose another folder|expected", complaint(read, copy)
+            )
+        refusal = complaint(forget_what_was_altered, path)
+        if "bench repair" in refusal:
+            hopeless = complaint(repair, path)
+            assert re.search("^$|no cell can be read; move the file away", hopeless)
+            if hopeless:
                 continue
-            try:
-                repair(copy / "results.sqlite")
-            except RunError as error:
-                assert "no cell can be read; move the file away" in str(error)
-                continue
-            with Store(copy / "results.sqlite", writer=True) as store:
+            with Store(path, writer=True) as store:
                 assert store.altered() == []
+        elif refusal:
+            assert "choose another folder" in refusal
+            continue
         with closing(sqlite3.connect(path)) as database:
             n_scores = dict(database.execute("SELECT key, COUNT(*) FROM scores GROUP BY key"))
             keys = {key for (key,) in database.execute("SELECT key FROM cells")}
@@ -287,7 +301,7 @@ def test_a_damaged_file_is_repaired_and_the_run_completes_it(undisturbed, comple
         file.write(np.random.default_rng(1).bytes(20_000))
     message = bench.fails(config)
     assert message.endswith("save what can be read with: labelsieve bench repair runs/small")
-    out, _ = bench.finish(folder, verb="repair")
+    out, _ = bench.inside(folder, verb="repair")
     saved = int(re.match(r"(\d+) cells saved to .*; the damaged file is now .*\.damaged-1\n", out)[1])
     assert 0 < saved < bench.N_SMALL
     known = bench.finished(folder)
@@ -301,11 +315,13 @@ def test_values_that_were_altered_are_computed_again(undisturbed, complete):
     config, folder = complete
     with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
         keys = [key for (key,) in database.execute("SELECT key FROM cells ORDER BY key LIMIT 4")]
-        database.execute("UPDATE scores SET value = value + 1e-15 WHERE key = ? AND metric = 'coverage'", keys[:1])
+        database.execute(
+            "UPDATE scores SET value = value + 1e-15 WHERE key = ? AND metric = 'coverage'", keys[:1]
+        )
         database.execute("UPDATE cells SET notes = '[\"\"]' WHERE key = ?", keys[1:2])
         database.execute("DELETE FROM scores WHERE key = ? AND metric = 'coverage'", keys[2:3])
         database.execute("DELETE FROM cells WHERE key = ?", keys[3:4])
-    _, err = bench.finish(config)
+    _, err = bench.inside(config)
     assert "4 stored cells were altered; they are computed again." in err
     assert "72 of 72 cells are done, 4 computed now" in err
     assert bench.stored(folder) == undisturbed[1]
@@ -327,7 +343,7 @@ def test_files_that_are_no_results_are_left_alone(undisturbed, project):
     path.touch()
     with pytest.raises(RunError, match="no results in it yet"):
         read_status(folder)
-    bench.finish(config, "--jobs", 2)
+    bench.inside(config, "--jobs", 2)
     assert bench.stored(folder) == undisturbed[1]
 
 
@@ -348,19 +364,23 @@ def small_project(tmp_path, methods='"own_methods:Slow", "sum-mi"', more="", see
 
 def test_a_changed_configuration_is_noticed(tmp_path):
     config, folder = small_project(tmp_path)
-    bench.finish(config)
+    bench.inside(config)
     before = bench.stored(folder)
     small_project(tmp_path, more="[sizes]\npercent = [30]")
     message = bench.fails(config)
-    assert "the configuration changed (sizes) since the last run, so 8 finished cells would no longer" in message
+    assert (
+        "the configuration changed (sizes) since the last run, so 8 finished cells would no longer" in message
+    )
     assert "undo the change, choose another folder with --out, or go on with --accept-changes" in message
     small_project(tmp_path, methods='"sum-mi"')
-    assert "the configuration changed (methods) since the last run, so 4 finished cells" in bench.fails(config)
-    _, err = bench.finish(config, "--accept-changes")
+    assert "the configuration changed (methods) since the last run, so 4 finished cells" in bench.fails(
+        config
+    )
+    _, err = bench.inside(config, "--accept-changes")
     assert "4 of 4 cells are done, 0 computed now" in err
-    assert "4 cells belong to an earlier configuration" in bench.finish(folder, verb="status")[0]
+    assert "4 cells belong to an earlier configuration" in bench.inside(folder, verb="status")[0]
     small_project(tmp_path)  # undone: everything is there still
-    assert "8 of 8 cells are done, 0 computed now" in bench.finish(config)[1]
+    assert "8 of 8 cells are done, 0 computed now" in bench.inside(config)[1]
     assert bench.stored(folder) == before
 
 
@@ -368,20 +388,23 @@ def test_a_changed_data_file_is_noticed(tmp_path):
     config, _ = small_project(tmp_path, methods='"sum-mi"')
     bench.finish(config)
     bench.write_data(tmp_path, seed=1)
-    assert "the data of small changed since the last run, so 4 finished cells would no longer" in bench.fails(config)
+    assert (
+        "the data of small changed since the last run, so 4 finished cells would no longer"
+        in bench.finish(config, code=1)[1]
+    )
     assert "4 of 4 cells are done, 4 computed now" in bench.finish(config, "--accept-changes")[1]
 
 
 def test_other_methods_and_their_order_change_no_result(tmp_path):
     config, folder = small_project(tmp_path)
-    bench.finish(config)
+    bench.inside(config)
     before = bench.stored(folder)
     small_project(tmp_path, methods='"sum-f", "sum-mi", "random-ranking", "own_methods:Slow"')
-    out, _ = bench.finish(config, "--json")
+    out, _ = bench.inside(config, "--json")
     assert json.loads(out) == {"folder": "runs/small", "planned": 24, "done": 24, "failed": 0, "computed": 16}
     after = bench.stored(folder)
     assert set(before["cells"]) < set(after["cells"])
-    bench.finish(config, "--out", "alone")  # all computed together, in the other order
+    bench.inside(config, "--out", "alone")  # all computed together, in the other order
     assert bench.stored(tmp_path / "alone") == after
 
 
@@ -389,14 +412,13 @@ def test_results_do_not_depend_on_the_number_of_jobs(tmp_path):
     text = """
     folds = 2
     datasets = ["planted"]
-    methods = ["pml-fsmir", "mifs", "fpml"]
+    methods = ["mifs", "drmfs"]
     references = ["random-ranking", "rfs", "all-features"]
-    classifiers = ["linear-svm", "ml-knn"]
     """
     config = bench.make_project(tmp_path, text)
     found = []
     for jobs in (1, 2, 3):
-        bench.finish(config, "--jobs", jobs, "--out", f"jobs{jobs}")
+        bench.inside(config, "--jobs", jobs, "--out", f"jobs{jobs}")
         found.append(bench.stored(tmp_path / f"jobs{jobs}"))
     assert found[0] == found[1] == found[2]
 
@@ -406,19 +428,19 @@ def test_results_do_not_depend_on_the_number_of_jobs(tmp_path):
 
 def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
     config, folder = small_project(tmp_path, methods='"own_methods:Broken", "sum-f"')
-    _, err = bench.finish(config, code=3)
+    _, err = bench.inside(config, code=3)
     assert "failed: small, flip 0.2, seed 0, fold 0, own_methods:Broken: RuntimeError: out of luck" in err
     assert "4 cells failed; see: labelsieve bench status runs/small; try again with: labelsieve bench" in err
     known = bench.finished(folder)
-    shown, _ = bench.finish(folder, verb="status")
+    shown, _ = bench.inside(folder, verb="status")
     assert "failed: small, flip 0.2, seed 0, fold 3, own_methods:Broken: RuntimeError: out of luck" in shown
-    status = json.loads(bench.finish(folder, "--json", verb="status")[0])
+    status = json.loads(bench.inside(folder, "--json", verb="status")[0])
     assert status["datasets"][0]["failed"] == 4
     assert 'raise RuntimeError("out of\\nluck")' in status["failures"][0]["traceback"]
     # Without being asked, nothing is tried again, but it still counts as failed.
-    assert "4 of 8 cells are done, 0 computed now" in bench.finish(config, code=3)[1]
+    assert "4 of 8 cells are done, 0 computed now" in bench.inside(config, code=3)[1]
     (tmp_path / "mended").touch()
-    assert "8 of 8 cells are done, 4 computed now" in bench.finish(folder, verb="retry-failed")[1]
+    assert "8 of 8 cells are done, 4 computed now" in bench.inside(folder, verb="retry-failed")[1]
     done = {cell.key for cell in read_results(folder).cells if cell.method == "sum-f"}
     assert {key: known[key] for key in done}.items() <= bench.finished(folder).items()
 
@@ -426,7 +448,7 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
 def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     methods = '"own_methods:Endless", "sum-f", "own_methods:Hungry", "sum-mi"'
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 1.5\nmemory_mib = 150")
-    bench.finish(config, "--jobs", 1, code=3)
+    bench.inside(config, "--jobs", 1, code=3)
     cells = read_results(folder).cells
     errors = {cell.method: cell.error for cell in cells}
     assert errors["own_methods:Endless"] == (
@@ -440,7 +462,7 @@ def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     assert [cell.status for cell in cells] == ["failed", "done"] * 8
     (tmp_path / "mended").touch()
     small_project(tmp_path, methods, more="[limits]\nmemory_mib = 1500")
-    assert "16 of 16 cells are done, 8 computed now" in bench.finish(config, "--retry-failed")[1]
+    assert "16 of 16 cells are done, 8 computed now" in bench.inside(config, "--retry-failed")[1]
 
 
 def test_a_process_that_does_not_answer_is_killed_at_last(tmp_path):
@@ -453,10 +475,13 @@ def test_a_process_that_does_not_answer_is_killed_at_last(tmp_path):
         cells = plan(experiment, {"small": facts})[:2]
     remarks = []
     found = {
-        cell.method.name: result.error for cell, result in run_locally(experiment, cells, 1, remarks.append, grace=9)
+        cell.method.name: result.error
+        for cell, result in run_locally(experiment, cells, 1, remarks.append, grace=9)
     }
     assert found["sum-f"] is None
-    assert found["own_methods:Deaf"].startswith("LimitExceeded: took more than 1 seconds; raise limits.seconds")
+    assert found["own_methods:Deaf"].startswith(
+        "LimitExceeded: took more than 1 seconds; raise limits.seconds"
+    )
     assert remarks == []
 
 
@@ -472,8 +497,7 @@ def test_an_order_to_stop_never_arrives_after_the_work():
 
         try:
             watched(work, 0.02, None)
-        except LimitExceeded as error:
-            assert "took more than 0.02 seconds" in str(error)
+        except LimitExceeded:
             n_stopped += 1
         for _ in range(1000):  # where a late order would strike
             pass
@@ -484,7 +508,7 @@ def test_an_order_to_stop_never_arrives_after_the_work():
 
 
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):
-    config, folder = project
+    config, _ = project
     ours, theirs = pty.openpty()
     process = bench.start(config, "--jobs", 2, stdin=theirs, stdout=theirs, stderr=theirs, encoding=None)
     os.close(theirs)

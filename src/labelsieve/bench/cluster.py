@@ -53,18 +53,22 @@ def run_on_dask(
     with client:
         if max(client.nthreads().values(), default=1) > 1:
             remark("a worker runs one cell at a time; start workers with --nthreads 1 to use all cores.")
+        n_finished = 0
         try:
             with parallel_config(backend=_Backend(client=client)):
                 results = Parallel(return_as="generator_unordered", batch_size=1)(tasks)
             with closing(results):
-                yield from results
+                for n_finished, found in enumerate(results, start=1):  # noqa: B007
+                    yield found
         except TimeoutError:
             raise RunError(f"--dask: the scheduler at {address!r} has no workers; start some.") from None
         except (asyncio.CancelledError, concurrent.futures.CancelledError):
+            pass
+        if n_finished < len(cells):  # joblib may also just end
             raise RunError(
                 f"--dask: the scheduler at {address!r} is gone; finished cells are stored. Start it again, then run "
                 "the same command."
-            ) from None
+            )
 
 
 def _run(experiment: Experiment, cell: Cell) -> tuple[Cell, CellResult]:
@@ -80,6 +84,10 @@ class _Lost(NamedTuple):
 
 class _Backend(DaskDistributedBackend):
     """joblib's backend, which alone would wait forever for a task that brings no result."""
+
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        # For a single one, joblib would run the cells in this process.
+        return max(2, super().effective_n_jobs(n_jobs))
 
     def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Any:
         (_, (_, cell), _), *_ = func.items

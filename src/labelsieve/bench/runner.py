@@ -113,7 +113,10 @@ def run(
         # A cell may stand in the plan twice, under two names.
         missing = list({cell.key: cell for cell in cells if cell.key not in kept}.values())
         params = {method.name: _params(method) for method in experiment.all_methods()}
-        with _stopped_by_user(store, cells), closing(_results(experiment, missing, jobs, dask, observer)) as found:
+        with (
+            _stopped_by_user(store, cells),
+            closing(_results(experiment, missing, jobs, dask, observer)) as found,
+        ):
             for cell, result in found:
                 store.record(number, cell, params[cell.method.name], result)
                 observer.finished(cell, result)

@@ -27,7 +27,13 @@ _APPLICATION_ID = 0x6C616265
 _VERSION = 1
 # What the system refuses, as opposed to a file that is damaged.
 _REFUSALS = (
-    "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PERM"
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_PERM",
 )
 
 _SCHEMA = """
@@ -246,7 +252,9 @@ class Store:
                 for row in rows:
                     with suppress(sqlite3.IntegrityError):  # there twice, or no longer of its type
                         self._insert(name, row)
-            self._db.execute("DELETE FROM runs WHERE NOT (json_valid(configuration) AND json_valid(environment))")
+            self._db.execute(
+                "DELETE FROM runs WHERE NOT (json_valid(configuration) AND json_valid(environment))"
+            )
             self._db.execute("DELETE FROM datasets WHERE NOT json_valid(facts)")
         self.forget(self.altered())
         return len(self.outcomes())

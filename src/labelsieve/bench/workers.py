@@ -26,7 +26,7 @@ __all__ = ["died", "run_locally"]
 
 # A process may have been killed by somebody else; a cell whose process dies twice has itself to blame.
 _ATTEMPTS = 2
-_ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # the latter is as hard on Windows
 _WATCH_INTERVAL = 0.5
 _FAREWELL_SECONDS = 5.0
@@ -83,7 +83,9 @@ def run_locally(
                 else:
                     deaths[cell.key] += 1
                     if deaths[cell.key] < _ATTEMPTS:
-                        remark(f"the process of a cell {worker.fate()}, {cell}; it is tried again at the end.")
+                        remark(
+                            f"the process of a cell {worker.fate()}, {cell}; it is tried again at the end."
+                        )
                         waiting.append(cell)  # others are done by then: there is more memory
                         continue
                     result = died(f"the process of the cell {worker.fate()}, twice")
@@ -109,7 +111,7 @@ def _answering(workers: Sequence[_Worker], patience: float | None) -> list[_Work
         timeout = max(0.0, min(worker.began for worker in workers) + patience - time.monotonic())
     # Both: a process started by a method may keep the pipe of a dead worker open.
     handles = {handle: worker for worker in workers for handle in (worker.connection, worker.sentinel)}
-    found = {id(handles[handle]): handles[handle] for handle in wait(list(handles), timeout)}  # type: ignore[index]
+    found = {id(handles[handle]): handles[handle] for handle in wait(list(handles), timeout)}
     if patience is not None and not found:
         for worker in workers:
             if time.monotonic() - worker.began >= patience:

@@ -66,7 +66,10 @@ def run_command(
     jobs: Jobs = None,
     dask: Dask = None,
     accept_changes: Annotated[
-        bool, typer.Option("--accept-changes", help="Go on although finished cells no longer belong to the configuration.")
+        bool,
+        typer.Option(
+            "--accept-changes", help="Go on although finished cells no longer belong to the configuration."
+        ),
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed cells again, for example with higher limits.")
