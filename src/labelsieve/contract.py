@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import check_estimator
 
 from labelsieve.datasets.synthetic import make_pml
 
@@ -63,6 +62,9 @@ def check_selector(
     """
     excused = {**getattr(estimator, "_expected_failed_checks", {}), **(expected_failed_checks or {})}
     if sklearn_checks:
+        # Here, for it imports all of scikit-learn and pytest, which every process would wait for.
+        from sklearn.utils.estimator_checks import check_estimator
+
         check_estimator(estimator, expected_failed_checks=excused)
     passed = []
     for check in CHECKS:

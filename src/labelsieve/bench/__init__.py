@@ -14,8 +14,11 @@ class RunError(ValueError):
     """An experiment cannot be set up, stored or read; the message says what to do."""
 
 
-class RunInterrupted(KeyboardInterrupt):
-    """The user stopped a run; everything finished is stored."""
+class RunInterrupted(Exception):
+    """The user stopped a run; everything finished is stored.
+
+    Not a KeyboardInterrupt, which typer would answer without the message.
+    """
 
 
 def require_packages() -> None:

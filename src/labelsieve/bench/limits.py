@@ -6,12 +6,14 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import TypeVar
 
-__all__ = ["LimitExceeded", "Watchdog", "forget_peak_memory", "peak_mebibytes"]
+__all__ = ["LimitExceeded", "forget_peak_memory", "peak_mebibytes", "too_long", "watched"]
+
+T = TypeVar("T")
 
 _MIB = 2**20
 _INTERVAL = 0.05
@@ -22,73 +24,78 @@ class LimitExceeded(BaseException):
     """A cell took more than it may; not an Exception, so that no method swallows it by accident."""
 
 
-class Watchdog:
-    """Stop the work of this thread when it takes too long or too much memory.
+def watched(work: Callable[[], T], seconds: float | None, memory_mib: float | None) -> T:
+    """Do some work, and stop it when it takes too long or too much memory.
 
     The exception arrives between two steps of Python: a single call into compiled code is not cut short.
 
     Parameters
     ----------
+    work : callable
+        What to do.
     seconds : float or None
-        Most seconds from now.
+        Most seconds.
     memory_mib : float or None
         Most MiB of memory above what the process has now, where the system tells.
-    parent : int or None
-        A process that must stay alive: without it, nobody waits for the result, and this process ends.
     """
+    if seconds is None and memory_mib is None:
+        return work()
+    watchdog = _Watchdog(seconds, memory_mib)
+    try:
+        try:
+            value = work()
+        finally:
+            watchdog.stop()
+    except LimitExceeded as stopped:
+        watchdog.stop()  # again: the exception may have arrived just when it was to be stopped
+        raise LimitExceeded(watchdog.reason) from stopped
+    if watchdog.reason is not None:  # swallowed by the work, or not arrived
+        raise LimitExceeded(watchdog.reason)
+    return value
 
-    def __init__(self, seconds: float | None, memory_mib: float | None, parent: int | None = None) -> None:
+
+def too_long(seconds: float | None) -> str:
+    """Say that a cell took too long."""
+    return f"took more than {seconds:g} seconds; raise limits.seconds and run again with --retry-failed"
+
+
+class _Watchdog:
+    """A thread that raises `LimitExceeded` in the thread that made it."""
+
+    def __init__(self, seconds: float | None, memory_mib: float | None) -> None:
+        self.reason: str | None = None
         self._seconds = seconds
         self._memory_mib = memory_mib
-        self._parent = parent
-        self._target = threading.get_ident()
-        self._lock = threading.Lock()
-        self._done = threading.Event()
-        self._reason: str | None = None
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
         self._start = time.monotonic()
         self._base = resident_mebibytes()
+        self._target = ctypes.c_ulong(threading.get_ident())
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._lock:
-            self._done.set()
-        if self._reason is not None:
-            # Ordered but maybe not yet delivered: it must arrive here, not in whatever comes next.
-            while kind is not LimitExceeded:
-                try:
-                    time.sleep(0.01)
-                except LimitExceeded:
-                    break
-            raise LimitExceeded(self._reason)
+    def stop(self) -> None:
+        """Raise nothing from now on, not even what was ordered and has not arrived."""
+        self._done.set()
+        self._thread.join()
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(self._target, None)
 
     def _watch(self) -> None:
-        interval = _INTERVAL
-        while not self._done.wait(interval):
-            if self._parent is not None and os.getppid() != self._parent:
-                os._exit(1)
-            reason = self._excess()
-            with self._lock:
-                if reason is not None and not self._done.is_set():
-                    self._reason = reason
-                    # Again if it is lost: what a destructor or a callback raises, Python ignores.
-                    interval = _AGAIN
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                        ctypes.c_ulong(self._target), ctypes.py_object(LimitExceeded)
-                    )
+        while not self._done.wait(_INTERVAL if self.reason is None else _AGAIN):
+            self.reason = self.reason or self._excess()
+            if self.reason is not None:
+                # Again after a while: what a destructor or a callback raises, Python ignores.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(self._target, ctypes.py_object(LimitExceeded))
 
     def _excess(self) -> str | None:
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
-            return f"took more than {self._seconds:g} seconds (limits.seconds)"
+            return too_long(self._seconds)
         if self._memory_mib is None or self._base is None:
             return None
         if (resident_mebibytes() or 0) - self._base > self._memory_mib:
-            return f"took more than {self._memory_mib:g} MiB of memory (limits.memory_mib)"
+            return (
+                f"took more than {self._memory_mib:g} MiB of memory; raise limits.memory_mib and run again with "
+                "--retry-failed"
+            )
         return None
 
 

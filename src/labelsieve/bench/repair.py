@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from labelsieve.bench.store import Store, lock_path
 __all__ = ["Repaired", "repair"]
 
 _TABLES = ("runs", "datasets", "plan", "cells", "scores")
+_SMALLEST_ROW = 16  # bytes
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,14 @@ def repair(path: Path) -> Repaired:
     Cells that are lost count as missing: the next run computes them again.
     """
     with Store.locked(path):
+        tables = {name: _readable(path, name) for name in _TABLES}
+        if not tables["cells"]:
+            raise RunError(f"{path}: no cell can be read; move the file away and run again.")
         fresh = path.with_name(f"{path.name}.new")
         fresh.unlink(missing_ok=True)
         try:
             with Store(fresh, writer=True) as store:
-                n_cells = store.adopt({name: _readable(path, name) for name in _TABLES})
+                n_cells = store.adopt(tables)
         except BaseException:
             fresh.unlink(missing_ok=True)
             raise
@@ -48,22 +53,30 @@ def repair(path: Path) -> Repaired:
             for number in itertools.count(1)
             if not (candidate := path.with_name(f"{path.name}.damaged-{number}")).exists()
         )
-        os.replace(path, damaged)
-        for suffix in ("-wal", "-shm"):  # they belong to the damaged file and must not meet the new one
-            journal = path.with_name(path.name + suffix)
-            if journal.exists():
-                os.replace(journal, damaged.with_name(damaged.name + suffix))
+        journals = _files(path)[1:]
+        for file in (path, *journals):
+            shutil.copy2(file, damaged.with_name(file.name.replace(path.name, damaged.name, 1)))
+        for file in journals:  # they must not meet the new file
+            file.unlink()
         os.replace(fresh, path)
     return Repaired(path, damaged, n_cells)
+
+
+def _files(path: Path) -> list[Path]:
+    """List a database and its journals."""
+    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
+    return [file for file in files if file.exists()]
 
 
 def _readable(path: Path, table: str) -> list[tuple[Any, ...]]:
     """Read the rows of a table one by one, past those that cannot be read."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        try:
-            last = database.execute(f"SELECT MAX(rowid) FROM {table}").fetchone()[0] or 0
-        except sqlite3.DatabaseError as error:
-            raise RunError(f"{path}: nothing can be read ({error}); move it away and run again.") from None
+        # Otherwise SQLite reads nothing of a file that is shorter than it was.
+        database.execute("PRAGMA writable_schema = ON")
+        # No row is smaller; the damaged number of a row may be anything.
+        last = sum(file.stat().st_size for file in _files(path)) // _SMALLEST_ROW
+        with suppress(sqlite3.DatabaseError):
+            last = min(last, database.execute(f"SELECT MAX(rowid) FROM {table}").fetchone()[0] or 0)
         rows = []
         for rowid in range(1, last + 1):
             with suppress(sqlite3.DatabaseError):

@@ -11,7 +11,7 @@ import numpy as np
 
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.bench.data import DatasetFacts
-from labelsieve.bench.store import Store, database_path, unpack
+from labelsieve.bench.store import Store, damaged, database_path, no_results, unpack
 
 __all__ = ["CellRecord", "DatasetFacts", "Results", "RunRecord", "Score", "read_results"]
 
@@ -88,7 +88,10 @@ class Results:
 def read_results(target: str | Path) -> Results:
     """Read a run: its folder, its results file, or its name below ``runs``."""
     with Store(database_path(target)) as store:
-        return _read(store)
+        try:
+            return _read(store)
+        except json.JSONDecodeError as error:
+            raise damaged(store.path, error) from None
 
 
 def _read(store: Store) -> Results:
@@ -106,6 +109,8 @@ def _read(store: Store) -> Results:
             "SELECT runs.*, (SELECT COUNT(*) FROM cells WHERE run = number) AS n_computed FROM runs ORDER BY number"
         )
     )
+    if not runs:
+        raise no_results(store.path)
     experiment = build_experiment(runs[-1].configuration, str(store.path))
     facts = [
         DatasetFacts(**json.loads(row["facts"]))

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.process_executor import TerminatedWorkerError
-
 from labelsieve.bench import RunError, RunInterrupted
-from labelsieve.bench.cells import CellResult, evaluate
+from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import build_method, identify, use_folder
 from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, Experiment
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.plan import Cell, plan
 from labelsieve.bench.store import FILE_NAME, Store
+from labelsieve.bench.workers import run_locally
 from labelsieve.datasets.dataset import DatasetError
 
 __all__ = ["Observer", "Summary", "environment", "run"]
@@ -108,20 +102,22 @@ def run(
         cells = plan(experiment, facts)
         altered = store.altered()
         if altered:
-            observer.remark(f"{len(altered)} stored cells were altered and are computed again.")
+            observer.remark(f"{len(altered)} stored cells were altered; they are computed again.")
             store.forget(altered)
         outcomes = store.outcomes()
         if not accept_changes:
             _require_same_plan(store, experiment, facts, cells, outcomes)
-        number = store.begin_run(command, experiment.as_dict(), environment())
-        store.set_plan(cells, facts.values())
-        observer.planned(cells, outcomes)
-        kept = {key for key, done in outcomes.items() if done or not retry_failed}
+        number = store.begin_run(command, experiment.as_dict(), environment(), cells, facts.values())
+        kept = {key: done for key, done in outcomes.items() if done or not retry_failed}
+        observer.planned(cells, kept)
         # A cell may stand in the plan twice, under two names.
         missing = list({cell.key: cell for cell in cells if cell.key not in kept}.values())
         params = {method.name: _params(method) for method in experiment.all_methods()}
-        with _stopped_by_user(store, cells):
-            for cell, result in _results(experiment, missing, jobs, dask, observer):
+        with (
+            _stopped_by_user(store, cells),
+            closing(_results(experiment, missing, jobs, dask, observer)) as found,
+        ):
+            for cell, result in found:
                 store.record(number, cell, params[cell.method.name], result)
                 observer.finished(cell, result)
         store.end_run(number)
@@ -160,7 +156,7 @@ def _require_same_plan(
     if changed:
         what = f"the data of {', '.join(changed)} changed"
     else:
-        last = json.loads(store.rows("SELECT configuration FROM runs ORDER BY number DESC LIMIT 1")[0][0])
+        last = store.last_configuration()
         now = experiment.as_dict()
         keys = [key for key in now if now[key] != last.get(key)]
         what = (
@@ -174,85 +170,15 @@ def _require_same_plan(
 
 def _results(
     experiment: Experiment, missing: Sequence[Cell], jobs: int, dask: str | None, observer: Observer
-) -> Iterator[tuple[Cell, CellResult]]:
-    """Yield the cells as they finish; when a worker dies, go on with the rest."""
-    left = {cell.key: cell for cell in missing}
-    n_before = -1
-    while left:
-        if len(left) == n_before:
-            # Two deaths in a row without a result between them: find the culprit.
-            yield from _one_by_one(experiment, left)
-        n_before = len(left)
-        try:
-            for key, result in _parallel(experiment, list(left.values()), jobs, dask):
-                yield left.pop(key), result
-        except _worker_deaths() as error:
-            observer.remark(f"a worker died ({type(error).__name__}); going on with the rest.")
-
-
-def _worker_deaths() -> tuple[type[BaseException], ...]:
-    """What joblib raises when a process that ran cells is gone."""
-    distributed = sys.modules.get("distributed")
-    return (
-        (TerminatedWorkerError,) if distributed is None else (TerminatedWorkerError, distributed.KilledWorker)
-    )
-
-
-def _parallel(
-    experiment: Experiment, cells: Sequence[Cell], jobs: int, dask: str | None
-) -> Iterator[tuple[str, CellResult]]:
-    """Give the cells to joblib, one at a time, and yield them in the order they finish."""
-    parent = os.getpid() if dask is None and jobs != 1 else None
-    tasks = (delayed(_keyed)(experiment, cell, parent) for cell in cells)
-    with _backend(jobs, dask) as options:
-        results = Parallel(return_as="generator_unordered", batch_size=1, **options)(tasks)
-        try:
-            yield from results
-        finally:
-            results.close()
-
-
-def _keyed(experiment: Experiment, cell: Cell, parent: int | None) -> tuple[str, CellResult]:
-    return cell.key, evaluate(experiment, cell, parent)
-
-
-@contextmanager
-def _backend(jobs: int, dask: str | None) -> Iterator[dict[str, Any]]:
+) -> Generator[tuple[Cell, CellResult]]:
+    """Yield the cells as they finish."""
     if dask is None:
-        with parallel_config(
-            backend="loky", n_jobs=jobs, inner_max_num_threads=1, initializer=_ignore_interrupt
-        ):
-            yield {"n_jobs": jobs}
-        return
+        return run_locally(experiment, missing, jobs, observer.remark)
     try:
-        from distributed import Client
+        from labelsieve.bench.cluster import run_on_dask
     except ImportError:
         raise RunError("--dask needs dask: pip install 'labelsieve[dask]'") from None
-    try:
-        client = Client(dask, timeout="10s")
-    except (OSError, ValueError) as error:
-        raise RunError(f"--dask: no scheduler answers at {dask!r} ({error}); check the address.") from None
-    with client, parallel_config(backend="dask"):
-        yield {}
-
-
-def _ignore_interrupt() -> None:
-    """Leave Ctrl-C to the process that stores results; it ends the workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _one_by_one(experiment: Experiment, left: dict[str, Cell]) -> Iterator[tuple[Cell, CellResult]]:
-    """Run cells in a process of their own until one kills it, and record that as its failure."""
-    for key, cell in list(left.items()):
-        executor = get_reusable_executor(max_workers=1, reuse=False)
-        try:
-            result = executor.submit(evaluate, experiment, cell, os.getpid()).result()
-        except TerminatedWorkerError as error:
-            message = "the process that ran the cell died; out of memory, or a crash in compiled code"
-            result = CellResult(error=f"WorkerDied: {message}", traceback=str(error))
-        yield left.pop(key), result
-        if result.error is not None:
-            return
+    return run_on_dask(experiment, missing, dask, observer.remark)
 
 
 @contextmanager
@@ -261,7 +187,6 @@ def _stopped_by_user(store: Store, cells: Sequence[Cell]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         summary = _summary(store, cells, 0)
-        get_reusable_executor(max_workers=1).shutdown(wait=False, kill_workers=True)
         raise RunInterrupted(
             f"stopped; {summary.n_done + summary.n_failed} of {summary.n_planned} cells are finished and stored"
         ) from None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +19,22 @@ from labelsieve.bench.cells import CellResult, ScoreRow
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Cell
 
-__all__ = ["FILE_NAME", "Store", "database_path", "pack", "unpack"]
+__all__ = ["FILE_NAME", "Store", "damaged", "database_path", "no_results", "pack", "unpack"]
 
 FILE_NAME = "results.sqlite"
 # "labe" in ASCII: a file that is some other program's database is not touched.
 _APPLICATION_ID = 0x6C616265
 _VERSION = 1
+# What the system refuses, as opposed to a file that is damaged.
+_REFUSALS = (
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_PERM",
+)
 
 _SCHEMA = """
 CREATE TABLE runs (
@@ -77,7 +88,7 @@ class Store:
     def __init__(self, path: Path, *, writer: bool = False) -> None:
         self.path = path
         self._lock: sqlite3.Connection | None = None
-        with self._explained():
+        with _explained(path):
             if writer:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._lock = _exclusive(lock_path(path), path)
@@ -88,9 +99,6 @@ class Store:
                 raise
 
     def _connect(self, writer: bool) -> None:
-        is_new = not self.path.exists() or self.path.stat().st_size == 0
-        if not writer and is_new:
-            raise RunError(f"{self.path}: no results in it yet; start with: labelsieve bench run")
         mode = "rwc" if writer else "ro"
         self._db = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=10
@@ -99,27 +107,33 @@ class Store:
         self._db.execute("PRAGMA foreign_keys = ON")
         if writer:
             self._db.execute("PRAGMA journal_mode = WAL")
-        if is_new:
-            with self._transaction():
-                for statement in _SCHEMA.split(";\n"):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                self._db.execute(f"PRAGMA user_version = {_VERSION}")
-        application = self._db.execute("PRAGMA application_id").fetchone()[0]
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if application != _APPLICATION_ID:
+            # A commit is on the disk before the next cell begins, even if the power fails.
+            self._db.execute("PRAGMA synchronous = FULL")
+        application = self._pragma("application_id")
+        # Killed at its very beginning, a run leaves a file with nothing in it.
+        if application == 0 and not self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+            if not writer:
+                raise no_results(self.path)
+            self._create()
+        elif application != _APPLICATION_ID:
             raise RunError(f"{self.path}: not a results file of labelsieve; choose another folder.")
-        if version != _VERSION:
+        if (version := self._pragma("user_version")) != _VERSION:
             raise RunError(
                 f"{self.path}: written by another version of labelsieve (format {version}, this one reads "
                 f"{_VERSION}); use that version, or another folder."
             )
-        if writer:
-            problem = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if problem != "ok":
-                raise sqlite3.DatabaseError(problem)
-            # A commit is on the disk before the next cell begins, even if the power fails.
-            self._db.execute("PRAGMA synchronous = FULL")
+        if writer and (problem := self._pragma("integrity_check(1)")) != "ok":
+            raise sqlite3.DatabaseError(problem)
+
+    def _pragma(self, name: str) -> Any:
+        return self._db.execute(f"PRAGMA {name}").fetchone()[0]
+
+    def _create(self) -> None:
+        with self._transaction():
+            for statement in _SCHEMA.split(";\n"):
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
     def __enter__(self) -> Self:
         return self
@@ -143,7 +157,8 @@ class Store:
     @contextmanager
     def locked(path: Path) -> Iterator[None]:
         """Keep all writers of a results file out."""
-        lock = _exclusive(lock_path(path), path)
+        with _explained(path):
+            lock = _exclusive(lock_path(path), path)
         try:
             yield
         finally:
@@ -151,23 +166,15 @@ class Store:
 
     # -- writing
 
-    def begin_run(self, command: str, configuration: dict[str, Any], environment: dict[str, Any]) -> int:
-        """Record that a run begins; returns its number."""
-        with self._explained(), self._transaction():
-            cursor = self._db.execute(
-                "INSERT INTO runs (started, command, configuration, environment) VALUES (?, ?, ?, ?)",
-                (_now(), command, json.dumps(configuration), json.dumps(environment)),
-            )
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
-
-    def end_run(self, run: int) -> None:
-        """Record that a run came to its end."""
-        with self._explained(), self._transaction():
-            self._db.execute("UPDATE runs SET finished = ? WHERE number = ?", (_now(), run))
-
-    def set_plan(self, cells: Iterable[Cell], facts: Iterable[DatasetFacts]) -> None:
-        """Replace the plan: what reports read, and what counts as missing."""
+    def begin_run(
+        self,
+        command: str,
+        configuration: dict[str, Any],
+        environment: dict[str, Any],
+        cells: Iterable[Cell],
+        facts: Iterable[DatasetFacts],
+    ) -> int:
+        """Record that a run begins, and what it plans: that is what counts from now on. Returns its number."""
         rows = (
             (
                 cell.key,
@@ -182,7 +189,11 @@ class Store:
             )
             for cell in cells
         )
-        with self._explained(), self._transaction():
+        with _explained(self.path), self._transaction():
+            cursor = self._db.execute(
+                "INSERT INTO runs (started, command, configuration, environment) VALUES (?, ?, ?, ?)",
+                (_now(), command, json.dumps(configuration), json.dumps(environment)),
+            )
             self._db.execute("DELETE FROM plan")
             self._db.execute("DELETE FROM datasets")
             self._db.executemany(
@@ -194,62 +205,76 @@ class Store:
                 "INSERT INTO datasets (name, facts) VALUES (?, ?)",
                 ((fact.name, json.dumps(fact.as_dict())) for fact in facts),
             )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def end_run(self, run: int) -> None:
+        """Record that a run came to its end."""
+        with _explained(self.path), self._transaction():
+            self._db.execute("UPDATE runs SET finished = ? WHERE number = ?", (_now(), run))
 
     def record(self, run: int, cell: Cell, params: dict[str, Any], result: CellResult) -> None:
         """Store a finished cell in one transaction; a failure of the same cell is replaced."""
-        ranking = None if result.ranking is None else pack(result.ranking, "<i4")
-        objective = None if result.objective is None else pack(result.objective, "<f8")
-        with self._explained(), self._transaction():
+        values = (
+            cell.key,
+            run,
+            _now(),
+            str(cell),
+            json.dumps(params),
+            result.error,
+            result.traceback,
+            result.fit_seconds,
+            result.seconds,
+            result.peak_mib,
+            result.n_iter,
+            None if result.converged is None else int(result.converged),
+            None if result.ranking is None else pack(result.ranking, "<i4"),
+            None if result.objective is None else pack(result.objective, "<f8"),
+            json.dumps(result.notes),
+        )
+        with _explained(self.path), self._transaction():
             self._db.execute("DELETE FROM cells WHERE key = ? AND error IS NOT NULL", (cell.key,))
-            self._db.execute(
-                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    cell.key,
-                    run,
-                    _now(),
-                    str(cell),
-                    json.dumps(params),
-                    result.error,
-                    result.traceback,
-                    result.fit_seconds,
-                    result.seconds,
-                    result.peak_mib,
-                    result.n_iter,
-                    None if result.converged is None else int(result.converged),
-                    ranking,
-                    objective,
-                    json.dumps(result.notes),
-                    _digest(ranking, result.scores),
-                ),
-            )
-            self._db.executemany(
-                "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?)", ((cell.key, *row) for row in result.scores)
-            )
+            self._insert("cells", (*values, _digest(values, result.scores)))
+            for row in result.scores:
+                self._insert("scores", (cell.key, *row))
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Remove cells so that they are computed again."""
-        with self._explained(), self._transaction():
+        """Remove cells so that they are computed again, and scores that belong to no cell."""
+        with _explained(self.path), self._transaction():
             self._db.executemany("DELETE FROM cells WHERE key = ?", ((key,) for key in keys))
+            self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM cells)")
 
     def adopt(self, tables: dict[str, list[tuple[Any, ...]]]) -> int:
         """Take rows of another file over; of the cells, those with all their numbers. Returns how many."""
         self._db.execute("PRAGMA foreign_keys = OFF")
-        with self._explained(), self._transaction():
+        with _explained(self.path), self._transaction():
             for name, rows in tables.items():
                 for row in rows:
-                    self._db.execute(
-                        f"INSERT OR IGNORE INTO {name} VALUES ({', '.join('?' * len(row))})", row
-                    )
-            self._db.executemany("DELETE FROM cells WHERE key = ?", ((key,) for key in self.altered()))
-            self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM cells)")
+                    with suppress(sqlite3.IntegrityError):  # there twice, or no longer of its type
+                        self._insert(name, row)
+            self._db.execute(
+                "DELETE FROM runs WHERE NOT (json_valid(configuration) AND json_valid(environment))"
+            )
+            self._db.execute("DELETE FROM datasets WHERE NOT json_valid(facts)")
+        self.forget(self.altered())
         return len(self.outcomes())
+
+    def _insert(self, table: str, row: Sequence[Any]) -> None:
+        self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
     # -- reading
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
         """Answer a query."""
-        with self._explained():
+        with _explained(self.path):
             return self._db.execute(query, values).fetchall()
+
+    def last_configuration(self) -> dict[str, Any]:
+        """Configuration of the last run; empty if there is none that can be read."""
+        last = self.rows("SELECT configuration FROM runs ORDER BY number DESC LIMIT 1")
+        with suppress(ValueError):
+            return json.loads(last[0][0]) if last else {}
+        return {}
 
     def outcomes(self) -> dict[str, bool]:
         """Key of every stored cell -> whether it is done, not failed."""
@@ -260,11 +285,13 @@ class Store:
         scores: dict[str, list[ScoreRow]] = {}
         for row in self.rows("SELECT * FROM scores"):
             scores.setdefault(row["key"], []).append(ScoreRow(*tuple(row)[1:]))
-        return [
-            row["key"]
-            for row in self.rows("SELECT key, ranking, digest FROM cells")
-            if _digest(row["ranking"], scores.get(row["key"], [])) != row["digest"]
-        ]
+        keys = []
+        for *values, digest in self.rows("SELECT * FROM cells"):
+            own = scores.pop(values[0], [])
+            if digest not in (_digest(values, own), _digest_of_numbers(values[12], own)):
+                keys.append(values[0])
+        # Scores without a cell are cleared away under the key they have.
+        return keys + list(scores)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -278,27 +305,36 @@ class Store:
             raise
         self._db.execute("COMMIT")
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn what the disk or the file refuses into one sentence."""
-        try:
-            yield
-        except OSError as error:
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the disk or the file refuses into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path.parent}: cannot be written ({error}); choose another folder.") from None
+    except sqlite3.IntegrityError:
+        raise  # a mistake in this program, not in the file
+    except sqlite3.DatabaseError as error:
+        if str(getattr(error, "sqlite_errorname", "")).startswith(_REFUSALS):
             raise RunError(
-                f"{self.path.parent}: cannot be written ({error}); choose another folder."
-            ) from None
-        except sqlite3.OperationalError as error:
-            raise RunError(
-                f"{self.path}: {error}; finished cells are safe. Check free space and permissions, then run "
+                f"{path}: {error}; finished cells are safe. Check free space and permissions, then run "
                 "the same command again."
             ) from None
-        except sqlite3.IntegrityError:
-            raise  # a mistake in this program, not in the file
-        except sqlite3.DatabaseError as error:
-            raise RunError(
-                f"{self.path}: the file is damaged ({error}); save what can be read with: "
-                f"labelsieve bench repair {self.path.parent}"
-            ) from None
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> RunError:
+    """Say that a file cannot be read, and the remedy."""
+    return RunError(
+        f"{path}: the file is damaged ({error}); save what can be read with: "
+        f"labelsieve bench repair {shlex.quote(str(path.parent))}"
+    )
+
+
+def no_results(path: Path) -> RunError:
+    """Say that a run has not begun."""
+    return RunError(f"{path}: no results in it yet; start with: labelsieve bench run")
 
 
 def pack(values: np.ndarray, dtype: str) -> bytes:
@@ -332,8 +368,14 @@ def _exclusive(lock: Path, path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _digest(ranking: bytes | None, scores: Iterable[Any]) -> str:
-    """Checksum of what a cell found, whatever the order of the rows."""
+def _digest(values: Sequence[Any], scores: Iterable[Any]) -> str:
+    """Checksum of all that is stored of a cell, whatever the order of the scores."""
+    lines = [repr(tuple(values)), *sorted(repr(tuple(row)) for row in scores)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _digest_of_numbers(ranking: bytes | None, scores: Iterable[Any]) -> str:
+    """Checksum of ranking and scores alone, as the first runs stored it."""
     lines = sorted(repr(tuple(row)) for row in scores)
     return hashlib.sha256((ranking or b"") + "\n".join(lines).encode()).hexdigest()
 

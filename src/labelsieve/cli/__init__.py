@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from labelsieve import __version__
-from labelsieve.bench import RunError
+from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.cli import bench, datasets, demo, methods, report, select
 from labelsieve.cli.console import in_options, one_line
 from labelsieve.datasets.dataset import DatasetError
@@ -65,8 +65,10 @@ def main(args: list[str] | None = None) -> int:
         return _fail(in_options(str(error)), 1)
     except RunError as error:
         return _fail(str(error), 1)
-    except (KeyboardInterrupt, typer.Abort) as stop:
-        return _fail(str(stop) or "interrupted.", 130)
+    except RunInterrupted as stop:
+        return _fail(str(stop), 130)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted.", 130)
     except (BrokenPipeError, SystemExit):
         # Typer and rich answer a closed pipe by SystemExit.
         _abandon_output()

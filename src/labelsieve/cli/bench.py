@@ -66,7 +66,13 @@ def run_command(
     jobs: Jobs = None,
     dask: Dask = None,
     accept_changes: Annotated[
-        bool, typer.Option(help="Go on although finished cells no longer belong to the configuration.")
+        bool,
+        typer.Option(
+            "--accept-changes", help="Go on although finished cells no longer belong to the configuration."
+        ),
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run failed cells again, for example with higher limits.")
     ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -77,7 +83,8 @@ def run_command(
 
     experiment = load_experiment(config)
     folder = out or Path("runs") / experiment.name
-    _run(experiment, folder, jobs, dask, quiet, as_json, accept_changes=accept_changes)
+    options = {"accept_changes": accept_changes, "retry_failed": retry_failed}
+    _run(experiment, folder, jobs, dask, quiet, as_json, **options)
 
 
 @app.command("retry-failed")

@@ -1,0 +1,244 @@
+"""Real runs of a small experiment in processes of their own, and what they left behind."""
+
+import io
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import numpy as np
+
+import labelsieve
+from labelsieve.cli import main
+
+#: Methods that misbehave, as a user would write them beside the configuration.
+OWN_METHODS = '''
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.methods.random_ranking import RandomRanking
+
+MENDED = Path(__file__).with_name("mended")
+
+
+class Slow(RandomRanking):
+    """Takes as long as the environment says, so that it does not matter for the results."""
+
+    def fit(self, X, Y):
+        time.sleep(float(os.environ.get("PAUSE", "0")))
+        return super().fit(X, Y)
+
+
+class Deadly(RandomRanking):
+    def fit(self, X, Y):
+        os.kill(os.getpid(), 9)
+
+
+class Broken(RandomRanking):
+    def fit(self, X, Y):
+        if not MENDED.exists():
+            raise RuntimeError("out of\\nluck")
+        return super().fit(X, Y)
+
+
+class Leaver(RandomRanking):
+    def fit(self, X, Y):
+        raise SystemExit("enough")
+
+
+class Endless(RandomRanking):
+    """Swallows the first order to stop, as careless code does."""
+
+    def fit(self, X, Y):
+        try:
+            self._wait()
+        except:
+            self._wait()
+        return super().fit(X, Y)
+
+    def _wait(self):
+        while not MENDED.exists():
+            time.sleep(0.01)
+
+
+class Deaf(RandomRanking):
+    """One long call outside of Python, which no exception interrupts."""
+
+    def fit(self, X, Y):
+        time.sleep(600)
+
+
+class Hungry(RandomRanking):
+    def fit(self, X, Y):
+        eaten = []
+        while len(eaten) < 40:
+            eaten.append(np.ones(10 * 2**20 // 8))
+            time.sleep(0.02)
+        return super().fit(X, Y)
+'''
+
+SMALL = """
+folds = 4
+seeds = [0, 1, 2]
+datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
+methods = [
+    { name = "slow", method = "own_methods:Slow" },
+    { name = "slow half", method = "own_methods:Slow", params = { n_features_to_select = 0.5 } },
+    { name = "slow third", method = "own_methods:Slow", params = { n_features_to_select = 0.3 } },
+    "sum-mi",
+]
+references = ["no-features", "all-features"]
+[sizes]
+percent = [20, 60]
+"""
+N_SMALL = 72
+
+
+def make_project(folder, text=SMALL, name="small"):
+    """Write data, own methods and a configuration; returns the configuration."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "own_methods.py").write_text(OWN_METHODS)
+    if not (folder / "small.csv").exists():
+        write_data(folder)
+    (folder / f"{name}.toml").write_text(text)
+    return folder / f"{name}.toml"
+
+
+def write_data(folder, seed=0):
+    rng = np.random.default_rng(seed)
+    Y = rng.random((80, 3)) < 0.4
+    X = rng.normal(size=(80, 10)).round(3)
+    X[:, :3] += Y
+    names = [*(f"x{i}" for i in range(10)), *(f"label_{i}" for i in range(3))]
+    np.savetxt(
+        folder / "small.csv", np.hstack([X, Y]), delimiter=",", header=",".join(names), comments="", fmt="%g"
+    )
+
+
+PROGRAM = "import sys; from labelsieve.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def start(config, *arguments, verb="run", pause=0.0, **options):
+    """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
+    source = Path(labelsieve.__file__).parents[1]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(source),
+        "PAUSE": str(pause),
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+    }
+    command = [sys.executable, "-c", PROGRAM, "bench", verb, str(config.name), *map(str, arguments)]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **options}
+    return subprocess.Popen(command, cwd=config.parent, env=environment, start_new_session=True, **options)
+
+
+def finish(config, *arguments, code=0, timeout=240, **options):
+    """Run to the end; returns what was written to the two streams."""
+    process = start(config, *arguments, **options)
+    out, err = process.communicate(timeout=timeout)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    return out, err
+
+
+def inside(config, *arguments, verb="run", code=0):
+    """Call the command line in this process, which saves its start; cells run in others all the same."""
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
+        found = main(["bench", verb, config.name, *map(str, arguments)])
+    assert found == code, err.getvalue()
+    return out.getvalue(), err.getvalue()
+
+
+def fails(config, *arguments, code=1, **options):
+    """Run what must end with one sentence; returns it."""
+    out, err = inside(config, *arguments, code=code, **options)
+    assert out == ""
+    *_, message = err.splitlines()
+    assert message.startswith("error: ")
+    assert err.count("error: ") == 1
+    return message
+
+
+@contextmanager
+def reading(folder):
+    with closing(sqlite3.connect(f"{(folder / 'results.sqlite').as_uri()}?mode=ro", uri=True)) as database:
+        yield database
+
+
+def stored(folder):
+    """Everything that must not depend on how a run went, floats to the last bit."""
+    with reading(folder) as database:
+        cells = database.execute(
+            "SELECT key, description, params, error, n_iter, converged, ranking, objective, notes FROM cells"
+        ).fetchall()
+        scores = database.execute("SELECT * FROM scores").fetchall()
+        planned = [row[0] for row in database.execute("SELECT key FROM plan ORDER BY position")]
+    exact = sorted(repr((*row[:-1], row[-1].hex())) for row in scores)
+    assert len(set(exact)) == len(exact)
+    return {"cells": sorted(cells), "scores": exact, "plan": planned}
+
+
+def finished(folder):
+    """Key of every stored cell -> when it was computed, and by which run."""
+    try:
+        with reading(folder) as database:
+            return {key: when for key, *when in database.execute("SELECT key, run, finished FROM cells")}
+    except sqlite3.OperationalError:  # not created yet
+        return {}
+
+
+def wait_for(condition, process=None, timeout=120):
+    """Wait until something is true, or a process that should see to it has ended."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        if process is not None and process.poll() is not None:
+            break
+        time.sleep(0.02)
+
+
+def wait_for_cells(folder, process, more_than=0):
+    wait_for(lambda: len(finished(folder)) > more_than, process)
+
+
+def processes_in_session(session):
+    """Processes that a runner started, found by the session they share."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, *fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # gone meanwhile
+                continue
+            if int(fields[2]) == session and state != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def workers_of(process):
+    """Processes that run cells, not the one that only cleans up after them."""
+    found = []
+    for pid in processes_in_session(process.pid):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        if pid != process.pid and b"popen_loky" in command:
+            found.append(pid)
+    return found
+
+
+def wait_until_all_are_gone(process):
+    """No process outlives its runner for long."""
+    wait_for(lambda: not processes_in_session(process.pid), timeout=60)
+
+
+def kill(process):
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()

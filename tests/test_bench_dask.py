@@ -1,0 +1,159 @@
+"""The same cells on a dask cluster of real processes: the same numbers, whoever dies."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bench_runs as bench
+import labelsieve
+
+pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="finds processes in /proc"),
+]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Results of processes of this machine."""
+    config = bench.make_project(tmp_path_factory.mktemp("undisturbed"))
+    bench.finish(config, "--jobs", 2)
+    return bench.stored(config.parent / "runs" / "small")
+
+
+class Cluster:
+    """A scheduler and workers as somebody would start them by hand."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._log = (folder / "cluster.log").open("w")
+        self._processes = []
+
+    def start_scheduler(self):
+        file = self._folder / "scheduler.json"
+        options = ["--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file]
+        self.scheduler = self._start("scheduler", *options)
+        bench.wait_for(lambda: file.exists() and file.read_text().endswith("}"), self.scheduler)
+        self.address = json.loads(file.read_text())["address"]
+
+    def start_worker(self):
+        options = ["--nthreads", 1, "--no-dashboard", "--local-directory", self._folder]
+        return self._start("worker", self.address, "--no-nanny", *options)
+
+    def _start(self, *arguments):
+        source = Path(labelsieve.__file__).parents[1]
+        environment = {**os.environ, "PYTHONPATH": str(source), "PAUSE": "0.2"}
+        command = [sys.executable, "-m", "dask", *map(str, arguments)]
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=self._folder,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        return process
+
+    def stop(self):
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._log.close()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    cluster = Cluster(folder)
+    try:
+        cluster.start_scheduler()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluster, tmp_path):
+    config = bench.make_project(tmp_path / "project")
+    folder = tmp_path / "project" / "runs" / "small"
+    workers = [cluster.start_worker(), cluster.start_worker()]
+    process = bench.start(config, "--dask", cluster.address)
+    bench.wait_for_cells(folder, process)
+    os.kill(workers[0].pid, signal.SIGKILL)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    # Nothing of dask's own notes, whatever happened.
+    assert re.sub(r"\d+ of 72 cells; .*\n", "", err) == (
+        "72 of 72 cells are done, 72 computed now; results in runs/small\nnext: labelsieve report runs/small\n"
+    )
+    assert bench.stored(folder) == undisturbed
+
+
+def test_a_scheduler_that_is_killed_is_told_and_the_run_goes_on_anywhere(undisturbed, cluster, tmp_path):
+    config = bench.make_project(tmp_path / "project")
+    folder = tmp_path / "project" / "runs" / "small"
+    cluster.start_worker()
+    process = bench.start(config, "--dask", cluster.address)
+    bench.wait_for_cells(folder, process)
+    os.kill(cluster.scheduler.pid, signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    assert err == (
+        f"error: --dask: the scheduler at '{cluster.address}' is gone; finished cells are stored. Start it again, "
+        "then run the same command.\n"
+    )
+    known = bench.finished(folder)
+    assert 0 < len(known) < bench.N_SMALL
+    message = bench.fails(config, "--dask", cluster.address)
+    assert re.search(r"--dask: no scheduler answers at .*; check the address\.$", message)
+    bench.finish(config, "--jobs", 2)
+    assert bench.stored(folder) == undisturbed
+    assert known.items() <= bench.finished(folder).items()
+
+
+def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
+    text = """
+    folds = 2
+    datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
+    methods = ["sum-f", "sum-mi"]
+    references = ["no-features", { name = "deadly", method = "own_methods:Deadly" }]
+    """
+    config = bench.make_project(tmp_path / "project", text)
+    process = bench.start(config, "--dask", cluster.address)
+    # As a cluster does: for every worker that dies a new one is started.
+    workers = [cluster.start_worker(), cluster.start_worker()]
+    while process.poll() is None:
+        workers = [worker if worker.poll() is None else cluster.start_worker() for worker in workers]
+        time.sleep(0.1)
+    _, err = process.communicate()
+    assert process.returncode == 3, err
+    assert err.count("failed: ") == 2
+    assert "deadly: WorkerDied: 4 workers died while they ran the cell; out of memory, or a crash" in err
+    assert "6 of 8 cells are done, 8 computed now" in err
+
+
+def test_a_cluster_without_workers_and_an_interrupt_are_told_in_one_sentence(cluster, tmp_path):
+    config = bench.make_project(tmp_path / "project")
+    folder = tmp_path / "project" / "runs" / "small"
+    message = bench.fails(config, "--dask", cluster.address)
+    assert re.search("--dask: the scheduler at .* has no workers; start some", message)
+    cluster.start_worker()
+    process = bench.start(config, "--dask", cluster.address)
+    bench.wait_for_cells(folder, process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    n_finished = len(bench.finished(folder))
+    assert err == (
+        f"error: stopped; {n_finished} of 72 cells are finished and stored; "
+        f"go on with: labelsieve bench run small.toml --dask {cluster.address}\n"
+    )
