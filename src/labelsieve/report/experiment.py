@@ -14,6 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from joblib import Parallel, delayed
+
 from labelsieve import __version__
 from labelsieve.bench import RunError
 from labelsieve.report.analysis import Analysis
@@ -76,10 +78,7 @@ def write_report(
 
             announce("drawing figures")
             pictures = illustrate(analysis)
-            (made / "figures").mkdir()
-            for stem, picture in (pair for pairs in pictures.values() for pair in pairs):
-                announce(f"drawing {stem}")
-                picture.save(made / "figures", stem)
+            _save_pictures(pictures, made / "figures", announce)
         announce("writing the page")
         page = render_report(analysis, sections=sections, pictures=pictures)
         (made / PAGE).write_text(page, "utf-8")
@@ -178,6 +177,15 @@ def _write_tables(sections: Sequence[Section], folder: Path) -> None:
             endings = ("csv",) if table in section.files else FORMATS
             for ending in endings:
                 (folder / f"{table.stem}.{ending}").write_text(FORMATS[ending](table), "utf-8")
+
+
+def _save_pictures(pictures: Pictures, folder: Path, announce: Callable[[str], None]) -> None:
+    """Write every picture as PDF, SVG and PNG, on all cores: embedding fonts takes most of a report's time."""
+    folder.mkdir()
+    tasks = [delayed(picture.save)(folder, stem) for pairs in pictures.values() for stem, picture in pairs]
+    saved = Parallel(n_jobs=-1, return_as="generator")(tasks)
+    for number, paths in enumerate(saved, start=1):
+        announce(f"drew {paths[0].stem}, {number} of {len(tasks)} figures")
 
 
 def _facts(analysis: Analysis) -> str:
