@@ -233,6 +233,13 @@ def test_a_value_without_a_place_is_a_level():
     assert level.get_linestyle() == "--"
 
 
+def test_level_curves_are_not_magnified_until_their_rounding_shows():
+    flat = {"a": Curve((1, 2), (0.0, 0.0)), "b": Curve((1, 2), (1e-17, 0.0))}
+    picture = draw_size_curves({"data": flat}, title="t", direction="higher")
+    bottom, top = picture.figure.axes[0].get_ylim()
+    assert top - bottom == pytest.approx(0.1)
+
+
 def test_a_band_is_as_wide_as_the_spread():
     panels = {"birds": {"m": Curve([1, 2], [0.5, 0.6], [0.1, 0.2])}}
     picture = draw_noise_curves(panels, title="loss", direction="lower")

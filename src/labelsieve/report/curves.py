@@ -30,6 +30,8 @@ _SIZE_LABELS = {"percent": "share of features (%)", "count": "number of features
 # More markers hide the lines, and every one is a line of SVG.
 _MARKERS_PER_CURVE = 3
 _FEW_POINTS = 7
+# Values that differ by less are equal but for rounding.
+_LEVEL = 1e-12
 
 
 class Curve(NamedTuple):
@@ -247,6 +249,10 @@ def _draw(
             _mark_places(axes, _all(curves, "x"))
         if log_y:
             log_scale(axes, "y", _all(curves, "y"))
+        elif np.ptp(_all(curves, "y") or [0.0]) < _LEVEL:
+            # A level line would be magnified until its rounding shows.
+            bottom, top = axes.get_ylim()
+            axes.set_ylim((bottom + top) / 2 - 0.05, (bottom + top) / 2 + 0.05)
         axes.grid(axis="y", clip_on=False)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", left=False)
