@@ -101,8 +101,11 @@ def make_results(
         folds=n_folds,
         noise=(),
         metrics=tuple(metrics),
-        conventions=SimpleNamespace(train_labels="candidates"),
+        conventions=SimpleNamespace(train_labels="candidates", coverage="share"),
         control=control,
+        methods=tuple(_method(name) for name in methods),
+        sweeps=_sweeps(sweeps),
+        all_methods=lambda: tuple(_method(name) for name in roles),
     )
     facts = {
         name: DatasetFacts(name, 100, n_features, 5, 1.5, "0123456789abcdef" * 4, "percent")
@@ -119,6 +122,22 @@ def make_results(
     )
     return Results(
         "made-up", experiment, facts, tuple(roles), roles, tuple(cells), n_planned, tuple(scores), (run,)
+    )
+
+
+def _method(name, **params):
+    return SimpleNamespace(name=name, method=name, params=params)
+
+
+def _sweeps(named):
+    """Put the settings of each method and choice of parameters together, as a configuration does."""
+    groups = {}
+    for name, params in named.items():
+        slug = name.partition(f" {next(iter(params))}=")[0]
+        groups.setdefault((slug, tuple(params)), []).append(_method(name, **params))
+    return tuple(
+        SimpleNamespace(method=slug, parameters=dict.fromkeys(parameters), methods=lambda found=found: found)
+        for (slug, parameters), found in groups.items()
     )
 
 

@@ -359,3 +359,45 @@ def test_the_order_of_the_methods_is_correlated_with_the_papers():
     assert table.kendall[0] == pytest.approx(
         stats.kendalltau(analysis.main.tables[0].mean[0], theirs).statistic
     )
+
+
+def test_another_method_under_a_published_name_and_coverage_in_counts_are_not_the_papers():
+    run = make_results(
+        lambda **_: 0.5, datasets=PAPER_DATASETS[:2], methods=PAPER_METHODS[:4], metrics=("coverage",)
+    )
+    assert len(analyse(run).paper.differences) == 8
+    run.experiment.methods[0].method = "sum-f"
+    assert len(analyse(run).paper.differences) == 6
+    run.experiment.conventions.coverage = "count"
+    assert analyse(run).paper is None
+
+
+# rounding and traps
+
+
+def test_results_that_differ_in_the_last_bit_tie():
+    nearly = {"a": 0.1 + 0.2, "b": 0.3}
+    run = make_results(lambda method, **_: nearly[method])
+    assert analyse(run).main.overall == {"a": 1.5, "b": 1.5}
+
+
+def test_the_references_without_a_ranking_keep_their_own_number_of_features():
+    run = make_results(lambda **_: 0.5, references=("no-features", "all-features"))
+    curves = analyse(run).curves["one", "ranking_loss"]
+    assert curves["no-features"].n_features.tolist() == [0]
+    assert curves["all-features"].n_features.tolist() == [20]
+
+
+def test_a_size_of_all_features_says_nothing_of_stability():
+    some, whole = (
+        analyse(make_results(lambda **_: 0.5, sizes=sizes)).stability
+        for sizes in ((10.0, 20.0), (10.0, 20.0, 100.0))
+    )
+    assert [found.index for found in some] == [found.index for found in whole]
+
+
+def test_altered_numbers_are_told():
+    from dataclasses import replace
+
+    run = replace(make_results(lambda **_: 0.5), n_altered=2)
+    assert missing_parts(analyse(run))[0].startswith("The numbers of 2 cells were altered")

@@ -2,6 +2,7 @@
 
 import csv
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -263,19 +264,66 @@ def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
         "    def fit(self, X, Y):\n"
         "        self.scores_ = X[0, :3]\n"
         "        return self\n"
+        "class Undecided(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = X[0] * float('nan')\n"
+        "        return self\n"
     )
-    names = ("Broken", "Silent", "Short")
+    names = ("Broken", "Silent", "Short", "Undecided")
     methods = ", ".join(f'"my_broken_method:{name}"' for name in names)
     experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
     from labelsieve.bench.components import use_folder
 
     use_folder(experiment.folder)
-    broken, silent, short = (evaluate(experiment, cell) for cell in cells_of(experiment)[:3])
+    broken, silent, short, undecided = (evaluate(experiment, cell) for cell in cells_of(experiment)[:4])
     assert broken.error == "ZeroDivisionError: one over nothing"
     assert "my_broken_method.py" in broken.traceback
     assert broken.scores == []
     assert "must have ranking_, scores_ or feature_importances_" in silent.error
     assert "must rank all 60 features" in short.error
+    assert "must rank by numbers, got NaN in scores_" in undecided.error
+
+
+def test_data_that_changed_since_the_plan_fails_the_cell(tmp_path, planted):
+    write(planted, tmp_path / "own.npz")
+    experiment = parse(
+        'datasets = [{name = "own", path = "own.npz"}]\nmethods = ["sum-f"]\nfolds = 2\n', folder=tmp_path
+    )
+    cell = cells_of(experiment)[0]
+    assert evaluate(experiment, cell).error is None
+    write(Dataset(planted.X + 1, planted.Y), tmp_path / "own.npz")
+    changed = cells_of(experiment)[0]
+    assert changed.key != cell.key
+    assert evaluate(experiment, changed).error is None
+    write(planted, tmp_path / "own.npz")
+    write(Dataset(planted.X + 2, planted.Y), tmp_path / "other.npz")
+    moved = parse(
+        'datasets = [{name = "own", path = "other.npz"}]\nmethods = ["sum-f"]\nfolds = 2\n', folder=tmp_path
+    )
+    stale = replace(cells_of(moved)[0], checksum=cell.checksum)
+    assert "the data changed since the experiment was planned" in evaluate(moved, stale).error
+
+
+def test_a_classifier_with_a_random_part_gives_the_same_again():
+    forest = '{name = "forest", classifier = "sklearn.ensemble:RandomForestClassifier", params = {n_estimators = 3}}'
+    experiment = parse(BASE + f'methods = ["sum-f"]\nclassifiers = [{forest}]\n[sizes]\npercent = [20]\n')
+    first, second = cells_of(experiment)[:2]
+    assert values(evaluate(experiment, first)) == values(evaluate(experiment, first))
+    assert values(evaluate(experiment, first)) != values(evaluate(experiment, second))
+
+
+def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = tmp_path / "my_plain_method.py"
+    plain = "class Plain:\n    def fit(self, X, Y):\n        self.scores_ = X.{}(axis=0)\n"
+    module.write_text(plain.format("var"))
+    experiment = parse(BASE + 'methods = ["my_plain_method:Plain"]\n', folder=tmp_path)
+    before = cells_of(experiment)[0]
+    result = evaluate(experiment, before)
+    part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
+    np.testing.assert_array_equal(result.ranking, np.argsort(-part.X_train.var(axis=0), kind="stable"))
+    module.write_text(plain.format("mean"))
+    assert cells_of(experiment)[0].key != before.key
 
 
 def test_no_warning_leaves_a_cell():

@@ -80,6 +80,11 @@ def test_noise_profile_goes_from_none_to_one_half():
             MINIMAL + "[sizes]\ncounts = {yeast = [1]}\n",
             r"sizes\.counts: 'yeast' is not one of the data sets",
         ),
+        (
+            MINIMAL + 'references = ["rfs"]\ncontrol = "rfs"\n',
+            r"control: one of the methods was expected, got 'rfs'",
+        ),
+        (MINIMAL + 'ablation = ["rfs"]\n', r"ablation: two variants or more"),
         (MINIMAL + 'control = "best"\n', r"control: one of the methods was expected, got 'best'"),
         ('datasets = ["planted", "planted"]\nmethods = ["sum-f"]\n', r"datasets: 'planted' is there twice"),
         ('datasets = ["planted"]\nmethods = ["sum-f", "sum-f"]\n', r"methods: 'sum-f' is there twice"),

@@ -1,5 +1,7 @@
 """Rank tests against Demsar's worked example, scipy and scikit-posthocs."""
 
+import math
+
 import numpy as np
 import pytest
 import scikit_posthocs
@@ -101,7 +103,11 @@ def test_total_agreement_and_total_ties_give_numbers():
     agreed = np.tile([1, 2, 3], (6, 1))
     # 12 * 6 / (3 * 4) * ((1 - 2)^2 + (3 - 2)^2): the largest possible value, n_datasets * (n_methods - 1).
     assert friedman(agreed).statistic == pytest.approx(12)
-    assert iman_davenport(agreed) == (np.inf, 0)
+    # The other data sets agree with the first by chance once in k! each.
+    n_datasets, n_methods = np.shape(agreed)
+    statistic, p_value = iman_davenport(agreed)
+    assert statistic == np.inf
+    assert p_value == pytest.approx(math.factorial(n_methods) ** (1 - n_datasets))
     tied = np.full((6, 3), 2.0)
     assert friedman(tied) == (0, 1)
     assert iman_davenport(tied) == (0, 1)

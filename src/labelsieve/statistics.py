@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -126,7 +127,8 @@ def iman_davenport(ranks: Any, *, correct_ties: bool = True) -> RankTest:
     -------
     result : RankTest
         With n_methods - 1 and (n_methods - 1)(n_datasets - 1) degrees of freedom. If all data sets agree on
-        one order, the statistic is infinite and the p-value 0.
+        one order, the statistic is infinite and the p-value the exact probability of that, ``k!^(1 - N)`` for k
+        methods and N data sets: the F distribution would say 0 however few they are.
 
     Examples
     --------
@@ -141,6 +143,8 @@ def iman_davenport(ranks: Any, *, correct_ties: bool = True) -> RankTest:
     # Perfect agreement leaves no room but for rounding.
     is_perfect = room <= 1e-12 * n_datasets * n_methods
     statistic = float("inf") if is_perfect else (n_datasets - 1) * chi_square / room
+    if is_perfect:
+        return RankTest(statistic, math.exp((1 - n_datasets) * math.lgamma(n_methods + 1)))
     degrees = n_methods - 1, (n_methods - 1) * (n_datasets - 1)
     return RankTest(statistic, float(stats.f.sf(statistic, *degrees)))
 

@@ -26,7 +26,7 @@ from labelsieve.validation import label_outputs
 
 __all__ = ["CellResult", "ScoreRow", "choose_metrics", "evaluate", "judge", "one_thread", "rank_features"]
 
-_LONGEST_HISTORY = 1000
+_LONGEST_HISTORY = 10_000
 # Warnings, thread pools and memory belong to the process; a dask worker may have several threads.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -95,7 +95,7 @@ def _threadpools() -> ThreadpoolController:
 
 def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[Any]) -> None:
     use_folder(experiment.folder)
-    fold = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold)
+    fold = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum)
     metrics = choose_metrics(experiment.metrics, experiment.conventions)
     n_features = fold.X_train.shape[1]
     if cell.method.method == NO_FEATURES:
@@ -118,6 +118,7 @@ def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[An
             if count not in by_count:
                 columns = order[:count]
                 classifier = build_classifier(entry, experiment.conventions)
+                seeded(classifier, cell, "classifier", entry.params)
                 classifier.fit(fold.X_train[:, columns], fold.Y_learn)
                 by_count[count] = judge(classifier, fold, columns, metrics, experiment.conventions)
             result.scores += [ScoreRow(entry.name, size, count, *value) for value in by_count[count]]
@@ -125,10 +126,7 @@ def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[An
 
 def rank_features(cell: Cell, fold: Fold, result: CellResult, caught: list[Any]) -> np.ndarray:
     """Fit the method to the candidates of the training part, timed; returns the features, best first."""
-    selector = build_method(cell.method)
-    if "random_state" in selector.get_params(deep=False) and "random_state" not in cell.method.params:
-        seed = derive_seed(cell.seed, "method", cell.dataset.name, cell.fold, cell.draw)
-        selector.set_params(random_state=seed)
+    selector = seeded(build_method(cell.method), cell, "method", cell.method.params)
     forget_peak_memory()
     before = peak_mebibytes()
     start = time.perf_counter()
@@ -145,6 +143,15 @@ def rank_features(cell: Cell, fold: Fold, result: CellResult, caught: list[Any])
         result.n_iter = int(np.max(selector.n_iter_))
         result.converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return result.ranking
+
+
+def seeded(estimator: Any, cell: Cell, purpose: str, given: dict[str, Any]) -> Any:
+    """Seed an estimator that has a random part, unless the configuration does; returns it."""
+    has_seed = hasattr(estimator, "get_params") and "random_state" in estimator.get_params(deep=False)
+    if has_seed and "random_state" not in given:
+        seed = derive_seed(cell.seed, purpose, cell.dataset.name, cell.fold, cell.draw)
+        estimator.set_params(random_state=seed)
+    return estimator
 
 
 def _thinned(history: np.ndarray) -> np.ndarray:

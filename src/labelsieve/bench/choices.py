@@ -146,7 +146,9 @@ class _Ranked:
     def _split(self, experiment: Experiment, cell: Cell) -> Fold:
         labels = (experiment.conventions.test_labels, experiment.conventions.train_labels)
         if labels not in self._folds:
-            self._folds[labels] = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold)
+            self._folds[labels] = split_fold(
+                experiment, cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum
+            )
         return self._folds[labels]
 
     def judge(self, experiment: Experiment, cell: Cell) -> Part:

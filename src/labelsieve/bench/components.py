@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,30 +64,43 @@ def identify(estimator: Any) -> dict[str, Any]:
     plain = (bool, int, float, str, type(None))
     return {
         "class": f"{kind.__module__}:{kind.__qualname__}",
+        **_source(kind),
         "params": {
             name: value if isinstance(value, plain) else repr(value) for name, value in sorted(params.items())
         },
     }
 
 
+def _source(kind: type) -> dict[str, str]:
+    """Checksum of the file of a class that is not installed: whoever edits a method wants it run again."""
+    if kind.__module__.partition(".")[0] == "labelsieve":
+        return {}
+    try:
+        path = Path(inspect.getfile(kind))
+    except (OSError, TypeError):
+        return {}
+    if {"site-packages", "dist-packages"} & set(path.parts):
+        return {}
+    return {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
 def feature_order(selector: Any, n_features: int) -> np.ndarray:
     """Return the features of a fitted selector, best first, by whichever usual attribute it has."""
-    if hasattr(selector, "ranking_"):
-        order = np.argsort(selector.ranking_, kind="stable")
-    elif hasattr(selector, "scores_"):
-        order = np.argsort(-np.asarray(selector.scores_, dtype=float), kind="stable")
-    elif hasattr(selector, "feature_importances_"):
-        order = np.argsort(-np.asarray(selector.feature_importances_, dtype=float), kind="stable")
-    else:
+    signs = {"ranking_": 1, "scores_": -1, "feature_importances_": -1}
+    name = next((name for name in signs if hasattr(selector, name)), None)
+    if name is None:
         raise TypeError(
             f"{type(selector).__name__} must have ranking_, scores_ or feature_importances_ after fit, "
             "got none of them."
         )
-    if order.shape != (n_features,):
+    values = signs[name] * np.asarray(getattr(selector, name), dtype=float)
+    if values.shape != (n_features,):
         raise TypeError(
-            f"{type(selector).__name__} must rank all {n_features} features, got shape {order.shape!r}."
+            f"{type(selector).__name__} must rank all {n_features} features, got shape {values.shape!r}."
         )
-    return order.astype(np.int32)
+    if np.isnan(values).any():
+        raise ValueError(f"{type(selector).__name__} must rank by numbers, got NaN in {name}.")
+    return np.argsort(values, kind="stable").astype(np.int32)
 
 
 def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> Any:

@@ -286,7 +286,10 @@ class Experiment(_Part):
         unknown = set(self.sizes.counts) - {dataset.name for dataset in self.datasets}
         if unknown:
             raise ValueError(f"sizes.counts: {min(unknown)!r} is not one of the data sets")
-        if self.control and self.control not in names:
+        if len(self.ablation) == 1:
+            raise ValueError("ablation: two variants or more were expected, the first of them whole, got one")
+        compared = [method.name for method in self.methods or self.ablation]
+        if self.control and self.control not in compared:
             raise ValueError(f"control: one of the methods was expected, got {self.control!r}")
         return self
 

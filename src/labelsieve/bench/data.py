@@ -65,9 +65,8 @@ def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
-@lru_cache(maxsize=2)
 def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
-    """Load what the configuration names; the last two stay in memory."""
+    """Load what the configuration names."""
     if spec.path:
         base = Path(folder or ".")
         paths = [base / part for part in spec.path]
@@ -95,18 +94,22 @@ def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
 def describe(spec: DatasetSpec, dataset: Dataset, experiment: Experiment) -> DatasetFacts:
     """Collect the facts of a data set; the checksum covers every number in it."""
     assert dataset.Y is not None
-    digest = hashlib.sha256()
-    for matrix in (dataset.X, dataset.Y, dataset.Y_candidates):
-        _update(digest, matrix)
     return DatasetFacts(
         name=spec.name,
         n_samples=dataset.X.shape[0],
         n_features=dataset.X.shape[1],
         n_labels=dataset.Y.shape[1],
         cardinality=float(dataset.Y.sum(dtype=np.int64) / dataset.X.shape[0]),
-        checksum=digest.hexdigest(),
+        checksum=_checksum(dataset),
         size_unit="count" if spec.name in experiment.sizes.counts else "percent",
     )
+
+
+def _checksum(dataset: Dataset) -> str:
+    digest = hashlib.sha256()
+    for matrix in (dataset.X, dataset.Y, dataset.Y_candidates):
+        _update(digest, matrix)
+    return digest.hexdigest()
 
 
 def _update(digest: Any, matrix: Matrix | None) -> None:
@@ -119,11 +122,20 @@ def _update(digest: Any, matrix: Matrix | None) -> None:
         digest.update(np.ascontiguousarray(part).data)
 
 
+@lru_cache(maxsize=2)
+def _planned_dataset(spec: DatasetSpec, folder: str | None, checksum: str | None) -> Dataset:
+    """Load a data set and make sure that it is the one that was planned with; the last two stay in memory."""
+    dataset = load_dataset(spec, folder)
+    if checksum is not None and _checksum(dataset) != checksum:
+        raise RunError(f"{spec.name}: the data changed since the experiment was planned; run it again.")
+    return dataset
+
+
 @lru_cache(maxsize=1)
 def _folds(
-    spec: DatasetSpec, folder: str | None, n_folds: int, scheme: str, seed: int
+    spec: DatasetSpec, folder: str | None, checksum: str | None, n_folds: int, scheme: str, seed: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    dataset = load_dataset(spec, folder)
+    dataset = _planned_dataset(spec, folder, checksum)
     random_state = derive_seed(seed, "folds", spec.name)
     if n_folds > dataset.X.shape[0]:
         raise RunError(f"folds: {n_folds} folds of {spec.name} need as many rows, got {dataset.X.shape[0]}.")
@@ -136,11 +148,22 @@ def _folds(
     return tuple(splitter.split(np.zeros((len(Y), 1)), Y))
 
 
-def split_fold(experiment: Experiment, spec: DatasetSpec, noise: NoiseSpec, seed: int, fold: int) -> Fold:
-    """Make the parts of one fold; every method sees the same."""
+def split_fold(
+    experiment: Experiment,
+    spec: DatasetSpec,
+    noise: NoiseSpec,
+    seed: int,
+    fold: int,
+    checksum: str | None = None,
+) -> Fold:
+    """Make the parts of one fold; every method sees the same.
+
+    `checksum` is that of the data the experiment was planned for; other data is refused.
+    """
     conventions = experiment.conventions
-    dataset = load_dataset(spec, experiment.folder)
-    train, test = _folds(spec, experiment.folder, experiment.folds, conventions.folds, seed)[fold]
+    source = (spec, experiment.folder, checksum)
+    dataset = _planned_dataset(*source)
+    train, test = _folds(*source, experiment.folds, conventions.folds, seed)[fold]
     Y = dataset.Y
     assert Y is not None
     X_train, X_test = dataset.X[train], dataset.X[test]

@@ -38,6 +38,8 @@ class Cell:
     draw: int
     #: Configured size -> number of features; empty for references that rank nothing.
     sizes: tuple[tuple[float, int], ...]
+    #: Checksum of the data that the cell was planned for.
+    checksum: str
 
     def __str__(self) -> str:
         draw = f", draw {self.draw}" if self.draw else ""
@@ -76,7 +78,17 @@ def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
                                 "sizes": ranked,
                             }
                             cells.append(
-                                Cell(_digest(content), dataset, noise, seed, fold, method, draw, ranked)
+                                Cell(
+                                    _digest(content),
+                                    dataset,
+                                    noise,
+                                    seed,
+                                    fold,
+                                    method,
+                                    draw,
+                                    ranked,
+                                    known.checksum,
+                                )
                             )
     return cells
 

@@ -83,6 +83,8 @@ class Results:
     n_planned: int
     scores: tuple[Score, ...]
     runs: tuple[RunRecord, ...]
+    #: Stored cells whose numbers are not those that were written.
+    n_altered: int = 0
 
 
 def read_results(target: str | Path) -> Results:
@@ -142,6 +144,7 @@ def _read(store: Store) -> Results:
         n_planned=n_planned,
         scores=scores,
         runs=runs,
+        n_altered=len(store.altered()),
     )
 
 

@@ -191,7 +191,10 @@ class Store:
         )
         with _explained(self.path), self._transaction():
             cursor = self._db.execute(
-                "INSERT INTO runs (started, command, configuration, environment) VALUES (?, ?, ?, ?)",
+                # Above those of cells whose run was lost in a damaged file.
+                "INSERT INTO runs (number, started, command, configuration, environment) "
+                "SELECT 1 + MAX((SELECT IFNULL(MAX(number), 0) FROM runs), "
+                "(SELECT IFNULL(MAX(run), 0) FROM cells)), ?, ?, ?, ?",
                 (_now(), command, json.dumps(configuration), json.dumps(environment)),
             )
             self._db.execute("DELETE FROM plan")
@@ -288,7 +291,7 @@ class Store:
         keys = []
         for *values, digest in self.rows("SELECT * FROM cells"):
             own = scores.pop(values[0], [])
-            if digest not in (_digest(values, own), _digest_of_numbers(values[12], own)):
+            if digest != _digest(values, own):
                 keys.append(values[0])
         # Scores without a cell are cleared away under the key they have.
         return keys + list(scores)
@@ -372,12 +375,6 @@ def _digest(values: Sequence[Any], scores: Iterable[Any]) -> str:
     """Checksum of all that is stored of a cell, whatever the order of the scores."""
     lines = [repr(tuple(values)), *sorted(repr(tuple(row)) for row in scores)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _digest_of_numbers(ranking: bytes | None, scores: Iterable[Any]) -> str:
-    """Checksum of ranking and scores alone, as the first runs stored it."""
-    lines = sorted(repr(tuple(row)) for row in scores)
-    return hashlib.sha256((ranking or b"") + "\n".join(lines).encode()).hexdigest()
 
 
 def _now() -> str:

@@ -14,6 +14,7 @@ from labelsieve.metrics import METRICS
 
 #: Where a run has several noise rates, tables show the one nearest to this, the rate of the paper's experiment.
 USUAL_RATE = 0.2
+_DIGITS = 12
 
 
 class Place(NamedTuple):
@@ -34,8 +35,8 @@ class Curve:
 
     @property
     def mean(self) -> float:
-        """Mean over the sizes."""
-        return float(self.values.mean())
+        """Mean over the sizes, without the last digits: equal results summed in another order must tie."""
+        return round(float(self.values.mean()), _DIGITS)
 
     @property
     def std(self) -> float | None:
@@ -92,19 +93,19 @@ class Aggregate:
         """Curves by data set, noise, method, classifier and metric."""
         places = [Place(cell.dataset, cell.noise, cell.method) for cell in self.results.cells]
         values: dict[tuple[str, str, str, str, str], dict[float | None, list[float]]] = {}
-        n_features: dict[tuple[str, float | None], int] = {}
+        n_features: dict[tuple[Place, float | None], int] = {}
         for index, classifier, size, n_kept, metric, value in self.results.scores:
             place = places[index]
             if place in self._complete:
                 points = values.setdefault((*place, classifier, metric), defaultdict(list))
                 points[size].append(value)
-                n_features[place.dataset, size] = n_kept
+                n_features[place, size] = n_kept
         curves = {}
         for key, points in values.items():
             sizes = sorted(points, key=lambda size: -1.0 if size is None else size)
             curves[key] = Curve(
                 tuple(sizes),
-                np.array([n_features[key[0], size] for size in sizes]),
+                np.array([n_features[Place(*key[:3]), size] for size in sizes]),
                 np.array([np.mean(points[size]) for size in sizes]),
             )
         return curves

@@ -58,6 +58,11 @@ class Analysis:
         return _compared(self.results)
 
     @property
+    def slugs(self) -> dict[str, str]:
+        """Name in the tables -> the method behind it."""
+        return {method.name: method.method for method in self.results.experiment.all_methods()}
+
+    @property
     def references(self) -> tuple[str, ...]:
         """The references beside them."""
         return named_with_role(self.results, "reference")
@@ -105,7 +110,7 @@ def analyse(results: Results, *, control: str | None = None) -> Analysis:
         noise=noise_curves(aggregate, shown, classifier),
         ablations=ablations(aggregate, classifier, noise),
         sweeps=sweeps(aggregate, classifier, noise),
-        paper=check_against_paper(main.tables),
+        paper=check_against_paper(main.tables, results.experiment),
         failures=collect_failures(results.cells),
         notes=collect_notes(results.cells),
     )

@@ -105,7 +105,11 @@ def measure_stability(
             curve = aggregate.curve(place, classifier, aggregate.metrics[0]) if aggregate.metrics else None
             if len(rankings) < 2 or curve is None or None in curve.sizes:
                 continue
-            selections = [_selected(rankings, n_kept) for n_kept in curve.n_features]
+            # All features are the same whatever the method.
+            proper = [n_kept for n_kept in curve.n_features if n_kept < len(rankings[0])]
+            if not proper:
+                continue
+            selections = [_selected(rankings, n_kept) for n_kept in proper]
             index = {
                 name: float(np.mean([measure(selected) for selected in selections]))
                 for name, measure in STABILITY.items()

@@ -44,14 +44,23 @@ def find(analysis: Analysis) -> list[str]:
 def missing_parts(analysis: Analysis) -> list[str]:
     """Say what is missing of a run, and what that does to the report; empty if it is complete."""
     coverage = analysis.coverage
+    altered = analysis.results.n_altered
+    doubt = (
+        [
+            f"The numbers of {count(altered, 'cell')} were altered after they were stored; run the experiment again."
+        ]
+        if altered
+        else []
+    )
     if coverage.complete:
-        return []
+        return doubt
     failed = f", {coverage.n_failed} failed" if coverage.n_failed else ""
     absent = coverage.n_planned - coverage.n_done - coverage.n_failed
     still = f", {absent} not run yet" if absent else ""
     told = [
+        *doubt,
         f"This run is incomplete: {coverage.n_done} of {count(coverage.n_planned, 'cell')} done{failed}{still}. "
-        "Only what is complete is shown: a method on a data set counts when all its folds and seeds are done."
+        "Only what is complete is shown: a method on a data set counts when all its folds and seeds are done.",
     ]
     if coverage.untouched:
         told.append(f"Nothing yet of {listed(coverage.untouched)}.")
@@ -185,7 +194,7 @@ def _references(analysis: Analysis) -> Iterator[str]:
         if not challenges:
             continue
         losers = [found for found in challenges if not found.won]
-        words = in_words(reference)
+        words = in_words(analysis.slugs.get(reference, reference), reference)
         what = "variant" if analysis.compares_variants else "method"
         if not losers:
             who = (

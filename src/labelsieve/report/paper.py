@@ -20,6 +20,7 @@ from importlib.resources import files
 import numpy as np
 from scipy import stats
 
+from labelsieve.bench.config import Experiment
 from labelsieve.report.comparison import MetricTable
 
 CITATION = (
@@ -84,16 +85,30 @@ def paper_values() -> dict[tuple[str, str, str], tuple[float, float]]:
     }
 
 
-def check_against_paper(tables: Sequence[MetricTable]) -> PaperCheck | None:
-    """Put our tables beside the paper's; None if they have no cell in common."""
-    checked = [found for table in tables if (found := _check(table)) is not None]
+def check_against_paper(tables: Sequence[MetricTable], experiment: Experiment) -> PaperCheck | None:
+    """Put our tables beside the paper's; None if they have no cell in common.
+
+    A method counts under its own name and with its defaults, coverage only as a share of the labels.
+    """
+    published = {
+        method.name for method in experiment.methods if method.method == method.name and not method.params
+    }
+    comparable = [
+        table for table in tables if table.metric != "coverage" or experiment.conventions.coverage == "share"
+    ]
+    checked = [found for table in comparable if (found := _check(table, published)) is not None]
     return PaperCheck(tuple(checked)) if checked else None
 
 
-def _check(table: MetricTable) -> PaperTable | None:
+def _check(table: MetricTable, published: set[str]) -> PaperTable | None:
     theirs = np.array(
         [
-            [paper_values().get((table.metric, dataset, method), (np.nan,))[0] for method in table.methods]
+            [
+                paper_values().get((table.metric, dataset, method), (np.nan,))[0]
+                if method in published
+                else np.nan
+                for method in table.methods
+            ]
             for dataset in table.datasets
         ]
     ).reshape(len(table.datasets), len(table.methods))

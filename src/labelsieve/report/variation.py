@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from labelsieve.report.aggregation import Aggregate, Place, named_with_role
-
-_SETTING = re.compile(r"(?P<method>.*?)(?P<settings>(?: \w+=\S*)+)")
 
 
 @dataclass(frozen=True)
@@ -95,18 +92,15 @@ def ablations(aggregate: Aggregate, classifier: str, noise: dict[str, str]) -> t
 
 def sweeps(aggregate: Aggregate, classifier: str, noise: dict[str, str]) -> tuple[Sweep, ...]:
     """Collect sweeps of one or two parameters, by data set and metric."""
-    params = {cell.method: cell.params for cell in aggregate.results.cells if cell.role == "sweep"}
     # (method, parameters) -> settings -> display name
     groups: dict[tuple[str, tuple[str, ...]], dict[tuple[Any, ...], str]] = {}
-    for name in named_with_role(aggregate.results, "sweep"):
-        match = _SETTING.fullmatch(name)
-        if match is None or name not in params:
-            continue
-        varied = tuple(setting.partition("=")[0] for setting in match["settings"].split())
-        settings = tuple(params[name][parameter] for parameter in varied)
-        groups.setdefault((match["method"], varied), {})[settings] = name
+    for sweep in aggregate.results.experiment.sweeps:
+        varied = tuple(sweep.parameters)
+        names = groups.setdefault((sweep.method, varied), {})
+        for method in sweep.methods():
+            names[tuple(method.params[parameter] for parameter in varied)] = method.name
     found = []
-    for (method, varied), names in groups.items():
+    for (slug, varied), names in groups.items():
         if len(varied) > 2:
             continue
         grid = tuple(_rising(column) for column in zip(*names, strict=True))
@@ -117,7 +111,7 @@ def sweeps(aggregate: Aggregate, classifier: str, noise: dict[str, str]) -> tupl
                     spot = tuple(axis.index(value) for axis, value in zip(grid, settings, strict=True))
                     values[spot] = _mean(aggregate, Place(dataset, level, name), classifier, metric)
                 if np.isfinite(values).any():
-                    found.append(Sweep(method, varied, grid, dataset, metric, values))
+                    found.append(Sweep(slug, varied, grid, dataset, metric, values))
     return tuple(found)
 
 

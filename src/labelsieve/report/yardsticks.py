@@ -15,6 +15,8 @@ _WORDS = {
     "no-features": "no features at all (label frequencies alone)",
 }
 
+_FILTERS = ("sum-f", "sum-mi", "gmm")
+
 
 @dataclass(frozen=True)
 class Challenge:
@@ -22,9 +24,8 @@ class Challenge:
 
     method: str
     reference: str
-    #: Metric -> number of data sets where the method is better, equal, compared.
+    #: Metric -> number of data sets where the method is better, compared.
     wins: dict[str, int]
-    ties: dict[str, int]
     compared: dict[str, int]
 
     @property
@@ -50,25 +51,24 @@ def challenge_references(tables: Sequence[MetricTable]) -> tuple[Challenge, ...]
     challenges = []
     for reference in tables[0].references:
         for method in tables[0].methods:
-            wins, ties, compared = {}, {}, {}
+            wins, compared = {}, {}
             for table in tables:
                 own, other = (table.cost[:, table.column(name)] for name in (method, reference))
                 both = np.isfinite(own) & np.isfinite(other)
                 wins[table.metric] = int((own[both] < other[both]).sum())
-                ties[table.metric] = int((own[both] == other[both]).sum())
                 compared[table.metric] = int(both.sum())
-            challenge = Challenge(method, reference, wins, ties, compared)
+            challenge = Challenge(method, reference, wins, compared)
             if challenge.n_compared:
                 challenges.append(challenge)
     return tuple(challenges)
 
 
-def in_words(reference: str) -> str:
-    """Say what a reference is.
+def in_words(slug: str, name: str) -> str:
+    """Say what a reference is, by its method and its name in the tables.
 
     Examples
     --------
-    >>> in_words("random-ranking"), in_words("sum-f")
-    ('random features', 'the plain filter sum-f')
+    >>> in_words("random-ranking", "chance"), in_words("sum-f", "sum-f"), in_words("rfs", "rfs")
+    ('random features', 'the plain filter sum-f', 'rfs')
     """
-    return _WORDS.get(reference, f"the plain filter {reference}")
+    return _WORDS.get(slug, f"the plain filter {name}" if slug in _FILTERS else name)
