@@ -8,6 +8,7 @@ from labelsieve.bench import RunError
 from labelsieve.report.analysis import analyse
 from labelsieve.report.findings import find, missing_parts
 from labelsieve.report.paper import paper_values
+from labelsieve.report.sections import make_sections
 from labelsieve.statistics import bonferroni_dunn_cd, holm, nemenyi_cd, nemenyi_p_values
 from synthetic_runs import make_results
 
@@ -401,3 +402,11 @@ def test_altered_numbers_are_told():
 
     run = replace(make_results(lambda **_: 0.5), n_altered=2)
     assert missing_parts(analyse(run))[0].startswith("The numbers of 2 cells were altered")
+
+
+def test_a_run_of_sweeps_alone_shows_them_first():
+    sweeps = {f"m alpha={value}": {"alpha": value} for value in (1.0, 2.0)}
+    alone = make_results(lambda **_: 0.5, methods=(), references=("sum-f",), sweeps=sweeps)
+    beside = make_results(lambda **_: 0.5, references=("sum-f",), sweeps=sweeps)
+    assert make_sections(analyse(alone))[0].anchor == "sensitivity"
+    assert make_sections(analyse(beside))[0].anchor == "ranks"

@@ -63,7 +63,11 @@ def make_sections(analysis: Analysis) -> list[Section]:
     """Arrange everything there is; sections without content are left out."""
     found = (section for part in _PARTS for section in part(analysis))
     # Curves are drawn by their section, so it stays even without a table.
-    return [section for section in found if section.texts or section.all_tables]
+    sections = [section for section in found if section.texts or section.all_tables]
+    if not analysis.compared:
+        # Nothing but sweeps: they are what the reader came for.
+        sections.sort(key=lambda section: section.anchor != "sensitivity")
+    return sections
 
 
 def _ranks(analysis: Analysis) -> Iterator[Section]:
