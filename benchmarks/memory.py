@@ -13,8 +13,9 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.methods import forget_peak_memory, peak_mebibytes
+from benchmarks.methods import peak_mebibytes
 from labelsieve import PMLFSMIR
+from labelsieve.bench import limits
 
 
 def main():
@@ -26,7 +27,7 @@ def main():
     X, Y = wide_sparse(200_000, 20_000, 50, 100, np.dtype(options.dtype))
     times = []
     for n_iterations in (1, 1 + options.iterations):
-        forget_peak_memory()
+        limits.forget_peak_memory()
         before = peak_mebibytes()
         start = time.perf_counter()
         with warnings.catch_warnings():

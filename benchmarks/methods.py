@@ -20,7 +20,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.problems import DATASETS, noisy
 from labelsieve._base import BaseSelector
+from labelsieve.bench import limits
 from labelsieve.datasets import make_pml
 from labelsieve.methods import METHODS
 
@@ -96,7 +96,7 @@ def fit_and_measure(slug: str, folder: Path) -> dict[str, Any]:
     """Fit one method with its defaults; the memory is the rise of the peak above that of the loaded data."""
     X, Y = restore(folder / "X.npz"), restore(folder / "Y.npz")
     selector = with_seed(METHODS[slug](), 0)
-    forget_peak_memory()
+    limits.forget_peak_memory()
     before = peak_mebibytes()
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -132,17 +132,11 @@ def with_seed(selector: BaseSelector, seed: int) -> BaseSelector:
     return selector.set_params(random_state=seed) if "random_state" in selector.get_params() else selector
 
 
-def forget_peak_memory() -> None:
-    """Let the peak start at the present size, where the system can do that."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
 def peak_mebibytes() -> float:
     """Largest resident size of this process, since it was last forgotten if it can be."""
-    with suppress(OSError):
-        status = Path("/proc/self/status").read_text()
-        return int(status.split("VmHWM:")[1].split()[0]) / 1024
+    known = limits.peak_mebibytes()
+    if known is not None:
+        return known
     # Elsewhere than on Linux. There, this figure would start with the peak of the parent process.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
