@@ -247,3 +247,13 @@ def wait_until_all_are_gone(process):
 def kill(process):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def undisturbed_run(folder):
+    """Run the small experiment in peace; returns its configuration, its results and the folder they are in."""
+    config = make_project(folder)
+    finish(config, "--jobs", 2)
+    runs = config.parent / "runs" / "small"
+    results = stored(runs)
+    assert len(results["cells"]) == N_SMALL
+    return config, results, runs

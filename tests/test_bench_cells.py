@@ -1,13 +1,16 @@
 """One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
 
 import csv
+import json
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
+from conftest import run
 from labelsieve import METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import evaluate
@@ -359,3 +362,11 @@ def test_tiny_uses_only_what_comes_with_the_package(monkeypatch, tmp_path):
     monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
     experiment = load_experiment("tiny")
     assert {load_dataset(spec, None).X.shape for spec in experiment.datasets} == {(1797, 64), (300, 60)}
+
+
+def test_own_files_called_like_a_catalogued_data_set_need_no_download(capsys, plain_terminal, table):
+    Path("own.toml").write_text(
+        'datasets = [{name = "yeast", path = "data.csv", labels = "label_*"}]\nmethods = ["sum-f"]\nfolds = 2\n'
+    )
+    code, out, _ = run(capsys, "bench", "run", "own.toml", "--jobs", "1", "--json")
+    assert (code, json.loads(out)["done"]) == (0, 2)

@@ -24,9 +24,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """Results of processes of this machine."""
-    config = bench.make_project(tmp_path_factory.mktemp("undisturbed"))
-    bench.finish(config, "--jobs", 2)
-    return bench.stored(config.parent / "runs" / "small")
+    return bench.undisturbed_run(tmp_path_factory.mktemp("undisturbed"))[1]
 
 
 class Cluster:

@@ -36,12 +36,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The experiment's configuration, its results, and the folder that holds them."""
-    config = bench.make_project(tmp_path_factory.mktemp("undisturbed"))
-    bench.finish(config, "--jobs", 2)
-    folder = config.parent / "runs" / "small"
-    results = bench.stored(folder)
-    assert len(results["cells"]) == bench.N_SMALL
-    return config, results, folder
+    return bench.undisturbed_run(tmp_path_factory.mktemp("undisturbed"))
 
 
 @pytest.fixture

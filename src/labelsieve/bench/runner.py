@@ -14,7 +14,7 @@ from typing import Any
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import build_method, identify, use_folder
-from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, Experiment
+from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, DatasetSpec, Experiment
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.plan import Cell, plan
 from labelsieve.bench.store import FILE_NAME, Store
@@ -35,16 +35,11 @@ class Summary:
     n_failed: int
     n_computed: int
 
-    @property
-    def n_missing(self) -> int:
-        """Cells that are neither done nor failed."""
-        return self.n_planned - self.n_done - self.n_failed
-
 
 class Observer:
     """Who wants to know how a run goes on; this one looks away."""
 
-    def loading(self, name: str) -> None:
+    def loading(self, spec: DatasetSpec) -> None:
         """Called before a data set is read."""
 
     def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
@@ -127,7 +122,7 @@ def run(
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
     facts = {}
     for spec in experiment.datasets:
-        observer.loading(spec.name)
+        observer.loading(spec)
         try:
             facts[spec.name] = describe(spec, load_dataset(spec, experiment.folder), experiment)
         except DatasetError as error:

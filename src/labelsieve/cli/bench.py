@@ -13,7 +13,7 @@ from rich.table import Table
 
 from labelsieve.bench import require_packages
 from labelsieve.cli import bench_doctor
-from labelsieve.cli.console import messages, results
+from labelsieve.cli.console import duration, messages, results
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import Experiment
@@ -190,24 +190,6 @@ def profiles(
 
 
 app.command(epilog=bench_doctor.EPILOG)(bench_doctor.doctor)
-
-
-def duration(seconds: float | None) -> str:
-    """Say a time in the unit that fits.
-
-    Examples
-    --------
-    >>> duration(42.4), duration(130), duration(7300), duration(None)
-    ('42 s', '2 min 10 s', '2 h 1 min', '-')
-    """
-    if seconds is None:
-        return "-"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _run(

@@ -33,9 +33,6 @@ labelsieve bench doctor birds --method sum-f --folds 5 --size 5% --size 20%
 labelsieve bench doctor data.csv --labels 3 --size 4 --markdown
 """
 
-#: Data that comes with the package and is in no catalogue.
-_EMBEDDED = ("digits", "planted")
-
 
 def doctor(
     dataset: Annotated[
@@ -110,8 +107,9 @@ def doctor(
 def _find_data(dataset: str, console: Console, options: dict[str, str | None]) -> DatasetSpec:
     """Tell files from names; what has to be downloaded is."""
     from labelsieve.bench.config import DatasetSpec
+    from labelsieve.bench.data import EMBEDDED
 
-    if dataset in _EMBEDDED and not Path(dataset).is_file():
+    if dataset in EMBEDDED and not Path(dataset).is_file():
         for name, value in options.items():
             if value is not None:
                 raise typer.BadParameter(f"the labels of {dataset} are known", param_hint=f"--{name}")

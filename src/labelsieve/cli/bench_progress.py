@@ -11,8 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from labelsieve.bench.cells import CellResult
+from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.plan import Cell
 from labelsieve.bench.runner import Observer
+from labelsieve.cli.console import duration
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.fetch import availability, fetch, is_known
 
@@ -58,11 +60,11 @@ class RunProgress(Observer):
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
 
-    def loading(self, name: str) -> None:
-        """Download what is not here yet."""
-        if is_known(name) and availability(name) == "download":
+    def loading(self, spec: DatasetSpec) -> None:
+        """Download what is not here yet; own files may well be called like a data set of the catalogue."""
+        if not spec.path and is_known(spec.name) and availability(spec.name) == "download":
             with download_bars(self._console) as bars:
-                fetch(name, progress=bars)
+                fetch(spec.name, progress=bars)
 
     def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
         """Draw one bar per data set."""
@@ -100,8 +102,6 @@ class RunProgress(Observer):
 
     def _left(self, name: str) -> str:
         """Say how long the rest of a data set will take, judged by its cells so far."""
-        from labelsieve.cli.bench import duration
-
         if not self._missing[name]:
             return "finished"
         means = {

@@ -53,3 +53,21 @@ def bar(console: Console, share: float, width: int) -> str:
     """Draw a share of a width; what is more than nothing is seen."""
     block = "#" if console.options.ascii_only else "█"
     return block * max(round(width * share), int(share > 0))
+
+
+def duration(seconds: float | None) -> str:
+    """Say a time in the unit that fits.
+
+    Examples
+    --------
+    >>> duration(42.4), duration(130), duration(7300), duration(None)
+    ('42 s', '2 min 10 s', '2 h 1 min', '-')
+    """
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

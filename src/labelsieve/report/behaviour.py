@@ -34,7 +34,6 @@ class Cost:
     n_iter: float | None
     #: Share of the fits that converged.
     converged: float | None
-    n_fits: int
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ def measure_costs(cells: Iterable[CellRecord]) -> tuple[Cost, ...]:
             max((cell.peak_mib for cell in group if cell.peak_mib is not None), default=None),
             _mean(cell.n_iter for cell in group),
             _mean(cell.converged for cell in group),
-            len(group),
         )
         for (dataset, method), group in groups.items()
     )
