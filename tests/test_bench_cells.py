@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from conftest import run
+from conftest import fails, run
 from labelsieve import METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import evaluate
@@ -370,3 +370,10 @@ def test_own_files_called_like_a_catalogued_data_set_need_no_download(capsys, pl
     )
     code, out, _ = run(capsys, "bench", "run", "own.toml", "--jobs", "1", "--json")
     assert (code, json.loads(out)["done"]) == (0, 2)
+
+
+def test_a_data_file_is_not_taken_for_a_damaged_run(capsys, plain_terminal, table):
+    for command in (("report",), ("bench", "status")):
+        assert "its results.sqlite or a name below runs/ was expected, got 'data.csv'" in fails(
+            capsys, 1, *command, table
+        )

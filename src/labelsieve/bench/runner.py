@@ -203,7 +203,6 @@ def environment() -> dict[str, Any]:
             continue
     return {
         "versions": {"python": platform.python_version(), **versions},
-        "platform": platform.platform(),
-        "processor": platform.machine(),
+        "platform": " ".join((platform.system(), platform.machine(), *platform.libc_ver())).strip(),
         "n_cpus": os.cpu_count(),
     }

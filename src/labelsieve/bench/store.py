@@ -65,7 +65,8 @@ def database_path(target: str | Path) -> Path:
     """Find the results a user means: a run folder, its results file, or a name below ``runs``."""
     path = Path(target)
     candidates = (path, path / FILE_NAME, Path("runs") / path / FILE_NAME)
-    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    ending = Path(FILE_NAME).suffix  # a copy may have another name, but data files are no damaged results
+    found = next((place for place in candidates if place.suffix == ending and place.is_file()), None)
     if found is None:
         raise RunError(
             f"a run folder, its {FILE_NAME} or a name below runs/ was expected, got {str(target)!r}; "
