@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from labelsieve import __version__
+from labelsieve._text import one_line
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.cli import bench, datasets, demo, methods, report, select
-from labelsieve.cli.console import in_options, one_line
+from labelsieve.cli.console import in_options
 from labelsieve.datasets.dataset import DatasetError
 
 root_epilog = """\

@@ -22,11 +22,6 @@ def messages(*, quiet: bool = False) -> Console:
     return Console(**PLAIN, stderr=True, soft_wrap=True, quiet=quiet)
 
 
-def one_line(text: object) -> str:
-    """Fold a text into one line."""
-    return " ".join(str(text).split())
-
-
 _KEYWORD = re.compile(
     r"(?<![\w.=/-])(labels|candidates|ignore|nominal|missing)="
     r"(?:\"([^\"]*)\"|'([^']*)'|(-?\d+)(?!\w))?(?=[\s.,;:)]|$)"

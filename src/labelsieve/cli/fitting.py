@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve._base import BaseSelector
-from labelsieve.cli.console import one_line
+from labelsieve._text import one_line
 from labelsieve.datasets import Dataset, DatasetError
 from labelsieve.report.selection import Selection, summarise
 

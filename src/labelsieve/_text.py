@@ -1,0 +1,56 @@
+"""Text that is not ours (names, errors, file names) on its way to a terminal, a page or a spreadsheet."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["no_formula", "one_line", "printable"]
+
+# Categories that give orders instead of showing something: control characters (escape sequences begin with
+# one), format characters (they turn the direction of writing), surrogates, line and paragraph separators.
+_ORDERS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+# Joiners belong to the writing of several languages and to emoji; they move nothing else.
+_HARMLESS = {"\u200c", "\u200d"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def printable(text: object) -> str:
+    r"""Show what would steer the terminal or break a line as an escape.
+
+    Examples
+    --------
+    >>> printable("red \x1b[31m, naïve, 東京")
+    'red \\x1b[31m, naïve, 東京'
+    """
+    string = str(text)
+    if string.isascii() and string.isprintable():
+        return string
+    return "".join(
+        letter.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(letter) in _ORDERS and letter not in _HARMLESS
+        else letter
+        for letter in string
+    )
+
+
+def one_line(text: object) -> str:
+    r"""Fold a text into one line that steers nothing.
+
+    Examples
+    --------
+    >>> one_line("two\n  lines\x07")
+    'two lines\\x07'
+    """
+    return printable(re.sub(r"\s+", " ", str(text)).strip())
+
+
+def no_formula(text: str) -> str:
+    """Keep a spreadsheet from taking a name for a formula: an apostrophe in front makes it text.
+
+    Examples
+    --------
+    >>> no_formula("=1+1"), no_formula("age")
+    ("'=1+1", 'age')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
