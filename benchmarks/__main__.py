@@ -1,20 +1,77 @@
-"""Run every benchmark of this folder, one after the other: ``python -m benchmarks``."""
+"""Run the benchmarks, one process after the other, and write what they say.
+
+    python -m benchmarks          within half an hour on two cores, to benchmarks/results.md
+    python -m benchmarks --full   the rest, to benchmarks/results-full.md
+
+A single one is run by its own name, ``python -m benchmarks.costs``. The tables of a file come from one run of one
+version of the code; the file is written when all of them are there.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import platform
 import subprocess
 import sys
+import time
+from importlib.metadata import version
 from pathlib import Path
 
-QUICK_FIRST = ("information", "solvers", "memory", "stability", "readers", "experiments", "methods")
+#: Question -> the command that answers it, quick ones first.
+QUESTIONS = {
+    "How long does the command line take to start?": ("startup",),
+    "How much does it save to count label pairs together?": ("information",),
+    "What does a multiplicative sweep cost above its products?": ("solvers", "--sweep"),
+    "How much faster is the accelerated solver of PML-FSMIR?": ("solvers", "--race"),
+    "How much does PML-FSMIR's choice depend on start and rows?": ("stability",),
+    "How fast are the readers?": ("readers",),
+    "Which methods find planted features?": ("planted",),
+    "What do parallel cells gain, and what does the runner cost?": ("experiments",),
+    "What does every method cost?": ("costs",),
+}
+LONG_QUESTIONS = {
+    "How much memory does a fit on wide sparse data take?": ("memory",),
+    "How fast is reading a file of 1 GiB?": ("readers", "--big"),
+}
+FOLDER = Path(__file__).parent
 
 
-def main():
-    for name in QUICK_FIRST:
-        if not (Path(__file__).parent / f"{name}.py").exists():
-            continue
-        print(f"\n== benchmarks.{name}", flush=True)
-        subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--full", action="store_true", help="the long questions instead of the others")
+    is_full = parser.parse_args().full
+    # One thread: ratios between threads are not the question, and the workers share the cores.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    began = time.monotonic()
+    sections = []
+    for question, (module, *options) in (LONG_QUESTIONS if is_full else QUESTIONS).items():
+        command = ["-m", f"benchmarks.{module}", *options]
+        print(f"== {question}", file=sys.stderr, flush=True)
+        start = time.monotonic()
+        # What it prints is the answer; progress goes to the standard error.
+        done = subprocess.run(
+            [sys.executable, *command], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
+        print(done.stdout, flush=True)
+        took = f"`python {' '.join(command)}`, {time.monotonic() - start:.0f} s"
+        sections.append(f"## {question}\n\n{took}\n\n{done.stdout.strip()}\n")
+    target = FOLDER / ("results-full.md" if is_full else "results.md")
+    target.write_text("\n".join([_heading(is_full, time.monotonic() - began), *sections]), "utf-8")
+    print(f"wrote {target}", file=sys.stderr)
+
+
+def _heading(is_full: bool, seconds: float) -> str:
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("labelsieve", "numpy", "scipy", "scikit-learn")
+    )
+    return (
+        f"# Measured\n\nWritten by `make {'bench-full' if is_full else 'bench'}` in {seconds / 60:.0f} minutes, "
+        f"one run, one thread a process: Python {platform.python_version()}, {packages}; {platform.system()} "
+        f"{platform.machine()}, {os.cpu_count()} cores.\n[README.md](README.md) says how to read it.\n"
+    )
 
 
 if __name__ == "__main__":

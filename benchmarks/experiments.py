@@ -20,6 +20,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.table import print_table
 from labelsieve.bench.components import build_classifier, build_method, feature_order
 from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, load_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
@@ -38,12 +39,14 @@ def main():
     parser.add_argument("--jobs", action="store_true")
     parser.add_argument("--overhead", action="store_true")
     parser.add_argument("--profile", default="quick")
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
+    rows = []
     if options.jobs or not options.overhead:
-        jobs(options.profile, options.repeats)
+        rows.append(jobs(options.profile, options.repeats))
     if options.overhead or not options.jobs:
-        overhead(load_experiment(options.profile), options.repeats)
+        rows.append(overhead(load_experiment(options.profile), options.repeats))
+    print_table([f"profile {options.profile}", "s", "against", "s", "ratio"], rows)
 
 
 def jobs(profile, repeats):
@@ -66,7 +69,7 @@ def jobs(profile, repeats):
                 subprocess.run([sys.executable, "-c", RUN, *command], check=True)
                 seconds.append(time.perf_counter() - start)
     one, two = min(times[1]), min(times[2])
-    print(f"{profile}: one job {one:.1f} s, two jobs {two:.1f} s, speed-up {one / two:.2f}", flush=True)
+    return "one job, from the command line", f"{one:.1f}", "two jobs", f"{two:.1f}", f"{one / two:.2f}"
 
 
 def overhead(experiment, repeats):
@@ -80,11 +83,8 @@ def overhead(experiment, repeats):
             run(experiment, Path(folder) / "run", jobs=1)
         bare.append(middle - start)
         whole.append(time.perf_counter() - middle)
-    share = min(whole) / min(bare) - 1
-    print(
-        f"{experiment.name}: bare loop {min(bare):.1f} s, runner {min(whole):.1f} s, overhead {share:.1%}",
-        flush=True,
-    )
+    runner, loop = min(whole), min(bare)
+    return "runner with one job", f"{runner:.1f}", "bare loop", f"{loop:.1f}", f"{runner / loop:.3f}"
 
 
 def bare_loop(experiment):

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.metrics import mutual_info_score
 
 from benchmarks.problems import noisy
+from benchmarks.table import print_table
 from labelsieve.methods.pml_fsmir import reconstruct_labels
 from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
 
@@ -23,13 +24,18 @@ def main():
     sampled = parser.parse_args().pairs
     _, Y = noisy("corel5k")
     T = reconstruct_labels(Y.astype(float))
-    print(f"corel5k, {Y.shape[0]} rows, {Y.shape[1]} labels, {Y.nnz / Y.shape[0]:.0f} candidates a row")
-    compare("Z  (0/1 candidates)", Y.astype(float), binary_mutual_information, sampled)
-    compare("Z' (confidences)", T, symbol_mutual_information, sampled)
+    print(f"corel5k, {Y.shape[0]} rows, {Y.shape[1]} labels, {Y.nnz / Y.shape[0]:.0f} candidates a row.\n")
+    print_table(
+        ["pairs of", "ours ms", "loop s", "ratio", "largest difference, bits", "pairs timed"],
+        [
+            compare("0/1 candidates (Z)", Y.astype(float), binary_mutual_information, sampled),
+            compare("confidences (Z')", T, symbol_mutual_information, sampled),
+        ],
+    )
 
 
 def compare(title, labels, fast, sampled):
-    """Print the time of the fast routine, of the loop, and their ratio; check that they agree."""
+    """Time the fast routine and the loop; a row with their ratio and how far they differ."""
     seconds = min(timed(fast, labels)[0] for _ in range(3))
     information = fast(labels)
     codes = [np.unique(column.round(12), return_inverse=True)[1] for column in labels.toarray().T]
@@ -41,9 +47,13 @@ def compare(title, labels, fast, sampled):
     loop, values = timed(lambda: [mutual_info_score(codes[i], codes[j]) / np.log(2) for i, j in chosen])
     error = max(abs(information[i, j] - value) for (i, j), value in zip(chosen, values, strict=True))
     loop *= len(pairs) / len(chosen)
-    print(
-        f"{title:20s} ours {1e3 * seconds:8.1f} ms   loop {loop:8.1f} s ({len(chosen)} of {len(pairs)} pairs timed)   "
-        f"ratio {loop / seconds:8.0f}   largest difference {error:.1e} bits"
+    return (
+        title,
+        f"{1e3 * seconds:.1f}",
+        f"{loop:.1f}",
+        f"{loop / seconds:.0f}",
+        f"{error:.0e}",
+        f"{len(chosen)} of {len(pairs)}",
     )
 
 

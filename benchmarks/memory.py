@@ -13,7 +13,8 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.methods import peak_mebibytes
+from benchmarks.costs import peak_mebibytes
+from benchmarks.table import print_table
 from labelsieve import PMLFSMIR
 from labelsieve.bench import limits
 
@@ -35,10 +36,16 @@ def main():
             PMLFSMIR(solver=options.solver, max_iter=n_iterations).fit(X, Y)
         times.append(time.perf_counter() - start)
         extra = peak_mebibytes() - before
-    print(
-        f"{options.solver}, {options.dtype}, {X.shape[0]} x {X.shape[1]}, {X.nnz} entries, {Y.shape[1]} labels: "
-        f"peak extra memory {extra:.0f} MiB, start and first iteration {times[0]:.1f} s, "
-        f"further iterations {(times[1] - times[0]) / options.iterations:.1f} s each"
+    print_table(
+        ["solver", "peak above the data, MiB", "start and first iteration, s", "further iterations, s each"],
+        [
+            (
+                f"{options.solver}, {options.dtype}",
+                f"{extra:.0f}",
+                f"{times[0]:.1f}",
+                f"{(times[1] - times[0]) / options.iterations:.1f}",
+            )
+        ],
     )
 
 

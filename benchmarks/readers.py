@@ -1,15 +1,15 @@
 """How fast and how lean the readers are; run ``python -m benchmarks.readers``.
 
-Prints, measured side by side on this machine: sparse ARFF of the size of bibtex against liac-arff, peak
-memory of sparse files against their number of entries, and the speed on an svmlight file of 1 GiB
-(``--small`` makes that 64 MiB). Times are of the processor, so that other programs disturb them little.
+Measured side by side on this machine: sparse ARFF of the size of bibtex against liac-arff, svmlight against
+scikit-learn, peak memory of sparse files against their number of entries; ``--big`` asks instead for an svmlight
+file of 1 GiB. Times are of the processor, so that other programs disturb them little.
 """
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import resource
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -19,6 +19,7 @@ import arff
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from benchmarks.table import print_table
 from labelsieve.datasets import read
 
 BIBTEX = {"n_samples": 7395, "n_features": 1836, "n_labels": 159, "entries": 70}
@@ -86,7 +87,8 @@ def in_fresh_process(path):
     return measured
 
 
-def compare_with_liac(folder):
+def compare_with_others(folder):
+    """Seconds of our readers and of others on the same files."""
     path = Path(folder, "bibtex.arff")
     bibtex_like(path, **BIBTEX)
 
@@ -95,18 +97,28 @@ def compare_with_liac(folder):
             return arff.load(file, return_type=return_type)
 
     ours = seconds(lambda: read(path), repeats=5)
-    print(f"sparse ARFF 7395 x 1836 x 159, 70 entries a row: labelsieve {ours:.3f} s")
+    rows = []
     for name, return_type in (
-        ("as it comes, dense", arff.DENSE),
+        ("dense, its default", arff.DENSE),
         ("sparse rows", arff.LOD),
         ("COO", arff.COO),
     ):
         theirs = seconds(lambda kind=return_type: liac(kind), repeats=3)
-        print(f"  liac-arff, {name}: {theirs:.3f} s, {theirs / ours:.1f} times slower")
+        rows.append((f"sparse ARFF 7395 x 1836 x 159, 70 entries a row; liac-arff, {name}", ours, theirs))
+    path = Path(folder, "some.svm")
+    svmlight_like(path, 64 * 2**20)
+    ours = seconds(lambda: read(path), repeats=1)
+    theirs = seconds(lambda: load_svmlight_file(path, multilabel=True), repeats=1)
+    rows.append(("svmlight, 64 MiB; scikit-learn", ours, theirs))
+    print_table(
+        ["file; other reader", "ours s", "theirs s", "ratio"],
+        ((title, f"{a:.3f}", f"{b:.3f}", f"{b / a:.1f}") for title, a, b in rows),
+    )
 
 
 def memory_against_entries(folder):
-    print("peak memory of reading sparse ARFF, as traced:")
+    """Peak memory, as traced, of reading sparse ARFF files of growing length."""
+    rows = []
     for factor in (1, 2, 4, 8):
         path = Path(folder, f"memory{factor}.arff")
         bibtex_like(path, **{**BIBTEX, "n_samples": BIBTEX["n_samples"] * factor})
@@ -114,30 +126,40 @@ def memory_against_entries(folder):
         data = read(path)
         peak, entries = tracemalloc.get_traced_memory()[1], data.X.nnz + data.Y.nnz
         tracemalloc.stop()
-        print(f"  {entries:>9} entries: {peak / 2**20:6.0f} MiB, {peak / entries:5.0f} bytes an entry")
+        rows.append((f"{entries} entries", f"{peak / 2**20:.0f}", f"{peak / entries:.0f}"))
+    print_table(["sparse ARFF", "peak MiB", "bytes an entry"], rows)
 
 
-def big_svmlight(folder, n_bytes):
+def big_svmlight(folder):
+    """Speed and memory of an svmlight file of 1 GiB, read in a process of its own."""
     path = Path(folder, "big.svm")
-    rows = svmlight_like(path, n_bytes)
+    rows = svmlight_like(path, 2**30)
     size = path.stat().st_size
     elapsed, peak, entries, shape = in_fresh_process(path)
-    print(f"svmlight file of {size / 2**20:.0f} MiB, {rows} rows, {entries} entries, {shape[1]} features:")
-    print(f"  {elapsed:.1f} s, {size / 1e6 / elapsed:.0f} MB/s, peak {peak / entries:.0f} bytes an entry")
-    path.unlink()
-    rows = svmlight_like(path, 64 * 2**20)
-    size = path.stat().st_size
-    ours = seconds(lambda: read(path), repeats=1)
-    theirs = seconds(lambda: load_svmlight_file(path, multilabel=True), repeats=1)
-    print(f"  first 64 MiB: {size / 1e6 / ours:.0f} MB/s; scikit-learn {size / 1e6 / theirs:.0f} MB/s")
+    print_table(
+        ["svmlight", "s", "MB/s", "peak bytes an entry"],
+        [
+            (
+                f"{size / 2**20:.0f} MiB, {rows} rows, {entries} entries, {shape[1]} features",
+                f"{elapsed:.1f}",
+                f"{size / 1e6 / elapsed:.0f}",
+                f"{peak / entries:.0f}",
+            )
+        ],
+    )
 
 
-def main(arguments=()):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--big", action="store_true")
+    is_big = parser.parse_args().big
     with tempfile.TemporaryDirectory() as folder:
-        compare_with_liac(folder)
-        memory_against_entries(folder)
-        big_svmlight(folder, 64 * 2**20 if "--small" in arguments else 2**30)
+        if is_big:
+            big_svmlight(folder)
+        else:
+            compare_with_others(folder)
+            memory_against_entries(folder)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

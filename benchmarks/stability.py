@@ -7,12 +7,14 @@ samples of the rows, with the objective it ends at. An overlap of 1 is the same 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from itertools import combinations
 
 import numpy as np
 
 from benchmarks.problems import noisy
+from benchmarks.table import print_table
 from labelsieve import PMLFSMIR
 
 STARTS = ("nndsvda", "nndsvd", "random")
@@ -23,9 +25,7 @@ def main():
     parser.add_argument("--datasets", nargs="+", default=["birds", "yeast", "cal500"])
     parser.add_argument("--repeats", type=int, default=10)
     options = parser.parse_args()
-    print(
-        f"{'data set':14s} {'start':8s} {'objective (mean, min..max)':>32s} {'random states':>14s} {'bootstraps':>11s}"
-    )
+    rows = []
     for name in options.datasets:
         X, Y = noisy(name)
         for init in STARTS:
@@ -36,10 +36,11 @@ def main():
                 over_rows.append(fit(X[rows], Y[rows], init, 0))
             ends = [selector.objective_history_[-1] for selector in over_states]
             objective = f"{np.mean(ends):.1f}, {min(ends):.1f}..{max(ends):.1f}"
-            print(
-                f"{name:14s} {init:8s} {objective:>32s} {overlap(over_states):14.2f} {overlap(over_rows):11.2f}",
-                flush=True,
+            rows.append(
+                (f"{name}, {init}", objective, f"{overlap(over_states):.2f}", f"{overlap(over_rows):.2f}")
             )
+            print(*rows[-1], file=sys.stderr, flush=True)
+    print_table(["data set, start", "objective (mean, min..max)", "random states", "bootstraps"], rows)
 
 
 def fit(X, Y, init, seed):
