@@ -55,8 +55,9 @@ def test_check_selector_excuses_what_is_declared():
 @pytest.mark.parametrize("slug", METHODS)
 def test_method_is_public(slug):
     name = METHODS[slug].__name__
-    line = f"from labelsieve.methods.{slug.replace('-', '_')} import {name}"
-    assert name in labelsieve.__all__, f"add to src/labelsieve/__init__.py: {line}"
+    module = f"methods.{slug.replace('-', '_')}"
+    lines = f'from labelsieve.{module} import {name} as {name}\n"{name}": "{module}",'
+    assert name in labelsieve.__all__, f"add to src/labelsieve/__init__.py:\n{lines}"
 
 
 @pytest.mark.parametrize("slug", METHODS)

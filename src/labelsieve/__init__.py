@@ -1,45 +1,71 @@
-"""labelsieve: which features matter when the labels cannot be trusted."""
+"""labelsieve: which features matter when the labels cannot be trusted.
 
-from labelsieve.contract import check_selector
-from labelsieve.methods import METHODS
-from labelsieve.methods.drmfs import DRMFS
-from labelsieve.methods.fpml import FPML
-from labelsieve.methods.gmm import GMM
-from labelsieve.methods.mdmr import MDMR
-from labelsieve.methods.mifs import MIFS
-from labelsieve.methods.particle_map import ParticleMAP
-from labelsieve.methods.particle_vls import ParticleVLS
-from labelsieve.methods.pml_fp import PMLFP
-from labelsieve.methods.pml_fsmir import PMLFSMIR
-from labelsieve.methods.pml_fsso import PMLFSSO
-from labelsieve.methods.pml_lc import PMLLC
-from labelsieve.methods.random_ranking import RandomRanking
-from labelsieve.methods.rfs import RFS
-from labelsieve.methods.sum_f import SumF
-from labelsieve.methods.sum_mi import SumMI
-from labelsieve.metrics import METRICS
-from labelsieve.validation import pml_cross_validate
+Public names are imported when they are first asked for, so that the command line answers at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same to Python
+    from labelsieve.contract import check_selector as check_selector
+    from labelsieve.methods import METHODS as METHODS
+    from labelsieve.methods.drmfs import DRMFS as DRMFS
+    from labelsieve.methods.fpml import FPML as FPML
+    from labelsieve.methods.gmm import GMM as GMM
+    from labelsieve.methods.mdmr import MDMR as MDMR
+    from labelsieve.methods.mifs import MIFS as MIFS
+    from labelsieve.methods.particle_map import ParticleMAP as ParticleMAP
+    from labelsieve.methods.particle_vls import ParticleVLS as ParticleVLS
+    from labelsieve.methods.pml_fp import PMLFP as PMLFP
+    from labelsieve.methods.pml_fsmir import PMLFSMIR as PMLFSMIR
+    from labelsieve.methods.pml_fsso import PMLFSSO as PMLFSSO
+    from labelsieve.methods.pml_lc import PMLLC as PMLLC
+    from labelsieve.methods.random_ranking import RandomRanking as RandomRanking
+    from labelsieve.methods.rfs import RFS as RFS
+    from labelsieve.methods.sum_f import SumF as SumF
+    from labelsieve.methods.sum_mi import SumMI as SumMI
+    from labelsieve.metrics import METRICS as METRICS
+    from labelsieve.validation import pml_cross_validate as pml_cross_validate
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "DRMFS",
-    "FPML",
-    "GMM",
-    "MDMR",
-    "METHODS",
-    "METRICS",
-    "MIFS",
-    "PMLFP",
-    "PMLFSMIR",
-    "PMLFSSO",
-    "PMLLC",
-    "RFS",
-    "ParticleMAP",
-    "ParticleVLS",
-    "RandomRanking",
-    "SumF",
-    "SumMI",
-    "check_selector",
-    "pml_cross_validate",
-]
+_HOMES = {
+    "DRMFS": "methods.drmfs",
+    "FPML": "methods.fpml",
+    "GMM": "methods.gmm",
+    "MDMR": "methods.mdmr",
+    "METHODS": "methods",
+    "METRICS": "metrics",
+    "MIFS": "methods.mifs",
+    "PMLFP": "methods.pml_fp",
+    "PMLFSMIR": "methods.pml_fsmir",
+    "PMLFSSO": "methods.pml_fsso",
+    "PMLLC": "methods.pml_lc",
+    "RFS": "methods.rfs",
+    "ParticleMAP": "methods.particle_map",
+    "ParticleVLS": "methods.particle_vls",
+    "RandomRanking": "methods.random_ranking",
+    "SumF": "methods.sum_f",
+    "SumMI": "methods.sum_mi",
+    "check_selector": "contract",
+    "pml_cross_validate": "validation",
+}
+_MODULES = {"contract", "datasets", "methods", "metrics", "validation"}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"labelsieve.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'labelsieve' has no attribute {name!r}")
+    value: object = getattr(import_module(f"labelsieve.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_MODULES})

@@ -1,19 +1,22 @@
-"""The command line. Exit codes: 0 done, 1 bad data, 2 bad usage, 3 done but cells failed, 130 interrupted."""
+"""The command line.
+
+Exit codes: 0 done, 1 bad data, 2 bad usage, 3 done but cells failed, 130 interrupted, 141 nobody reads the output,
+143 terminated.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from labelsieve import __version__
 from labelsieve._text import one_line
-from labelsieve.bench import RunError, RunInterrupted
-from labelsieve.cli import bench, datasets, demo, methods, report, select
-from labelsieve.cli.console import in_options
-from labelsieve.datasets.dataset import DatasetError
+from labelsieve.cli.termination import raising_terminated
 
 root_epilog = """\
 Examples:
@@ -27,13 +30,58 @@ labelsieve select data.csv --labels 'label_*' -k 20%
 labelsieve select data.arff -k 10 --write-data small.arff
 """
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"max_content_width": 100})
-app.command(epilog=demo.EPILOG)(demo.demo)
-app.command(epilog=select.EPILOG)(select.select)
-app.command(epilog=methods.EPILOG)(methods.methods)
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(bench.app, name="bench")
-app.command(epilog=report.EPILOG)(report.report)
+#: Every command is the module of its name; the sentence is the first of its own help.
+COMMANDS = {
+    "demo": "Select pixels of handwritten digits: real data, no download.",
+    "select": "Select the features that matter for the labels of a data set.",
+    "methods": "List the methods, or the parameters of one.",
+    "report": "Write the report of a run: a page, tables and figures.",
+    "datasets": "List, describe and fetch data sets.",
+    "bench": "Run experiments: resumable, one cell at a time.",
+}
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the command line; returns 0 when done, 1 for bad data, 2 for bad usage."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name the terminal cannot show must not end the program
+            stream.reconfigure(errors="backslashreplace")
+    terminated = threading.Event()
+    try:
+        with raising_terminated(terminated):
+            run = _program(sys.argv[1:] if args is None else args)
+            code: int = run(args=args, prog_name="labelsieve", standalone_mode=False) or 0
+            sys.stdout.flush()
+            if code == 130:  # what typer makes of a KeyboardInterrupt in some versions; in others, Abort
+                raise KeyboardInterrupt
+    except (BrokenPipeError, SystemExit):
+        # Typer and rich answer a closed pipe by SystemExit.
+        _abandon_output()
+        return 141
+    except (Exception, KeyboardInterrupt) as error:
+        _abandon_output()
+        message, code = _account(error, terminated=terminated.is_set())
+        print(f"error: {one_line(message)}", file=sys.stderr)
+    return code
+
+
+def _program(args: list[str]) -> typer.Typer:
+    """Declare the commands; only the one that is called is imported, the others lend the help their sentence."""
+    app = typer.Typer(
+        add_completion=False, rich_markup_mode=None, context_settings={"max_content_width": 100}
+    )
+    app.callback(invoke_without_command=True, epilog=root_epilog)(root)
+    called = next((word for word in args if not word.startswith("-")), None)
+    for name, sentence in COMMANDS.items():
+        if name != called:
+            app.command(name, help=sentence)(lambda: None)
+            continue
+        module = import_module(f"labelsieve.cli.{name}")
+        if hasattr(module, "app"):  # a command with commands of its own
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(epilog=module.EPILOG)(getattr(module, name))
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,7 +90,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog=root_epilog)
 def root(
     context: typer.Context,
     version: Annotated[
@@ -54,41 +101,32 @@ def root(
         typer.echo(context.get_help())
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the command line; returns 0 when done, 1 for bad data, 2 for bad usage."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name the terminal cannot show must not end the program
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = app(args=args, prog_name="labelsieve", standalone_mode=False) or 0
-        sys.stdout.flush()
-    except DatasetError as error:
-        return _fail(in_options(str(error)), 1)
-    except RunError as error:
-        return _fail(str(error), 1)
-    except RunInterrupted as stop:
-        return _fail(str(stop), 130)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted.", 130)
-    except (BrokenPipeError, SystemExit):
-        # Typer and rich answer a closed pipe by SystemExit.
-        _abandon_output()
-        return 141
-    except OSError as error:  # standard output itself may be a file on a full disk
-        _abandon_output()
-        return _fail(f"{error}; check the files and free space.", 1)
-    except Exception as error:
-        # Typer carries a click of its own in some versions and not in others; its errors know how to speak.
-        if hasattr(error, "format_message"):
-            return _fail(error.format_message(), 2)
-        if os.environ.get("LABELSIEVE_DEBUG"):
-            raise
-        return _fail(
-            f"labelsieve failed unexpectedly ({type(error).__name__}: {error}); please report it, with "
-            "what LABELSIEVE_DEBUG=1 in front of the command shows.",
-            1,
-        )
-    return _fail("interrupted.", 130) if code == 130 else code
+def _account(error: BaseException, *, terminated: bool) -> tuple[str, int]:
+    """Say what ended the program, and the exit code; what nobody foresaw asks for a report."""
+    from labelsieve.bench import RunError, RunInterrupted
+
+    if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
+        ending = "terminated; nothing half-written is left." if terminated else "interrupted."
+        return str(error) or ending, 143 if terminated else 130
+    # Typer carries a click of its own in some versions and not in others; its errors know how to speak.
+    if hasattr(error, "format_message"):
+        return error.format_message(), 2
+    from labelsieve.cli.console import in_options
+    from labelsieve.datasets.dataset import DatasetError
+
+    if isinstance(error, DatasetError):
+        return in_options(str(error)), 1
+    if isinstance(error, RunError):
+        return str(error), 1
+    if isinstance(error, OSError):  # standard output itself may be a file on a full disk
+        return f"{error}; check the files and free space.", 1
+    if os.environ.get("LABELSIEVE_DEBUG"):
+        raise error
+    return (
+        f"labelsieve failed unexpectedly ({type(error).__name__}: {error}); please report it, with "
+        "what LABELSIEVE_DEBUG=1 in front of the command shows.",
+        1,
+    )
 
 
 def _abandon_output() -> None:
@@ -97,8 +135,3 @@ def _abandon_output() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"error: {one_line(message)}", file=sys.stderr)
-    return code

@@ -3,35 +3,64 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
-from labelsieve._base import BaseSelector
+if TYPE_CHECKING:
+    from labelsieve._base import BaseSelector
 
 __all__ = ["METHODS"]
 
 
-def _discover() -> dict[str, type[BaseSelector]]:
-    """Map every public module of this package, as a slug, to the one public selector it defines."""
-    methods = {}
-    for module_info in iter_modules(__path__):
-        if module_info.name.startswith("_"):
-            continue
-        module = import_module(f"{__name__}.{module_info.name}")
-        selectors = [
-            value
-            for name, value in vars(module).items()
-            if inspect.isclass(value)
-            and issubclass(value, BaseSelector)
-            and value.__module__ == module.__name__
-            and not name.startswith("_")
-        ]
-        if len(selectors) != 1:
-            raise ImportError(
-                f"{module.__name__} must define exactly one public selector, found {len(selectors)}."
-            )
-        methods[module_info.name.replace("_", "-")] = selectors[0]
-    return methods
+class _Methods(Mapping[str, "type[BaseSelector]"]):
+    """Every public module of this package, as a slug; its class is imported when it is asked for.
+
+    Examples
+    --------
+    >>> METHODS["pml-fsmir"].__name__
+    'PMLFSMIR'
+    """
+
+    def __init__(self) -> None:
+        names = (module.name for module in iter_modules(__path__))
+        self._modules = {name.replace("_", "-"): name for name in names if not name.startswith("_")}
+
+    def __getitem__(self, slug: str) -> type[BaseSelector]:
+        return _selector_in(f"{__name__}.{self._modules[slug]}")
+
+    def __contains__(self, slug: object) -> bool:
+        return slug in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __repr__(self) -> str:
+        return f"METHODS({', '.join(self)})"
 
 
-METHODS: dict[str, type[BaseSelector]] = _discover()
+@cache
+def _selector_in(module_name: str) -> type[BaseSelector]:
+    """Return the one public selector that a module defines."""
+    from labelsieve._base import BaseSelector
+
+    module = import_module(module_name)
+    selectors = [
+        value
+        for name, value in vars(module).items()
+        if inspect.isclass(value)
+        and issubclass(value, BaseSelector)
+        and value.__module__ == module_name
+        and not name.startswith("_")
+    ]
+    if len(selectors) != 1:
+        raise ImportError(f"{module_name} must define exactly one public selector, found {len(selectors)}.")
+    return selectors[0]
+
+
+METHODS: Mapping[str, type[BaseSelector]] = _Methods()

@@ -1,0 +1,82 @@
+"""What is imported when: public names and methods as they are asked for, commands as they are called."""
+
+import ast
+import inspect
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import labelsieve
+from labelsieve import METHODS
+from labelsieve.cli import COMMANDS
+
+HEAVY = {"joblib", "matplotlib", "numpy", "pandas", "scipy", "sklearn"}
+
+
+def imported_by(program):
+    """Top-level packages that a program of its own imports."""
+    shown = (
+        f"import sys\n{program}\nprint(*{{name.partition('.')[0] for name in sys.modules}}, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], []])
+def test_the_entrance_imports_nothing_heavy(arguments):
+    imported = imported_by(f"from labelsieve.cli import main; main({arguments!r})")
+    assert "typer" in imported
+    assert not imported & HEAVY
+
+
+def test_the_slugs_are_known_without_importing_a_method():
+    program = "from labelsieve import METHODS; assert 'rfs' in METHODS and len(METHODS) == len(list(METHODS))"
+    assert not imported_by(program) & HEAVY
+
+
+def test_a_method_is_imported_alone():
+    program = "import labelsieve; labelsieve.SumF; labelsieve.METHODS['gmm']\n"
+    program += "print(*(name for name in sys.modules if name.startswith('labelsieve.methods.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {program}"], capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.split()) == {"labelsieve.methods.sum_f", "labelsieve.methods.gmm"}
+
+
+def test_editors_see_the_names_that_python_finds():
+    tree = ast.parse(Path(labelsieve.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    declared = {alias.asname: node.module for node in block.body for alias in node.names}
+    assert declared == {name: f"labelsieve.{home}" for name, home in labelsieve._HOMES.items()}
+
+
+@pytest.mark.parametrize("name", labelsieve.__all__)
+def test_every_public_name_is_there(name):
+    assert name in dir(labelsieve)
+    assert getattr(labelsieve, name) is getattr(import_module(f"labelsieve.{labelsieve._HOMES[name]}"), name)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'labelsieve' has no attribute 'PMLFSMR'"):
+        labelsieve.PMLFSMR  # noqa: B018
+
+
+def test_methods_are_a_mapping():
+    assert METHODS.get("pml-fsmir") is METHODS["pml-fsmir"] is labelsieve.PMLFSMIR
+    assert METHODS.get("pml-fsmr") is None
+    assert "_base" not in METHODS
+    assert dict(METHODS.items()) == {slug: METHODS[slug] for slug in METHODS}
+    assert all(pickle.loads(pickle.dumps(method)) is method for method in METHODS.values())
+    with pytest.raises(KeyError, match="nothing"):
+        METHODS["nothing"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_entrance_says_of_a_command_what_the_command_says(name):
+    module = import_module(f"labelsieve.cli.{name}")
+    text = module.app.info.help if hasattr(module, "app") else inspect.getdoc(getattr(module, name))
+    assert text.partition("\n")[0] == COMMANDS[name]
