@@ -14,7 +14,7 @@ from sklearn.metrics import mutual_info_score
 
 from benchmarks.problems import noisy
 from benchmarks.table import print_table
-from labelsieve.methods.pml_fsmir import reconstruct_labels
+from labelsieve.methods.pml_fsmir import label_confidence
 from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
 
 
@@ -23,7 +23,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=3000)
     sampled = parser.parse_args().pairs
     _, Y = noisy("corel5k")
-    T = reconstruct_labels(Y.astype(float))
+    T = label_confidence(Y.astype(float))
     print(f"corel5k, {Y.shape[0]} rows, {Y.shape[1]} labels, {Y.nnz / Y.shape[0]:.0f} candidates a row.\n")
     print_table(
         ["pairs of", "ours ms", "loop s", "ratio", "largest difference, bits", "pairs timed"],

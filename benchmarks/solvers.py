@@ -22,11 +22,13 @@ import scipy.sparse as sp
 
 from benchmarks.problems import DATASETS, noisy
 from benchmarks.table import print_table
-from labelsieve.methods.pml_fsmir import reconstruct_labels, start_factors
-from labelsieve.numerics.block_descent import BlockDescent
-from labelsieve.numerics.factorization import FactorizationProblem, multiplicative_sweep
+from labelsieve.methods._fsmir.block_descent import BlockDescent
+from labelsieve.methods._fsmir.factorization import FactorizationProblem, multiplicative_sweep
+from labelsieve.methods._fsmir.start import start_factors
+from labelsieve.methods.pml_fsmir import label_confidence
 from labelsieve.numerics.information import symbol_mutual_information
-from labelsieve.numerics.scaling import minmax_scale
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.sparse import dense
 
 GOAL = 1.001
 
@@ -103,9 +105,9 @@ def race(datasets, is_dense):
 def factorization(name):
     """The factorisation that PML-FSMIR solves with its defaults, labels dense."""
     X, Y = noisy(name)
-    Y = Y.toarray() if hasattr(Y, "toarray") else Y
-    T = reconstruct_labels(Y.astype(float))
-    return FactorizationProblem(minmax_scale(X), T, symbol_mutual_information(T), alpha=1, beta=1, gamma=1)
+    X = Scaling.learn(X, "minmax").apply(X)
+    T = label_confidence(dense(Y).astype(float))
+    return FactorizationProblem(X, T, symbol_mutual_information(T), alpha=1, beta=1, gamma=1)
 
 
 def multiply(problem, start, goal):

@@ -7,8 +7,10 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelsieve
+from broken_sparse import FAULTS, broken
 from labelsieve import METHODS, check_selector
 from labelsieve.contract import CHECKS
+from labelsieve.datasets import make_pml
 
 
 class Undeclared(METHODS["random-ranking"]):
@@ -66,3 +68,27 @@ def test_every_parameter_is_constrained_and_documented(slug):
     for name in inspect.signature(method).parameters:
         assert name in method._parameter_constraints
         assert name in (inspect.getdoc(method) or ""), f"{name} is not documented"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("slug", METHODS)
+def test_a_broken_sparse_matrix_is_refused_before_anything_follows_its_indices(slug, fault):
+    X, Y = make_pml(30, 6, n_labels=3, random_state=0)
+    X, message = abs(X) * (X > 0), FAULTS[fault][1]
+    method = METHODS[slug]()
+    with pytest.raises(ValueError, match=f"^X must be a sound sparse matrix. .*{message}"):
+        method.fit(broken(X, fault), Y)
+    with pytest.raises(ValueError, match=f"^y must be a sound sparse matrix. .*{message}"):
+        method.fit(X, broken(Y, fault))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("slug", METHODS)
+def test_a_broken_sparse_matrix_is_refused_by_all_that_follows_fit(slug):
+    X, Y = make_pml(30, 6, n_labels=3, random_state=0)
+    selector = METHODS[slug]().fit(X, Y)
+    names = ("transform", "inverse_transform", "decision_function", "predict")
+    for name in (name for name in names if hasattr(selector, name)):
+        given = X if name != "inverse_transform" else selector.transform(X)
+        with pytest.raises(ValueError, match=r"^X must be a sound sparse matrix. .* column index of -3\."):
+            getattr(selector, name)(broken(given, "index negative"))

@@ -10,6 +10,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from broken_sparse import FAULTS, broken
 from labelsieve.classify import LabelFrequency, LabelwiseSVM, MLkNN
 from labelsieve.datasets import make_pml
 
@@ -223,3 +224,18 @@ def test_bad_parameters_are_refused(problem):
         LabelwiseSVM(one_class="drop").fit(*problem)
     with pytest.raises(ValueError, match="'smoothing' parameter"):
         MLkNN(smoothing=0).fit(*problem)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
+def test_a_broken_sparse_matrix_is_refused(problem, classifier, fault):
+    X, Y = problem
+    message = FAULTS[fault][1]
+    with pytest.raises(ValueError, match=f"^X must be a sound sparse matrix. .*{message}"):
+        clone(classifier).fit(broken(X, fault), Y)
+    with pytest.raises(ValueError, match=f"^y must be a sound sparse matrix. .*{message}"):
+        clone(classifier).fit(X, broken(Y, fault))
+    fitted = clone(classifier).fit(X, Y)
+    for method in (fitted.predict, fitted.decision_function):
+        with pytest.raises(ValueError, match=f"^X must be a sound sparse matrix. .*{message}"):
+            method(broken(X, fault))

@@ -7,8 +7,13 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from labelsieve.numerics import confidence
-from labelsieve.numerics.confidence import confidence_value, minimise_lovasz, set_cost, update_confidence
+from labelsieve.methods._partial_ranking import confidence
+from labelsieve.methods._partial_ranking.confidence import (
+    confidence_value,
+    minimise_lovasz,
+    set_cost,
+    update_confidence,
+)
 
 
 def linear_program(linear, B):

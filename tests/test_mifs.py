@@ -11,13 +11,13 @@ from labelsieve.methods.mifs import (
     Factors,
     Problem,
     State,
+    backtrack,
     random_start,
     solve_feature_weights,
     solve_latent_labels,
     solve_mifs,
 )
 from labelsieve.numerics.graph import neighbor_graph
-from labelsieve.numerics.line_search import backtrack
 from labelsieve.numerics.ridge import WeightedRidge
 
 EXAMPLE = {"alpha": 0.4, "beta": 1.0, "gamma": 0.8, "n_neighbors": 2, "bandwidth": "unit"}
@@ -334,3 +334,15 @@ def test_planted_features_come_first(update, noise):
         model = MIFS(n_features_to_select=5, update=update, init="balanced", random_state=0).fit(X, Y)
         found.append(np.isin(model.get_support(indices=True), informative).mean())
     assert np.mean(found) > 0.6  # chance is 5 / 20
+
+
+@pytest.mark.parametrize(("bend", "step"), [(0.5, 1.0), (0.89, 1.0), (0.91, 0.1), (95.0, 1e-3)])
+def test_backtracking_takes_the_first_step_that_keeps_a_tenth_of_the_slope(bend, step):
+    # -s + bend s^2 <= -s / 10 exactly where s <= 0.9 / bend
+    assert backtrack(lambda s: -s + bend * s**2, 1.0) == pytest.approx(step)
+
+
+def test_backtracking_gives_up_with_a_zero_step():
+    trials = []
+    assert backtrack(lambda s: trials.append(s) or 1.0, 1.0) == 0.0
+    assert len(trials) == 20

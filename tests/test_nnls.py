@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from labelsieve.numerics.nnls import solve_nnls
+from labelsieve.methods._particle.nnls import solve_nnls
 
 
 def stacked(A, b):

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from labelsieve.numerics import pairwise_svm
-from labelsieve.numerics.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+from labelsieve.methods._particle import pairwise_svm
+from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_problems_beyond_a_block_are_solved_without_their_products(problem, monk
     X, credible, candidate = problem
     expected = train_pairwise(X, credible, candidate, C=1.0)
     monkeypatch.setattr(pairwise_svm, "STACK_ROWS", 0)
-    monkeypatch.setattr(pairwise_svm, "BLOCK_SIZE", 1)
+    monkeypatch.setattr(pairwise_svm, "BUDGET", 1)
     for rows in (X, sp.csr_matrix(X)):
         np.testing.assert_allclose(
             train_pairwise(rows, credible, candidate, C=1.0).coef, expected.coef, atol=1e-2
@@ -75,7 +75,7 @@ def test_the_size_of_stacks_changes_nothing(problem, block_size, monkeypatch):
     X, credible, candidate = problem
     expected = train_pairwise(X, credible, candidate, C=1.0)
     votes = count_votes(X, expected, 6)
-    monkeypatch.setattr(pairwise_svm, "BLOCK_SIZE", block_size)
+    monkeypatch.setattr(pairwise_svm, "BUDGET", block_size)
     np.testing.assert_allclose(train_pairwise(X, credible, candidate, C=1.0).coef, expected.coef, atol=1e-7)
     np.testing.assert_array_equal(count_votes(X, expected, 6), votes)
 

@@ -6,11 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
-from labelsieve.methods._particle import ridge_weights
+from labelsieve.methods._particle.base import ridge_weights
+from labelsieve.methods._particle.pairwise_svm import count_votes
+from labelsieve.methods._particle.propagation import Elicitation
 from labelsieve.methods.particle_map import ParticleMAP, solve_particle_map
-from labelsieve.numerics.pairwise_svm import count_votes
-from labelsieve.numerics.propagation import Elicitation
-from labelsieve.numerics.scaling import apply_scaling
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
 Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
@@ -79,7 +78,7 @@ def test_worked_example_of_the_ridge_fallback():
 def test_the_tables_are_counted_on_the_training_rows():
     features, candidates = noisy_problem()
     selector = ParticleMAP().fit(features, candidates)
-    votes = count_votes(apply_scaling(features, selector.scaling_), selector.classifiers_, 5)
+    votes = count_votes(selector.scaling_.apply(features), selector.classifiers_, 5)
     for j in range(5):
         prior = (1 + candidates[:, j].sum()) / (2 + 90)
         with_label, without = selector.credible_labels_[:, j], candidates[:, j] == 0
@@ -109,7 +108,7 @@ def test_prediction_knows_neither_test_labels_nor_other_test_rows():
 def test_the_score_is_the_table_at_the_number_of_votes():
     features, candidates = noisy_problem(2)
     selector = ParticleMAP().fit(features, candidates)
-    votes = count_votes(apply_scaling(features, selector.scaling_), selector.classifiers_, 5).astype(int)
+    votes = count_votes(selector.scaling_.apply(features), selector.classifiers_, 5).astype(int)
     assert votes.max() <= 4
     expected = [[selector.log_odds_[j, votes[i, j]] for j in range(5)] for i in range(90)]
     np.testing.assert_array_equal(selector.decision_function(features), expected)

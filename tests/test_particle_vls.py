@@ -7,11 +7,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from labelsieve.methods._particle.pairwise_svm import PairwiseClassifiers
+from labelsieve.methods._particle.propagation import Elicitation
 from labelsieve.methods.particle_map import ParticleMAP
 from labelsieve.methods.particle_vls import ParticleVLS, solve_particle_vls
-from labelsieve.numerics.pairwise_svm import PairwiseClassifiers
-from labelsieve.numerics.propagation import Elicitation
-from labelsieve.numerics.scaling import apply_scaling
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
 Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
@@ -85,7 +84,7 @@ def test_prediction_counts_accuracies_against_the_virtual_label():
     features, candidates = planted()
     selector = ParticleVLS().fit(features, candidates)
     trained, new = selector.classifiers_, np.random.default_rng(1).random((20, 8))
-    scaled = apply_scaling(new, selector.scaling_)
+    scaled = selector.scaling_.apply(new)
     for i in range(20):
         collected = np.zeros(5)
         for p, (j, k) in enumerate(zip(trained.first, trained.second, strict=True)):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelsieve.methods._partial_ranking.rank_svm import RankSVM
 from labelsieve.methods.pml_fp import PMLFP, prototype_distances, solve_pml_fp
-from labelsieve.numerics.rank_svm import RankSVM
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
 Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)

@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 from conftest import fill
 from labelsieve import PMLFSMIR
 from labelsieve.datasets import load_digits_attributes, make_pml
-from labelsieve.methods.pml_fsmir import reconstruct_labels
-from labelsieve.numerics.factorization import FactorizationProblem, Factors, multiplicative_sweep
+from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
+from labelsieve.methods.pml_fsmir import label_confidence
 from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
 from labelsieve.numerics.norms import row_norms
 
@@ -65,12 +65,12 @@ def test_worked_example_of_the_label_stage(tiny):
     np.testing.assert_allclose(
         Z, np.full((3, 3), Z_OFF_DIAGONAL) + (1 - Z_OFF_DIAGONAL) * np.eye(3), atol=1e-10
     )
-    T = reconstruct_labels(Y)
+    T = label_confidence(Y)
     expected = np.array(
         [[T_SINGLE, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, T_SINGLE], [1, 0, 1], [0, T_SINGLE, 0]]
     )
     np.testing.assert_allclose(T, expected, atol=1e-10)
-    np.testing.assert_allclose(reconstruct_labels(sp.csr_matrix(Y)).toarray(), expected, atol=1e-10)
+    np.testing.assert_allclose(label_confidence(sp.csr_matrix(Y)).toarray(), expected, atol=1e-10)
     diagonal, off_diagonal = INFORMATION
     expected = np.full((3, 3), off_diagonal) + (diagonal - off_diagonal) * np.eye(3)
     np.testing.assert_allclose(symbol_mutual_information(T), expected, atol=1e-10)
@@ -79,7 +79,7 @@ def test_worked_example_of_the_label_stage(tiny):
 @pytest.mark.parametrize("form", ["exact", "printed"])
 def test_worked_example_of_the_factorisation(tiny, form):
     X, Y = tiny
-    T = reconstruct_labels(Y)
+    T = label_confidence(Y)
     information = symbol_mutual_information(T)
     problem = FactorizationProblem(X, T, information, alpha=0.5, beta=0.2, gamma=0.3)
     factors = Factors(fill(0.2, 1, 2, 4, (6, 2)), fill(0.3, 2, 1, 3, (2, 4)), fill(0.1, 1, 2, 4, (4, 3)))
@@ -188,8 +188,8 @@ def test_confidence_is_sparse_when_the_labels_are(tiny):
 
 
 def test_constant_labels_leave_the_candidates_as_they_are():
-    assert (reconstruct_labels(np.ones((4, 2))) == 1).all()
-    assert (reconstruct_labels(sp.csr_matrix(np.ones((4, 2)))).toarray() == 1).all()
+    assert (label_confidence(np.ones((4, 2))) == 1).all()
+    assert (label_confidence(sp.csr_matrix(np.ones((4, 2)))).toarray() == 1).all()
 
 
 def test_constant_features_come_last():
@@ -203,9 +203,7 @@ def test_constant_features_come_last():
 def test_binned_information_is_what_it_says(tiny):
     X, Y = tiny
     selector = quiet_fit(X, Y, mi_estimator="binned", n_bins=4)
-    np.testing.assert_allclose(
-        selector.label_information_, symbol_mutual_information(reconstruct_labels(Y), 4)
-    )
+    np.testing.assert_allclose(selector.label_information_, symbol_mutual_information(label_confidence(Y), 4))
 
 
 @pytest.mark.parametrize("init", ["nndsvda", "nndsvd"])

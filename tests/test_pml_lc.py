@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from labelsieve.methods._partial_ranking.rank_svm import RankSVM
 from labelsieve.methods.pml_fp import PMLFP
 from labelsieve.methods.pml_lc import PMLLC, cooccurrence_rates, solve_pml_lc
-from labelsieve.numerics.rank_svm import RankSVM
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
 Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
@@ -153,7 +153,7 @@ def test_decision_function_ranks_and_predict_keeps_the_average_number_of_labels(
     X, Y = planted()
     selector = PMLLC().fit(X, Y)
     F = selector.decision_function(X)
-    expected = (X * selector.scale_) @ selector.coef_.T + selector.intercept_
+    expected = selector.scaling_.apply(X) @ selector.coef_.T + selector.intercept_
     np.testing.assert_allclose(F, expected, atol=1e-12)
     assert selector.n_labels_predicted_ == round(Y[Y.any(axis=1)].sum(axis=1).mean()) == 2
     predicted = selector.predict(X)

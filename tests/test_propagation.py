@@ -5,17 +5,17 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from labelsieve.numerics.propagation import (
+from labelsieve.methods._particle.propagation import (
     Elicitation,
     _spectral_norm_below,
     balance_confidence,
     elicit_credible_labels,
-    nearest_rows,
     neighbor_vote,
     propagate_labels,
     propagate_over_neighbors,
     reconstruction_graph,
 )
+from labelsieve.numerics.neighbors import nearest_rows
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
 Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
@@ -148,37 +148,9 @@ def test_elicitation_equals_plain_loops(kind):
     np.testing.assert_array_equal(credible.labels, labels)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_lower_row_comes_first_among_equally_far_neighbours(kind):
-    corners = kind(np.array([[0.3, 0.3], [0.3, 0.1], [0.1, 0.3], [0.5, 0.3], [0.3, 0.5]]))
-    indices, distances = nearest_rows(corners, 3, queries=corners[:1])
-    np.testing.assert_array_equal(indices, [[0, 1, 2]])
-    np.testing.assert_allclose(distances, [[0, 0.2, 0.2]])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_repeated_rows_are_at_distance_zero_in_spite_of_rounding(kind):
-    rows = np.random.default_rng(0).random((60, 40)) * 1000
-    indices, distances = nearest_rows(kind(rows), 1, queries=kind(rows.copy()))
-    np.testing.assert_array_equal(indices.ravel(), np.arange(60))
-    np.testing.assert_array_equal(distances, np.zeros((60, 1)))
-
-
-def test_neighbours_are_clamped_to_the_rows_there_are():
-    indices, _ = nearest_rows(X, 10, exclude_self=True)
-    assert indices.shape == (6, 5)
+def test_a_row_without_neighbours_has_no_edges():
     indices, _ = nearest_rows(X[:1], 10, exclude_self=True)
-    assert indices.shape == (1, 0)
     assert reconstruction_graph(X[:1], indices).nnz == 0
-
-
-def test_neighbours_in_blocks_equal_sorted_distances():
-    rows = np.random.default_rng(1).random((3000, 3))
-    indices, distances = nearest_rows(rows, 4, exclude_self=True)
-    for i in (0, 1500, 2999):
-        all_distances = np.linalg.norm(rows - rows[i], axis=1)
-        np.testing.assert_array_equal(indices[i], np.argsort(all_distances)[1:5])
-        np.testing.assert_allclose(distances[i], np.sort(all_distances)[1:5])
 
 
 def test_a_row_that_nothing_reconstructs_keeps_its_candidates():

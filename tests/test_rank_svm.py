@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsieve.numerics import rank_svm
-from labelsieve.numerics.rank_svm import RankSVM, ranking_loss
+from labelsieve.methods._partial_ranking import rank_svm
+from labelsieve.methods._partial_ranking.rank_svm import RankSVM, ranking_loss
 
 
 def rounded_hinge(u, width):

@@ -6,22 +6,8 @@ import scipy.sparse as sp
 
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
 from labelsieve.numerics.label_order import label_order, uniform_per_label
-from labelsieve.numerics.line_search import backtrack
 from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.scaling import apply_scaling, learn_scaling
-
-
-@pytest.mark.parametrize(("bend", "step"), [(0.5, 1.0), (0.89, 1.0), (0.91, 0.1), (95.0, 1e-3)])
-def test_backtracking_takes_the_first_step_that_keeps_a_tenth_of_the_slope(bend, step):
-    # -s + bend s^2 <= -s / 10 exactly where s <= 0.9 / bend
-    assert backtrack(lambda s: -s + bend * s**2, 1.0) == pytest.approx(step)
-
-
-def test_backtracking_gives_up_with_a_zero_step():
-    trials = []
-    assert backtrack(lambda s: trials.append(s) or 1.0, 1.0, max_trials=20) == 0.0
-    assert len(trials) == 20
 
 
 def test_conjugate_gradients_solve_a_different_system_in_every_column():
@@ -95,31 +81,3 @@ def test_random_columns_move_with_the_labels(kind):
     moved = uniform_per_label(kind(Y[:, order]), 3, np.random.default_rng(0))
     np.testing.assert_array_equal(moved, draw[:, order])
     np.testing.assert_array_equal(Y[:, order][:, label_order(Y[:, order])], Y[:, label_order(Y)])
-
-
-def test_scaling_is_learned_once_and_leaves_the_input_alone():
-    X = np.array([[1.0, -2.0, 5.0], [3.0, 2.0, 5.0], [2.0, 0.0, 5.0]])
-    before = X.copy()
-    scaling = learn_scaling(X, "minmax")
-    np.testing.assert_allclose(apply_scaling(X, scaling), [[0, 0, 0], [1, 1, 0], [0.5, 0.5, 0]])
-    np.testing.assert_allclose(apply_scaling(X[:1] + 2, scaling), [[1, 0.5, 0]])
-    np.testing.assert_array_equal(apply_scaling(X, learn_scaling(X, None)), X)
-    np.testing.assert_array_equal(X, before)
-
-
-def test_standard_scaling_gives_unit_variance_and_zeroes_constant_columns():
-    rng = np.random.default_rng(4)
-    X = np.column_stack([rng.normal(3, 7, 50), np.full(50, 0.1)])
-    scaled = apply_scaling(X, learn_scaling(X, "standard"))
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(scaled.std(axis=0), [1, 0], atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
-def test_sparse_scaling_multiplies_only(kind):
-    X = np.array([[0.0, -2.0, 0.0], [4.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
-    scaled = apply_scaling(kind(X), learn_scaling(kind(X), "minmax"))
-    assert sp.issparse(scaled)
-    np.testing.assert_allclose(scaled.toarray(), [[0, -1, 0], [1, 0, 0], [0, -0.5, 0]])
-    standard = apply_scaling(kind(X), learn_scaling(kind(X), "standard")).toarray()
-    np.testing.assert_allclose(standard.std(axis=0), [1, 1, 0])

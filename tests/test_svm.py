@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from labelsieve.numerics.svm import solve_svms
+from labelsieve.methods._particle.svm import solve_svms
 
 
 def random_stack(rng, n_problems, n_rows, n_features, duplicates=False):

@@ -26,7 +26,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve.numerics.result import SolverResult, logger
-from labelsieve.numerics.scaling import minmax_scale
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.sparse import check_structure, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 __all__ = [
@@ -104,6 +105,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             The fitted selector.
         """
         label_names = _column_names(y)
+        check_structure(X, "X")
+        check_structure(y, "y")
         X, y = validate_data(
             self,
             X,
@@ -113,7 +116,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             dtype=(np.float64, np.float32),
             ensure_min_samples=2,
         )
-        if sp.issparse(X) and not X.has_canonical_format:
+        if is_sparse(X) and not X.has_canonical_format:
             # Sparse matrices may hold an entry in several parts; methods that look at values need their sum.
             X = X.copy()
             X.sum_duplicates()
@@ -129,6 +132,38 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         with _progress_log(getattr(self, "verbose", 0)):
             result = self._solve(X, Y)
         return self._store(result, n_selected)
+
+    def transform(self, X: Any) -> Any:
+        """Keep the selected features.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+            Features, the columns those of ``fit``.
+
+        Returns
+        -------
+        X_selected : {ndarray, dataframe, sparse matrix} of shape (n_samples, n_features_)
+            The selected columns.
+        """
+        check_structure(X, "X")
+        return super().transform(X)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Put selected features back into their columns, zeros into the others.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_)
+            The selected columns.
+
+        Returns
+        -------
+        X_original : {ndarray, sparse matrix} of shape (n_samples, n_features)
+            Features with zeros where a column was not selected.
+        """
+        check_structure(X, "X")
+        return super().inverse_transform(X)
 
     def _n_selected(self, n_features: int) -> int:
         """Turn ``n_features_to_select`` into a number of columns."""
@@ -198,7 +233,7 @@ def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
            [1., 0.],
            [0., 1.]]), ['blue', 'red'])
     """
-    if sp.issparse(y):
+    if is_sparse(y):
         Y = sp.csr_matrix(y, dtype=np.float64, copy=True)
         Y.sum_duplicates()
         Y.eliminate_zeros()
@@ -226,20 +261,18 @@ def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
 
 def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:
     """Scale ``X`` as a method with non-negative factors needs it, or say why it cannot be used."""
-    if scale is None or sp.issparse(X):
-        values = X.data if sp.issparse(X) else X
+    if scale is None or is_sparse(X):
+        values = X.data if is_sparse(X) else X
         if values.size and values.min() < 0:
             remedy = (
-                "use scale='minmax'"
-                if not sp.issparse(X)
-                else "shift or clip the negative columns before fit"
+                "use scale='minmax'" if not is_sparse(X) else "shift or clip the negative columns before fit"
             )
             raise ValueError(
                 f"X must not be negative for this method when it is "
-                f"{'sparse' if sp.issparse(X) else 'used unscaled (scale=None)'}. "
+                f"{'sparse' if is_sparse(X) else 'used unscaled (scale=None)'}. "
                 f"Got a minimum of {values.min():.6g}. To mend it, {remedy}."
             )
-    return X if scale is None else minmax_scale(X)
+    return X if scale is None else Scaling.learn(X, "minmax").apply(X)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -10,34 +10,39 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from labelsieve._base import SCALE_CONSTRAINTS, Integral, Interval, Real, StrOptions, check_candidates
+from labelsieve._prediction import LabelPredictor
 from labelsieve.numerics.batches import batches
-from labelsieve.numerics.scaling import apply_scaling, learn_scaling
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.sparse import check_structure, dense
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
 
 
-class _MultilabelClassifier(ClassifierMixin, BaseEstimator):
+class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
     """Validation and decoding shared by the classifiers; a subclass learns and scores a 0/1 matrix."""
 
+    # liblinear and libsvm count in 32 bits.
+    _validation: ClassVar[dict[str, Any]] = {
+        "accept_sparse": ("csr",),
+        "accept_large_sparse": False,
+        "dtype": np.float64,
+    }
+
+    classes_: np.ndarray
     n_features_in_: int
 
     @abstractmethod
     def _learn(self, X: Matrix, Y: np.ndarray) -> None:
         """Learn from a validated ``X`` and a dense boolean ``Y``."""
-
-    @abstractmethod
-    def _score_labels(self, X: Matrix) -> np.ndarray:
-        """Return one score per row and label; above 0 means that the label applies."""
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         return scores > 0
@@ -58,20 +63,13 @@ class _MultilabelClassifier(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         self._validate_params()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            multi_output=True,
-            accept_sparse=("csr",),
-            # liblinear and libsvm count in 32 bits.
-            accept_large_sparse=False,
-            dtype=np.float64,
-        )
+        check_structure(X, "X")
+        check_structure(y, "y")
+        X, y = validate_data(self, X, y, multi_output=True, **self._validation)
         Y, class_names = check_candidates(y)
         self._has_classes = class_names is not None
         self.classes_ = np.unique(y) if self._has_classes else np.arange(Y.shape[1])
-        self._learn(X, (Y.toarray() if sp.issparse(Y) else Y) > 0)
+        self._learn(X, dense(Y) > 0)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -87,34 +85,13 @@ class _MultilabelClassifier(ClassifierMixin, BaseEstimator):
         scores : ndarray of shape (n_samples, n_labels) or (n_samples,)
             One column per label or class; one-dimensional for two classes, as in scikit-learn.
         """
-        scores = self._score_labels(self._validated(X))
+        scores = super().decision_function(X)
         if self._has_classes and len(self.classes_) == 2:
             return (scores[:, 1] - scores[:, 0]) / 2
         return scores
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Say which labels apply to each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples, n_labels) or (n_samples,)
-            0/1 labels, or classes.
-        """
-        scores = self._score_labels(self._validated(X))
-        if self._has_classes:
-            return self.classes_[scores.argmax(axis=1)]
-        return self._choose_labels(scores).astype(np.int64)
-
-    def _validated(self, X: Any) -> Matrix:
-        check_is_fitted(self)
-        return validate_data(
-            self, X, reset=False, accept_sparse=("csr",), accept_large_sparse=False, dtype=np.float64
-        )
+    def _target_classes(self) -> np.ndarray | None:
+        return self.classes_ if self._has_classes else None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -155,6 +132,8 @@ class LabelwiseSVM(_MultilabelClassifier):
         Weights on the scaled features, linear kernel only; 0 for a label with one class.
     intercept_ : ndarray of shape (n_labels,)
         Offsets, linear kernel only.
+    scaling_ : Scaling
+        Offset (or None) and factor of every feature, learned in ``fit``.
     n_iter_ : int
         Most iterations that a machine took.
     n_features_in_ : int
@@ -198,8 +177,8 @@ class LabelwiseSVM(_MultilabelClassifier):
         self.max_iter = max_iter
 
     def _learn(self, X: Matrix, Y: np.ndarray) -> None:
-        self._scaling = learn_scaling(X, self.scale)
-        X = apply_scaling(X, self._scaling)
+        self.scaling_ = Scaling.learn(X, self.scale)
+        X = self.scaling_.apply(X)
         n_positive = Y.sum(axis=0)
         self._is_always = n_positive == Y.shape[0]
         self._is_learnt = (n_positive > 0) & ~self._is_always
@@ -224,7 +203,7 @@ class LabelwiseSVM(_MultilabelClassifier):
         return LinearSVC(C=self.C, dual=False, tol=1e-6, max_iter=self.max_iter, random_state=0)
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
-        X = apply_scaling(X, self._scaling)
+        X = self.scaling_.apply(X)
         if self.kernel == "linear":
             scores = X @ self.coef_.T + self.intercept_
         else:
@@ -263,6 +242,8 @@ class MLkNN(_MultilabelClassifier):
         Numbers of the labels, or the classes of a one-dimensional target.
     log_odds_ : ndarray of shape (n_labels, n_neighbors + 1)
         Score of a label for every number of neighbours that have it.
+    scaling_ : Scaling
+        Offset (or None) and factor of every feature, learned in ``fit``.
     n_features_in_ : int
         Number of features.
 
@@ -304,8 +285,8 @@ class MLkNN(_MultilabelClassifier):
                 f"n_neighbors must be smaller than the number of training rows (n_samples={n_rows}). "
                 f"Got {k!r}. Ask for fewer neighbours."
             )
-        self._scaling = learn_scaling(X, self.scale)
-        self._neighbors = NearestNeighbors(n_neighbors=k).fit(apply_scaling(X, self._scaling))
+        self.scaling_ = Scaling.learn(X, self.scale)
+        self._neighbors = NearestNeighbors(n_neighbors=k).fit(self.scaling_.apply(X))
         self._Y = Y
         # Without an argument, scikit-learn leaves each row out of its own neighbours.
         counts = self._count(None)
@@ -321,7 +302,7 @@ class MLkNN(_MultilabelClassifier):
         )
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
-        counts = self._count(apply_scaling(X, self._scaling))
+        counts = self._count(self.scaling_.apply(X))
         return self.log_odds_[np.arange(counts.shape[1]), counts]
 
     def _count(self, X: Matrix | None) -> np.ndarray:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve._base import (
     LOOP_CONSTRAINTS,
@@ -24,6 +23,7 @@ from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.norms import EPSILON, l21_weights, row_norms
 from labelsieve.numerics.products import inner
 from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 
@@ -174,7 +174,7 @@ def solve_drmfs(
     start: np.ndarray | None = None,
 ) -> SolverResult:
     """Solve DRMFS for ``X >= 0`` from a positive W, by default the constant that fits the mean of Y."""
-    Y = (Y.toarray() if sp.issparse(Y) else Y).astype(X.dtype, copy=False)
+    Y = dense(Y).astype(X.dtype, copy=False)
     problem = _Problem(
         X,
         Y,

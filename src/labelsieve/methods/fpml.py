@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
+from labelsieve._prediction import LabelPredictor
 from labelsieve.numerics.label_order import label_order
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.scaling import Scaling, apply_scaling, learn_scaling
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -27,7 +28,7 @@ LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
 _RIDGE = 1e-8
 
 
-class FPML(BaseSelector):
+class FPML(LabelPredictor, BaseSelector):
     """Select features and learn labels by factorising features and candidate labels together (fPML-style).
 
     Minimises over the shared factor S, the label factor G, the feature factor F and the classifier W::
@@ -78,7 +79,7 @@ class FPML(BaseSelector):
         The constant's weights; zeros without an intercept.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
         SG, cut to [0, 1] and to the candidates; sparse if ``y`` was.
-    scaling_ : tuple
+    scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
         Objective at the start and after every iteration; it never rises.
@@ -163,8 +164,8 @@ class FPML(BaseSelector):
         self.verbose = verbose
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        scaling = learn_scaling(X, self.scale)
-        X = apply_scaling(X, scaling)
+        scaling = Scaling.learn(X, self.scale)
+        X = scaling.apply(X)
         rank = self.n_components
         if not isinstance(rank, Integral):
             rank = max(1, round(rank * Y.shape[1]))
@@ -180,51 +181,15 @@ class FPML(BaseSelector):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        return SolverResult(
-            result.scores, result.objective, result.converged, {**result.extra, "scaling": scaling}
-        )
+        return replace(result, extra={**result.extra, "scaling": scaling})
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Predict the labels' confidences.
-
-        Parameters
-        ----------
-        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
-            Features, unscaled as in ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            About 1 for relevant and 0 for irrelevant labels.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
+    def _score_labels(self, X: Matrix) -> np.ndarray:
         # The scaling moves into the weights, so that sparse features need no offset.
-        W = self.scaling_.factor[:, None] * self.coef_.T
-        intercept = self.intercept_
-        if self.scaling_.offset is not None:
-            intercept = intercept - self.scaling_.offset @ W
+        W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
         return X @ W + intercept
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the relevant labels: those with a decision value of at least 0.5.
-
-        After a fit to one-dimensional classes, predict the class with the largest decision value.
-
-        Parameters
-        ----------
-        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
-            Features, unscaled as in ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels) or (n_samples,)
-            1 for relevant labels, 0 for others, in the order of ``label_names_in_``; or classes.
-        """
-        decision = self.decision_function(X)
-        if self.classes_ is not None:
-            return self.classes_[decision.argmax(axis=1)]
-        return (decision >= 0.5).astype(int)
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        return scores >= 0.5
 
 
 def solve_fpml(
@@ -243,7 +208,7 @@ def solve_fpml(
     """Solve the joint factorisation by alternating least squares."""
     n_features = X.shape[1]
     # The dense Y is as large as SG, which every iteration forms.
-    labels = (Y.toarray() if sp.issparse(Y) else Y).astype(X.dtype, copy=False)
+    labels = dense(Y).astype(X.dtype, copy=False)
     if fit_intercept:
         X = _with_constant(X)
     ridge = lambda3 if reg_all else _RIDGE
@@ -347,10 +312,10 @@ def _solve(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
 def _with_constant(X: Matrix) -> Matrix:
     """Append a column of ones."""
     ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if sp.issparse(X) else np.hstack([X, ones])
+    return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if is_sparse(X) else np.hstack([X, ones])
 
 
 def _confidence(SG: np.ndarray, Y: Matrix) -> Matrix:
     """Cut the low-rank labels to [0, 1] and to the candidates; sparse if ``Y`` is."""
     confidence = np.clip(SG, 0, 1)
-    return Y.multiply(confidence).tocsr() if sp.issparse(Y) else confidence * (Y != 0)
+    return Y.multiply(confidence).tocsr() if is_sparse(Y) else confidence * (Y != 0)

@@ -22,12 +22,11 @@ from labelsieve._base import (
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
 from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.label_order import uniform_per_label
-from labelsieve.numerics.line_search import backtrack
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.scaling import apply_scaling, learn_scaling
+from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.typing import Matrix
 
 
@@ -191,7 +190,7 @@ class MIFS(BaseSelector):
         self.verbose = verbose
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        X = apply_scaling(X, learn_scaling(X, self.scale))
+        X = Scaling.learn(X, self.scale).apply(X)
         n_components = min(self.n_components, Y.shape[1])
         start = random_start(X, Y, n_components, as_generator(self.random_state))
         if self.init == "balanced":
@@ -339,13 +338,13 @@ def _gradient_round(problem: Problem, state: State, *, simultaneous: bool) -> tu
     gradient = problem.gradient_V(state)
     D = directions[0] if directions else gradient
     bend = inner(D, D + alpha * (D @ (B @ B.T)) + beta * laplacian_product(problem.graph, D))
-    V = V - _step(inner(D, D), lambda s: s * (s * bend - inner(gradient, D))) * D
+    V = V - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
     state = State(Factors(V, B, W), state.P)
 
     gradient = problem.gradient_B(state)
     D = directions[1] if directions else gradient
     bend = alpha * inner(D, (V.T @ V) @ D)
-    B = B - _step(inner(D, D), lambda s: s * (s * bend - inner(gradient, D))) * D
+    B = B - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
     state = State(Factors(V, B, W), state.P)
 
     D = directions[2] if directions else problem.gradient_W(state)
@@ -358,14 +357,28 @@ def _gradient_round(problem: Problem, state: State, *, simultaneous: bool) -> tu
         moved = np.sqrt(np.maximum(lengths**2 - 2 * s * along + s**2 * across, 0))
         return s * (s * bend - slope) + gamma * float((moved - lengths).sum())
 
-    step = _step(inner(D, D), change_W)
+    step = backtrack(change_W, inner(D, D))
     state = State(Factors(V, B, W - step * D), state.P - step * image)
     return state, problem.objective(state)
 
 
-def _step(slope: float, change: Callable[[float], float]) -> float:
-    """The backtracked step; a direction without length needs none."""
-    return backtrack(change, slope) if slope > 0 else 0.0
+def backtrack(change: Callable[[float], float], slope: float) -> float:
+    """Return the first step 1, 0.1, ... along a ray that keeps a tenth of the promised decrease, or 0.0.
+
+    ``change`` is the objective at a step minus that at the start; ``slope`` is the decrease per unit step that
+    the linear model promises. A direction without slope needs no step.
+
+    Examples
+    --------
+    >>> backtrack(lambda step: -4 * step + 10 * step**2, 4.0)
+    0.1
+    """
+    step = 1.0
+    for _ in range(20 if slope > 0 else 0):
+        if change(step) <= -0.1 * step * slope:
+            return step
+        step *= 0.1
+    return 0.0
 
 
 def _exact_round(problem: Problem, ridge: WeightedRidge, state: State) -> tuple[State, float]:

@@ -7,17 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelsieve._base import StrOptions
-from labelsieve.methods._particle import (
+from labelsieve.methods._particle.base import (
     BaseParticle,
-    as_dense,
     as_double_rows,
     particle_result,
     ridge_weights,
 )
+from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+from labelsieve.methods._particle.propagation import Elicitation, elicit_credible_labels
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
-from labelsieve.numerics.propagation import Elicitation, elicit_credible_labels
 from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 
@@ -83,6 +83,8 @@ class ParticleMAP(BaseParticle):
         All trained classifiers.
     log_odds_ : ndarray of shape (n_labels, n_labels)
         Logarithm of the posterior odds of a label (row) by the number of pairs it wins (column).
+    scaling_ : Scaling
+        Offset (or None) and factor of every feature, learned in ``fit``.
     n_iter_ : int
         Iterations of the longest propagation.
 
@@ -131,16 +133,18 @@ class ParticleMAP(BaseParticle):
         "weights": [StrOptions({"mean", "slope", "stacked"})],
     }
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_particle_map(self._scaled(X), Y, **self._options(X.shape[0]))
+    log_odds_: np.ndarray
 
-    def _decide(self, X: Matrix) -> np.ndarray:
+    def _solve_scaled(self, X: Matrix, Y: Matrix) -> SolverResult:
+        return solve_particle_map(X, Y, **self._options(X.shape[0]))
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
         n_labels = len(self.label_names_in_)
-        votes = count_votes(X, self.classifiers_, n_labels).astype(np.intp)
+        votes = count_votes(self._scaled_rows(X), self.classifiers_, n_labels).astype(np.intp)
         return self.log_odds_[np.arange(n_labels), votes]
 
-    def _choose(self, decision: np.ndarray) -> np.ndarray:
-        odds = np.exp(decision)
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        odds = np.exp(scores)
         middle = (odds.min(axis=1, keepdims=True) + odds.max(axis=1, keepdims=True)) / 2
         # Odds that rounding alone tells apart are equal.
         return odds > middle * (1 + 1e-12)
@@ -150,7 +154,7 @@ def solve_particle_map(
     X: Matrix, Y: Matrix, *, folds: list[np.ndarray], elicitation: Elicitation, C: float, weights: str
 ) -> SolverResult:
     """Run both stages on scaled features; returns a SolverResult."""
-    rows, candidates = as_double_rows(X), as_dense(Y)
+    rows, candidates = as_double_rows(X), dense(Y)
     n_labels = candidates.shape[1]
     credible = elicit_credible_labels(rows, candidates, folds, elicitation)
     classifiers = train_pairwise(rows, credible.labels, candidates > 0, C)

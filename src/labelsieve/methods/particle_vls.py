@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelsieve.methods._particle import (
+from labelsieve.methods._particle.base import (
     BaseParticle,
-    as_dense,
     as_double_rows,
     particle_result,
     ridge_weights,
 )
+from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+from labelsieve.methods._particle.propagation import Elicitation, elicit_credible_labels
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
-from labelsieve.numerics.propagation import Elicitation, elicit_credible_labels
 from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 
@@ -81,6 +81,8 @@ class ParticleVLS(BaseParticle):
         The credible labels.
     classifiers_ : PairwiseClassifiers
         All trained classifiers; the virtual label has the number ``n_labels``.
+    scaling_ : Scaling
+        Offset (or None) and factor of every feature, learned in ``fit``.
     n_iter_ : int
         Iterations of the longest propagation.
 
@@ -120,25 +122,25 @@ class ParticleVLS(BaseParticle):
     array([1, 0])
     """
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_particle_vls(self._scaled(X), Y, **self._options(X.shape[0]))
+    def _solve_scaled(self, X: Matrix, Y: Matrix) -> SolverResult:
+        return solve_particle_vls(X, Y, **self._options(X.shape[0]))
 
-    def _decide(self, X: Matrix) -> np.ndarray:
+    def _score_labels(self, X: Matrix) -> np.ndarray:
         virtual = len(self.label_names_in_)
-        votes = count_votes(X, self.classifiers_, virtual + 1, self.classifiers_.accuracy)
+        votes = count_votes(self._scaled_rows(X), self.classifiers_, virtual + 1, self.classifiers_.accuracy)
         # Accuracies of 1 must add up to a whole number before it is rounded up.
         scores = np.ceil(np.round(votes, 9))
         return scores[:, :virtual] - scores[:, virtual:]
 
-    def _choose(self, decision: np.ndarray) -> np.ndarray:
-        return decision > 0
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        return scores > 0
 
 
 def solve_particle_vls(
     X: Matrix, Y: Matrix, *, folds: list[np.ndarray], elicitation: Elicitation, C: float, weights: str
 ) -> SolverResult:
     """Run both stages on scaled features; returns a SolverResult."""
-    rows, candidates = as_double_rows(X), as_dense(Y)
+    rows, candidates = as_double_rows(X), dense(Y)
     n_labels = candidates.shape[1]
     credible = elicit_credible_labels(rows, candidates, folds, elicitation)
     # The virtual label is credible in every row and a candidate in none: its pairs have all the credible

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from labelsieve.methods._partial_ranker import WEIGHT, PartialRanker, candidate_mask
+from labelsieve.methods._partial_ranking.alternation import rank_partial_labels
+from labelsieve.methods._partial_ranking.base import WEIGHT, PartialRanker, candidate_mask
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.partial_ranking import rank_partial_labels
 from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
@@ -55,8 +55,9 @@ class PMLFP(PartialRanker):
         W transposed, for scaled features. Its columns sum to zero.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts for features that are scaled but not centred.
-    scale_ : ndarray of shape (n_features,)
-        Factor of each feature, 0 for a constant one.
+    scaling_ : Scaling
+        Factor of each feature, 0 for a constant one; ``decision_function`` is
+        ``scaling_.apply(X) @ coef_.T + intercept_``.
     label_confidence_ : {ndarray, CSR} of shape (n_samples, n_labels)
         P; sparse if Y was.
     n_labels_predicted_ : int
@@ -147,6 +148,6 @@ def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:
     """
     # Column k of the prototypes is the mean for label k; a label that is never a candidate has none.
     prototypes = X.T @ candidates.astype(np.float64) / np.maximum(candidates.sum(axis=0), 1)
-    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else row_norms(X) ** 2
+    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if is_sparse(X) else row_norms(X) ** 2
     squared = squares[:, None] - 2 * (X @ prototypes) + (prototypes**2).sum(axis=0)
     return np.sqrt(np.maximum(squared, 0)) * candidates

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve._base import (
     LOOP_CONSTRAINTS,
@@ -20,13 +19,14 @@ from labelsieve._base import (
     as_generator,
     nonnegative_features,
 )
+from labelsieve.methods._fsmir.block_descent import BlockDescent
+from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
+from labelsieve.methods._fsmir.start import start_factors
 from labelsieve.numerics.batches import batches
-from labelsieve.numerics.block_descent import BlockDescent
-from labelsieve.numerics.factorization import FactorizationProblem, Factors, multiplicative_sweep
 from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
-from labelsieve.numerics.nndsvd import nndsvd
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 #: The objective must stand still over this many iterations: single ones may be slow or rejected.
@@ -188,60 +188,88 @@ class PMLFSMIR(BaseSelector):
         self.verbose = verbose
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        if self.w_update == "printed" and self.solver != "mu":
-            raise ValueError(
-                "w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'."
-            )
-        if self.reconstruct_labels:
-            T = reconstruct_labels(Y)
-            information = symbol_mutual_information(T, self.n_bins if self.mi_estimator == "binned" else None)
-        else:
-            T, information = Y, binary_mutual_information(Y)
-        X = nonnegative_features(X.tocsr() if sp.issparse(X) else X, self.scale)
-        problem = FactorizationProblem(
-            X, _workable(T).astype(X.dtype), information, self.alpha, self.beta, self.gamma
-        )
-        factors, history, converged = solve_pml_fsmir(
-            problem,
-            start_factors(problem, self._latent_size(X.shape), self.init, as_generator(self.random_state)),
+        return solve_pml_fsmir(
+            nonnegative_features(X, self.scale),
+            Y,
+            alpha=self.alpha,
+            beta=self.beta,
+            gamma=self.gamma,
+            n_components=self.n_components,
+            reconstruct_labels=self.reconstruct_labels,
+            reconstruct_weights=self.reconstruct_weights,
+            w_update=self.w_update,
             solver=self.solver,
-            printed=self.w_update == "printed",
+            n_bins=self.n_bins if self.mi_estimator == "binned" else None,
+            init=self.init,
             max_iter=self.max_iter,
             tol=self.tol,
-        )
-        W = factors.W @ information if self.reconstruct_weights else factors.W
-        W = W.astype(X.dtype)
-        return SolverResult(
-            scores=row_norms(W),
-            objective=history,
-            converged=converged,
-            extra={"coef": W.T, "label_confidence": T, "label_information": information},
+            rng=as_generator(self.random_state),
         )
 
-    def _latent_size(self, shape: tuple[int, int]) -> int:
-        if self.n_components == "sqrt":
-            return min(int(np.sqrt(shape[1])), shape[0])
-        if self.n_components > min(shape):
-            raise ValueError(
-                f"n_components must be at most min(n_samples, n_features) = {min(shape)}. "
-                f"Got {self.n_components!r}. Ask for fewer, or use 'sqrt'."
-            )
-        return int(self.n_components)
+
+def solve_pml_fsmir(
+    X: Matrix,
+    Y: Matrix,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    n_components: int | Literal["sqrt"],
+    reconstruct_labels: bool,
+    reconstruct_weights: bool,
+    w_update: str,
+    solver: str,
+    n_bins: int | None,
+    init: str,
+    max_iter: int,
+    tol: float,
+    rng: np.random.Generator,
+) -> SolverResult:
+    """Solve PML-FSMIR for ``X >= 0``: weigh the candidates, factorise, spread the weights over the labels.
+
+    ``n_bins=None`` takes every distinct confidence as a symbol.
+    """
+    if w_update == "printed" and solver != "mu":
+        raise ValueError("w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'.")
+    n_components = _latent_size(n_components, X.shape)
+    if reconstruct_labels:
+        T = label_confidence(Y)
+        information = symbol_mutual_information(T, n_bins)
+    else:
+        T, information = Y, binary_mutual_information(Y)
+    X = X.tocsr() if is_sparse(X) else X
+    problem = FactorizationProblem(X, _workable(T).astype(X.dtype), information, alpha, beta, gamma)
+    factors, history, converged = _factorize(
+        problem,
+        start_factors(problem, n_components, init, rng),
+        solver=solver,
+        printed=w_update == "printed",
+        max_iter=max_iter,
+        tol=tol,
+    )
+    W = factors.W @ information if reconstruct_weights else factors.W
+    W = W.astype(X.dtype)
+    return SolverResult(
+        scores=row_norms(W),
+        objective=history,
+        converged=converged,
+        extra={"coef": W.T, "label_confidence": T, "label_information": information},
+    )
 
 
-def reconstruct_labels(Y: Matrix) -> Matrix:
+def label_confidence(Y: Matrix) -> Matrix:
     """Turn candidates into confidences: stage 1 (Eq. 1-3), ``T = R / max R`` with ``R = (Y Z) o Y``.
 
     Examples
     --------
-    >>> reconstruct_labels(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    >>> label_confidence(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
     array([[1., 1.],
            [1., 0.],
            [0., 1.],
            [0., 0.]])
     """
     information = binary_mutual_information(Y)
-    if not sp.issparse(Y):
+    if not is_sparse(Y):
         support = (Y @ information) * Y
         largest = support.max()
         return support / largest if largest > 0 else Y
@@ -260,27 +288,23 @@ def reconstruct_labels(Y: Matrix) -> Matrix:
 
 def _workable(T: Matrix) -> Matrix:
     """Make many confidences dense: from this share on, dense products are faster."""
-    is_crowded = sp.issparse(T) and T.nnz > 0.1 * T.shape[0] * T.shape[1]
-    return T.toarray() if is_crowded else T
+    is_crowded = is_sparse(T) and T.nnz > 0.1 * T.shape[0] * T.shape[1]
+    return dense(T) if is_crowded else T
 
 
-def start_factors(
-    problem: FactorizationProblem, n_components: int, init: str, rng: np.random.Generator
-) -> Factors:
-    """Strictly positive start: U and V by ``init``, W constant so that UVW has the mean of T."""
-    X, T = problem.X, problem.T
-    (n_samples, n_features), n_labels = X.shape, T.shape[1]
-    if init == "random":
-        U = rng.random((n_samples, n_components)).astype(X.dtype)
-        V = rng.random((n_components, n_features))
-    else:
-        U, V = nndsvd(X, n_components, fill=1.0 if init == "nndsvda" else 0.01)
-    total = float(U.sum(axis=0) @ V.sum(axis=1)) * n_labels
-    level = float(T.sum()) / total if total > 0 else 0.0
-    return Factors(U, V.astype(np.float64), np.full((n_features, n_labels), level))
+def _latent_size(n_components: int | Literal["sqrt"], shape: tuple[int, ...]) -> int:
+    """Turn ``n_components`` into a number."""
+    if n_components == "sqrt":
+        return min(int(np.sqrt(shape[1])), shape[0])
+    if n_components > min(shape):
+        raise ValueError(
+            f"n_components must be at most min(n_samples, n_features) = {min(shape)}. "
+            f"Got {n_components!r}. Ask for fewer, or use 'sqrt'."
+        )
+    return int(n_components)
 
 
-def solve_pml_fsmir(
+def _factorize(
     problem: FactorizationProblem,
     factors: Factors,
     *,

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve._base import (
     LOOP_CONSTRAINTS,
@@ -28,6 +27,7 @@ from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
@@ -245,8 +245,8 @@ def solve_pml_fsso(
 ) -> SolverResult:
     """Solve PML-FSSO for ``X >= 0`` from positive factors."""
     # The dense Y is as large as X W, which every sweep forms, and smaller than U.
-    Y = Y.toarray() if sp.issparse(Y) else Y
-    if sp.issparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start.U.shape[1]:
+    Y = dense(Y)
+    if is_sparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start.U.shape[1]:
         X = X.toarray()  # not much larger than the dense U, and several times faster to multiply
     problem = _Problem(
         X=X,

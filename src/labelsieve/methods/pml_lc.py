@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labelsieve.methods._partial_ranker import WEIGHT, PartialRanker, candidate_mask
-from labelsieve.numerics.partial_ranking import rank_partial_labels
+from labelsieve.methods._partial_ranking.alternation import rank_partial_labels
+from labelsieve.methods._partial_ranking.base import WEIGHT, PartialRanker, candidate_mask
 from labelsieve.numerics.result import SolverResult
 from labelsieve.numerics.typing import Matrix
 
@@ -52,8 +52,9 @@ class PMLLC(PartialRanker):
         W transposed, for scaled features. Its columns sum to zero.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts for features that are scaled but not centred.
-    scale_ : ndarray of shape (n_features,)
-        Factor of each feature, 0 for a constant one.
+    scaling_ : Scaling
+        Factor of each feature, 0 for a constant one; ``decision_function`` is
+        ``scaling_.apply(X) @ coef_.T + intercept_``.
     label_confidence_ : {ndarray, CSR} of shape (n_samples, n_labels)
         P; sparse if Y was.
     n_labels_predicted_ : int

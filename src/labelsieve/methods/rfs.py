@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real
-from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.norms import l21_weights, row_norms
 from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.scaling import scale_columns
+from labelsieve.numerics.scaling import Scaling, scale_columns
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["RFS", "solve_rfs"]
@@ -116,8 +115,8 @@ class _State(NamedTuple):
 def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float, max_iter: int, tol: float) -> SolverResult:
     """Solve the joint l2,1 problem by reweighted least squares."""
     dtype = X.dtype
-    X, centre = _standardize(X)
-    Y = Y.toarray() if sp.issparse(Y) else Y
+    X, centre = Scaling.learn(X, "standard", centre=True).split(X)
+    Y = dense(Y)
 
     def step(state: _State) -> tuple[_State, float]:
         W, intercept = _weighted_ridge(X, Y, state.row_weights, state.feature_weights, alpha)
@@ -131,28 +130,17 @@ def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float, max_iter: int, tol: float) 
     nothing = np.zeros((n_features, Y.shape[1])), np.zeros(Y.shape[1])
     start, value = step(_State(*nothing, np.ones(n_samples), np.ones(n_features)))
     state, history, converged = iterate(step, start, value, max_iter=max_iter, tol=tol)
+    # Sparse features are centred by the intercept alone.
+    intercept = state.intercept if centre is None else state.intercept + centre @ state.W
     return SolverResult(
         scores=row_norms(state.W).astype(dtype),
         objective=history,
         converged=converged,
         extra={
             "coef": state.W.T.astype(dtype, order="C"),
-            "intercept": (state.intercept + centre @ state.W).astype(dtype),
+            "intercept": intercept.astype(dtype),
         },
     )
-
-
-def _standardize(X: Matrix) -> tuple[Matrix, np.ndarray]:
-    """Scale the features to unit variance in float64, constant ones to 0.
-
-    The second result is what is still to be subtracted: nothing from dense features, the mean from sparse.
-    """
-    mean, deviation = column_moments(X)
-    scale = np.zeros_like(deviation)
-    np.divide(np.sqrt(X.shape[0]), np.sqrt(deviation), out=scale, where=deviation > 0)
-    if sp.issparse(X):
-        return scale_columns(X.astype(np.float64), scale), mean * scale
-    return (X - mean) * scale, np.zeros_like(mean)
 
 
 def _weighted_ridge(
@@ -172,11 +160,11 @@ def _weighted_ridge(
     target = roots * (Y - mean_y)
     offset = shrink * mean_x
     if n_features <= n_samples:
-        system = _dense(B.T @ B) - total * np.outer(offset, offset)
+        system = dense(B.T @ B) - total * np.outer(offset, offset)
         W = shrink[:, None] * _solve_ridge(system, B.T @ target, alpha)
     else:
         cross = np.outer(B @ offset, roots)
-        system = _dense(B @ B.T) - cross - cross.T + (offset @ offset) * np.outer(roots, roots)
+        system = dense(B @ B.T) - cross - cross.T + (offset @ offset) * np.outer(roots, roots)
         Z = _solve_ridge(system, target, alpha)
         # The last term is zero but for rounding, which huge weights of rows that are met exactly magnify.
         W = shrink[:, None] * (B.T @ Z - np.outer(offset, roots.T @ Z))
@@ -192,8 +180,4 @@ def _solve_ridge(system: np.ndarray, target: np.ndarray, alpha: float) -> np.nda
 
 
 def _scale_rows(X: Matrix, factor: np.ndarray) -> Matrix:
-    return X.multiply(factor).tocsr() if sp.issparse(X) else X * factor
-
-
-def _dense(product: Matrix) -> np.ndarray:
-    return product.toarray() if sp.issparse(product) else product
+    return X.multiply(factor).tocsr() if is_sparse(X) else X * factor

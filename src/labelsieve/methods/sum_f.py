@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve._base import BaseSelector
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["SumF", "solve_sum_f"]
@@ -67,7 +67,7 @@ def solve_sum_f(X: Matrix, Y: Matrix) -> SolverResult:
     varies = (n_positive > 0) & (n_positive < n_samples)
     Y, n_positive = Y[:, varies], n_positive[varies]
     balance = n_samples / (n_positive * (n_samples - n_positive))
-    if sp.issparse(X):
+    if is_sparse(X):
         X = X.tocsc()
 
     scores = np.zeros(n_features)
@@ -87,7 +87,6 @@ def solve_sum_f(X: Matrix, Y: Matrix) -> SolverResult:
 
 def _class_excess(X: Matrix, mean: np.ndarray, Y: Matrix, n_positive: np.ndarray) -> np.ndarray:
     """Sum of the centred features over the rows of every label: n_features x n_labels."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return (X - mean).T @ Y
-    sums = X.T @ Y
-    return (sums.toarray() if sp.issparse(sums) else sums) - np.outer(mean, n_positive)
+    return dense(X.T @ Y) - np.outer(mean, n_positive)

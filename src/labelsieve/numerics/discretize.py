@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
@@ -84,10 +85,10 @@ def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
            [1, 0, 1]], dtype=int32)
     """
     n_samples, n_features = X.shape
-    X = X.tocsc() if sp.issparse(X) else X
+    X = X.tocsc() if is_sparse(X) else X
     members, sizes, n_symbols = [], [], np.zeros(n_features, dtype=np.intp)
     for feature in range(n_features):
-        if sp.issparse(X):
+        if is_sparse(X):
             stored = slice(X.indptr[feature], X.indptr[feature + 1])
             rows, values = X.indices[stored], X.data[stored]
         else:

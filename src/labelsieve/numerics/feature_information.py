@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.discretize import BinnedFeatures
 from labelsieve.numerics.information import plogp
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
@@ -46,7 +46,7 @@ def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]
     n_samples, n_labels = Y.shape
     table = plogp(np.arange(n_samples + 1, dtype=np.float64))
     Y = Y.astype(np.int32, copy=False)
-    Y = Y.tocsc() if sp.issparse(Y) else Y
+    Y = Y.tocsc() if is_sparse(Y) else Y
     totals = _total_counts(binned)
     of_features = _sums(binned, *totals, table)
     for labels in batches(n_labels, binned.indicators.shape[1]):
@@ -106,8 +106,7 @@ def _counts(binned: BinnedFeatures, members: Matrix, sizes: np.ndarray) -> tuple
     ``members`` is 0/1 of shape (n_samples, n_groups) and ``sizes`` holds its column sums; the counts are
     (n_symbols, n_groups) and (n_features, n_groups).
     """
-    of_symbols = binned.indicators.T @ members
-    of_symbols = of_symbols.toarray() if sp.issparse(of_symbols) else of_symbols
+    of_symbols = dense(binned.indicators.T @ members)
     return of_symbols, sizes - binned.feature_sums @ of_symbols
 
 

@@ -15,8 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.numerics.batches import batches
 from labelsieve.numerics.information import cooccurrence
-from labelsieve.numerics.propagation import nearest_rows
+from labelsieve.numerics.neighbors import nearest_rows
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 #: Edges whose end points are held in memory at once when distances are computed.
@@ -56,7 +58,7 @@ def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str = "un
            [0.   , 0.135, 1.   ]])
     """
     n_nodes = points.shape[0]
-    points = points.tocsr() if sp.issparse(points) else points
+    points = points.tocsr() if is_sparse(points) else points
     neighbors, _ = nearest_rows(points, n_neighbors, exclude_self=True)
     sources, targets = np.repeat(np.arange(n_nodes), neighbors.shape[1]), neighbors.ravel()
     return _heat_graph(
@@ -122,10 +124,9 @@ def _heat_graph(
 def _squared_lengths(points: Matrix, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Squared edge lengths, from differences: the search's own lose digits where points nearly coincide."""
     squared = np.empty(len(sources))
-    for start in range(0, len(sources), _EDGE_BLOCK):
-        block = slice(start, start + _EDGE_BLOCK)
+    for block in batches(len(sources), width=1, budget=_EDGE_BLOCK):
         difference = (points[sources[block]] - points[targets[block]]).astype(np.float64, copy=False)
-        if sp.issparse(difference):
+        if is_sparse(difference):
             squared[block] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
         else:
             squared[block] = np.einsum("ij,ij->i", difference, difference)

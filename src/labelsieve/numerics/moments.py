@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
@@ -33,7 +33,7 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
     (array([2. , 0.1]), array([2., 0.]))
     """
     n_samples, n_features = X.shape
-    if sp.issparse(X):
+    if is_sparse(X):
         columns = X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
         # Counting adds in float64; a sparse sum would add float32 entries in float32.
         mean = np.bincount(columns, weights=X.data, minlength=n_features) / n_samples

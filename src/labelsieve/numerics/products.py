@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 #: Rows of U that are worked on together; a copy of them stays in the cache.
@@ -15,12 +15,12 @@ BLOCK_ROWS = 4096
 def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
     """Return M V' as an ndarray in the dtype of M; sparse products want a contiguous right side."""
     right = V.T.astype(M.dtype, copy=False)
-    return M @ (np.ascontiguousarray(right) if sp.issparse(M) else right)
+    return M @ (np.ascontiguousarray(right) if is_sparse(M) else right)
 
 
 def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
     """Return U' M as a float64 ndarray. A sparse M is transposed as a view: a copy multiplies slower."""
-    product = np.ascontiguousarray((M.T @ U).T) if sp.issparse(M) else U.T @ M
+    product = np.ascontiguousarray((M.T @ U).T) if is_sparse(M) else U.T @ M
     return product.astype(np.float64, copy=False)
 
 
@@ -29,8 +29,8 @@ def gram(U: np.ndarray) -> np.ndarray:
     if U.dtype == np.float64:
         return U.T @ U
     total = np.zeros((U.shape[1], U.shape[1]))
-    for first in range(0, len(U), BLOCK_ROWS):
-        block = U[first : first + BLOCK_ROWS].astype(np.float64)
+    for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
+        block = U[rows].astype(np.float64)
         total += block.T @ block
     return total
 
@@ -44,6 +44,6 @@ def inner(A: np.ndarray, B: np.ndarray) -> float:
 
 def squared_norm(M: Matrix) -> float:
     """Squared Frobenius norm, summed in float64."""
-    values = M.data if sp.issparse(M) else M.ravel(order="K")
+    values = M.data if is_sparse(M) else M.ravel(order="K")
     parts = (values[part].astype(np.float64, copy=False) for part in batches(len(values), width=1))
     return float(sum(np.vdot(part, part) for part in parts))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
 from labelsieve.numerics.scaling import scale_columns
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 #: Largest side of a matrix that is factorised; beyond it, solves are iterative and need no matrix.
@@ -35,7 +35,7 @@ class WeightedRidge:
         if self.direct and X.shape[1] <= X.shape[0]:
             # In double precision always: single precision may round X'X until it is not definite any more.
             rows = X.astype(np.float64, copy=False)
-            self.gram = _dense(rows.T @ rows)
+            self.gram = dense(rows.T @ rows)
 
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function from T to W for positive ``weights``.
@@ -65,16 +65,12 @@ class WeightedRidge:
 
         else:
             scaled = scale_columns(X.astype(np.float64, copy=False), unit[:, 0])
-            factor = cho_factor(_plus_identity(_dense(scaled @ scaled.T)), overwrite_a=True)
+            factor = cho_factor(_plus_identity(dense(scaled @ scaled.T)), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
                 return (unit * (scaled.T @ cho_solve(factor, T))).astype(X.dtype, copy=False)
 
         return solve
-
-
-def _dense(M: Matrix) -> np.ndarray:
-    return M.toarray() if sp.issparse(M) else M
 
 
 def _plus_identity(A: np.ndarray) -> np.ndarray:

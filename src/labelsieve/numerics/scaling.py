@@ -2,34 +2,115 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve.numerics.moments import column_moments
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
-def minmax_scale(X: Matrix) -> Matrix:
-    """Bring every feature to [0, 1]; constant features become 0.
+@dataclass(frozen=True)
+class Scaling:
+    """What brings features to a common scale: x becomes ``(x - offset) * factor``.
 
-    Sparse matrices are divided by the column maximum instead, which is the same thing for a column that
-    contains a zero and has no negative entry.
+    Parameters
+    ----------
+    offset : ndarray of shape (n_features,) or None
+        What is subtracted; None for nothing.
+    factor : ndarray of shape (n_features,)
+        What the difference is multiplied by; 0 for a feature that was constant.
 
     Examples
     --------
-    >>> minmax_scale(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    array([[0., 0.],
-           [1., 0.]])
+    >>> X = np.array([[1.0, 4.0, 5.0], [3.0, 8.0, 5.0]])
+    >>> Scaling.learn(X, "minmax").apply(X)
+    array([[0., 0., 0.],
+           [1., 1., 0.]])
+    >>> Scaling.learn(X, "standard").apply(X)
+    array([[-1., -1.,  0.],
+           [ 1.,  1.,  0.]])
     """
-    return apply_scaling(X, learn_scaling(X, "minmax"))
+
+    offset: np.ndarray | None
+    factor: np.ndarray
+
+    @classmethod
+    def learn(cls, X: Matrix, scale: str | None, *, centre: bool = False) -> Self:
+        """Learn to bring every feature to [0, 1] or to unit variance, or to leave it as it is.
+
+        Sparse features are only multiplied, since an offset would fill them: by 1 / max|x| for "minmax", which
+        is the same thing for a column of zeros and positive entries.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
+            Features.
+        scale : {"minmax", "standard"} or None
+            How to scale.
+        centre : bool, default=False
+            Subtract the mean whatever the scale, from sparse features too, for which `split` does it without
+            filling them; and learn in float64.
+        """
+        if not centre and scale is None:
+            return cls(None, np.ones(X.shape[1], dtype=X.dtype))
+        if not centre and scale == "minmax" and not is_sparse(X):
+            minimum = X.min(axis=0)
+            return cls(minimum, _divide(1, X.max(axis=0) - minimum))
+        mean, deviation = column_moments(X)
+        if scale == "standard":
+            factor = _divide(np.sqrt(X.shape[0]), np.sqrt(deviation))
+        elif scale is None:
+            factor = np.ones(X.shape[1])
+        elif centre:
+            factor = _divide(1, dense(X.max(axis=0) - X.min(axis=0)).ravel())
+        else:
+            factor = _divide(1, dense(abs(X).max(axis=0)).ravel().astype(np.float64))
+        factor[deviation == 0] = 0
+        if centre:
+            return cls(mean, factor.astype(np.float64))
+        return cls(None if is_sparse(X) else mean.astype(X.dtype), factor.astype(X.dtype))
+
+    def apply(self, X: Matrix) -> Matrix:
+        """Return the scaled features, dense where there is an offset; the input is left alone."""
+        if self.offset is None:
+            return scale_columns(X, self.factor)
+        scaled = dense(X) - self.offset
+        scaled *= self.factor
+        return scaled
+
+    def split(self, X: Matrix) -> tuple[Matrix, np.ndarray | None]:
+        """Return features that stay sparse, and what is to be subtracted from every row; None for nothing.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> X = sp.csr_matrix([[0.0, 2.0], [4.0, 0.0]])
+        >>> scaled, rest = Scaling.learn(X, "minmax", centre=True).split(X)
+        >>> scaled.toarray() - rest
+        array([[-0.5,  0.5],
+               [ 0.5, -0.5]])
+        """
+        if self.offset is None or not is_sparse(X):
+            return self.apply(X), None
+        scaled = scale_columns(X.astype(self.factor.dtype, copy=False), self.factor)
+        return scaled, self.offset * self.factor
+
+    def unscaled_model(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Turn a linear model of scaled features into the weights and intercept for the features themselves.
+
+        ``coef`` has a row per label; the weights have a column per label.
+        """
+        W = (coef * self.factor).T
+        return W, intercept if self.offset is None else intercept - self.offset @ W
 
 
 def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
     """Multiply column j by ``factor[j]``, in the dtype of ``X``; the input is left alone."""
     factor = factor.astype(X.dtype, copy=False)
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return X * factor
     scaled = X.copy()
     if scaled.format == "csc":
@@ -39,51 +120,7 @@ def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
     return scaled
 
 
-def _reciprocal(spread: np.ndarray) -> np.ndarray:
-    """Return 1 / spread, and 0 where the spread is too small to divide by."""
+def _divide(numerator: float, spread: np.ndarray) -> np.ndarray:
+    """Return ``numerator / spread``, and 0 where the spread is too small to divide by."""
     usable = spread > np.finfo(spread.dtype).tiny
-    return np.divide(1, spread, out=np.zeros_like(spread), where=usable)
-
-
-class Scaling(NamedTuple):
-    """Offset and factor of every feature: x becomes ``(x - offset) * factor``. No offset for sparse data."""
-
-    offset: np.ndarray | None
-    factor: np.ndarray
-
-
-def learn_scaling(X: Matrix, scale: str | None) -> Scaling:
-    """Learn "minmax" or "standard" scaling, or none; constant features get the factor 0.
-
-    Sparse matrices are only multiplied, since an offset would fill them: by 1 / max|x| for "minmax", which is
-    the same thing for a column of zeros and positive entries, and by 1 / standard deviation for "standard".
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 4.0], [1.0, 8.0]])
-    >>> apply_scaling(X, learn_scaling(X, "standard"))
-    array([[-1., -1.],
-           [ 1.,  1.]])
-    """
-    if scale is None:
-        return Scaling(None, np.ones(X.shape[1], dtype=X.dtype))
-    if scale == "minmax" and not sp.issparse(X):
-        minimum = X.min(axis=0)
-        return Scaling(minimum, _reciprocal(X.max(axis=0) - minimum))
-    mean, deviation = column_moments(X)
-    if scale == "minmax":
-        spread = abs(X).max(axis=0).toarray().ravel().astype(np.float64)
-        spread[deviation == 0] = 0
-    else:
-        spread = np.sqrt(deviation / X.shape[0])
-    offset = None if sp.issparse(X) else mean.astype(X.dtype)
-    return Scaling(offset, _reciprocal(spread).astype(X.dtype))
-
-
-def apply_scaling(X: Matrix, scaling: Scaling) -> Matrix:
-    """Return ``(X - offset) * factor``; the input is left alone."""
-    if scaling.offset is None:
-        return scale_columns(X, scaling.factor)
-    scaled = X - scaling.offset
-    scaled *= scaling.factor
-    return scaled
+    return np.divide(numerator, spread, out=np.zeros_like(spread), where=usable)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelsieve.numerics.factorization import (
+from labelsieve.methods._fsmir.factorization import (
     FactorizationProblem,
     Factors,
     Grams,
     multiplicative_sweep,
     multiplicative_update,
 )
+from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, right_product
 
@@ -117,8 +118,7 @@ class BlockDescent:
         coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
         linear = 0.0
         # In blocks of rows: the products with X and T are as large as U, and need not exist all at once.
-        for first in range(0, len(U), BLOCK_ROWS):
-            rows = slice(first, first + BLOCK_ROWS)
+        for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
             C = right_product(problem.X[rows], V)
             C *= problem.alpha
             C += right_product(problem.T[rows], G)

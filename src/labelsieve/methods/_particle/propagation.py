@@ -1,7 +1,6 @@
 """Credible labels: propagate candidates over neighbours, then let held-out rows ask their neighbours.
 
-The first stage of the two PARTICLE methods. Distances come from scikit-learn in blocks, so nothing is ever
-n_samples x n_samples.
+The first stage of the two PARTICLE methods. Nothing is ever n_samples x n_samples.
 """
 
 from __future__ import annotations
@@ -10,18 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import pairwise_distances_chunked
 
-from labelsieve.numerics.nnls import solve_nnls
+from labelsieve.methods._particle.nnls import solve_nnls
+from labelsieve.numerics.batches import batches
+from labelsieve.numerics.neighbors import nearest_rows
 from labelsieve.numerics.result import logger
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
-
-#: Numbers in a block of temporary rows or distances: 32 MiB of float64.
-BLOCK_SIZE = 2**22
-
-#: Distances are compared on a grid of this many steps across the diameter of the data, so that rounding,
-#: which differs between dense and sparse products, does not order rows that are equally far.
-DISTANCE_STEPS = 2**24
 
 
 @dataclass(frozen=True)
@@ -56,60 +50,6 @@ class Propagation:
     converged: bool
 
 
-def nearest_rows(
-    X: Matrix, n_neighbors: int, *, queries: Matrix | None = None, exclude_self: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Find the nearest rows of ``X``, nearest first, the lower index first among equally far ones.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
-        Rows to choose from.
-    n_neighbors : int
-        How many; no more than there are.
-    queries : matrix of the kind of X or None, default=None
-        Rows to find neighbours for; None for the rows of ``X`` themselves.
-    exclude_self : bool, default=False
-        Without ``queries``: whether a row is kept out of its own neighbours.
-
-    Returns
-    -------
-    indices, distances : ndarrays of shape (n_queries, min(n_neighbors, available rows))
-        Row numbers and Euclidean distances.
-
-    Examples
-    --------
-    >>> indices, distances = nearest_rows(np.array([[0.0], [1.0], [3.0]]), 1, exclude_self=True)
-    >>> indices.ravel(), distances.ravel()
-    (array([1, 0, 1]), array([1., 1., 2.]))
-    """
-    n_rows = X.shape[0]
-    n_neighbors = min(n_neighbors, n_rows - exclude_self)
-    if n_neighbors < 1:
-        shape = ((n_rows if queries is None else queries.shape[0]), 0)
-        return np.empty(shape, dtype=np.intp), np.empty(shape)
-    diameter = 2 * max(_largest_norm(X), 0.0 if queries is None else _largest_norm(queries))
-    steps = DISTANCE_STEPS / diameter if diameter > 0 else 0.0
-    columns = np.arange(n_rows)
-
-    def pick(block: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
-        grid = np.rint(block * steps).astype(np.int64)
-        if exclude_self:
-            grid[np.arange(len(block)), start + np.arange(len(block))] = 2 * DISTANCE_STEPS
-        keys = grid * n_rows + columns
-        keys.partition(n_neighbors - 1, axis=1)
-        nearest = np.sort(keys[:, :n_neighbors], axis=1) % n_rows
-        # What rounds to zero on the grid is a repeated row; the product formula leaves it at 1e-8 or so.
-        same = np.take_along_axis(grid, nearest, axis=1) == 0
-        return nearest, np.where(same, 0.0, np.take_along_axis(block, nearest, axis=1))
-
-    blocks = pairwise_distances_chunked(
-        X if queries is None else queries, None if queries is None else X, reduce_func=pick, working_memory=32
-    )
-    indices, distances = zip(*blocks, strict=True)
-    return np.vstack(indices), np.vstack(distances)
-
-
 def reconstruction_graph(X: Matrix, neighbors: np.ndarray) -> sp.csr_matrix:
     """Write every row as a non-negative combination of its neighbours, the weights scaled to sum to one.
 
@@ -126,9 +66,8 @@ def reconstruction_graph(X: Matrix, neighbors: np.ndarray) -> sp.csr_matrix:
     n_rows, n_neighbors = neighbors.shape
     weights = np.zeros((n_rows, n_neighbors))
     if n_neighbors:
-        block = max(1, BLOCK_SIZE // ((n_neighbors + 1) * max(X.shape[1], n_neighbors + 1)))
-        for start in range(0, n_rows, block):
-            rows = np.arange(start, min(start + block, n_rows))
+        for batch in batches(n_rows, width=(n_neighbors + 1) * max(X.shape[1], n_neighbors + 1)):
+            rows = np.arange(batch.start, batch.stop)
             gram = _gram_stack(X, np.column_stack([rows, neighbors[rows]]))
             weights[rows] = solve_nnls(gram[:, 1:, 1:], gram[:, 0, 1:])
     weights = _divide(weights, weights.sum(axis=1, keepdims=True))
@@ -278,7 +217,7 @@ def _credible(vote: np.ndarray, candidate: np.ndarray, threshold: float, fallbac
 
 def _gram_stack(X: Matrix, rows: np.ndarray) -> np.ndarray:
     """Inner products within every group of rows: (n_groups, size) -> (n_groups, size, size)."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         groups = X[rows]
         return groups @ groups.transpose(0, 2, 1)
     first, second = np.triu_indices(rows.shape[1])
@@ -286,11 +225,6 @@ def _gram_stack(X: Matrix, rows: np.ndarray) -> np.ndarray:
     gram = np.empty((len(rows), rows.shape[1], rows.shape[1]))
     gram[:, first, second] = gram[:, second, first] = np.asarray(products).reshape(len(rows), -1)
     return gram
-
-
-def _largest_norm(X: Matrix) -> float:
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    return float(np.sqrt(np.max(squares)))
 
 
 def _spectral_norm_below(change: np.ndarray, tol: float) -> bool:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelsieve.numerics.confidence import update_confidence
+from labelsieve.methods._partial_ranking.confidence import update_confidence
+from labelsieve.methods._partial_ranking.rank_svm import RankSVM
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.rank_svm import RankSVM
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.typing import Matrix
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from labelsieve.numerics.batches import batches
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 #: Scores handled at once, which bounds the memory of an evaluation to a few times 2 MiB.
@@ -140,12 +141,11 @@ class RankSVM:
     def __init__(
         self, X: Matrix, n_labels: int, *, offset: np.ndarray | None = None, bias_ridge: float = 1e-6
     ) -> None:
-        rows = max(1, BLOCK_SIZE // n_labels)
-        X = X.tocsr() if sp.issparse(X) else X
-        self._slices = [slice(start, start + rows) for start in range(0, X.shape[0], rows)]
+        X = X.tocsr() if is_sparse(X) else X
+        self._slices = list(batches(X.shape[0], width=n_labels, budget=BLOCK_SIZE))
         self._blocks = [X[rows] for rows in self._slices]
         self._offset = offset
-        n_stored = X.nnz if sp.issparse(X) else X.size
+        n_stored = X.nnz if is_sparse(X) else X.size
         work = (n_stored + 10 * X.shape[0]) * n_labels
         self._polishing_iter = int(np.clip(POLISHING_WORK / work, 10, 1000))
         self._ridge = np.ones((X.shape[1] + 1, 1))

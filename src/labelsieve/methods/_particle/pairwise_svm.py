@@ -18,12 +18,11 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from labelsieve.methods._particle.svm import solve_svms
+from labelsieve.numerics.batches import BUDGET, batches
 from labelsieve.numerics.result import logger
-from labelsieve.numerics.svm import solve_svms
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
-
-#: Numbers in a temporary block: 32 MiB of float64.
-BLOCK_SIZE = 2**22
 
 #: Pairs with more rows go to libsvm, as do those that a stack does not solve to its tolerance in time.
 STACK_ROWS = 128
@@ -124,9 +123,7 @@ def count_votes(
     n_rows, n_pairs = X.shape[0], len(classifiers.first)
     wins_first, wins_second = _incidence(classifiers, n_labels, weights)
     votes = np.zeros((n_labels, n_rows))
-    block = max(1, BLOCK_SIZE // n_rows)
-    for start in range(0, n_pairs, block):
-        pairs = slice(start, start + block)
+    for pairs in batches(n_pairs, width=n_rows, budget=BUDGET):
         decisions = (X @ classifiers.coef[pairs].T).T + classifiers.intercept[pairs, None]
         first_wins = (decisions > 0).astype(np.float64)
         votes += wins_first[:, pairs] @ first_wins + wins_second[:, pairs] @ (1.0 - first_wins)
@@ -201,7 +198,7 @@ def _stacks(pairs: np.ndarray, sizes: np.ndarray, n_features: int) -> Iterator[n
     start = 0
     while start < len(pairs):
         # All problems of a stack are padded to its last and largest one.
-        fits = np.arange(1, len(pairs) - start + 1) * numbers[start:] <= BLOCK_SIZE
+        fits = np.arange(1, len(pairs) - start + 1) * numbers[start:] <= BUDGET
         end = start + max(1, int(np.count_nonzero(fits)))
         yield pairs[start:end]
         start = end
@@ -217,8 +214,7 @@ def _solve_stack(
     index[is_used] = np.concatenate([problem.rows for problem in problems])
     is_positive = np.zeros(is_used.shape, dtype=bool)
     is_positive[is_used] = np.concatenate([problem.is_positive for problem in problems])
-    rows = X[index.ravel()]
-    rows = (rows.toarray() if sp.issparse(rows) else rows).reshape(*index.shape, -1)
+    rows = dense(X[index.ravel()]).reshape(*index.shape, -1)
     gram = rows @ rows.transpose(0, 2, 1)
     dual, intercept, converged = solve_svms(
         gram, is_positive, is_used, C=C, tol=STACK_TOLERANCE, max_iter=STACK_MAX_ITER
@@ -234,14 +230,13 @@ def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray,
     The products of the rows are handed over where they fit a block, since libsvm computes them one by one.
     """
     rows = X[problem.rows]
-    if rows.shape[0] * max(rows.shape) <= BLOCK_SIZE:
-        data, kernel = rows @ (rows.toarray() if sp.issparse(rows) else rows).T, "precomputed"
+    if rows.shape[0] * max(rows.shape) <= BUDGET:
+        data, kernel = rows @ dense(rows).T, "precomputed"
     else:
         data, kernel = rows, "linear"
     with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svm = SVC(kernel=kernel, C=C, max_iter=LIBSVM_MAX_ITER).fit(data, problem.is_positive)
-    dual = svm.dual_coef_.toarray() if sp.issparse(svm.dual_coef_) else svm.dual_coef_
-    w, b = dual.ravel() @ rows[svm.support_], float(svm.intercept_[0])
+    w, b = dense(svm.dual_coef_).ravel() @ rows[svm.support_], float(svm.intercept_[0])
     accuracy = float(np.mean((rows @ w + b > 0) == problem.is_positive))
     return w, b, accuracy, svm.n_iter_[0] < LIBSVM_MAX_ITER

@@ -19,7 +19,8 @@ from itertools import combinations
 
 import numpy as np
 
-from labelsieve.numerics.rank_svm import pair_hinge
+from labelsieve.methods._partial_ranking.rank_svm import pair_hinge
+from labelsieve.numerics.batches import batches
 
 #: Up to this many candidates every subset is tried.
 ENUMERATION_LIMIT = 12
@@ -295,7 +296,6 @@ def _groups_of_equal_size(
     for size in np.unique(n_candidates[rows]):
         group = np.flatnonzero(rows & (n_candidates == size))
         per_row = max(size**2, 2**size if size <= ENUMERATION_LIMIT else 0)
-        n_rows = max(1, BLOCK_SIZE // per_row)
-        for start in range(0, len(group), n_rows):
-            block = group[start : start + n_rows]
+        for part in batches(len(group), width=per_row, budget=BLOCK_SIZE):
+            block = group[part]
             yield block, np.nonzero(candidates[block])[1].reshape(len(block), size)

@@ -1,14 +1,14 @@
-"""What PARTICLE-VLS and PARTICLE-MAP share: parameters, credible labels, scaling and prediction."""
+"""PARTICLE as an estimator: the parameters of both methods, scaling, and what a fit leaves behind."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve._base import (
     LOOP_CONSTRAINTS,
@@ -20,15 +20,17 @@ from labelsieve._base import (
     StrOptions,
     as_generator,
 )
-from labelsieve.numerics.pairwise_svm import PairwiseClassifiers
-from labelsieve.numerics.propagation import CredibleLabels, Elicitation, propagate_over_neighbors
+from labelsieve._prediction import LabelPredictor
+from labelsieve.methods._particle.pairwise_svm import PairwiseClassifiers
+from labelsieve.methods._particle.propagation import CredibleLabels, Elicitation, propagate_over_neighbors
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.scaling import apply_scaling, learn_scaling
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
-class BaseParticle(BaseSelector):
-    """Base of the two methods; a subclass writes ``_solve``, ``_decide`` and ``_choose``."""
+class BaseParticle(LabelPredictor, BaseSelector):
+    """Base of the two methods; a subclass solves, scores labels and chooses among them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
@@ -45,6 +47,9 @@ class BaseParticle(BaseSelector):
         "shuffle": ["boolean"],
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
+
+    classifiers_: PairwiseClassifiers
+    scaling_: Scaling
 
     def __init__(
         self,
@@ -81,55 +86,18 @@ class BaseParticle(BaseSelector):
         self.random_state = random_state
         self.verbose = verbose
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score the labels of new rows.
-
-        Parameters
-        ----------
-        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
-            Features, unscaled as in fit.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_labels)
-            Larger is more relevant; compare within a row.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
-        return self._decide(as_double_rows(apply_scaling(X, self.scaling_)))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of new rows from their scores, by the rule that the Notes of the class state.
-
-        After a fit to one-dimensional classes, predict the class with the largest score.
-
-        Parameters
-        ----------
-        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
-            Features, unscaled as in fit.
-
-        Returns
-        -------
-        Y : ndarray of shape (n_samples, n_labels) or (n_samples,)
-            1 where the label is predicted; or classes.
-        """
-        decision = self.decision_function(X)
-        if self.classes_ is not None:
-            return self.classes_[decision.argmax(axis=1)]
-        return self._choose(decision).astype(np.intp)
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        scaling = Scaling.learn(X, self.scale)
+        result = self._solve_scaled(scaling.apply(X), Y)
+        return replace(result, extra={**result.extra, "scaling": scaling})
 
     @abstractmethod
-    def _decide(self, X: Matrix) -> np.ndarray:
-        """Score the labels of scaled rows."""
+    def _solve_scaled(self, X: Matrix, Y: Matrix) -> SolverResult:
+        """Score scaled features."""
 
-    @abstractmethod
-    def _choose(self, decision: np.ndarray) -> np.ndarray:
-        """Say which labels the scores of `_decide` predict."""
-
-    def _scaled(self, X: Matrix) -> Matrix:
-        """Learn the scaling of the features, for prediction too, and apply it."""
-        self.scaling_ = learn_scaling(X, self.scale)
-        return apply_scaling(X, self.scaling_)
+    def _scaled_rows(self, X: Matrix) -> Matrix:
+        """Bring new rows to the form in which the classifiers learnt."""
+        return as_double_rows(self.scaling_.apply(X))
 
     def _options(self, n_samples: int) -> dict[str, Any]:
         """Keywords of the solvers; the folds are contiguous, of shuffled rows if so asked."""
@@ -152,12 +120,7 @@ class BaseParticle(BaseSelector):
 def as_double_rows(X: Matrix) -> Matrix:
     """Return ``X`` in float64 and, if sparse, by rows: distances and margins need both."""
     X = X.astype(np.float64, copy=False)
-    return X.tocsr() if sp.issparse(X) else X
-
-
-def as_dense(Y: Matrix) -> np.ndarray:
-    """Return the candidates as an ndarray; confidences have its size anyway."""
-    return Y.toarray() if sp.issparse(Y) else Y
+    return X.tocsr() if is_sparse(X) else X
 
 
 def ridge_weights(X: Matrix, Y: np.ndarray, options: Elicitation) -> np.ndarray:
@@ -178,13 +141,13 @@ def particle_result(
 ) -> SolverResult:
     """Collect what both methods return, in the dtype of X and the kind of Y that ``like`` holds."""
     X, Y = like
-    kind = sp.csr_matrix if sp.issparse(Y) else np.asarray
+    kind = sp.csr_matrix if is_sparse(Y) else np.asarray
     return SolverResult(
         scores=scores.astype(X.dtype, copy=False),
         converged=credible.converged,
         extra={
             "coef": coef.astype(X.dtype, copy=False),
-            "label_confidence": kind(credible.vote * as_dense(Y)),
+            "label_confidence": kind(credible.vote * dense(Y)),
             "credible_labels": kind(credible.labels),
             "classifiers": classifiers,
             "n_iter": credible.n_iter,

@@ -1,4 +1,4 @@
-"""A deterministic non-negative start from the leading singular vectors.
+"""Where the factorisation starts: from the leading singular vectors made non-negative, or at random.
 
 Boutsidis and Gallopoulos, "SVD based initialization: a head start for nonnegative matrix factorization",
 Pattern Recognition 41(4), 2008.
@@ -8,11 +8,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors
 from labelsieve.numerics.typing import Matrix
 
 #: Power iterations and extra directions of the subspace iteration; a start needs no more accuracy.
 _POWER_ITERATIONS = 7
 _OVERSAMPLING = 10
+
+
+def start_factors(
+    problem: FactorizationProblem, n_components: int, init: str, rng: np.random.Generator
+) -> Factors:
+    """Strictly positive start: U and V by ``init``, W constant so that UVW has the mean of T."""
+    X, T = problem.X, problem.T
+    (n_samples, n_features), n_labels = X.shape, T.shape[1]
+    if init == "random":
+        U = rng.random((n_samples, n_components)).astype(X.dtype)
+        V = rng.random((n_components, n_features))
+    else:
+        U, V = nndsvd(X, n_components, fill=1.0 if init == "nndsvda" else 0.01)
+    total = float(U.sum(axis=0) @ V.sum(axis=1)) * n_labels
+    level = float(T.sum()) / total if total > 0 else 0.0
+    return Factors(U, V.astype(np.float64), np.full((n_features, n_labels), level))
 
 
 def nndsvd(X: Matrix, n_components: int, *, fill: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,84 @@
+"""How estimators that learn to score labels predict: one reading of scores for labels and for classes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelsieve.numerics.sparse import check_structure
+from labelsieve.numerics.typing import Matrix
+
+__all__ = ["LabelPredictor"]
+
+
+class LabelPredictor:
+    """Adds ``decision_function`` and ``predict`` to an estimator that scores labels and chooses among them.
+
+    A subclass writes ``_score_labels`` and ``_choose_labels``, and sets ``classes_`` in ``fit``.
+    """
+
+    #: Keywords of scikit-learn's `validate_data` for features.
+    _validation: ClassVar[dict[str, Any]] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": (np.float64, np.float32),
+    }
+
+    classes_: np.ndarray | None
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score the labels of new rows.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+            Features, unscaled as in ``fit``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_labels)
+            Larger is more relevant; compare within a row.
+        """
+        return self._score_labels(self._validated(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels of new rows from their scores, by the rule that the Notes of the class state.
+
+        After a fit to one-dimensional classes, predict the class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+            Features, unscaled as in ``fit``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples, n_labels) or (n_samples,)
+            1 for predicted labels and 0 for the others; or classes.
+        """
+        scores = self._score_labels(self._validated(X))
+        classes = self._target_classes()
+        if classes is not None:
+            return np.asarray(classes[scores.argmax(axis=1)])
+        return self._choose_labels(scores).astype(np.int64)
+
+    @abstractmethod
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        """Return one score per row of a validated ``X`` and label."""
+
+    @abstractmethod
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        """Say, by a boolean matrix, which labels the scores predict."""
+
+    def _target_classes(self) -> np.ndarray | None:
+        """Return the values of a one-dimensional target, or None after a fit to a label matrix."""
+        return self.classes_
+
+    def _validated(self, X: Any) -> Matrix:
+        """Check that ``X`` fits what was learnt."""
+        check_is_fitted(self)
+        check_structure(X, "X")
+        validated: Matrix = validate_data(self, X, reset=False, **self._validation)
+        return validated

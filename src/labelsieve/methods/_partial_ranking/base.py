@@ -1,0 +1,70 @@
+"""PML-LC and PML-FP as estimators: scaling, scores of new rows, and the labels they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real, StrOptions
+from labelsieve._prediction import LabelPredictor
+from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.sparse import dense, is_sparse
+from labelsieve.numerics.typing import Matrix
+
+WEIGHT = [Interval(Real, 0, None, closed="neither")]
+
+
+class PartialRanker(LabelPredictor, BaseSelector):
+    """A selector that is a linear label ranker trained on candidate labels."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        "C1": WEIGHT,
+        "scale": [StrOptions({"minmax", "standard"}), None],
+    }
+
+    scale: str | None
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    scaling_: Scaling
+    n_labels_predicted_: int
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
+        return X @ W + intercept
+
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        order = np.argsort(-scores, axis=1, kind="stable")
+        chosen = np.zeros(scores.shape, dtype=bool)
+        np.put_along_axis(chosen, order[:, : self.n_labels_predicted_], True, axis=1)
+        return chosen
+
+    def _solve_scaled(self, X: Matrix, Y: Matrix, solve: Callable[..., SolverResult]) -> SolverResult:
+        """Run ``solve`` on centred and scaled features; return what it found in terms of X itself."""
+        scaling = Scaling.learn(X, self.scale, centre=True)
+        scaled, offset = scaling.split(X)
+        result = solve(scaled, Y, offset=offset)
+        coef, confidence = result.extra["coef"], result.extra["label_confidence"]
+        n_trusted = np.count_nonzero(confidence, axis=1)
+        extra = {
+            "coef": coef.astype(X.dtype),
+            # The intercept takes the centre in, so that no row need ever be shifted.
+            "intercept": (result.extra["intercept"] - coef @ (scaling.offset * scaling.factor)).astype(
+                X.dtype
+            ),
+            "scaling": Scaling(None, scaling.factor.astype(X.dtype)),
+            "label_confidence": sp.csr_matrix(confidence) if is_sparse(Y) else confidence,
+            "n_labels_predicted": max(1, round(float(n_trusted[n_trusted > 0].mean()))),
+        }
+        return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
+
+
+def candidate_mask(Y: Matrix) -> np.ndarray:
+    """Return the candidates as a dense boolean matrix."""
+    return dense(Y) > 0

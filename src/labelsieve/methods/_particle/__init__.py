@@ -1,0 +1,1 @@
+"""What PARTICLE-VLS and PARTICLE-MAP share: the estimator, credible labels and pairwise classifiers."""

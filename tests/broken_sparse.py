@@ -1,0 +1,47 @@
+"""Sparse matrices whose arrays contradict their shape, each of which would end the process if followed."""
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def broken(M, fault, make=sp.csr_array):
+    """Return a compressed copy of a dense matrix with one fault, made as scipy lets it be made."""
+    M = make(M)
+    FAULTS[fault][0](M)
+    return M
+
+
+def _set_index(value):
+    def damage(M):
+        M.indices[len(M.indices) // 2] = value
+
+    return damage
+
+
+def _set_indptr(change):
+    def damage(M):
+        M.indptr = change(M.indptr.copy())
+
+    return damage
+
+
+def _set_values(M):
+    M.data = M.data[:-1]
+
+
+def _swap(indptr):
+    middle = len(indptr) // 2
+    indptr[middle : middle + 2] = indptr[-1], 0
+    return indptr
+
+
+#: Name -> what makes the fault, and what the message must say.
+FAULTS = {
+    "index too large": (_set_index(10**6), "with a column index of 1000000"),
+    "index negative": (_set_index(-3), "with a column index of -3"),
+    "indptr too long": (_set_indptr(lambda p: np.append(p, p[-1])), "with an indptr of shape"),
+    "indptr too short": (_set_indptr(lambda p: p[:-1]), "with an indptr of shape"),
+    "indptr decreasing": (_set_indptr(_swap), "an indptr that does not start at 0 and rise"),
+    "indptr beyond the entries": (_set_indptr(lambda p: p * 1000), "an indptr that ends at"),
+    "values missing": (_set_values, "values for"),
+}
