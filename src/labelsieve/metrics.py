@@ -19,9 +19,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 __all__ = [
@@ -407,7 +407,7 @@ def _label_pair(Y_true: Matrix, Y_pred: Matrix) -> tuple[np.ndarray, np.ndarray]
 
 def _as_labels(Y: Matrix, name: str) -> np.ndarray:
     """Return a boolean label matrix, the smallest thing that all metrics can work on."""
-    Y = Y.toarray() if sp.issparse(Y) else np.asarray(Y)
+    Y = np.asarray(dense(Y))
     if Y.ndim != 2 or Y.size == 0:
         raise ValueError(
             f"{name} must be a 0/1 matrix of shape (n_samples, n_labels) with rows and labels. "

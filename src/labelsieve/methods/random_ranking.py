@@ -51,5 +51,5 @@ class RandomRanking(BaseSelector):
         self.random_state = random_state
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        scores = as_generator(self.random_state).random(X.shape[1])
+        scores = as_generator(self.random_state).random((X.shape[1],))
         return SolverResult(scores=scores.astype(X.dtype))

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve.numerics.typing import Matrix, SparseMatrix
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class BinnedFeatures:
         The symbols of feature ``j`` are the columns ``offsets[j]`` to ``offsets[j + 1]``.
     """
 
-    indicators: Matrix
+    indicators: SparseMatrix
     offsets: np.ndarray
 
     @cached_property
-    def feature_sums(self) -> Matrix:
+    def feature_sums(self) -> SparseMatrix:
         """The 0/1 matrix (n_features, n_symbols) that sums over the symbols of every feature."""
         n_symbols = int(self.offsets[-1])
         return sp.csr_matrix(
@@ -38,7 +38,7 @@ class BinnedFeatures:
         )
 
     @cached_property
-    def _by_row(self) -> Matrix:
+    def _by_row(self) -> SparseMatrix:
         return self.indicators.tocsr()
 
     def rows(self, chosen: np.ndarray) -> BinnedFeatures:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 #: Equal values computed in different summation orders differ in the last bits; they must stay one symbol.
@@ -132,7 +133,7 @@ def cooccurrence(Y: Matrix) -> np.ndarray:
            [2., 3.]])
     """
     n_samples, n_labels = Y.shape
-    if sp.issparse(Y) and Y.nnz < _DENSE_FROM * n_samples * n_labels:
+    if is_sparse(Y) and Y.nnz < _DENSE_FROM * n_samples * n_labels:
         return (Y.T @ Y).toarray().astype(np.float64)
     counts = np.zeros((n_labels, n_labels))
     for block in _dense_row_blocks(Y):
@@ -175,4 +176,4 @@ def _symbols(T: Matrix, n_bins: int | None) -> tuple[np.ndarray, np.ndarray, np.
 def _dense_row_blocks(Y: Matrix) -> Iterator[np.ndarray]:
     """Yield dense blocks of rows of bounded size."""
     for rows in batches(*Y.shape):
-        yield Y[rows].toarray() if sp.issparse(Y) else Y[rows]
+        yield dense(Y[rows])

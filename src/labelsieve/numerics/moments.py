@@ -42,7 +42,7 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
         deviation += (n_samples - n_stored) * mean**2
     else:
         mean = X.mean(axis=0, dtype=np.float64)
-        deviation = np.empty(n_features)
+        deviation = np.empty(n_features, dtype=np.float64)
         for block in batches(n_features, n_samples):
             centred = X[:, block] - mean[block]
             deviation[block] = np.einsum("ij,ij->j", centred, centred)

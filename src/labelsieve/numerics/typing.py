@@ -29,7 +29,7 @@ class SparseMatrix(Protocol):
     def astype(self, dtype: Any, *, copy: bool = ...) -> Self: ...  # noqa: D102
     def copy(self) -> Self: ...  # noqa: D102
     def max(self, axis: int) -> Any: ...  # noqa: D102
-    def mean(self, *, dtype: Any = ...) -> Any: ...  # noqa: D102
+    def mean(self, axis: int | None = ..., *, dtype: Any = ...) -> Any: ...  # noqa: D102
     def min(self, axis: int) -> Any: ...  # noqa: D102
     def multiply(self, other: Any) -> Any: ...  # noqa: D102
     def sum(self, axis: int | None = ..., *, dtype: Any = ...) -> Any: ...  # noqa: D102
