@@ -87,7 +87,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         """
         scores = super().decision_function(X)
         if self._has_classes and len(self.classes_) == 2:
-            return (scores[:, 1] - scores[:, 0]) / 2
+            scores = (scores[:, 1] - scores[:, 0]) / 2
         return scores
 
     def _target_classes(self) -> np.ndarray | None:
@@ -218,7 +218,8 @@ class LabelwiseSVM(_MultilabelClassifier):
         return scores
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        return (scores > 0) | self._is_always
+        chosen: np.ndarray = (scores > 0) | self._is_always
+        return chosen
 
 
 class MLkNN(_MultilabelClassifier):
@@ -303,12 +304,14 @@ class MLkNN(_MultilabelClassifier):
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         counts = self._count(self.scaling_.apply(X))
-        return self.log_odds_[np.arange(counts.shape[1]), counts]
+        scores: np.ndarray = self.log_odds_[np.arange(counts.shape[1]), counts]
+        return scores
 
     def _count(self, X: Matrix | None) -> np.ndarray:
         """Count the neighbours of each row that have each label."""
         graph = self._neighbors.kneighbors_graph(X)
-        return (graph @ self._Y).astype(np.intp)
+        counts: np.ndarray = (graph @ self._Y).astype(np.intp)
+        return counts
 
 
 class LabelFrequency(_MultilabelClassifier):

@@ -229,11 +229,12 @@ class _Problem:
 
     def half_gradient(self, W: np.ndarray, R: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
         """Half the gradient of all but the sparsity term, at the residual R = X W - Y."""
-        return (
+        gradient: np.ndarray = (
             self.X.T @ (row_weights[:, None] * R)
             + self.alpha * laplacian_product(self.feature_graph, W)
             + self.beta * laplacian_product(self.label_graph, W.T).T
         )
+        return gradient
 
     def curvature(self, row_weights: np.ndarray) -> np.ndarray:
         """Diagonal that bounds half the Hessian of the reweighted problem, one number per feature.
@@ -242,11 +243,12 @@ class _Problem:
         to itself is no part of the Laplacian, so it does not count.
         """
         row_sums = self.X @ np.ones(self.X.shape[1], dtype=self.X.dtype)
-        return (
+        bound: np.ndarray = (
             self.X.T @ (row_weights * row_sums)
             + 2 * self.alpha * (self.feature_graph.degrees - 1)
             + 2 * self.beta * (self.label_graph.degrees - 1).max()
         )
+        return bound
 
 
 class _State(NamedTuple):

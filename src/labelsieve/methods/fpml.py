@@ -186,7 +186,8 @@ class FPML(LabelPredictor, BaseSelector):
     def _score_labels(self, X: Matrix) -> np.ndarray:
         # The scaling moves into the weights, so that sparse features need no offset.
         W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
-        return X @ W + intercept
+        scores: np.ndarray = X @ W + intercept
+        return scores
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         return scores >= 0.5
@@ -306,7 +307,8 @@ def _solve(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
     A = A.copy()
     # In single precision the rounding of a singular A is larger than the ridge.
     A[np.diag_indices_from(A)] += max(ridge, np.finfo(A.dtype).eps * np.trace(A))
-    return solve(A, B, assume_a="pos")
+    solution: np.ndarray = solve(A, B, assume_a="pos")
+    return solution
 
 
 def _with_constant(X: Matrix) -> Matrix:
@@ -318,4 +320,5 @@ def _with_constant(X: Matrix) -> Matrix:
 def _confidence(SG: np.ndarray, Y: Matrix) -> Matrix:
     """Cut the low-rank labels to [0, 1] and to the candidates; sparse if ``Y`` is."""
     confidence = np.clip(SG, 0, 1)
-    return Y.multiply(confidence).tocsr() if is_sparse(Y) else confidence * (Y != 0)
+    kept: Matrix = Y.multiply(confidence).tocsr() if is_sparse(Y) else confidence * (Y != 0)
+    return kept

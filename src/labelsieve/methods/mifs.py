@@ -309,18 +309,24 @@ class Problem:
         """Gradient with respect to the latent labels."""
         V, B, _ = state.factors
         labels = V @ (B @ B.T) - right_product(self.Y, B)
-        return 2 * (V - state.P + self.alpha * labels + self.beta * laplacian_product(self.graph, V))
+        gradient: np.ndarray = 2 * (
+            V - state.P + self.alpha * labels + self.beta * laplacian_product(self.graph, V)
+        )
+        return gradient
 
     def gradient_B(self, state: State) -> np.ndarray:
         """Gradient with respect to the decoder."""
         V, B, _ = state.factors
-        return 2 * self.alpha * ((V.T @ V) @ B - left_product(V, self.Y))
+        gradient: np.ndarray = 2 * self.alpha * ((V.T @ V) @ B - left_product(V, self.Y))
+        return gradient
 
     def gradient_W(self, state: State) -> np.ndarray:
         """Gradient with respect to the feature weights."""
         V, _, W = state.factors
         residual = (state.P - V).astype(self.X.dtype, copy=False)
-        return 2 * (left_product(residual, self.X).T + (self.gamma * l21_weights(W))[:, None] * W)
+        gradient: np.ndarray = left_product(residual, self.X).T + (self.gamma * l21_weights(W))[:, None] * W
+        gradient *= 2
+        return gradient
 
 
 def _gradient_round(problem: Problem, state: State, *, simultaneous: bool) -> tuple[State, float]:
@@ -399,7 +405,7 @@ def solve_latent_labels(problem: Problem, state: State) -> np.ndarray:
     solution = conjugate_gradient(
         lambda Z: shifts * Z + problem.beta * laplacian_product(problem.graph, Z), target, V @ Q
     )
-    return solution @ Q.T
+    return np.asarray(solution @ Q.T)
 
 
 def solve_feature_weights(problem: Problem, ridge: WeightedRidge, V: np.ndarray, W: np.ndarray) -> np.ndarray:
@@ -421,4 +427,5 @@ def _decode_in_unit_ball(VtV: np.ndarray, VtY: np.ndarray, B: np.ndarray) -> np.
 
 def _into_unit_ball(B: np.ndarray) -> np.ndarray:
     """Shorten the rows that are longer than 1."""
-    return B / np.maximum(row_norms(B), 1)[:, None]
+    shortened: np.ndarray = B / np.maximum(row_norms(B), 1)[:, None]
+    return shortened

@@ -147,7 +147,8 @@ class ParticleMAP(BaseParticle):
         odds = np.exp(scores)
         middle = (odds.min(axis=1, keepdims=True) + odds.max(axis=1, keepdims=True)) / 2
         # Odds that rounding alone tells apart are equal.
-        return odds > middle * (1 + 1e-12)
+        chosen: np.ndarray = odds > middle * (1 + 1e-12)
+        return chosen
 
 
 def solve_particle_map(
@@ -189,7 +190,8 @@ def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.nd
     likelihood_without = (1 + wins_without) / (
         wins_without.shape[1] + wins_without.sum(axis=1, keepdims=True)
     )
-    return np.log(prior_odds[:, None] * likelihood / likelihood_without)
+    log_odds: np.ndarray = np.log(prior_odds[:, None] * likelihood / likelihood_without)
+    return log_odds
 
 
 def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -207,9 +209,9 @@ def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:
     centred = votes - (counts @ votes)[:, None] / total
     spread = (counts * centred**2).sum(axis=1)
     several = (counts > 0).sum(axis=1) > 1
-    return np.divide(
-        (counts * centred * log_odds).sum(axis=1), spread, out=np.zeros(len(spread)), where=several
-    )
+    slopes = np.zeros(len(spread))
+    np.divide((counts * centred * log_odds).sum(axis=1), spread, out=slopes, where=several)
+    return slopes
 
 
 def _count_by_votes(votes: np.ndarray, members: np.ndarray) -> np.ndarray:

@@ -150,4 +150,5 @@ def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:
     prototypes = X.T @ candidates.astype(np.float64) / np.maximum(candidates.sum(axis=0), 1)
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if is_sparse(X) else row_norms(X) ** 2
     squared = squares[:, None] - 2 * (X @ prototypes) + (prototypes**2).sum(axis=0)
-    return np.sqrt(np.maximum(squared, 0)) * candidates
+    distances: np.ndarray = np.sqrt(np.maximum(squared, 0)) * candidates
+    return distances

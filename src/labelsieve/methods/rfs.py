@@ -176,8 +176,11 @@ def _solve_ridge(system: np.ndarray, target: np.ndarray, alpha: float) -> np.nda
     # Below the rounding of the largest entry, alpha could not keep the system positive definite.
     rounding = len(system) * np.finfo(np.float64).eps * np.diagonal(system).max()
     system.flat[:: len(system) + 1] += max(alpha, rounding)
-    return cho_solve(cho_factor(system, overwrite_a=True, check_finite=False), target, check_finite=False)
+    factor = cho_factor(system, overwrite_a=True, check_finite=False)
+    solution: np.ndarray = cho_solve(factor, target, check_finite=False)
+    return solution
 
 
 def _scale_rows(X: Matrix, factor: np.ndarray) -> Matrix:
-    return X.multiply(factor).tocsr() if is_sparse(X) else X * factor
+    scaled: Matrix = X.multiply(factor).tocsr() if is_sparse(X) else X * factor
+    return scaled

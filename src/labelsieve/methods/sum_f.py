@@ -88,5 +88,5 @@ def solve_sum_f(X: Matrix, Y: Matrix) -> SolverResult:
 def _class_excess(X: Matrix, mean: np.ndarray, Y: Matrix, n_positive: np.ndarray) -> np.ndarray:
     """Sum of the centred features over the rows of every label: n_features x n_labels."""
     if not is_sparse(X):
-        return (X - mean).T @ Y
+        return np.asarray((X - mean).T @ Y)
     return dense(X.T @ Y) - np.outer(mean, n_positive)

@@ -32,10 +32,11 @@ class BinnedFeatures:
     def feature_sums(self) -> SparseMatrix:
         """The 0/1 matrix (n_features, n_symbols) that sums over the symbols of every feature."""
         n_symbols = int(self.offsets[-1])
-        return sp.csr_matrix(
+        sums: SparseMatrix = sp.csr_matrix(
             (np.ones(n_symbols, dtype=np.int32), np.arange(n_symbols), self.offsets),
             shape=(len(self.offsets) - 1, n_symbols),
         )
+        return sums
 
     @cached_property
     def _by_row(self) -> SparseMatrix:
@@ -112,4 +113,5 @@ def _quantile_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
     # Twice the rank of the middle of every run of equal values: an integer, so no rounding moves a cut.
     twice_middle = 2 * np.cumsum(counts) - counts
     bins = twice_middle * n_bins // (2 * max(1, len(values)))
-    return np.unique(bins, return_inverse=True)[1][place]
+    _, numbers = np.unique(bins, return_inverse=True)
+    return np.asarray(numbers[place])

@@ -120,7 +120,8 @@ def _sums(
     binned: BinnedFeatures, of_symbols: np.ndarray, of_zero: np.ndarray, table: np.ndarray
 ) -> np.ndarray:
     """Sum f over the symbols of every feature: (n_features, n_groups)."""
-    return binned.feature_sums @ table[of_symbols] + table[of_zero]
+    sums: np.ndarray = binned.feature_sums @ table[of_symbols] + table[of_zero]
+    return sums
 
 
 def _information(

@@ -16,7 +16,8 @@ def row_norms(W: np.ndarray) -> np.ndarray:
     >>> row_norms(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([5., 0.])
     """
-    return np.sqrt(np.einsum("ij,ij->i", W, W))
+    norms: np.ndarray = np.sqrt(np.einsum("ij,ij->i", W, W))
+    return norms
 
 
 def l21_norm(W: np.ndarray) -> float:
@@ -26,4 +27,5 @@ def l21_norm(W: np.ndarray) -> float:
 
 def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
     """Weights q with ``|W|_21 <= sum_i q_i |w_i|^2 + constant``, an equality at ``W``."""
-    return 0.5 / np.sqrt(np.einsum("ij,ij->i", W, W) + W.dtype.type(epsilon))
+    weights: np.ndarray = 0.5 / np.sqrt(np.einsum("ij,ij->i", W, W) + W.dtype.type(epsilon))
+    return weights

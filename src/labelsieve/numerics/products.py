@@ -15,7 +15,8 @@ BLOCK_ROWS = 4096
 def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
     """Return M V' as an ndarray in the dtype of M; sparse products want a contiguous right side."""
     right = V.T.astype(M.dtype, copy=False)
-    return M @ (np.ascontiguousarray(right) if is_sparse(M) else right)
+    product: np.ndarray = M @ (np.ascontiguousarray(right) if is_sparse(M) else right)
+    return product
 
 
 def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
@@ -26,8 +27,10 @@ def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
 
 def gram(U: np.ndarray) -> np.ndarray:
     """Return U'U in float64; in float32 its rounding would drown the last steps of the descent."""
+    total: np.ndarray
     if U.dtype == np.float64:
-        return U.T @ U
+        total = U.T @ U
+        return total
     total = np.zeros((U.shape[1], U.shape[1]))
     for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
         block = U[rows].astype(np.float64)

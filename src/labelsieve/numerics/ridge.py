@@ -55,20 +55,24 @@ class WeightedRidge:
             def solve(T: np.ndarray) -> np.ndarray:
                 target = unit * (X.T @ T)
                 start = np.zeros_like(target)
-                return unit * conjugate_gradient(lambda Z: unit * (X.T @ (X @ (unit * Z))) + Z, target, start)
+                Z = conjugate_gradient(lambda Z: unit * (X.T @ (X @ (unit * Z))) + Z, target, start)
+                W: np.ndarray = unit * Z
+                return W
 
         elif self.gram is not None:
             factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                return (unit * cho_solve(factor, unit * (X.T @ T))).astype(X.dtype, copy=False)
+                W: np.ndarray = unit * cho_solve(factor, unit * (X.T @ T))
+                return W.astype(X.dtype, copy=False)
 
         else:
             scaled = scale_columns(X.astype(np.float64, copy=False), unit[:, 0])
             factor = cho_factor(_plus_identity(dense(scaled @ scaled.T)), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                return (unit * (scaled.T @ cho_solve(factor, T))).astype(X.dtype, copy=False)
+                W: np.ndarray = unit * (scaled.T @ cho_solve(factor, T))
+                return W.astype(X.dtype, copy=False)
 
         return solve
 

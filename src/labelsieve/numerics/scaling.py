@@ -77,7 +77,7 @@ class Scaling:
         """Return the scaled features, dense where there is an offset; the input is left alone."""
         if self.offset is None:
             return scale_columns(X, self.factor)
-        scaled = dense(X) - self.offset
+        scaled: np.ndarray = dense(X) - self.offset
         scaled *= self.factor
         return scaled
 
@@ -111,7 +111,8 @@ def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
     """Multiply column j by ``factor[j]``, in the dtype of ``X``; the input is left alone."""
     factor = factor.astype(X.dtype, copy=False)
     if not is_sparse(X):
-        return X * factor
+        product: np.ndarray = X * factor
+        return product
     scaled = X.copy()
     if scaled.format == "csc":
         scaled.data *= np.repeat(factor, np.diff(scaled.indptr))
@@ -123,4 +124,6 @@ def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
 def _divide(numerator: float, spread: np.ndarray) -> np.ndarray:
     """Return ``numerator / spread``, and 0 where the spread is too small to divide by."""
     usable = spread > np.finfo(spread.dtype).tiny
-    return np.divide(numerator, spread, out=np.zeros_like(spread), where=usable)
+    quotient = np.zeros_like(spread)
+    np.divide(numerator, spread, out=quotient, where=usable)
+    return quotient

@@ -204,7 +204,7 @@ class BlockDescent:
         last_residual = residual
         first_move = 0.0
         for sweep in range(_W_SWEEPS):
-            new_W = W * curvature
+            new_W: np.ndarray = W * curvature
             for first in firsts:
                 rows = slice(first, first + self.block_rows)
                 block = new_W[rows]
@@ -250,10 +250,11 @@ def _ahead(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
     """Extrapolate from ``old`` through ``new``, staying non-negative."""
     if momentum == 0:
         return new
-    ahead = new - old
+    ahead: np.ndarray = new - old
     ahead *= momentum
     ahead += new
-    return np.maximum(ahead, np.zeros(ahead.shape[1], ahead.dtype), out=ahead)
+    np.maximum(ahead, np.zeros(ahead.shape[1], ahead.dtype), out=ahead)
+    return ahead
 
 
 def _largest_eigenvalue(problem: FactorizationProblem) -> float:

@@ -52,12 +52,13 @@ class FactorizationProblem:
     @cached_property
     def degree(self) -> np.ndarray:
         """Row sums of the label information: the diagonal of A in L = A - Z'."""
-        return self.information.sum(axis=1)
+        return np.asarray(self.information.sum(axis=1))
 
     @cached_property
     def laplacian(self) -> np.ndarray:
         """L = A - Z'."""
-        return np.diag(self.degree) - self.information
+        laplacian: np.ndarray = np.diag(self.degree) - self.information
+        return laplacian
 
     @cached_property
     def constant(self) -> float:

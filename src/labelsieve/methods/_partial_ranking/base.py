@@ -37,7 +37,8 @@ class PartialRanker(LabelPredictor, BaseSelector):
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
-        return X @ W + intercept
+        scores: np.ndarray = X @ W + intercept
+        return scores
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         order = np.argsort(-scores, axis=1, kind="stable")

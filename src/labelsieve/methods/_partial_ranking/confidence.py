@@ -138,14 +138,15 @@ def minimise_lovasz(linear: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.n
 def set_cost(trusted: np.ndarray, linear: np.ndarray, B: np.ndarray) -> np.ndarray:
     """h(T) of every row: the linear costs of T and the costs of all pairs it separates."""
     inside = trusted.astype(linear.dtype)
-    return ((linear + np.einsum("rkl,rl->rk", B, 1 - inside)) * inside).sum(axis=1)
+    cost: np.ndarray = ((linear + np.einsum("rkl,rl->rk", B, 1 - inside)) * inside).sum(axis=1)
+    return cost
 
 
 def confidence_value(
     trusted: np.ndarray, level: np.ndarray, linear: np.ndarray, B: np.ndarray, S: np.ndarray | None
 ) -> np.ndarray:
     """Objective of every row at its confidences."""
-    value = level * set_cost(trusted, linear, B)
+    value: np.ndarray = level * set_cost(trusted, linear, B)
     if S is not None:
         value -= level**2 * np.einsum("rk,rkl,rl->r", trusted, S, trusted)
     return value
@@ -228,7 +229,7 @@ def _greedy_base(order: np.ndarray, linear: np.ndarray, B: np.ndarray) -> np.nda
     """Base of h whose partial sums along ``order`` are the costs of the sets of first labels."""
     later = np.triu(B[np.arange(len(B))[:, None, None], order[:, :, None], order[:, None, :]], 1)
     increments = np.take_along_axis(linear, order, axis=1) + later.sum(axis=2) - later.sum(axis=1)
-    base = np.empty_like(increments)
+    base: np.ndarray = np.empty_like(increments)
     np.put_along_axis(base, order, increments, axis=1)
     return base
 
@@ -247,7 +248,8 @@ def _best_prefix(x: np.ndarray, linear: np.ndarray, B: np.ndarray) -> tuple[np.n
 def _lower_bound(x: np.ndarray) -> np.ndarray:
     """Smallest value of ``x . p`` over the feasible confidences."""
     smallest = x.min(axis=-1)
-    return np.where(smallest < 0, np.minimum(x, 0).sum(axis=-1), smallest)
+    bound: np.ndarray = np.where(smallest < 0, np.minimum(x, 0).sum(axis=-1), smallest)
+    return bound
 
 
 def _wolfe(x: np.ndarray, linear: np.ndarray, B: np.ndarray, tolerance: float) -> np.ndarray:

@@ -217,7 +217,8 @@ class RankSVM:
         gtol = min(1e-6, 1e-2 * tol)
         options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": gtol}
         result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return result.x.reshape(self.shape)
+        minimiser: np.ndarray = result.x.reshape(self.shape)
+        return minimiser
 
     def _gap(
         self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float

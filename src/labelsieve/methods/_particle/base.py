@@ -127,7 +127,8 @@ def ridge_weights(X: Matrix, Y: np.ndarray, options: Elicitation) -> np.ndarray:
     """Regress the propagated confidences on the features, for data on which no classifier can be trained."""
     P = propagate_over_neighbors(X, Y, options).confidence
     ridge = Ridge(alpha=1.0, fit_intercept=False, solver="sparse_cg", tol=1e-10).fit(X, P)
-    return ridge.coef_.reshape(P.shape[1], X.shape[1])
+    weights: np.ndarray = ridge.coef_.reshape(P.shape[1], X.shape[1])
+    return weights
 
 
 def particle_result(

@@ -139,13 +139,15 @@ def mean_weights(
     """
     wins_first, wins_second = _incidence(classifiers, n_labels, weights)
     n_classifiers = np.bincount(np.r_[classifiers.first, classifiers.second], minlength=n_labels)
-    return (wins_first - wins_second) @ classifiers.coef / np.maximum(n_classifiers, 1)[:, None]
+    means: np.ndarray = (wins_first - wins_second) @ classifiers.coef / np.maximum(n_classifiers, 1)[:, None]
+    return means
 
 
 def stacked_norms(classifiers: PairwiseClassifiers, weights: np.ndarray | None = None) -> np.ndarray:
     """Norm of every feature's weights over all classifiers, in which opposite signs do not cancel."""
     factor = np.ones(len(classifiers.first)) if weights is None else weights**2
-    return np.sqrt(np.einsum("p,pf,pf->f", factor, classifiers.coef, classifiers.coef))
+    norms: np.ndarray = np.sqrt(np.einsum("p,pf,pf->f", factor, classifiers.coef, classifiers.coef))
+    return norms
 
 
 def _incidence(

@@ -204,7 +204,7 @@ def minmax_rows(V: np.ndarray) -> np.ndarray:
 
 def _credible(vote: np.ndarray, candidate: np.ndarray, threshold: float, fallback: str) -> np.ndarray:
     supported = vote >= threshold
-    credible = supported & candidate
+    credible: np.ndarray = supported & candidate
     empty = candidate.any(axis=1) & ~credible.any(axis=1)
     if fallback == "labels":
         credible[empty] = supported[empty]
@@ -219,7 +219,7 @@ def _gram_stack(X: Matrix, rows: np.ndarray) -> np.ndarray:
     """Inner products within every group of rows: (n_groups, size) -> (n_groups, size, size)."""
     if not is_sparse(X):
         groups = X[rows]
-        return groups @ groups.transpose(0, 2, 1)
+        return np.asarray(groups @ groups.transpose(0, 2, 1))
     first, second = np.triu_indices(rows.shape[1])
     products = X[rows[:, first].ravel()].multiply(X[rows[:, second].ravel()]).sum(axis=1)
     gram = np.empty((len(rows), rows.shape[1], rows.shape[1]))

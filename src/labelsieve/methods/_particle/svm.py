@@ -104,4 +104,6 @@ def _intercept(growing: np.ndarray, shrinking: np.ndarray) -> np.ndarray:
     is_free = np.isfinite(growing) & np.isfinite(shrinking)
     n_free = is_free.sum(axis=1)
     middle = (growing.max(axis=1) + shrinking.min(axis=1)) / 2
-    return np.where(n_free > 0, np.where(is_free, growing, 0.0).sum(axis=1) / np.maximum(n_free, 1), middle)
+    mean = np.where(is_free, growing, 0.0).sum(axis=1) / np.maximum(n_free, 1)
+    intercept: np.ndarray = np.where(n_free > 0, mean, middle)
+    return intercept
