@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold
 from labelsieve.bench import RunError
 from labelsieve.bench.config import DatasetSpec, Experiment, NoiseSpec
 from labelsieve.datasets import Dataset, add_candidates, load, load_digits_attributes, make_pml, read
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["EMBEDDED", "DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "split_fold"]
@@ -124,7 +125,7 @@ def _update(digest: Any, matrix: Matrix | None) -> None:
     if matrix is None:
         digest.update(b"none")
         return
-    parts = (matrix.indptr, matrix.indices, matrix.data) if sp.issparse(matrix) else (matrix,)
+    parts = (matrix.indptr, matrix.indices, matrix.data) if is_sparse(matrix) else (matrix,)
     for part in parts:
         digest.update(f"{part.shape}{part.dtype.str}".encode())
         digest.update(np.ascontiguousarray(part).data)

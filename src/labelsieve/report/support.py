@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 # Share of a standardised feature's variance that is added to it; keeps duplicate features harmless.
@@ -48,14 +49,13 @@ def candidate_support(X: Matrix, Y: sp.csr_array) -> np.ndarray:
     n_samples = X.shape[0]
     mean = np.asarray(X.mean(axis=0)).ravel()
     gram = X.T @ X
-    covariance = (gram.toarray() if sp.issparse(gram) else gram) / n_samples - np.outer(mean, mean)
+    covariance = dense(gram) / n_samples - np.outer(mean, mean)
     variance = np.diag(covariance).copy()
     # What cancellation leaves of a constant feature is not variance.
     variance[variance <= 1e-12 * mean**2] = 0
     deviation = np.sqrt(np.where(variance > 0, variance, 1))
     frequency = np.asarray(Y.mean(axis=0)).ravel()
-    moments = X.T @ Y.astype(float)
-    moments = moments.toarray() if sp.issparse(moments) else moments
+    moments = dense(X.T @ Y.astype(float))
     moments = (moments - n_samples * np.outer(mean, frequency)) / deviation[:, None]
     correlation = covariance / np.outer(deviation, deviation)
     factor = la.cho_factor(n_samples * (correlation + _RIDGE * np.eye(len(mean))))
@@ -64,7 +64,7 @@ def candidate_support(X: Matrix, Y: sp.csr_array) -> np.ndarray:
     size = max(1, _BLOCK_ENTRIES // (Y.shape[1] + len(mean)))
     for first in range(0, n_samples, size):
         block = X[first : first + size]
-        Z = ((block.toarray() if sp.issparse(block) else block) - mean) / deviation
+        Z = (dense(block) - mean) / deviation
         own = Y[first : first + size]
         rows = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
         predicted = (frequency + Z @ weights)[rows, own.indices]
