@@ -12,7 +12,7 @@ from conftest import fill
 from labelsieve import PMLFSMIR
 from labelsieve.datasets import load_digits_attributes, make_pml
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods.pml_fsmir import label_confidence
+from labelsieve.methods.pml_fsmir import label_confidence, solve_pml_fsmir
 from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
 from labelsieve.numerics.norms import row_norms
 
@@ -178,6 +178,20 @@ def test_switches_turn_the_stages_off(tiny):
     np.testing.assert_allclose(plain.label_information_, binary_mutual_information(Y))
     full = quiet_fit(X, Y, reconstruct_labels=False, scale=None)
     np.testing.assert_allclose(full.coef_, plain.label_information_ @ plain.coef_)
+
+
+def test_the_solver_needs_no_estimator(tiny):
+    X, Y = tiny
+    options = {"alpha": 0.5, "beta": 0.2, "gamma": 0.3, "solver": "mu", "max_iter": 50, "tol": 1e-9}
+    switches = {"w_update": "exact", "reconstruct_labels": True, "reconstruct_weights": True}
+    others = {"n_components": "sqrt", "n_bins": None, "init": "random", "rng": np.random.default_rng(3)}
+    result = solve_pml_fsmir(X, Y, **options, **switches, **others)
+    fitted = quiet_fit(X, Y, **options, init="random", scale=None, random_state=3)
+    np.testing.assert_array_equal(result.scores, fitted.scores_)
+    np.testing.assert_array_equal(result.objective, fitted.objective_history_)
+    assert not result.converged
+    for name, value in result.extra.items():
+        np.testing.assert_array_equal(value, getattr(fitted, f"{name}_"))
 
 
 def test_confidence_is_sparse_when_the_labels_are(tiny):
