@@ -234,7 +234,7 @@ def workers_of(process):
     found = []
     for pid in processes_in_session(process.pid):
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        if pid != process.pid and b"popen_loky" in command:
+        if pid != process.pid and b"labelsieve.bench.process" in command:
             found.append(pid)
     return found
 

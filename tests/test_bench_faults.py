@@ -19,7 +19,6 @@ import bench_runs as bench
 from labelsieve.bench import RunError
 from labelsieve.bench.config import load_experiment
 from labelsieve.bench.data import describe, load_dataset
-from labelsieve.bench.limits import LimitExceeded, watched
 from labelsieve.bench.plan import plan
 from labelsieve.bench.repair import repair
 from labelsieve.bench.results import read_results
@@ -478,25 +477,6 @@ def test_a_process_that_does_not_answer_is_killed_at_last(tmp_path):
         "LimitExceeded: took more than 1 seconds; raise limits.seconds"
     )
     assert remarks == []
-
-
-def test_an_order_to_stop_never_arrives_after_the_work():
-    """The work ends at the very moment its time is over, again and again."""
-    n_stopped = 0
-    for number in range(60):
-        end = time.perf_counter() + 0.05 + number * 5e-5
-
-        def work(end=end):
-            while time.perf_counter() < end:
-                pass
-
-        try:
-            watched(work, 0.02, None)
-        except LimitExceeded:
-            n_stopped += 1
-        for _ in range(1000):  # where a late order would strike
-            pass
-    assert n_stopped > 0
 
 
 # Told to the user
