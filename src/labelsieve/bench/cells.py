@@ -85,7 +85,7 @@ def _threadpools() -> ThreadpoolController:
 
 
 def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[Any]) -> None:
-    use_folder(experiment.folder)
+    use_folder(experiment)
     fold = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum)
     metrics = choose_metrics(experiment.metrics, experiment.conventions)
     n_features = fold.X_train.shape[1]

@@ -138,7 +138,7 @@ class _Ranked:
     """One fold, its ranking and the classifiers taught so far, under choices that share the ranking."""
 
     def __init__(self, experiment: Experiment, cell: Cell, caught: list[Any]) -> None:
-        use_folder(experiment.folder)
+        use_folder(experiment)
         self._folds: dict[tuple[str, str], Fold] = {}
         self._taught: dict[str, Any] = {}
         self._order = rank_features(cell, self._split(experiment, cell), CellResult(), caught)

@@ -10,6 +10,7 @@ import concurrent.futures
 import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 from distributed import Client, Future, KilledWorker, as_completed
 
@@ -67,7 +68,7 @@ def run_on_dask(
 def _results(
     client: Client, experiment: Experiment, cells: Sequence[Cell], chance: SecondChance
 ) -> Generator[tuple[Cell, CellResult]]:
-    cell_of: dict[str, Cell] = {}
+    cell_of: dict[Any, Cell] = {}
 
     def submit(cell: Cell, priority: int = 0) -> Future:
         future = client.submit(_run_here, experiment, cell, pure=False, priority=priority)

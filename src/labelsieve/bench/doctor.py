@@ -220,7 +220,7 @@ def diagnose(
     """
     spec = DatasetSpec(name=dataset) if isinstance(dataset, str) else dataset
     baseline = _baseline(spec, method, folds, seed, percent, counts, folder)
-    use_folder(folder)
+    use_folder(baseline)
     data = load_dataset(spec, folder)
     facts = describe(spec, data, baseline)
     alternatives = list_alternatives(baseline, facts, data.Y_candidates is not None)

@@ -19,9 +19,7 @@ def too_long(seconds: float) -> str:
 
 def too_much(memory_mib: float) -> str:
     """Say that a cell took too much memory."""
-    return (
-        f"took more than {memory_mib:g} MiB of memory; raise limits.memory_mib and run again with --retry-failed"
-    )
+    return f"took more than {memory_mib:g} MiB of memory; raise limits.memory_mib and run again with --retry-failed"
 
 
 def resident_mebibytes(pid: int) -> float | None:

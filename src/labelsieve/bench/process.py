@@ -72,7 +72,9 @@ class CellProcess:
         self._ready = False
         self._trace = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         fd = self._trace.fileno()
-        program = f"import sys; sys.path[:] = {sys.path!r}; import labelsieve.bench.process as p; p.serve({fd})"
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; import labelsieve.bench.process as p; p.serve({fd})"
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", program],
             stdin=subprocess.PIPE,
