@@ -99,7 +99,8 @@ def _outcome(future: Future) -> CellResult | Death:
     try:
         return future.result()
     except KilledWorker as error:
-        return Death(f"{error.allowed_failures + 1} workers of the cluster died while they had the cell")
+        n_workers = error.allowed_failures + 1
+        return Death(f"{n_workers} worker{'s' if n_workers > 1 else ''} of the cluster died with the cell")
     except (ImportError, OSError) as error:
         raise RunError(
             f"--dask: a worker cannot run cells ({error}); it needs the labelsieve that is installed here."

@@ -116,14 +116,14 @@ def _read(contents: Contents, path: Path) -> Results:
             started=row["started"],
             finished=row["finished"],
             command=row["command"],
-            environment=json.loads(row["environment"]),
-            configuration=json.loads(row["configuration"]),
+            environment=_mapping(row["environment"], "versions"),
+            configuration=_mapping(row["configuration"]),
             n_computed=computed[row["number"]],
         )
         for row in contents.runs
     )
     experiment = build_experiment(runs[-1].configuration, str(path))
-    facts = [DatasetFacts(**json.loads(row["facts"])) for row in contents.datasets]
+    facts = [DatasetFacts(**_mapping(row["facts"])) for row in contents.datasets]
     datasets = {fact.name: fact for fact in facts}
     methods = experiment.all_methods()
     roles: dict[str, str] = {method.name: method.role for method in methods}
@@ -161,13 +161,21 @@ def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
     return CellRecord(
         **{name: planned[name] for name in _PLANNED},
         **{name: row[name] for name in _MEASURED},
-        params=dict(json.loads(row["params"])),
+        params=_mapping(row["params"]),
         status="done" if row["error"] is None else "failed",
         converged=None if row["converged"] is None else bool(row["converged"]),
         ranking=_ranking(row["ranking"], n_features),
         objective=unpack(row["objective"], "<f8"),
         notes=tuple(map(str, json.loads(row["notes"]))),
     )
+
+
+def _mapping(text: str, *parts: str) -> dict[str, Any]:
+    """Read an object of JSON, with these parts that are objects as well."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(found.get(part), dict) for part in parts):
+        raise ValueError("an object of JSON is something else")
+    return found
 
 
 def _ranking(data: bytes | None, n_features: int) -> np.ndarray | None:
