@@ -75,7 +75,8 @@ def evaluate(experiment: Experiment, cell: Cell) -> CellResult:
 
 def one_thread() -> AbstractContextManager[Any]:
     """Compute in one thread whatever the number of jobs: sums in another order would give other last digits."""
-    return _threadpools().limit(limits=1)
+    limited: AbstractContextManager[Any] = _threadpools().limit(limits=1)
+    return limited
 
 
 @lru_cache(maxsize=1)
@@ -149,7 +150,8 @@ def _thinned(history: np.ndarray) -> np.ndarray:
     """Keep first, last and evenly spaced values of a long history."""
     if len(history) <= _LONGEST_HISTORY:
         return history
-    return history[np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)]
+    kept: np.ndarray = np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)
+    return np.asarray(history[kept])
 
 
 def judge(

@@ -70,7 +70,7 @@ def _results(
 ) -> Generator[tuple[Cell, CellResult]]:
     cell_of: dict[Any, Cell] = {}
 
-    def submit(cell: Cell, priority: int = 0) -> Future:
+    def submit(cell: Cell, priority: int = 0) -> Future[Any]:
         future = client.submit(_run_here, experiment, cell, pure=False, priority=priority)
         cell_of[future.key] = cell
         return future
@@ -95,9 +95,10 @@ def _results(
         yield cell, result
 
 
-def _outcome(future: Future) -> CellResult | Death:
+def _outcome(future: Future[Any]) -> CellResult | Death:
     try:
-        return future.result()
+        outcome: CellResult | Death = future.result()
+        return outcome
     except KilledWorker as error:
         n_workers = error.allowed_failures + 1
         return Death(f"{n_workers} worker{'s' if n_workers > 1 else ''} of the cluster died with the cell")

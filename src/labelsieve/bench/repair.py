@@ -76,7 +76,7 @@ def _intact(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def _is_sealed(path: Path) -> bool:
     with closing(_open(path)) as database, suppress(sqlite3.DatabaseError):
-        return database.execute("PRAGMA user_version").fetchone()[0] != UNSEALED
+        return bool(database.execute("PRAGMA user_version").fetchone() != (UNSEALED,))
     return True
 
 
