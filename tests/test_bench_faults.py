@@ -133,17 +133,20 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs):
 # Interrupted
 
 
-@pytest.mark.parametrize(("jobs", "moment"), [(1, "cells"), (2, "cells"), (2, "start")])
-def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, project, jobs, moment):
+@pytest.mark.parametrize(
+    ("jobs", "moment", "order"),
+    [(1, "cells", "SIGINT"), (2, "cells", "SIGINT"), (2, "start", "SIGINT"), (2, "cells", "SIGTERM")],
+)
+def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, project, jobs, moment, order):
     config, folder = project
     process = bench.start(config, "--jobs", jobs, pause=0.3)
     if moment == "cells":
         bench.wait_for_cells(folder, process)
     else:
         bench.wait_for(lambda: bench.workers_of(process), process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(process.pid, getattr(signal, order))  # as a terminal or the system does
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == {"SIGINT": 130, "SIGTERM": 143}[order]
     n_finished = len(bench.finished(folder))
     assert err == (
         f"error: stopped; {n_finished} of {bench.N_SMALL} cells are finished and stored; "
