@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import sqlite3
@@ -66,12 +67,22 @@ def _intact(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Read every table; one without a checksum per row is taken as a whole or not at all."""
     tables = {name: _readable(path, name) for name in (*TABLES, "scores")}
     if not _is_sealed(path):
+        tables["runs"] = [row for row in tables["runs"] if all(map(_is_json, row[-2:]))]
+        tables["datasets"] = [row for row in tables["datasets"] if _is_json(row[-1])]
         return tables
     seals = {name: Seal(*seal) for name, *seal in _readable(path, "seals")}
     for name in ("runs", "datasets", "plan"):
         if Seal().changed(tables[name]) != seals.get(name):
             tables[name] = []
     return tables
+
+
+def _is_json(text: Any) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
 
 
 def _is_sealed(path: Path) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -154,7 +154,9 @@ def _require_same_plan(
     if changed:
         what = f"the data of {', '.join(changed)} changed"
     else:
-        last = json.loads(before.runs[-1]["configuration"]) if before.runs else {}
+        last: dict[str, Any] = {}
+        with suppress(ValueError, IndexError, RecursionError):  # none that can be read
+            last = json.loads(before.runs[-1]["configuration"])
         now = experiment.as_dict()
         keys = [key for key in now if now[key] != last.get(key)]
         what = (
