@@ -17,6 +17,7 @@ from labelsieve.cli import main
 
 #: Methods that misbehave, as a user would write them beside the configuration.
 OWN_METHODS = '''
+import ctypes
 import os
 import time
 from pathlib import Path
@@ -33,12 +34,34 @@ class Slow(RandomRanking):
 
     def fit(self, X, Y):
         time.sleep(float(os.environ.get("PAUSE", "0")))
+        if "PERMITS" in os.environ:
+            wait_for_permit(Path(os.environ["PERMITS"]))
         return super().fit(X, Y)
+
+
+def wait_for_permit(folder):
+    """Take a file away; go on waiting while there is none."""
+    while True:
+        for permit in folder.iterdir():
+            try:
+                permit.unlink()
+                return
+            except FileNotFoundError:  # another process was faster
+                pass
+        time.sleep(0.01)
 
 
 class Deadly(RandomRanking):
     def fit(self, X, Y):
         os.kill(os.getpid(), 9)
+
+
+class Murderous(RandomRanking):
+    """Kills whoever started its process."""
+
+    def fit(self, X, Y):
+        os.kill(os.getppid(), 9)
+        time.sleep(600)
 
 
 class Broken(RandomRanking):
@@ -48,19 +71,19 @@ class Broken(RandomRanking):
         return super().fit(X, Y)
 
 
+class Rude(RandomRanking):
+    def fit(self, X, Y):
+        raise RuntimeError("\\x1b]0;owned\\x07 half a letter: \\udcff")
+
+
 class Leaver(RandomRanking):
     def fit(self, X, Y):
         raise SystemExit("enough")
 
 
 class Endless(RandomRanking):
-    """Swallows the first order to stop, as careless code does."""
-
     def fit(self, X, Y):
-        try:
-            self._wait()
-        except:
-            self._wait()
+        self._wait()
         return super().fit(X, Y)
 
     def _wait(self):
@@ -69,10 +92,10 @@ class Endless(RandomRanking):
 
 
 class Deaf(RandomRanking):
-    """One long call outside of Python, which no exception interrupts."""
+    """One long call outside of Python that lets no other thread of the process do anything."""
 
     def fit(self, X, Y):
-        time.sleep(600)
+        ctypes.PyDLL(None).sleep(600)
 
 
 class Hungry(RandomRanking):
@@ -125,7 +148,7 @@ def write_data(folder, seed=0):
 PROGRAM = "import sys; from labelsieve.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
-def start(config, *arguments, verb="run", pause=0.0, **options):
+def start(config, *arguments, verb="run", pause=0.0, permits=None, **options):
     """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
     source = Path(labelsieve.__file__).parents[1]
     environment = {
@@ -134,6 +157,7 @@ def start(config, *arguments, verb="run", pause=0.0, **options):
         "PAUSE": str(pause),
         "COLUMNS": "200",
         "NO_COLOR": "1",
+        **({} if permits is None else {"PERMITS": str(permits)}),
     }
     command = [sys.executable, "-c", PROGRAM, "bench", verb, str(config.name), *map(str, arguments)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **options}
@@ -234,7 +258,7 @@ def workers_of(process):
     found = []
     for pid in processes_in_session(process.pid):
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        if pid != process.pid and b"popen_loky" in command:
+        if pid != process.pid and b"labelsieve.bench.process" in command:
             found.append(pid)
     return found
 

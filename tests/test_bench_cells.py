@@ -217,7 +217,7 @@ def test_own_files_with_candidates_and_own_method_and_classifier(tmp_path, plant
     )
     from labelsieve.bench.components import use_folder
 
-    use_folder(experiment.folder)
+    use_folder(experiment)
     cell = cells_of(experiment)[0]
     result = evaluate(experiment, cell)
     part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
@@ -277,7 +277,7 @@ def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
     experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
     from labelsieve.bench.components import use_folder
 
-    use_folder(experiment.folder)
+    use_folder(experiment)
     broken, silent, short, undecided = (evaluate(experiment, cell) for cell in cells_of(experiment)[:4])
     assert broken.error == "ZeroDivisionError: one over nothing"
     assert "my_broken_method.py" in broken.traceback

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import traceback
 import warnings
@@ -18,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from labelsieve.bench.components import build_classifier, build_method, feature_order, use_folder
 from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, Conventions, Experiment
 from labelsieve.bench.data import Fold, derive_seed, split_fold
-from labelsieve.bench.limits import LimitExceeded, forget_peak_memory, peak_mebibytes, watched
+from labelsieve.bench.limits import forget_peak_memory, peak_mebibytes
 from labelsieve.bench.plan import Cell
 from labelsieve.classify import LabelFrequency
 from labelsieve.metrics import METRICS, Metric
@@ -27,8 +26,6 @@ from labelsieve.validation import label_outputs
 __all__ = ["CellResult", "ScoreRow", "choose_metrics", "evaluate", "judge", "one_thread", "rank_features"]
 
 _LONGEST_HISTORY = 10_000
-# Warnings, thread pools and memory belong to the process; a dask worker may have several threads.
-_ONE_AT_A_TIME = threading.Lock()
 
 
 class ScoreRow(NamedTuple):
@@ -60,19 +57,13 @@ class CellResult:
 
 def evaluate(experiment: Experiment, cell: Cell) -> CellResult:
     """Run a cell. Whatever goes wrong in it is part of the result."""
-    with _ONE_AT_A_TIME:
-        return _evaluate(experiment, cell)
-
-
-def _evaluate(experiment: Experiment, cell: Cell) -> CellResult:
     start = time.perf_counter()
     result = CellResult()
-    limits = experiment.limits
     try:
         with one_thread(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            watched(lambda: _run(experiment, cell, result, caught), limits.seconds, limits.memory_mib)
-    except (Exception, LimitExceeded, SystemExit) as error:
+            _run(experiment, cell, result, caught)
+    except (Exception, SystemExit) as error:
         result = CellResult(
             error=" ".join(f"{type(error).__name__}: {error}".split()), traceback=traceback.format_exc()
         )
@@ -84,7 +75,8 @@ def _evaluate(experiment: Experiment, cell: Cell) -> CellResult:
 
 def one_thread() -> AbstractContextManager[Any]:
     """Compute in one thread whatever the number of jobs: sums in another order would give other last digits."""
-    return _threadpools().limit(limits=1)
+    limited: AbstractContextManager[Any] = _threadpools().limit(limits=1)
+    return limited
 
 
 @lru_cache(maxsize=1)
@@ -94,7 +86,7 @@ def _threadpools() -> ThreadpoolController:
 
 
 def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[Any]) -> None:
-    use_folder(experiment.folder)
+    use_folder(experiment)
     fold = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum)
     metrics = choose_metrics(experiment.metrics, experiment.conventions)
     n_features = fold.X_train.shape[1]
@@ -158,7 +150,8 @@ def _thinned(history: np.ndarray) -> np.ndarray:
     """Keep first, last and evenly spaced values of a long history."""
     if len(history) <= _LONGEST_HISTORY:
         return history
-    return history[np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)]
+    kept: np.ndarray = np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)
+    return np.asarray(history[kept])
 
 
 def judge(

@@ -6,12 +6,12 @@ import json
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult, choose_metrics, judge, one_thread, rank_features
@@ -109,7 +109,7 @@ def run_choices(
             told += notes
             if progress is not None:
                 progress(n_finished, len(tasks))
-    except TerminatedWorkerError:
+    except BrokenProcessPool:
         raise RunError(
             "a process that judged rankings died, perhaps out of memory; try again with one process (jobs=1)."
         ) from None
@@ -138,7 +138,7 @@ class _Ranked:
     """One fold, its ranking and the classifiers taught so far, under choices that share the ranking."""
 
     def __init__(self, experiment: Experiment, cell: Cell, caught: list[Any]) -> None:
-        use_folder(experiment.folder)
+        use_folder(experiment)
         self._folds: dict[tuple[str, str], Fold] = {}
         self._taught: dict[str, Any] = {}
         self._order = rank_features(cell, self._split(experiment, cell), CellResult(), caught)

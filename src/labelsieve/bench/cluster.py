@@ -1,27 +1,29 @@
-"""Cells on a dask cluster, through joblib."""
+"""Cells on a dask cluster: its workers run them in processes of their own, as the runner does on this machine.
+
+So limits hold there too, and a cell that crashes does not take a worker of the cluster with it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
 import logging
+import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
-from distributed import Client, KilledWorker
-from joblib import Parallel, delayed, parallel_config
-from joblib._dask import DaskDistributedBackend
+from distributed import Client, Future, KilledWorker, as_completed
 
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import CellResult, evaluate
+from labelsieve.bench.cells import CellResult
 from labelsieve.bench.config import Experiment
 from labelsieve.bench.plan import Cell
-from labelsieve.bench.workers import died
+from labelsieve.bench.workers import Crew, Death, SecondChance
 
 __all__ = ["run_on_dask"]
 
 _SECONDS_TO_CONNECT = 10
+_LATER = -1
 
 
 def run_on_dask(
@@ -38,7 +40,7 @@ def run_on_dask(
     address : str
         Of the scheduler, for example ``tcp://10.0.0.1:8786``.
     remark : callable
-        Told what the user should know about the cluster.
+        Told when a process dies.
     """
     if not cells:
         return
@@ -49,63 +51,76 @@ def run_on_dask(
         client = Client(address, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
         raise RunError(f"--dask: no scheduler answers at {address!r} ({error}); check the address.") from None
-    tasks = (delayed(_run)(experiment, cell) for cell in cells)
     with client:
-        if max(client.nthreads().values(), default=1) > 1:
-            remark("a worker runs one cell at a time; start workers with --nthreads 1 to use all cores.")
-        n_finished = 0
         try:
-            with parallel_config(backend=_Backend(client=client)):
-                results = Parallel(return_as="generator_unordered", batch_size=1)(tasks)
-            with closing(results):
-                for n_finished, found in enumerate(results, start=1):  # noqa: B007
-                    yield found
+            client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
         except TimeoutError:
             raise RunError(f"--dask: the scheduler at {address!r} has no workers; start some.") from None
+        try:
+            yield from _results(client, experiment, cells, SecondChance(remark))
         except (asyncio.CancelledError, concurrent.futures.CancelledError):
-            pass
-        if n_finished < len(cells):  # joblib may also just end
             raise RunError(
                 f"--dask: the scheduler at {address!r} is gone; finished cells are stored. Start it again, then run "
                 "the same command."
-            )
+            ) from None
 
 
-def _run(experiment: Experiment, cell: Cell) -> tuple[Cell, CellResult]:
-    return cell, evaluate(experiment, cell)
+def _results(
+    client: Client, experiment: Experiment, cells: Sequence[Cell], chance: SecondChance
+) -> Generator[tuple[Cell, CellResult]]:
+    cell_of: dict[Any, Cell] = {}
 
-
-class _Lost(NamedTuple):
-    """A cell that brought no result."""
-
-    cell: Cell
-    error: BaseException
-
-
-class _Backend(DaskDistributedBackend):
-    """joblib's backend, which alone would wait forever for a task that brings no result."""
-
-    def effective_n_jobs(self, n_jobs: int | None) -> int:
-        # For a single one, joblib would run the cells in this process.
-        return max(2, super().effective_n_jobs(n_jobs))
-
-    def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Any:
-        (_, (_, cell), _), *_ = func.items
-
-        def tell(future: Any) -> None:
-            if callback is not None and future.exception() is not None:
-                callback(_Lost(cell, future.exception()))
-
-        future = super().submit(func, callback)
-        future.add_done_callback(tell)
+    def submit(cell: Cell, priority: int = 0) -> Future[Any]:
+        future = client.submit(_run_here, experiment, cell, pure=False, priority=priority)
+        cell_of[future.key] = cell
         return future
 
-    def retrieve_result_callback(self, out: Any) -> Any:
-        if isinstance(out, BaseException):  # cancelled
-            raise out
-        if not isinstance(out, _Lost):
-            return super().retrieve_result_callback(out)
-        if not isinstance(out.error, KilledWorker):
-            raise out.error
-        n_workers = out.error.allowed_failures + 1
-        return [(out.cell, died(f"{n_workers} workers died while they ran the cell"))]
+    suspects: list[Cell] = []
+    finished = as_completed([submit(cell) for cell in cells])
+    for future in finished:
+        cell = cell_of.pop(future.key)
+        outcome = _outcome(future)
+        result = chance.settle(cell, outcome)
+        if result is not None:
+            yield cell, result
+        elif future.status == "error":
+            suspects.append(cell)
+        else:
+            finished.add(submit(cell, _LATER))
+    # dask suspects every cell that a dying worker had, also those that waited there: one at a time, it is sure.
+    for cell in suspects:
+        result = None
+        while result is None:
+            result = chance.settle(cell, _outcome(submit(cell)))
+        yield cell, result
+
+
+def _outcome(future: Future[Any]) -> CellResult | Death:
+    try:
+        outcome: CellResult | Death = future.result()
+        return outcome
+    except KilledWorker as error:
+        n_workers = error.allowed_failures + 1
+        return Death(f"{n_workers} worker{'s' if n_workers > 1 else ''} of the cluster died with the cell")
+    except (ImportError, OSError) as error:
+        raise RunError(
+            f"--dask: a worker cannot run cells ({error}); it needs the labelsieve that is installed here."
+        ) from None
+
+
+_here = threading.local()
+
+
+def _run_here(experiment: Experiment, cell: Cell) -> CellResult | Death:
+    """Run a cell in a process that the thread of a worker keeps for the next one."""
+    if getattr(_here, "experiment", None) != experiment:
+        if hasattr(_here, "crew"):
+            _here.crew.close()
+        _here.crew, _here.experiment = Crew(experiment), experiment
+    crew: Crew = _here.crew
+    try:
+        crew.begin(cell)
+        return crew.next_outcome()[1]
+    except BaseException:
+        crew.close()
+        raise

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from labelsieve.bench import RunError
-from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, ClassifierSpec, Conventions, MethodSpec
+from labelsieve.bench.config import (
+    ALL_FEATURES,
+    NO_FEATURES,
+    ClassifierSpec,
+    Conventions,
+    Experiment,
+    MethodSpec,
+)
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
 
@@ -28,9 +35,10 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def use_folder(folder: str | None) -> None:
-    """Let modules beside the configuration be imported."""
-    if folder is not None and folder not in sys.path:
+def use_folder(experiment: Experiment) -> None:
+    """Let modules beside the configuration be imported, if it names any."""
+    folder = experiment.folder
+    if folder is not None and experiment.import_paths() and folder not in sys.path:
         sys.path.append(folder)
 
 
@@ -111,8 +119,8 @@ def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> An
         raise RunError(f"{where}: {error}; its parameters are {known}.") from None
 
 
-def _import(path: str, key: str, known: Iterable[str]) -> Callable[..., Any]:
-    """Import ``package.module:Class``."""
+def _import(path: str, key: str, known: Iterable[str]) -> type:
+    """Import ``package.module:Class``; anything but a class with ``fit`` is refused before it is called."""
     module, colon, name = path.partition(":")
     if not colon:
         close = difflib.get_close_matches(path, list(known), n=1)
@@ -121,6 +129,9 @@ def _import(path: str, key: str, known: Iterable[str]) -> Callable[..., Any]:
             f"{key}: a known name or an import path module:Class was expected, got {path!r}; {hint}"
         )
     try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:  # the latter for an empty name
         raise RunError(f"{key}: {path!r} cannot be imported ({error}); check the path.") from None
+    if not inspect.isclass(found) or not callable(getattr(found, "fit", None)):
+        raise RunError(f"{key}: a class with fit was expected, got {path!r}; name such a class.")
+    return found

@@ -222,7 +222,8 @@ class Limits(_Part):
 class Experiment(_Part):
     """All that determines the results of an experiment."""
 
-    name: str = Field(pattern=r"^[\w.-]+$")
+    #: Of the run folder, too.
+    name: str
     title: str = ""
     seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field((0,), min_length=1)
     folds: int = Field(10, ge=2)
@@ -258,6 +259,13 @@ class Experiment(_Part):
         others = [slug for slug in METHODS if slug not in named]
         place = methods.index(EVERY)
         return {**given, "methods": [*methods[:place], *others, *methods[place + 1 :]]}
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, value: str) -> str:
+        if re.fullmatch(r"[\w.-]+", value) is None or not value.strip("."):
+            raise ValueError(f"letters, digits, '_', '-' and dots between them were expected, got {value!r}")
+        return value
 
     @field_validator("metrics")
     @classmethod
@@ -301,6 +309,14 @@ class Experiment(_Part):
             *(method for sweep in self.sweeps for method in sweep.methods()),
             *(method.model_copy(update={"role": "reference"}) for method in self.references),
         )
+
+    def import_paths(self) -> tuple[str, ...]:
+        """What is imported to run this: code that is not of this package."""
+        named = (
+            *(method.method for method in self.all_methods()),
+            *(entry.classifier for entry in self.classifiers),
+        )
+        return tuple(dict.fromkeys(name for name in named if ":" in name))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as they are stored."""

@@ -220,7 +220,7 @@ def diagnose(
     """
     spec = DatasetSpec(name=dataset) if isinstance(dataset, str) else dataset
     baseline = _baseline(spec, method, folds, seed, percent, counts, folder)
-    use_folder(folder)
+    use_folder(baseline)
     data = load_dataset(spec, folder)
     facts = describe(spec, data, baseline)
     alternatives = list_alternatives(baseline, facts, data.Y_candidates is not None)
@@ -307,14 +307,9 @@ def _note(
     """Say what the choice means for this data."""
     match alternative.convention:
         case "noise model":
-            here, there = outcome.mean("candidates_per_row"), other.mean("candidates_per_row")
-            how = "as many as the default adds on average, rounded; " if "count" in alternative.choice else ""
-            return f"{how}{here:.2f} candidates per row, {there:.2f} by default"
+            return _note_on_noise(alternative, outcome, other)
         case "one-class labels":
-            n_one_class = outcome.mean("n_one_class")
-            if not n_one_class:
-                return "no label has one class in a training part"
-            return f"{n_one_class:.1f} labels have one class in a training part, on average"
+            return _note_on_one_class(outcome)
         case "empty rows":
             n_empty = int((np.asarray(data.Y.sum(axis=1)) == 0).sum())  # type: ignore[union-attr]
             return f"{n_empty} of {data.X.shape[0]} rows have no true label"
@@ -323,12 +318,26 @@ def _note(
         case "folds":
             return "other folds, so the comparison is not paired"
         case "undefined F1" if alternative.changes["conventions"]["f1_undefined"] == 1:
-            if np.array_equal(outcome.by_fold()["macro_f1"], other.by_fold()["macro_f1"]):
-                return "every label is true or predicted somewhere in every test part"
+            same = np.array_equal(outcome.by_fold()["macro_f1"], other.by_fold()["macro_f1"])
+            return "every label is true or predicted somewhere in every test part" if same else ""
         case "rounding of sizes":
-            floor, default = (
-                ", ".join(str(count) for _, count in plans[name][0].sizes) for name in (str(alternative), "")
-            )
-            same = "the same numbers of features"
-            return same if floor == default else f"{floor} instead of {default} features"
+            return _note_on_sizes(plans[str(alternative)], plans[""])
     return ""
+
+
+def _note_on_noise(alternative: Alternative, outcome: Outcome, other: Outcome) -> str:
+    here, there = outcome.mean("candidates_per_row"), other.mean("candidates_per_row")
+    how = "as many as the default adds on average, rounded; " if "count" in alternative.choice else ""
+    return f"{how}{here:.2f} candidates per row, {there:.2f} by default"
+
+
+def _note_on_one_class(outcome: Outcome) -> str:
+    n_one_class = outcome.mean("n_one_class")
+    if not n_one_class:
+        return "no label has one class in a training part"
+    return f"{n_one_class:.1f} labels have one class in a training part, on average"
+
+
+def _note_on_sizes(*plans: Sequence[Cell]) -> str:
+    floor, default = (", ".join(str(count) for _, count in cells[0].sizes) for cells in plans)
+    return "the same numbers of features" if floor == default else f"{floor} instead of {default} features"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import sqlite3
@@ -12,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.bench import RunError
-from labelsieve.bench.store import Store, lock_path
+from labelsieve.bench.seals import TABLES, Seal
+from labelsieve.bench.store import UNSEALED, Store, lock_path
 
 __all__ = ["Repaired", "repair"]
 
-_TABLES = ("runs", "datasets", "plan", "cells", "scores")
 _SMALLEST_ROW = 16  # bytes
 
 
@@ -35,7 +36,7 @@ def repair(path: Path) -> Repaired:
     Cells that are lost count as missing: the next run computes them again.
     """
     with Store.locked(path):
-        tables = {name: _readable(path, name) for name in _TABLES}
+        tables = _intact(path)
         if not tables["cells"]:
             raise RunError(f"{path}: no cell can be read; move the file away and run again.")
         fresh = path.with_name(f"{path.name}.new")
@@ -62,15 +63,47 @@ def repair(path: Path) -> Repaired:
     return Repaired(path, damaged, n_cells)
 
 
+def _intact(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Read every table; one without a checksum per row is taken as a whole or not at all."""
+    tables = {name: _readable(path, name) for name in (*TABLES, "scores")}
+    if not _is_sealed(path):
+        tables["runs"] = [row for row in tables["runs"] if all(map(_is_json, row[-2:]))]
+        tables["datasets"] = [row for row in tables["datasets"] if _is_json(row[-1])]
+        return tables
+    seals = {name: Seal(*seal) for name, *seal in _readable(path, "seals")}
+    for name in ("runs", "datasets", "plan"):
+        if Seal().changed(tables[name]) != seals.get(name):
+            tables[name] = []
+    return tables
+
+
+def _is_json(text: Any) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
+
+
+def _is_sealed(path: Path) -> bool:
+    with closing(_open(path)) as database, suppress(sqlite3.DatabaseError):
+        return bool(database.execute("PRAGMA user_version").fetchone() != (UNSEALED,))
+    return True
+
+
 def _files(path: Path) -> list[Path]:
     """List a database and its journals."""
     files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
     return [file for file in files if file.exists()]
 
 
+def _open(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
 def _readable(path: Path, table: str) -> list[tuple[Any, ...]]:
     """Read the rows of a table one by one, past those that cannot be read."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+    with closing(_open(path)) as database:
         # Otherwise SQLite reads nothing of a file that is shorter than it was.
         database.execute("PRAGMA writable_schema = ON")
         # No row is smaller; the damaged number of a row may be anything.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from sqlite3 import Row
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.bench.data import DatasetFacts
+from labelsieve.bench.seals import Contents
 from labelsieve.bench.store import Store, damaged, database_path, no_results, unpack
 
 __all__ = ["CellRecord", "DatasetFacts", "Results", "RunRecord", "Score", "read_results"]
@@ -83,84 +87,100 @@ class Results:
     n_planned: int
     scores: tuple[Score, ...]
     runs: tuple[RunRecord, ...]
-    #: Stored cells whose numbers are not those that were written.
+    #: Stored cells that are not as they were written; they are left out.
     n_altered: int = 0
 
 
 def read_results(target: str | Path) -> Results:
-    """Read a run: its folder, its results file, or its name below ``runs``."""
+    """Read a run: its folder, its results file, or its name below ``runs``.
+
+    Nothing is imported that the stored configuration names.
+    """
     with Store(database_path(target)) as store:
-        try:
-            return _read(store)
-        except json.JSONDecodeError as error:
-            raise damaged(store.path, error) from None
+        contents = store.read()
+    if not contents.runs:
+        raise no_results(store.path)
+    try:
+        return _read(contents, store.path)
+    except RunError:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError) as error:  # checksums can be forged
+        raise damaged(store.path, error) from None
 
 
-def _read(store: Store) -> Results:
+def _read(contents: Contents, path: Path) -> Results:
+    computed = Counter(row["run"] for row in contents.cells)
     runs = tuple(
         RunRecord(
             number=row["number"],
             started=row["started"],
             finished=row["finished"],
             command=row["command"],
-            environment=json.loads(row["environment"]),
-            configuration=json.loads(row["configuration"]),
-            n_computed=row["n_computed"],
+            environment=_mapping(row["environment"], "versions"),
+            configuration=_mapping(row["configuration"]),
+            n_computed=computed[row["number"]],
         )
-        for row in store.rows(
-            "SELECT runs.*, (SELECT COUNT(*) FROM cells WHERE run = number) AS n_computed FROM runs ORDER BY number"
-        )
+        for row in contents.runs
     )
-    if not runs:
-        raise no_results(store.path)
-    experiment = build_experiment(runs[-1].configuration, str(store.path))
-    facts = [
-        DatasetFacts(**json.loads(row["facts"]))
-        for row in store.rows("SELECT facts FROM datasets ORDER BY position")
-    ]
-    n_planned = store.rows("SELECT COUNT(*) FROM plan")[0][0]
+    experiment = build_experiment(runs[-1].configuration, str(path))
+    facts = [DatasetFacts(**_mapping(row["facts"])) for row in contents.datasets]
+    datasets = {fact.name: fact for fact in facts}
+    methods = experiment.all_methods()
+    roles: dict[str, str] = {method.name: method.role for method in methods}
+    stored = {row["key"]: row for row in contents.cells}
     cells: list[CellRecord] = []
     # A cell may stand in the plan under two names, as a method and as the full variant of an ablation.
     places: dict[str, list[int]] = {}
-    for row in store.rows(
-        "SELECT plan.key AS key, dataset, noise, noise_rate, seed, fold, method, role, draw, cells.* "
-        "FROM plan JOIN cells USING (key) ORDER BY position"
-    ):
-        places.setdefault(row["key"], []).append(len(cells))
-        cells.append(_cell(row))
-    scores = tuple(
-        Score(place, *tuple(row)[1:])
-        for row in store.rows("SELECT * FROM scores ORDER BY rowid")
-        for place in places.get(row["key"], ())
-    )
-    methods = experiment.all_methods()
+    for planned in contents.plan:
+        if planned["method"] not in roles:
+            raise ValueError(f"the method {planned['method']!r} of the plan is not in the configuration")
+        n_features = datasets[planned["dataset"]].n_features
+        if planned["key"] in stored:
+            places.setdefault(planned["key"], []).append(len(cells))
+            cells.append(_cell(planned, stored[planned["key"]], n_features))
+    scores = tuple(Score(place, *values) for key, *values in contents.scores for place in places.get(key, ()))
     return Results(
         name=experiment.name,
         experiment=experiment,
-        datasets={fact.name: fact for fact in facts},
-        methods=tuple(method.name for method in methods),
-        roles={method.name: method.role for method in methods},
+        datasets=datasets,
+        methods=tuple(roles),
+        roles=roles,
         cells=tuple(cells),
-        n_planned=n_planned,
+        n_planned=len(contents.plan),
         scores=scores,
         runs=runs,
-        n_altered=len(store.altered()),
+        n_altered=contents.n_altered,
     )
 
 
-def _cell(row: Any) -> CellRecord:
+_PLANNED = ("key", "dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
+_MEASURED = ("error", "traceback", "fit_seconds", "seconds", "peak_mib", "n_iter")
+
+
+def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
     return CellRecord(
-        **{
-            name: row[name]
-            for name in ("key", "dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
-        },
-        **{
-            name: row[name] for name in ("error", "traceback", "fit_seconds", "seconds", "peak_mib", "n_iter")
-        },
-        params=json.loads(row["params"]),
+        **{name: planned[name] for name in _PLANNED},
+        **{name: row[name] for name in _MEASURED},
+        params=_mapping(row["params"]),
         status="done" if row["error"] is None else "failed",
         converged=None if row["converged"] is None else bool(row["converged"]),
-        ranking=unpack(row["ranking"], "<i4"),
+        ranking=_ranking(row["ranking"], n_features),
         objective=unpack(row["objective"], "<f8"),
-        notes=tuple(json.loads(row["notes"])),
+        notes=tuple(map(str, json.loads(row["notes"]))),
     )
+
+
+def _mapping(text: str, *parts: str) -> dict[str, Any]:
+    """Read an object of JSON, with these parts that are objects as well."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(found.get(part), dict) for part in parts):
+        raise ValueError("an object of JSON is something else")
+    return found
+
+
+def _ranking(data: bytes | None, n_features: int) -> np.ndarray | None:
+    """Features, best first: each of them once."""
+    ranking = unpack(data, "<i4")
+    if ranking is not None and not np.array_equal(np.sort(ranking), np.arange(n_features)):
+        raise ValueError(f"a ranking of {n_features} features names others")
+    return ranking

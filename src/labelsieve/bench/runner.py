@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +18,7 @@ from labelsieve.bench.components import build_method, identify, use_folder
 from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, DatasetSpec, Experiment
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.plan import Cell, plan
+from labelsieve.bench.seals import Contents
 from labelsieve.bench.store import FILE_NAME, Store
 from labelsieve.bench.workers import run_locally
 from labelsieve.datasets.dataset import DatasetError
@@ -90,18 +92,18 @@ def run(
         How many cells are done, failed, and computed now.
     """
     observer = observer or Observer()
-    use_folder(experiment.folder)
+    use_folder(experiment)
     # Before any data is read: a second runner is told at once.
     with Store(folder / FILE_NAME, writer=True) as store:
         facts = _facts(experiment, observer)
         cells = plan(experiment, facts)
-        altered = store.altered()
-        if altered:
-            observer.remark(f"{len(altered)} stored cells were altered; they are computed again.")
-            store.forget(altered)
-        outcomes = store.outcomes()
+        before = store.read()
+        if before.n_altered:
+            observer.remark(f"{before.n_altered} stored cells were altered; they are computed again.")
+            store.forget(before.altered)
+        outcomes = before.outcomes()
         if not accept_changes:
-            _require_same_plan(store, experiment, facts, cells, outcomes)
+            _require_same_plan(folder, before, experiment, facts, cells)
         number = store.begin_run(command, experiment.as_dict(), environment(), cells, facts.values())
         kept = {key: done for key, done in outcomes.items() if done or not retry_failed}
         observer.planned(cells, kept)
@@ -109,14 +111,15 @@ def run(
         missing = list({cell.key: cell for cell in cells if cell.key not in kept}.values())
         params = {method.name: _params(method) for method in experiment.all_methods()}
         with (
-            _stopped_by_user(store, cells),
+            _stopped_by_user(cells, outcomes),
             closing(_results(experiment, missing, jobs, dask, observer)) as found,
         ):
             for cell, result in found:
                 store.record(number, cell, params[cell.method.name], result)
+                outcomes[cell.key] = result.error is None
                 observer.finished(cell, result)
         store.end_run(number)
-        return _summary(store, cells, len(missing))
+        return _summary(cells, outcomes, len(missing))
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
@@ -135,30 +138,32 @@ def _params(method: Any) -> dict[str, Any]:
 
 
 def _require_same_plan(
-    store: Store,
+    folder: Path,
+    before: Contents,
     experiment: Experiment,
     facts: dict[str, DatasetFacts],
     cells: Sequence[Cell],
-    outcomes: dict[str, bool],
 ) -> None:
     """Notice a changed configuration or data file before finished work silently stops counting."""
-    lost = {row["key"] for row in store.rows("SELECT key FROM plan")} & set(outcomes)
+    lost = {row["key"] for row in before.plan} & set(before.outcomes())
     lost -= {cell.key for cell in cells}
     if not lost:
         return
-    before = {row["name"]: row["facts"] for row in store.rows("SELECT name, facts FROM datasets")}
-    changed = [name for name, fact in facts.items() if name in before and fact.checksum not in before[name]]
+    known = {row["name"]: row["facts"] for row in before.datasets}
+    changed = [name for name, fact in facts.items() if name in known and fact.checksum not in known[name]]
     if changed:
         what = f"the data of {', '.join(changed)} changed"
     else:
-        last = store.last_configuration()
+        last: dict[str, Any] = {}
+        with suppress(ValueError, IndexError, RecursionError):  # none that can be read
+            last = json.loads(before.runs[-1]["configuration"])
         now = experiment.as_dict()
         keys = [key for key in now if now[key] != last.get(key)]
         what = (
             f"the configuration changed ({', '.join(keys)})" if keys else "the defaults of a method changed"
         )
     raise RunError(
-        f"{store.path.parent}: {what} since the last run, so {len(lost)} finished cells would no longer count; "
+        f"{folder}: {what} since the last run, so {len(lost)} finished cells would no longer count; "
         "undo the change, choose another folder with --out, or go on with --accept-changes."
     )
 
@@ -177,18 +182,17 @@ def _results(
 
 
 @contextmanager
-def _stopped_by_user(store: Store, cells: Sequence[Cell]) -> Iterator[None]:
+def _stopped_by_user(cells: Sequence[Cell], outcomes: dict[str, bool]) -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
-        summary = _summary(store, cells, 0)
+    except KeyboardInterrupt as stop:
+        summary = _summary(cells, outcomes, 0)
         raise RunInterrupted(
             f"stopped; {summary.n_done + summary.n_failed} of {summary.n_planned} cells are finished and stored"
-        ) from None
+        ) from stop
 
 
-def _summary(store: Store, cells: Sequence[Cell], n_computed: int) -> Summary:
-    outcomes = store.outcomes()
+def _summary(cells: Sequence[Cell], outcomes: dict[str, bool], n_computed: int) -> Summary:
     states = [outcomes.get(cell.key) for cell in cells]
     return Summary(len(states), states.count(True), states.count(False), n_computed)
 

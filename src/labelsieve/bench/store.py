@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from labelsieve._text import one_line
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import CellResult, ScoreRow
+from labelsieve.bench.cells import CellResult
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Cell
+from labelsieve.bench.seals import TABLES, Contents, Seal, cell_digest, check, sealed_rows
 
 __all__ = ["FILE_NAME", "Store", "damaged", "database_path", "no_results", "pack", "unpack"]
 
 FILE_NAME = "results.sqlite"
 # "labe" in ASCII: a file that is some other program's database is not touched.
 _APPLICATION_ID = 0x6C616265
-_VERSION = 1
+# Files of format 1 have no seals: they are read as they are, and sealed by the next writer.
+_VERSION, UNSEALED = 2, 1
 # What the system refuses, as opposed to a file that is damaged.
 _REFUSALS = (
     "SQLITE_FULL",
@@ -59,6 +63,9 @@ CREATE TABLE scores (
     UNIQUE (key, classifier, size, metric)
 ) STRICT;
 """
+_SEALS = """
+CREATE TABLE seals (name TEXT NOT NULL, n_rows INTEGER NOT NULL, total TEXT NOT NULL) STRICT;
+"""
 
 
 def database_path(target: str | Path) -> Path:
@@ -89,6 +96,7 @@ class Store:
     def __init__(self, path: Path, *, writer: bool = False) -> None:
         self.path = path
         self._lock: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
         with _explained(path):
             if writer:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,21 +118,35 @@ class Store:
             self._db.execute("PRAGMA journal_mode = WAL")
             # A commit is on the disk before the next cell begins, even if the power fails.
             self._db.execute("PRAGMA synchronous = FULL")
-        application = self._pragma("application_id")
+        names = {row["name"] for row in self._db.execute("SELECT name FROM sqlite_master")}
         # Killed at its very beginning, a run leaves a file with nothing in it.
-        if application == 0 and not self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+        if not names and self._pragma("application_id") == 0:
             if not writer:
                 raise no_results(self.path)
             self._create()
-        elif application != _APPLICATION_ID:
+        self._recognise(names)
+        if writer:
+            if (problem := self._pragma("integrity_check(1)")) != "ok":
+                raise sqlite3.DatabaseError(problem)
+            if self._pragma("user_version") == UNSEALED:
+                self._add_seals()
+            self._identity = _identity(self.path)
+
+    def _recognise(self, names: set[str]) -> None:
+        """Refuse a file that is none of ours, or no longer as we made it."""
+        if self._pragma("application_id") != _APPLICATION_ID:
+            if {"cells", "scores"} <= names:
+                raise sqlite3.DatabaseError("its mark is another")
             raise RunError(f"{self.path}: not a results file of labelsieve; choose another folder.")
-        if (version := self._pragma("user_version")) != _VERSION:
+        version = self._pragma("user_version")
+        if version not in (UNSEALED, _VERSION):
             raise RunError(
                 f"{self.path}: written by another version of labelsieve (format {version}, this one reads "
-                f"{_VERSION}); use that version, or another folder."
+                f"{UNSEALED} and {_VERSION}), or damaged; use that version, or another folder, or save what can "
+                f"be read with: {_repair_command(self.path)}"
             )
-        if writer and (problem := self._pragma("integrity_check(1)")) != "ok":
-            raise sqlite3.DatabaseError(problem)
+        if not _expected_statements(version).items() <= _statements(self._db).items():
+            raise sqlite3.DatabaseError("its tables are others")
 
     def _pragma(self, name: str) -> Any:
         return self._db.execute(f"PRAGMA {name}").fetchone()[0]
@@ -134,6 +156,13 @@ class Store:
             for statement in _SCHEMA.split(";\n"):
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            self._db.execute(f"PRAGMA user_version = {UNSEALED}")
+
+    def _add_seals(self) -> None:
+        with self._transaction():
+            self._db.execute(_SEALS)
+            self._db.executemany("INSERT INTO seals (name, n_rows, total) VALUES (?, 0, '')", zip(TABLES))
+            self._reseal(*TABLES)
             self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
     def __enter__(self) -> Self:
@@ -209,6 +238,7 @@ class Store:
                 "INSERT INTO datasets (name, facts) VALUES (?, ?)",
                 ((fact.name, json.dumps(fact.as_dict())) for fact in facts),
             )
+            self._reseal("runs", "datasets", "plan")
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
@@ -216,6 +246,8 @@ class Store:
         """Record that a run came to its end."""
         with _explained(self.path), self._transaction():
             self._db.execute("UPDATE runs SET finished = ? WHERE number = ?", (_now(), run))
+            self._reseal("runs")
+        self._require_in_place()
 
     def record(self, run: int, cell: Cell, params: dict[str, Any], result: CellResult) -> None:
         """Store a finished cell in one transaction; a failure of the same cell is replaced."""
@@ -225,8 +257,8 @@ class Store:
             _now(),
             str(cell),
             json.dumps(params),
-            result.error,
-            result.traceback,
+            _storable(result.error),
+            _storable(result.traceback),
             result.fit_seconds,
             result.seconds,
             result.peak_mib,
@@ -236,17 +268,23 @@ class Store:
             None if result.objective is None else pack(result.objective, "<f8"),
             json.dumps(result.notes),
         )
+        digest = cell_digest(values, result.scores)
         with _explained(self.path), self._transaction():
-            self._db.execute("DELETE FROM cells WHERE key = ? AND error IS NOT NULL", (cell.key,))
-            self._insert("cells", (*values, _digest(values, result.scores)))
+            failed = "FROM cells WHERE key = ? AND error IS NOT NULL"
+            replaced = self._db.execute(f"SELECT key, digest {failed}", (cell.key,)).fetchall()
+            self._db.execute(f"DELETE {failed}", (cell.key,))
+            self._insert("cells", (*values, digest))
             for row in result.scores:
                 self._insert("scores", (cell.key, *row))
+            self._set_seal("cells", self._seals()["cells"].changed([(cell.key, digest)], replaced))
+        self._require_in_place()
 
     def forget(self, keys: Iterable[str]) -> None:
         """Remove cells so that they are computed again, and scores that belong to no cell."""
         with _explained(self.path), self._transaction():
             self._db.executemany("DELETE FROM cells WHERE key = ?", ((key,) for key in keys))
             self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM cells)")
+            self._reseal("cells")
 
     def adopt(self, tables: dict[str, list[tuple[Any, ...]]]) -> int:
         """Take rows of another file over; of the cells, those with all their numbers. Returns how many."""
@@ -254,48 +292,63 @@ class Store:
         with _explained(self.path), self._transaction():
             for name, rows in tables.items():
                 for row in rows:
-                    with suppress(sqlite3.IntegrityError):  # there twice, or no longer of its type
+                    with suppress(sqlite3.Error):  # there twice, or no longer of its type or length
                         self._insert(name, row)
-            self._db.execute(
-                "DELETE FROM runs WHERE NOT (json_valid(configuration) AND json_valid(environment))"
-            )
-            self._db.execute("DELETE FROM datasets WHERE NOT json_valid(facts)")
-        self.forget(self.altered())
-        return len(self.outcomes())
+            self._reseal(*TABLES)
+        self.forget(self.read().altered)
+        return len(self.read().cells)
 
     def _insert(self, table: str, row: Sequence[Any]) -> None:
         self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
+    def _reseal(self, *tables: str) -> None:
+        for name in tables:
+            self._set_seal(name, Seal().changed(sealed_rows(name, self._rows(name))))
+
+    def _set_seal(self, table: str, seal: Seal) -> None:
+        self._db.execute("UPDATE seals SET n_rows = ?, total = ? WHERE name = ?", (*seal, table))
+
+    def _require_in_place(self) -> None:
+        """Notice that the results go into a file that is no longer where everybody looks for it."""
+        if self._identity is None or _identity(self.path) == self._identity:
+            return
+        place = _opened_at(self._identity)
+        if place is not None:
+            folder = shlex.quote(str(place.parent))
+            raise RunError(
+                f"{self.path}: the file was moved to {place} while the run went on; the finished cells are there. "
+                f"Move it back, or go on with --out {folder}"
+            )
+        raise RunError(
+            f"{self.path}: the file was deleted while the run went on, and the finished cells with it; restore it "
+            "if you can, then run the same command again."
+        )
+
     # -- reading
 
-    def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Answer a query."""
+    def read(self) -> Contents:
+        """Take everything that is as it was written; whatever else is wrong with the file is told."""
         with _explained(self.path):
-            return self._db.execute(query, values).fetchall()
+            writing = self._db.in_transaction
+            if not writing:
+                self._db.execute("BEGIN")  # one moment of the file, also while a run writes to it
+            try:
+                tables = {name: self._rows(name) for name in (*TABLES, "scores")}
+                seals = None if self._pragma("user_version") == UNSEALED else self._seals()
+            finally:
+                if not writing:
+                    self._db.execute("ROLLBACK")
+        try:
+            return check(tables, seals)
+        except ValueError as error:
+            raise damaged(self.path, error) from None
 
-    def last_configuration(self) -> dict[str, Any]:
-        """Configuration of the last run; empty if there is none that can be read."""
-        last = self.rows("SELECT configuration FROM runs ORDER BY number DESC LIMIT 1")
-        with suppress(ValueError):
-            return json.loads(last[0][0]) if last else {}
-        return {}
+    def _rows(self, table: str) -> list[sqlite3.Row]:
+        """All rows of a table, past its indexes."""
+        return self._db.execute(f"SELECT * FROM {table} NOT INDEXED").fetchall()
 
-    def outcomes(self) -> dict[str, bool]:
-        """Key of every stored cell -> whether it is done, not failed."""
-        return {row["key"]: row["error"] is None for row in self.rows("SELECT key, error FROM cells")}
-
-    def altered(self) -> list[str]:
-        """Keys of the cells whose numbers are not those that were written."""
-        scores: dict[str, list[ScoreRow]] = {}
-        for row in self.rows("SELECT * FROM scores"):
-            scores.setdefault(row["key"], []).append(ScoreRow(*tuple(row)[1:]))
-        keys = []
-        for *values, digest in self.rows("SELECT * FROM cells"):
-            own = scores.pop(values[0], [])
-            if digest != _digest(values, own):
-                keys.append(values[0])
-        # Scores without a cell are cleared away under the key they have.
-        return keys + list(scores)
+    def _seals(self) -> dict[str, Seal]:
+        return {name: Seal(*seal) for name, *seal in self._rows("seals")}
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -331,9 +384,12 @@ def _explained(path: Path) -> Iterator[None]:
 def damaged(path: Path, error: Exception) -> RunError:
     """Say that a file cannot be read, and the remedy."""
     return RunError(
-        f"{path}: the file is damaged ({error}); save what can be read with: "
-        f"labelsieve bench repair {shlex.quote(str(path.parent))}"
+        f"{path}: the file is damaged ({one_line(error)}); save what can be read with: {_repair_command(path)}"
     )
+
+
+def _repair_command(path: Path) -> str:
+    return f"labelsieve bench repair {shlex.quote(str(path.parent))}"
 
 
 def no_results(path: Path) -> RunError:
@@ -372,10 +428,37 @@ def _exclusive(lock: Path, path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _digest(values: Sequence[Any], scores: Iterable[Any]) -> str:
-    """Checksum of all that is stored of a cell, whatever the order of the scores."""
-    lines = [repr(tuple(values)), *sorted(repr(tuple(row)) for row in scores)]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+@lru_cache(maxsize=2)
+def _expected_statements(version: int) -> dict[str, str | None]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(_SCHEMA if version == UNSEALED else _SCHEMA + _SEALS)
+        return _statements(database)
+
+
+def _statements(database: sqlite3.Connection) -> dict[str, str | None]:
+    """Read how the tables of a database were made."""
+    return dict(map(tuple, database.execute("SELECT name, sql FROM sqlite_master")))
+
+
+def _storable(text: str | None) -> str | None:
+    """Write out what is no text: half a letter, as in the name of a file in another encoding."""
+    return None if text is None else text.encode(errors="backslashreplace").decode()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    return None
+
+
+def _opened_at(identity: tuple[int, int]) -> Path | None:
+    """Where a file is now that this process has open; None if it is gone or the system does not tell."""
+    with suppress(OSError):
+        for link in Path("/proc/self/fd").iterdir():
+            if _identity(link) == identity and _identity(place := Path(os.readlink(link))) == identity:
+                return place
+    return None
 
 
 def _now() -> str:

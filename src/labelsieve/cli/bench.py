@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from labelsieve.bench import require_packages
+from labelsieve._text import one_line, printable
+from labelsieve.bench import RunError, require_packages
 from labelsieve.cli import bench_doctor
 from labelsieve.cli.console import duration, messages, results
 
@@ -32,6 +33,10 @@ Jobs = Annotated[
 ]
 Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run the cells on this dask scheduler.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only what went wrong.")]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Import the methods and classifiers that the results file names by path."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 _RUN_EPILOG = """\
@@ -89,7 +94,12 @@ def run_command(
 
 @app.command("retry-failed")
 def retry_failed(
-    run: RunArgument, jobs: Jobs = None, dask: Dask = None, quiet: Quiet = False, as_json: AsJson = False
+    run: RunArgument,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    trust: Trust = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the failed cells of a run again, and whatever is missing.
 
@@ -100,7 +110,13 @@ def retry_failed(
     from labelsieve.bench.store import database_path
 
     folder = database_path(run).parent
-    _run(read_results(folder).experiment, folder, jobs, dask, quiet, as_json, retry_failed=True)
+    experiment = read_results(folder).experiment
+    if experiment.import_paths() and not trust:
+        raise RunError(
+            f"{folder}: its configuration imports {', '.join(experiment.import_paths())}, which runs that code; if "
+            "you trust this file, add --trust."
+        )
+    _run(experiment, folder, jobs, dask, quiet, as_json, retry_failed=True)
 
 
 @app.command()
@@ -122,7 +138,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         table.add_column(title, justify="right")
     for row in found.datasets:
         table.add_row(
-            row.name,
+            printable(row.name),
             str(row.planned),
             str(row.done),
             str(row.failed),
@@ -131,11 +147,11 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         )
     console.print(table)
     for failure in found.failures[:_ERRORS_SHOWN]:
-        console.print(f"failed: {failure.cell}: {failure.error}", soft_wrap=True)
+        console.print(one_line(f"failed: {failure.cell}: {failure.error}"), soft_wrap=True)
     if len(found.failures) > _ERRORS_SHOWN:
         console.print(f"and {len(found.failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
     for remark in found.remarks:
-        console.print(remark, soft_wrap=True)
+        console.print(one_line(remark), soft_wrap=True)
 
 
 @app.command()
@@ -202,26 +218,26 @@ def _run(
     **options: Any,
 ) -> None:
     """Run, show the progress, and say how it ended."""
-    import joblib
+    from joblib import cpu_count
 
     from labelsieve.bench import RunInterrupted
     from labelsieve.bench.runner import run
     from labelsieve.cli.bench_progress import RunProgress
 
     notes = messages(quiet=quiet)
-    jobs = jobs or joblib.cpu_count()
+    jobs = jobs or cpu_count()
     command = shlex.join(["labelsieve", *sys.argv[1:]])
     with RunProgress(notes, messages(), jobs) as progress:
         try:
             summary = run(experiment, folder, progress, jobs=jobs, dask=dask, command=command, **options)
         except RunInterrupted as stop:
-            raise RunInterrupted(f"{stop}; go on with: {command}") from None
-    _tell(summary, folder, notes, as_json)
+            raise RunInterrupted(f"{stop}; go on with: {command}") from stop.__cause__
+    _tell(summary, folder, notes, as_json, bool(experiment.import_paths()))
     if summary.n_failed:
         raise typer.Exit(FAILED_CELLS)
 
 
-def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool) -> None:
+def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool, trusting: bool) -> None:
     if as_json:
         figures = {
             "folder": str(folder),
@@ -238,6 +254,6 @@ def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool) -> None:
     if summary.n_failed:
         messages().print(
             f"{summary.n_failed} cells failed; see: labelsieve bench status {folder}; "
-            f"try again with: labelsieve bench retry-failed {folder}"
+            f"try again with: labelsieve bench retry-failed {folder}{' --trust' if trusting else ''}"
         )
     notes.print(f"next: labelsieve report {folder}")

@@ -10,6 +10,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from labelsieve._text import one_line, printable
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.plan import Cell
@@ -74,7 +75,9 @@ class RunProgress(Observer):
             self._missing[name] = [cell for cell in own if cell.key not in outcomes]
             finished = len(own) - len(self._missing[name])
             left = "" if self._missing[name] else "finished"
-            self._tasks[name] = self._progress.add_task(name, total=len(own), completed=finished, left=left)
+            self._tasks[name] = self._progress.add_task(
+                printable(name), total=len(own), completed=finished, left=left
+            )
         self._n_cells = len(cells)
         self._n_finished = sum(cell.key in outcomes for cell in cells)
         if self._n_finished:
@@ -84,7 +87,7 @@ class RunProgress(Observer):
         """Count a cell and estimate the rest."""
         name = cell.dataset.name
         if result.error is not None:
-            self._alarms.print(f"failed: {cell}: {result.error}")
+            self._alarms.print(one_line(f"failed: {cell}: {result.error}"))
         self._seconds[name, cell.method.name].append(result.seconds)
         missing = self._missing[name]
         n_before = len(missing)
@@ -94,11 +97,13 @@ class RunProgress(Observer):
         self._progress.update(self._tasks[name], advance=n_now, left=self._left(name))
         if self._hidden and time.monotonic() - self._last_line > _PAUSE:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._n_finished} of {self._n_cells} cells; {name}: {self._left(name)}")
+            self._console.print(
+                f"{self._n_finished} of {self._n_cells} cells; {printable(name)}: {self._left(name)}"
+            )
 
     def remark(self, text: str) -> None:
         """Pass a remark on."""
-        self._alarms.print(text)
+        self._alarms.print(one_line(text))
 
     def _left(self, name: str) -> str:
         """Say how long the rest of a data set will take, judged by its cells so far."""
