@@ -21,7 +21,7 @@ import pytest
 from labelsieve.cli import main
 from labelsieve.datasets import fetch as fetch_module
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry, CatalogFile
-from labelsieve.datasets.dataset import DatasetError
+from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.fetch import availability, fetch, find_entry, load
 
 NEEDS_DATA = pytest.mark.skipif(

@@ -126,7 +126,7 @@ def test_missing_values_are_filled_in_over_all_parts(tmp_path, ending):
     assert read(paths, missing="zero").X[0, 1] == 0
     with pytest.raises(DatasetError, match=r"has 1 missing feature values, first in column 'x1'"):
         read(paths)
-    with pytest.raises(DatasetError, match=r'holds numbers only, so nominal="onehot" cannot apply'):
+    with pytest.raises(DatasetError, match=r"holds numbers only, so nominal='onehot' cannot apply"):
         read(paths, nominal="onehot")
 
 

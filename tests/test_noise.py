@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelsieve.datasets import noise
-from labelsieve.datasets.dataset import DatasetError
+from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.noise import add_candidates, draw_distinct
 
 EVERY_MODEL = [("flip", 0.2), ("flip", 0.9), ("relative", 0.6), ("count", 3), ("instance", 0.2)]

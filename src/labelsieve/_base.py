@@ -25,6 +25,7 @@ from sklearn.utils._tags import Tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.result import SolverResult, logger
 from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import check_structure, is_sparse
@@ -244,7 +245,7 @@ def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
         y = np.asarray(y)
         if y.dtype == object and y.ndim == 2 and all(isinstance(value, Real) for value in y.flat):
             y = y.astype(np.float64)
-        is_classes = y.ndim == 1 or (y.shape[1] == 1 and not _is_binary(y))
+        is_classes = y.ndim == 1 or (y.shape[1] == 1 and not is_binary(y))
         if is_classes:
             Y, names = _one_hot(y.ravel())
         else:
@@ -282,15 +283,9 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _is_binary(values: np.ndarray) -> bool:
-    if values.dtype.kind == "b":
-        return True
-    return values.dtype.kind in "iuf" and bool(np.isin(values, (0, 1)).all())
-
-
 def _require_binary(values: np.ndarray) -> None:
     """Refuse anything but 0 and 1, with the remedy that fits what came."""
-    if _is_binary(values):
+    if is_binary(values):
         return
     expected = "y must be 0/1 candidate labels of shape (n_samples, n_labels)."
     if values.dtype.kind not in "iuf":

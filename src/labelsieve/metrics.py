@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
@@ -413,15 +414,12 @@ def _as_labels(Y: Matrix, name: str) -> np.ndarray:
             f"{name} must be a 0/1 matrix of shape (n_samples, n_labels) with rows and labels. "
             f"Got shape {Y.shape!r}."
         )
-    if Y.dtype == bool:
-        return Y
-    labels = Y == 1
-    if Y.dtype.kind not in "iuf" or not (labels | (Y == 0)).all():
+    if not is_binary(Y):
         raise ValueError(
             f"{name} must hold 0 and 1 only. Got other values, of dtype {Y.dtype.name!r}. "
             f"Threshold first, for example ({name} > 0).astype(int)."
         )
-    return labels
+    return Y == 1
 
 
 def _require_same_shape(true: np.ndarray, other: np.ndarray, name: str) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.numerics.binary import is_binary
+
 __all__ = ["jaccard_stability", "kuncheva_stability", "nogueira_stability"]
 
 
@@ -107,7 +109,7 @@ def _overlaps(selected: Any) -> tuple[np.ndarray, np.ndarray, int]:
 
 def _selections(selected: Any) -> np.ndarray:
     runs = np.asarray(selected, dtype=float)
-    if runs.ndim != 2 or runs.shape[0] < 2 or runs.shape[1] < 1 or not np.isin(runs, (0, 1)).all():
+    if runs.ndim != 2 or runs.shape[0] < 2 or runs.shape[1] < 1 or not is_binary(runs):
         raise ValueError(
             f"selected must be a 0/1 matrix of shape (n_runs, n_features) with two runs or more. "
             f"Got shape {runs.shape!r}. Give masks such as get_support(), not indices."

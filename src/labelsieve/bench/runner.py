@@ -21,7 +21,7 @@ from labelsieve.bench.plan import Cell, plan
 from labelsieve.bench.seals import Contents
 from labelsieve.bench.store import FILE_NAME, Store
 from labelsieve.bench.workers import run_locally
-from labelsieve.datasets.dataset import DatasetError
+from labelsieve.datasets.errors import DatasetError
 
 __all__ = ["Observer", "Summary", "environment", "run"]
 

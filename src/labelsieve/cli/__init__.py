@@ -112,7 +112,7 @@ def _account(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     if hasattr(error, "format_message"):
         return error.format_message(), 2
     from labelsieve.cli.console import in_options
-    from labelsieve.datasets.dataset import DatasetError
+    from labelsieve.datasets.errors import DatasetError
 
     if isinstance(error, DatasetError):
         return in_options(str(error)), 1

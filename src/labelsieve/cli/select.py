@@ -33,8 +33,8 @@ from labelsieve.cli.target import (
     told_if_unwritable,
 )
 from labelsieve.datasets import Dataset, DatasetError, write
-from labelsieve.datasets.mulan_xml import find_beside
-from labelsieve.datasets.source import Source
+from labelsieve.datasets.readers.mulan_xml import find_beside
+from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.writing import WRITERS, replacing
 from labelsieve.report import missing_packages
 from labelsieve.report.selection import Selection

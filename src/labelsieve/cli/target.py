@@ -12,7 +12,8 @@ from rich.console import Console
 
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
-from labelsieve.datasets.dataset import Dataset, DatasetError
+from labelsieve.datasets.dataset import Dataset
+from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
 from labelsieve.datasets.reading import read
 

@@ -1,9 +1,10 @@
 """Data sets: the container, every file format of the field, the catalogue, label noise, synthetic data."""
 
 from labelsieve.datasets.catalog import CATALOG
-from labelsieve.datasets.dataset import Dataset, DatasetError
+from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.description import DatasetDescription
 from labelsieve.datasets.digits import load_digits_attributes
+from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.fetch import load
 from labelsieve.datasets.noise import add_candidates
 from labelsieve.datasets.reading import read

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.datasets.description import DatasetDescription, describe
+from labelsieve.datasets.errors import DatasetError, Mention
+from labelsieve.datasets.frames import frame_of, split_frame
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.matrices import Matrices
+from labelsieve.numerics.binary import is_binary
+from labelsieve.numerics.typing import Matrix
+
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from labelsieve.datasets.description import DatasetDescription
-
-
-# A dense array or a CSR array; scipy.sparse has no types of its own.
-Matrix = Any
-
-
-class DatasetError(ValueError):
-    """A data file or data set that cannot be used, said in one sentence."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,22 +119,18 @@ class Dataset:
         DatasetDescription
             The figures are about `Y` where the truth is known, else about `Y_candidates`.
         """
-        from labelsieve.datasets.description import describe
-
-        return describe(self)
+        return describe(self._matrices)
 
     def to_pandas(self) -> DataFrame:
         """Return one pandas frame: features, ``label:NAME`` and ``candidate:NAME`` columns; needs pandas.
 
         Sparse features become pandas' sparse columns, nominal features become categorical ones.
         """
-        from labelsieve.datasets.frames import to_pandas
-
-        return to_pandas(self)
+        return frame_of(self._matrices)
 
     @classmethod
-    def from_pandas(cls, frame: DataFrame, labels: Any = None, **options: Any) -> Dataset:
-        """Build a data set from a pandas frame; `labels` and `options` are those of `read`.
+    def from_pandas(cls, frame: DataFrame, labels: Any = None, *, name: str = "", **options: Any) -> Dataset:
+        """Build a data set from a pandas frame; `labels`, `name` and `options` are those of `read`.
 
         Examples
         --------
@@ -146,9 +140,13 @@ class Dataset:
         >>> Dataset.from_pandas(frame, labels="bird").X.tolist()
         [[1.5, 1.0], [2.5, 0.0]]
         """
-        from labelsieve.datasets.frames import from_pandas
+        return dataset_of(split_frame(frame, ReadOptions(labels, **options)), name=name, source="pandas")
 
-        return from_pandas(frame, labels, **options)
+    @property
+    def _matrices(self) -> Matrices:
+        """The content without its checks and methods."""
+        names = (self.feature_names, self.label_names, self.nominal, self.name)
+        return Matrices(self.X, self.Y, self.Y_candidates, *names)
 
     def __repr__(self) -> str:
         (n_samples, n_features), labels = self.X.shape, self.candidates
@@ -159,6 +157,20 @@ class Dataset:
             f"({'sparse' if sp.issparse(self.X) else 'dense'}), "
             f"{labels.shape[1]} labels ({' and '.join(kinds)}), cardinality {cardinality:.3f}"
         )
+
+
+def dataset_of(found: Matrices, *, name: str, source: str) -> Dataset:
+    """Check what was read and make a data set of it."""
+    return Dataset(
+        found.X,
+        found.Y,
+        found.Y_candidates,
+        found.feature_names,  # type: ignore[arg-type]  # None stands for the default names
+        found.label_names,  # type: ignore[arg-type]
+        name,
+        source,
+        found.nominal,
+    )
 
 
 def _checked_features(X: Any) -> Matrix:
@@ -181,13 +193,12 @@ def _checked_features(X: Any) -> Matrix:
         suspicious = not np.isfinite(values.sum())
     if suspicious and not np.isfinite(values).all():
         value = _first_bad_value(values)
-        remedy = (
-            'impute missing values first, or read the file with missing="mean" or missing="zero".'
-            if np.isnan(value)
-            else "correct the value or remove that row."
-        )
+        remedy: list[str | Mention] = ["correct the value or remove that row."]
+        if np.isnan(value):
+            remedy = ["impute missing values first, or read the file with ", Mention("missing", "mean")]
+            remedy += [" or ", Mention("missing", "zero"), "."]
         raise DatasetError(
-            f"X must be finite, got {value!r} in row {_first_bad_row(X) + 1} (counted from 1); {remedy}"
+            f"X must be finite, got {value!r} in row {_first_bad_row(X) + 1} (counted from 1); ", *remedy
         )
     return X
 
@@ -207,8 +218,7 @@ def _checked_labels(Y: Any, role: str) -> Matrix:
     """Y as a 0/1 uint8 array or CSR array."""
     try:
         Y = sp.csr_array(Y) if sp.issparse(Y) else np.asarray(Y)
-        values = Y.data if sp.issparse(Y) else Y
-        usable = values.dtype.kind in "buif" and bool(np.isin(values, (0, 1)).all() if values.size else True)
+        usable = is_binary(Y.data if sp.issparse(Y) else Y)
     except (TypeError, ValueError):  # ragged lists
         usable = False
     if not usable:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.dataset import Dataset, Matrix
+from labelsieve._text import printable
+from labelsieve.datasets.readers.matrices import Matrices
+from labelsieve.numerics.typing import Matrix
 
 _NAMES_SHOWN = 5
 
@@ -83,7 +85,7 @@ class DatasetDescription:
         storage = "sparse" if self.sparse else "dense"
         nominal = f", {self.n_nominal} nominal" if self.n_nominal else ""
         lines = [
-            ("data set", self.name or "(no name)"),
+            ("data set", printable(self.name) or "(no name)"),
             ("samples", f"{self.n_samples}"),
             ("features", f"{self.n_features} ({storage}, {self.feature_density:.1%} not zero{nominal})"),
             ("labels", f"{self.n_labels} ({self.labels_described})"),
@@ -111,13 +113,15 @@ def _shown(names: tuple[str, ...]) -> str:
     if not names:
         return "0"
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
-    return f"{len(names)} ({', '.join(names[:_NAMES_SHOWN])}{more})"
+    return f"{len(names)} ({', '.join(map(printable, names[:_NAMES_SHOWN]))}{more})"
 
 
-def describe(data: Dataset) -> DatasetDescription:
-    """Compute the description of a data set without densifying it."""
-    X: Matrix = data.X
-    Y: Matrix = data.candidates if data.Y is None else data.Y
+def describe(data: Matrices) -> DatasetDescription:
+    """Compute the description of data that has labels and names, without densifying it."""
+    X = data.X
+    Y: Matrix = data.Y_candidates if data.Y is None else data.Y
+    assert data.feature_names is not None
+    assert data.label_names is not None
     n_samples, n_labels = Y.shape
     counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
@@ -126,7 +130,7 @@ def describe(data: Dataset) -> DatasetDescription:
     constant, duplicate = _constant_and_duplicate(X)
     candidates = data.Y_candidates
     return DatasetDescription(
-        name=data.name,
+        name=data.name or "",
         n_samples=n_samples,
         n_features=X.shape[1],
         n_labels=n_labels,

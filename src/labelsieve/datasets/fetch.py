@@ -32,7 +32,8 @@ from urllib.parse import quote
 import numpy as np
 
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry, CatalogFile
-from labelsieve.datasets.dataset import Dataset, DatasetError
+from labelsieve.datasets.dataset import Dataset
+from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.reading import read
 
 _LOG = logging.getLogger("labelsieve")

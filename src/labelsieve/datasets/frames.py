@@ -1,4 +1,4 @@
-"""Data sets to and from pandas."""
+"""Features and labels to and from pandas."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.columns import CANDIDATE_PREFIX, LABEL_PREFIX
-from labelsieve.datasets.dataset import Dataset, DatasetError
-from labelsieve.datasets.delimited import MAX_CATEGORIES, coded, in_order
+from labelsieve.datasets.errors import DatasetError, Fail, Mention
 from labelsieve.datasets.labelling import split_table
-from labelsieve.datasets.table import Table
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.matrices import Matrices
+from labelsieve.datasets.readers.table import (
+    CANDIDATE_PREFIX,
+    LABEL_PREFIX,
+    MAX_CATEGORIES,
+    Table,
+    coded,
+    in_order,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -25,9 +32,11 @@ def _pandas() -> Any:
     return pandas
 
 
-def to_pandas(data: Dataset) -> DataFrame:
-    """Return features and labels as one frame."""
+def frame_of(data: Matrices) -> DataFrame:
+    """Return features and labels, which have names, as one frame."""
     pd = _pandas()
+    assert data.feature_names is not None
+    assert data.label_names is not None
     blocks = [_block(pd, data.X, list(data.feature_names))]
     for prefix, labels in ((LABEL_PREFIX, data.Y), (CANDIDATE_PREFIX, data.Y_candidates)):
         if labels is not None:
@@ -46,20 +55,11 @@ def _block(pd: Any, matrix: Any, names: list[str]) -> DataFrame:
     return pd.DataFrame(matrix, columns=names)
 
 
-def from_pandas(
-    frame: DataFrame,
-    labels: Any = None,
-    *,
-    candidates: Any = None,
-    ignore: Any = None,
-    nominal: str = "code",
-    missing: str = "error",
-    name: str = "",
-) -> Dataset:
-    """Build a data set from a frame whose columns are features and labels."""
+def split_frame(frame: DataFrame, options: ReadOptions) -> Matrices:
+    """Take features and labels out of the columns of a frame."""
 
-    def fail(message: str) -> DatasetError:
-        return DatasetError(f"the frame {message}.")
+    def fail(*parts: str | Mention) -> DatasetError:
+        return DatasetError("the frame ", *parts, ".")
 
     if not len(frame) or not len(frame.columns):
         raise fail(f"needs rows and columns, got shape {frame.shape!r}")
@@ -83,20 +83,10 @@ def from_pandas(
         values = sp.csr_array(sp.hstack(tall, format="csr"))
     else:
         values = np.column_stack(columns)
-    return split_table(
-        Table(names, values, categories, free_text=frozenset(free_text)),
-        fail,
-        labels=labels,
-        candidates=candidates,
-        ignore=ignore,
-        nominal=nominal,
-        missing=missing,
-        name=name,
-        source="pandas",
-    )
+    return split_table(Table(names, values, categories, free_text=frozenset(free_text)), options, fail)
 
 
-def _column(pd: Any, column: Series, name: str, fail: Any) -> tuple[Any, tuple[str, ...] | None]:
+def _column(pd: Any, column: Series, name: str, fail: Fail) -> tuple[Any, tuple[str, ...] | None]:
     """Values of one column, and its categories if it is nominal."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes = column.cat.codes.to_numpy().astype(np.float64)

@@ -1,7 +1,9 @@
-"""Settle which columns of a table are labels, candidates or neither."""
+"""Which columns of a table are labels, candidates or neither: by name, pattern, count, prefix or another file."""
 
 from __future__ import annotations
 
+import difflib
+import fnmatch
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,17 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.columns import (
-    CANDIDATE_PREFIX,
-    LABEL_PREFIX,
-    as_count,
-    count_columns,
-    named_columns,
-)
-from labelsieve.datasets.dataset import Dataset, DatasetError
-from labelsieve.datasets.mulan_xml import label_names_in
-from labelsieve.datasets.source import Source
-from labelsieve.datasets.table import Fail, Table, to_dataset
+from labelsieve.datasets.errors import DatasetError, Fail, Mention
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.matrices import Matrices
+from labelsieve.datasets.readers.mulan_xml import label_names_in
+from labelsieve.datasets.readers.source import Source
+from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, Table
+from labelsieve.datasets.splitting import split_columns
 
 SecondTable = Callable[[Path], Table]
 
@@ -31,58 +29,32 @@ def no_second_table(path: Path) -> Table:
     raise DatasetError(f"labels of a frame must be columns of it, got the file {str(path)!r}; join it first.")
 
 
-def check_options(nominal: str, missing: str) -> None:
-    """Refuse values that `nominal` and `missing` do not have."""
-    choices = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero")}
-    for parameter, value in (("nominal", nominal), ("missing", missing)):
-        if value not in choices[parameter]:
-            raise ValueError(f"{parameter} must be one of {', '.join(choices[parameter])}, got {value!r}.")
-
-
 def split_table(
     table: Table,
+    options: ReadOptions,
     fail: Fail,
     *,
-    labels: Any,
-    candidates: Any,
-    ignore: Any,
-    nominal: str,
-    missing: str,
     declared: tuple[Sequence[str], str] | None = None,
     second_table: SecondTable = no_second_table,
-    name: str,
-    source: str,
-) -> Dataset:
-    """Make a data set of a table; the first four keywords are parameters of `read`.
+) -> Matrices:
+    """Make features and labels of a table.
 
     Parameters
     ----------
     declared : tuple of (label names, where they stand) or None
-        Labels that the data's own files declare, taken when `labels` is None.
+        Labels that the data's own files declare, taken when the options name none.
     second_table : callable
         Opens a second file that holds labels only.
     """
-    check_options(nominal, missing)
-    ignored = [] if ignore is None else named_columns(table.names, ignore, fail, "ignored")
-    table, candidate_columns = _candidate_columns(table, candidates, fail, second_table)
-    if labels is None:
-        label_columns = _declared_columns(table, candidate_columns, declared, fail)
+    ignored = [] if options.ignore is None else _named_columns(table.names, options.ignore, fail, "ignored")
+    table, candidates = _candidate_columns(table, options.candidates, fail, second_table)
+    taken = {*ignored, *candidates}
+    if options.labels is None:
+        labels = _declared_columns(table, candidates, declared, fail)
     else:
-        table, label_columns = _label_columns(
-            table, labels, {*ignored, *candidate_columns}, fail, second_table
-        )
-    taken = {*ignored, *candidate_columns}
-    return to_dataset(
-        table,
-        [index for index in label_columns if index not in taken],
-        candidate_columns,
-        fail,
-        ignored=ignored,
-        nominal=nominal,
-        missing=missing,
-        name=name,
-        source=source,
-    )
+        table, labels = _label_columns(table, options.labels, taken, fail, second_table)
+    labels = [index for index in labels if index not in taken]
+    return split_columns(table, labels, candidates, ignored, options, fail)
 
 
 def _candidate_columns(
@@ -94,20 +66,20 @@ def _candidate_columns(
     file = _as_file(wanted, table)
     if file is not None:
         return _joined(table, second_table(file), file, fail, CANDIDATE_PREFIX)
-    return table, named_columns(table.names, wanted, fail, "candidate")
+    return table, _named_columns(table.names, wanted, fail, "candidate")
 
 
 def _label_columns(
     table: Table, wanted: Any, taken: set[int], fail: Fail, second_table: SecondTable
 ) -> tuple[Table, list[int]]:
     """Columns of true labels as the caller names them, and the table extended by those of another file."""
-    count = as_count(wanted)
+    count = _as_count(wanted)
     if count is not None and wanted not in table.names:
         free = [index for index in range(len(table.names)) if index not in taken]
-        return table, [free[place] for place in count_columns(len(free), count, fail)]
+        return table, [free[place] for place in _count_columns(len(free), count, fail)]
     file = _as_file(wanted, table)
     if file is None:
-        return table, named_columns(table.names, wanted, fail)
+        return table, _named_columns(table.names, wanted, fail)
     if file.suffix.lower() == ".xml":
         return table, _xml_columns(table, label_names_in(Source(file)), str(file), fail)
     return _joined(table, second_table(file), file, fail, "")
@@ -120,14 +92,18 @@ def _declared_columns(
     if declared is not None:
         return _xml_columns(table, *declared, fail)
     if table.declared_labels == []:
-        raise fail("declares with -C in its relation name more labels than it has attributes; give labels=")
+        raise fail(
+            "declares with -C in its relation name more labels than it has attributes; give ",
+            Mention("labels"),
+        )
     if table.declared_labels is not None:
-        return named_columns(table.names, table.declared_labels, fail)
+        return _named_columns(table.names, table.declared_labels, fail)
     labels = [index for index, name in enumerate(table.names) if name.startswith(LABEL_PREFIX)]
     if not labels and not candidates:
         raise fail(
-            "does not say which columns are labels; give labels= (names, a pattern such as 'label_*', "
-            "the number of last columns, a Mulan XML file or a second table)"
+            "does not say which columns are labels; give ",
+            Mention("labels"),
+            " (names, a pattern such as 'label_*', the number of last columns, a Mulan XML file or a second table)",
         )
     return labels
 
@@ -175,7 +151,69 @@ def _xml_columns(table: Table, names: Sequence[str], origin: str, fail: Fail) ->
         first = next(label for label in names if label in unknown)
         raise fail(
             f"has no attribute {first[:80]!r}, which {origin} names as a label "
-            f"({len(unknown)} of {len(names)} are unknown); give the XML file that belongs to it as labels="
+            f"({len(unknown)} of {len(names)} are unknown); give the XML file that belongs to it as ",
+            Mention("labels"),
         )
     wanted = set(names)
     return [index for index, name in enumerate(table.names) if name in wanted]
+
+
+def _as_count(wanted: object) -> int | None:
+    """The number meant by an integer or a string of one, else None."""
+    if isinstance(wanted, str):
+        try:
+            return int(wanted)
+        except ValueError:
+            return None
+    return int(wanted) if isinstance(wanted, int) and not isinstance(wanted, bool) else None
+
+
+def _count_columns(total: int, count: int, fail: Fail) -> list[int]:
+    """Positions of the last `count` of `total` columns, or of the first ones for a negative count."""
+    if not 0 < abs(count) < total:
+        raise fail(
+            Mention("labels", count),
+            f" must leave at least one feature of {total} columns and at least one label; "
+            "give the number of label columns (negative for the first columns)",
+        )
+    return list(range(total - count, total)) if count > 0 else list(range(-count))
+
+
+def _named_columns(
+    names: Sequence[str],
+    wanted: str | Sequence[str],
+    fail: Fail,
+    role: str = "label",
+) -> list[int]:
+    """Positions of the columns with the wanted names or patterns, in file order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All columns.
+    wanted : str or sequence of str
+        Names or shell patterns such as ``"label_*"``; one string may hold several, parted by commas.
+    """
+    position = {name: index for index, name in enumerate(names)}
+    if isinstance(wanted, str):
+        wanted = (
+            [wanted] if wanted in position else [part.strip() for part in wanted.split(",") if part.strip()]
+        )
+    chosen: set[int] = set()
+    for item in wanted:
+        if not isinstance(item, str):
+            raise fail(f"{role} names must be strings, got {item!r}; give names, a pattern or a count")
+        if item in position:
+            chosen.add(position[item])
+            continue
+        matches = [index for index, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]
+        if not matches:
+            # Bounded, since comparing long texts takes quadratic time.
+            close = difflib.get_close_matches(
+                item[:50], [name[:50] for name in names[:5000]], n=3, cutoff=0.0
+            )
+            raise fail(f"has no column {item[:80]!r}; the closest names are {', '.join(map(repr, close))}")
+        chosen.update(matches)
+    if not chosen:
+        raise fail(f"got an empty list of {role} columns; name at least one")
+    return sorted(chosen)

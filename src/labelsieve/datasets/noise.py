@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, logit
 
-from labelsieve.datasets.dataset import DatasetError
+from labelsieve.datasets.errors import DatasetError
+from labelsieve.numerics.binary import is_binary
 
 # Cells worked on at a time. Part of the definition: another value gives other (equally good) draws.
 _BLOCK_CELLS = 2**20
@@ -200,9 +201,9 @@ def _check_labels(Y: Any) -> tuple[Any, sp.csr_array]:
     truth = sp.csr_array(container, copy=True)
     truth.sum_duplicates()
     truth.eliminate_zeros()
-    odd = truth.data[truth.data != 1]
-    if len(odd):
-        raise DatasetError(f"Y must hold only 0 and 1. Got {odd[0].item()!r}. Threshold the labels first.")
+    if not is_binary(truth.data):
+        odd = truth.data[truth.data != 1][0].item()
+        raise DatasetError(f"Y must hold only 0 and 1. Got {odd!r}. Threshold the labels first.")
     return container, truth
 
 

@@ -7,20 +7,22 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from labelsieve.datasets.arff import read_arff
-from labelsieve.datasets.dataset import Dataset, DatasetError
-from labelsieve.datasets.delimited import read_delimited
-from labelsieve.datasets.labelling import check_options, split_table
-from labelsieve.datasets.matlab import read_matlab
-from labelsieve.datasets.matrices import join
-from labelsieve.datasets.mulan_xml import find_beside, label_names_in, parse_label_names
-from labelsieve.datasets.npz import Names, read_npz
-from labelsieve.datasets.parquet import read_parquet
-from labelsieve.datasets.source import Source
-from labelsieve.datasets.svmlight import read_svmlight
-from labelsieve.datasets.table import Table, fill_missing, stack
+from labelsieve.datasets.dataset import Dataset, dataset_of
+from labelsieve.datasets.errors import DatasetError, Mention
+from labelsieve.datasets.labelling import split_table
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.arff import read_arff
+from labelsieve.datasets.readers.delimited import read_delimited
+from labelsieve.datasets.readers.matlab import read_matlab
+from labelsieve.datasets.readers.matrices import Matrices, join
+from labelsieve.datasets.readers.mulan_xml import find_beside, label_names_in, parse_label_names
+from labelsieve.datasets.readers.npz import read_npz
+from labelsieve.datasets.readers.parquet import read_parquet
+from labelsieve.datasets.readers.source import Source
+from labelsieve.datasets.readers.svmlight import read_svmlight
+from labelsieve.datasets.readers.table import Table, stack
+from labelsieve.datasets.splitting import fill_missing
 
 PathLike = str | os.PathLike[str]
 
@@ -32,7 +34,13 @@ _BY_ENDING = {
 _SVMLIGHT_LINE = re.compile(
     rb"\d++ \d++ \d++[ \t]*+\r?\n|(?:[-+\d.,]++[ \t]++)?+\d++:[^,;\s]++(?:\s|\Z)", re.ASCII
 )
-_TABLES = ("arff", "delimited", "parquet")
+_TABLES = {"arff": read_arff, "delimited": read_delimited, "parquet": read_parquet}
+_MATRICES = {"matlab": read_matlab, "npz": read_npz}
+# Content that cannot be mistaken, whatever the ending.
+_MAGIC = {
+    b"PAR1": "parquet", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
+    b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
+}  # fmt: skip
 
 
 def read(
@@ -115,50 +123,41 @@ def read(
     ('length', 'colour=blue', 'colour=red')
     >>> folder.cleanup()
     """
-    check_options(nominal, missing)
-    paths = [path] if isinstance(path, (str, os.PathLike)) or not isinstance(path, Iterable) else list(path)
+    options = ReadOptions(labels, candidates, ignore, nominal, missing)
+    is_one = isinstance(path, (str, os.PathLike)) or not isinstance(path, Iterable)
+    return read_files([path] if is_one else list(path), options, name=name)  # type: ignore[list-item, arg-type]
+
+
+def read_files(paths: Sequence[PathLike], options: ReadOptions, *, name: str | None = None) -> Dataset:
+    """Read the parts of one data set, told by `options` what the files do not say."""
     for part in paths:
         if not isinstance(part, (str, os.PathLike)):
             raise DatasetError(f"read needs a path or a list of paths, got {part!r}; name the data file.")
     if not paths:
         raise DatasetError("read needs at least one path, got an empty list; name the data file.")
     sources = [Source(part) for part in paths]
-    about = {
-        "name": _common_stem(sources) if name is None else name,
-        "source": " + ".join(str(part.path) for part in sources),
-    }
+    origin = " + ".join(str(part.path) for part in sources)
     try:
-        kinds = [_kind(part) for part in sources]
-        if not all(kind in _TABLES for kind in kinds):
-            if len(set(kinds)) > 1 or ignore is not None:
-                raise sources[0].error(
-                    f"cannot be combined with other formats or ignore=, got {', '.join(kinds)}"
-                )
-            if nominal != "code":
-                raise sources[0].error(
-                    f'holds numbers only, so nominal="{nominal}" cannot apply; leave it out'
-                )
-            data = _read_matrices(sources, kinds[0], labels, candidates, missing, about)
-            return data if name is None or data.name == name else replace(data, name=name)
-        parts = [_read_table(part, kind) for part, kind in zip(sources, kinds, strict=True)]
-        return split_table(
-            stack(parts, sources[0].error),
-            sources[0].error,
-            labels=labels,
-            candidates=candidates,
-            ignore=ignore,
-            nominal=nominal,
-            missing=missing,
-            declared=_declared(sources[0], kinds[0]) if labels is None else None,
-            second_table=_second_table,
-            **about,
-        )
+        found = _read_parts(sources, options)
+        own_name = found.name or _common_stem(sources)
+        return dataset_of(found, name=own_name if name is None else name, source=origin)
     except MemoryError:
         raise sources[0].error("does not fit into memory; read a part of it, or check for damage") from None
     except DatasetError as error:
         if any(str(part.path) in str(error) for part in sources):
             raise
-        raise DatasetError(f"{about['source']}: {error}") from None
+        raise DatasetError(f"{origin}: ", *error.args) from None
+
+
+def _read_parts(sources: list[Source], options: ReadOptions) -> Matrices:
+    """Read all files, which hold either tables or whole matrices, and put them under one another."""
+    kinds = [_kind(part) for part in sources]
+    if not _TABLES.keys() >= set(kinds):
+        return _read_matrices(sources, kinds, options)
+    first, fail = sources[0], sources[0].error
+    parts = [_TABLES[kind](part) for part, kind in zip(sources, kinds, strict=True)]
+    declared = _declared(first, kinds[0]) if options.labels is None else None
+    return split_table(stack(parts, fail), options, fail, declared=declared, second_table=_second_table)
 
 
 def _common_stem(sources: list[Source]) -> str:
@@ -177,19 +176,19 @@ def _kind(source: Source) -> str:
     if source.is_npz:
         return "npz"
     head = source.head()
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith((b"MATLAB 5.0", b"MATLAB 7.3", b"\x89HDF")):
-        return "matlab"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    if kind == "utf-16":
         raise source.error("is UTF-16 text; save it as UTF-8")
     text = re.sub(rb"\A(?:\xef\xbb\xbf)?(?:\s*+%[^\n\r]*+)*+\s*+", b"", head)
     if re.match(rb"@(relation|attribute|data)\b", text, re.IGNORECASE):
-        return "arff"
-    if source.ending in _BY_ENDING:
-        return _BY_ENDING[source.ending]
+        kind = "arff"
+    return kind or _BY_ENDING.get(source.ending) or _kind_of_text(source, head, text)
+
+
+def _kind_of_text(source: Source, head: bytes, text: bytes) -> str:
+    """Format by the look of the first lines; `text` is the head from the first row on."""
     if text.startswith(b"<"):
-        raise source.error("is an XML file; give the data file as path and this one as labels=")
+        raise source.error("is an XML file; give the data file as path and this one as ", Mention("labels"))
     if _SVMLIGHT_LINE.match(text):
         return "svmlight"
     if b"\0" in head:
@@ -199,19 +198,13 @@ def _kind(source: Source) -> str:
     return "delimited"
 
 
-def _read_table(source: Source, kind: str) -> Table:
-    """Read one file of named columns."""
-    readers = {"arff": read_arff, "delimited": read_delimited, "parquet": read_parquet}
-    return readers[kind](source)
-
-
 def _second_table(path: Path) -> Table:
     """Read a second file that holds labels only."""
     source = Source(path)
     kind = _kind(source)
     if kind not in _TABLES:
         raise source.error("must be ARFF, CSV or Parquet to hold the labels of another file; convert it")
-    return _read_table(source, kind)
+    return _TABLES[kind](source)
 
 
 def _declared(source: Source, kind: str) -> tuple[Sequence[str], str] | None:
@@ -223,33 +216,27 @@ def _declared(source: Source, kind: str) -> tuple[Sequence[str], str] | None:
     return None if beside is None else (label_names_in(Source(beside)), str(beside))
 
 
-def _read_matrices(
-    sources: list[Source], kind: str, labels: Any, candidates: Any, missing: str, about: dict[str, str]
-) -> Dataset:
-    """Read files of whole matrices."""
-    for parameter, value in (("labels", labels), ("candidates", candidates)):
+def _read_matrices(sources: list[Source], kinds: list[str], options: ReadOptions) -> Matrices:
+    """Read files of whole matrices, all of one kind."""
+    first, kind = sources[0], kinds[0]
+    if len(set(kinds)) > 1 or options.ignore is not None:
+        raise first.error(
+            "cannot be combined with other formats or ", Mention("ignore"), f", got {', '.join(kinds)}"
+        )
+    if options.nominal != "code":
+        nominal = Mention("nominal", options.nominal)
+        raise first.error("holds numbers only, so ", nominal, " cannot apply; leave it out")
+    for option in ("labels", "candidates"):
+        value = getattr(options, option)
         if value is not None and (not isinstance(value, str) or kind == "svmlight"):
             remedy = "leave it out" if kind == "svmlight" else "give the name of one"
-            raise sources[0].error(f"holds whole matrices, so {parameter}={value!r} means nothing; {remedy}")
+            raise first.error(
+                "holds whole matrices, so ", Mention(option, value), f" means nothing; {remedy}"
+            )
     if kind == "svmlight":
-        return read_svmlight(sources, missing, about)
-    if kind == "matlab":
-        parts, names = [read_matlab(part, labels, candidates) for part in sources], Names()
+        found = read_svmlight(sources)
     else:
-        archives = [read_npz(part, labels, candidates) for part in sources]
-        parts, names = [part for part, _ in archives], archives[0][1]
-        if len({(own.feature_names, own.label_names) for _, own in archives}) > 1:
-            raise sources[0].error("and the other parts must have the same names; check the files")
-    whole = parts[0] if len(parts) == 1 else join(parts, sources[0])
-    coded = [place for place, name in enumerate(names.feature_names or ()) if name in names.nominal]
-    X = fill_missing(whole.X, missing, sources[0].error, names=names.feature_names, coded=coded)
-    return Dataset(
-        X,
-        whole.Y,
-        whole.Y_candidates,
-        names.feature_names,  # type: ignore[arg-type]  # None stands for the default names
-        names.label_names,  # type: ignore[arg-type]
-        names.name or about["name"],
-        about["source"],
-        names.nominal,
-    )
+        parts = [_MATRICES[kind](part, options) for part in sources]
+        found = parts[0] if len(parts) == 1 else join(parts, first)
+    X = fill_missing(found.X, options.missing, first.error, names=found.feature_names, coded=found.coded)
+    return replace(found, X=X)

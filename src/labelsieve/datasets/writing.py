@@ -17,11 +17,12 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.columns import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
-from labelsieve.datasets.dataset import Dataset, DatasetError
-from labelsieve.datasets.mulan_xml import xml_text
-from labelsieve.datasets.npz import write_npz
-from labelsieve.datasets.svmlight import HEADER_MARK
+from labelsieve.datasets.dataset import Dataset
+from labelsieve.datasets.errors import DatasetError
+from labelsieve.datasets.readers.mulan_xml import xml_text
+from labelsieve.datasets.readers.npz import ROLES, SPARSE_PARTS
+from labelsieve.datasets.readers.svmlight import HEADER_MARK
+from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
 
 _ROWS_AT_ONCE = 512
 # An ARFF header lists every category.
@@ -101,8 +102,24 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _write_npz(data: Dataset, path: Path) -> None:
+    """Write all of a data set but where it came from."""
+    arrays: dict[str, Any] = {}
+    for role in ROLES:
+        matrix = getattr(data, role)
+        if sp.issparse(matrix):
+            arrays.update({f"{role}_{part}": np.asarray(getattr(matrix, part)) for part in SPARSE_PARTS})
+        elif matrix is not None:
+            arrays[role] = matrix
+    facts = {
+        "feature_names": data.feature_names,
+        "label_names": data.label_names,
+        "nominal": data.nominal,
+        "name": data.name,
+    }
+    # As bytes, since NumPy's own text arrays pad every name to the longest.
+    arrays["labelsieve"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
     with replacing(path) as stream:
-        write_npz(data, stream)
+        np.savez(stream, **arrays)
 
 
 def _labels(data: Dataset) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""NumPy archives: everything a data set holds, exactly; no pickle in either direction."""
+"""NumPy archives: everything a data set holds, exactly; pickles are never loaded."""
 
 from __future__ import annotations
 
@@ -6,31 +6,22 @@ import json
 import math
 import warnings
 import zipfile
-from dataclasses import dataclass
-from typing import IO, Any
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.dataset import Dataset, DatasetError
-from labelsieve.datasets.matrices import Matrices, bounded_sparse, pick_matrices
-from labelsieve.datasets.source import MAX_COLUMNS, Source
+from labelsieve.datasets.errors import DatasetError
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.matrices import Matrices, bounded_sparse, listed_names, pick_matrices
+from labelsieve.datasets.readers.source import Source
+from labelsieve.numerics.typing import Matrix
 
-_ROLES = ("X", "Y", "Y_candidates")
-_SPARSE_PARTS = ("data", "indices", "indptr", "shape")
-
-
-@dataclass(frozen=True)
-class Names:
-    """What an archive calls its features, labels and itself; None stands for the default."""
-
-    feature_names: tuple[str, ...] | None = None
-    label_names: tuple[str, ...] | None = None
-    nominal: tuple[str, ...] = ()
-    name: str | None = None
+ROLES = ("X", "Y", "Y_candidates")
+SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(source: Source, labels: str | None, candidates: str | None) -> tuple[Matrices, Names]:
+def read_npz(source: Source, options: ReadOptions) -> Matrices:
     """Read an archive of this package, or one with matrices under usual names such as X and Y."""
     try:
         with warnings.catch_warnings(), zipfile.ZipFile(source.path) as archive:
@@ -43,8 +34,9 @@ def read_npz(source: Source, labels: str | None, candidates: str | None) -> tupl
     if "labelsieve" in arrays:
         return _own(arrays, source)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
-    found = pick_matrices(matrices, source, labels, candidates, label_rows_first=False)
-    return found, Names(_names(arrays.get("feature_names")), _names(arrays.get("label_names")))
+    found = pick_matrices(matrices, source, options, label_rows_first=False)
+    names = arrays.get("feature_names"), arrays.get("label_names")
+    return replace(found, feature_names=_names(names[0]), label_names=_names(names[1]))
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: Source) -> np.ndarray:
@@ -75,49 +67,34 @@ def _names(array: np.ndarray | None) -> tuple[str, ...] | None:
     return None if array is None or array.dtype.kind != "U" else tuple(array.ravel().tolist())
 
 
-def _own(arrays: dict[str, np.ndarray], source: Source) -> tuple[Matrices, Names]:
-    """Put together what `write_npz` took apart."""
+def _own(arrays: dict[str, np.ndarray], source: Source) -> Matrices:
+    """Put together what `write` took apart."""
     try:
         facts = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
-        X, Y, candidates = (_matrix(arrays, role) for role in _ROLES)
-        features, labels, nominal = (tuple(facts[key]) for key in ("feature_names", "label_names", "nominal"))
-        name = str(facts["name"]) if facts.get("name") else None
+        features, labels, nominal = (
+            listed_names(facts[key]) for key in ("feature_names", "label_names", "nominal")
+        )
+        X, Y, candidates = (_matrix(arrays, role, source) for role in ROLES)
         if X is None:
             raise ValueError("X is missing")
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        name = str(facts["name"]) if facts.get("name") else None
+    except DatasetError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise source.error(f"is not a sound archive of a data set ({error}); write it again") from None
-    return Matrices(X, Y, candidates), Names(features, labels, nominal, name)
+    return Matrices(X, Y, candidates, features, labels, nominal, name)
 
 
-def _matrix(arrays: dict[str, np.ndarray], role: str) -> Any:
+def _matrix(arrays: dict[str, np.ndarray], role: str, source: Source) -> Matrix | None:
     if role in arrays:
         if arrays[role].ndim != 2:
             raise ValueError(f"{role} must have rows and columns, got shape {arrays[role].shape!r}")
         return arrays[role]
     if f"{role}_shape" not in arrays:
         return None
-    data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in _SPARSE_PARTS)
+    data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in SPARSE_PARTS)
     n_rows, n_columns = (int(side) for side in shape)
-    if starts.size != n_rows + 1 or not 0 < n_columns <= MAX_COLUMNS:
+    source.check_columns(n_columns)
+    if starts.size != n_rows + 1 or n_columns <= 0:
         raise ValueError(f"{role} declares {n_rows}x{n_columns} but holds {starts.size - 1} rows")
     return bounded_sparse(sp.csr_array((data, indices, starts), shape=(n_rows, n_columns)))
-
-
-def write_npz(data: Dataset, stream: IO[bytes]) -> None:
-    """Write all of a data set but where it came from."""
-    arrays: dict[str, Any] = {}
-    for role in _ROLES:
-        matrix = getattr(data, role)
-        if sp.issparse(matrix):
-            arrays.update({f"{role}_{part}": np.asarray(getattr(matrix, part)) for part in _SPARSE_PARTS})
-        elif matrix is not None:
-            arrays[role] = matrix
-    facts = {
-        "feature_names": data.feature_names,
-        "label_names": data.label_names,
-        "nominal": data.nominal,
-        "name": data.name,
-    }
-    # As bytes, since NumPy's own text arrays pad every name to the longest.
-    arrays["labelsieve"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-    np.savez(stream, **arrays)

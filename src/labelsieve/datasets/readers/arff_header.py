@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
+from labelsieve.datasets.readers.source import MAX_COLUMNS, Source, decode
 
 QUOTED = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
 _DECLARATION = re.compile(
@@ -60,9 +60,10 @@ class Header:
 
 
 def unquote(token: str) -> str:
-    """A name or value without its quotes and escapes."""
-    if len(token) >= 2 and token[0] in "'\"" and token[-1] == token[0]:
-        token = token[1:-1]
+    """A name or value without its quotes and escapes; without quotes a backslash is a letter, as in Weka."""
+    if len(token) < 2 or token[0] not in "'\"" or token[-1] != token[0]:
+        return token
+    token = token[1:-1]
     if "\\" not in token:
         return token
     return _ESCAPE.sub(
@@ -89,7 +90,7 @@ def read_header(source: Source) -> Header:
                 attributes.append(_attribute(line, line_number, source))
                 if len(attributes) > MAX_COLUMNS:
                     raise source.error(
-                        f"declares more than {MAX_COLUMNS} attributes; is it an ARFF file?", line_number
+                        f"declares more than {MAX_COLUMNS} attributes; is it an ARFF file?", line=line_number
                     )
             elif keyword == "@relation":
                 name = line[len(keyword) :].strip()
@@ -100,7 +101,7 @@ def read_header(source: Source) -> Header:
             else:
                 raise source.error(
                     f"expected @relation, @attribute or @data, got {line[:40]!r}; correct the line",
-                    line_number,
+                    line=line_number,
                 )
     raise source.error("ends before @data, so it is no complete ARFF file; copy it again")
 
@@ -115,7 +116,7 @@ def _finished(
 ) -> Header:
     """Check the header as a whole."""
     if not attributes:
-        raise source.error("declares no @attribute before @data; copy it again", line_number)
+        raise source.error("declares no @attribute before @data; copy it again", line=line_number)
     seen: set[str] = set()
     for attribute in attributes:
         if attribute.name in seen:
@@ -134,7 +135,9 @@ def _attribute(line: str, line_number: int, source: Source) -> Attribute:
     """One ``@attribute`` line."""
     declaration = _DECLARATION.fullmatch(line)
     if not declaration:
-        raise source.error(f"expected '@attribute name type', got {line[:60]!r}; quote the name", line_number)
+        raise source.error(
+            f"expected '@attribute name type', got {line[:60]!r}; quote the name", line=line_number
+        )
     name, kind = unquote(declaration.group(1)), declaration.group(2)
     parsed = _TYPE.fullmatch(kind)
     word = parsed.group(1).lower() if parsed else ""
@@ -149,10 +152,10 @@ def _attribute(line: str, line_number: int, source: Source) -> Attribute:
             pattern = unquote(parsed.group(2)) if parsed.group(2) else "yyyy-MM-dd'T'HH:mm:ss"
             return Attribute(name, "date", seconds=_date_reader(pattern))
     except ValueError as error:
-        raise source.error(f"attribute {name!r} has {error}; correct the line", line_number) from None
+        raise source.error(f"attribute {name!r} has {error}; correct the line", line=line_number) from None
     raise source.error(
         f"attribute {name!r} must be numeric, nominal, string or date, got {kind[:40]!r}; convert it",
-        line_number,
+        line=line_number,
     )
 
 

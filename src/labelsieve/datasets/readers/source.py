@@ -14,13 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from labelsieve.datasets.dataset import DatasetError
+from labelsieve._text import printable
+from labelsieve.datasets.errors import DatasetError, Mention
 
 # No real table compresses better than this; a compression bomb does (deflate reaches 1032:1, bzip2 far more).
 MAX_EXPANSION = 250
 MAX_EXPANSION_FREE = 64 * 2**20
-# Wider than published benchmarks; one forged index must not cost more than the names of columns it implies.
+# Wider than published benchmarks.
 MAX_COLUMNS = 2**22
+# Columns may well be empty in a part of a file, but each costs a name: so many are free, more want more bytes.
+_COLUMNS_FREE = 2**18
+_COLUMNS_PER_BYTE = 64
 _BLOCK_BYTES = 2**18  # what is computed from a block stays in the processor's cache
 _HEAD_BYTES = 2**16
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".zip"}
@@ -82,11 +86,12 @@ class Source:
         """Whether the file is a zip archive of NumPy arrays."""
         return self._kind == "npz"
 
-    def error(self, message: str, line: int | None = None) -> DatasetError:
+    def error(self, *parts: str | Mention, line: int | None = None) -> DatasetError:
         """Build the error that names this file, the line and the remedy."""
         place = f"{self.path}, line {line}: " if line is not None else f"{self.path}: "
         # Quoted pieces of a damaged file may hold anything; the message stays one printable line.
-        return DatasetError(place + "".join(c if c.isprintable() else "?" for c in f"{message}."))
+        said = [printable(part) if isinstance(part, str) else part for part in parts]
+        return DatasetError(place, *said, ".")
 
     def check_expanded(self, n_bytes: int) -> None:
         """Refuse `n_bytes` of content where the file is far too small to hold them honestly."""
@@ -94,6 +99,15 @@ class Source:
             raise self.error(
                 f"expands to over {MAX_EXPANSION} times its {self.size} bytes, which no real table does; "
                 "if you trust it, unpack it or convert it to NPZ"
+            )
+
+    def check_columns(self, n_columns: int) -> None:
+        """Refuse more columns than the file can honestly have: one forged index must not cost their names."""
+        limit = min(MAX_COLUMNS, max(_COLUMNS_FREE, _COLUMNS_PER_BYTE * self.size))
+        if n_columns > limit:
+            raise self.error(
+                f"would have {n_columns} columns, but a file of {self.size} bytes is taken for damaged beyond "
+                f"{limit}; correct the largest index or the declared size"
             )
 
     def open(self) -> IO[bytes]:
@@ -122,7 +136,9 @@ class Source:
                 block = stream.read(_BLOCK_BYTES)
                 if b"\0" in block:
                     at = line + b"".join(pending).count(b"\n") + block[: block.index(b"\0")].count(b"\n")
-                    raise self.error("holds a NUL byte, so it is no text table; save it as UTF-8 text", at)
+                    raise self.error(
+                        "holds a NUL byte, so it is no text table; save it as UTF-8 text", line=at
+                    )
                 if not block:
                     lines = b"".join(pending)
                     if lines:

@@ -1,15 +1,19 @@
-"""Unnamed matrices out of a file: which is data, which the truth, which the candidates."""
+"""Whole matrices out of a file: which is data, which the truth, which the candidates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.source import MAX_COLUMNS, Source
+from labelsieve.datasets.errors import Mention
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.source import Source
+from labelsieve.numerics.binary import is_binary
+from labelsieve.numerics.typing import Matrix
 
 # What published code of the field calls its variables, in lower case; the first match wins.
 _DATA = ("data", "x", "features", "fea", "feature", "x_data", "instances")
@@ -34,18 +38,30 @@ _CANDIDATES = (
 
 @dataclass(frozen=True)
 class Matrices:
-    """What one file holds: features, and the labels it has, as samples x labels in 0/1."""
+    """What files hold, as a data set takes it: features, labels as samples x labels in 0/1, and their names.
 
-    X: Any
-    Y: Any = None
-    Y_candidates: Any = None
+    None stands for labels that are not there, and for names by default.
+    """
+
+    X: Matrix
+    Y: Matrix | None = None
+    Y_candidates: Matrix | None = None
+    feature_names: tuple[str, ...] | None = None
+    label_names: tuple[str, ...] | None = None
+    nominal: tuple[str, ...] = ()
+    name: str | None = None
+
+    @property
+    def coded(self) -> list[int]:
+        """Columns of category codes."""
+        nominal = set(self.nominal)
+        return [place for place, name in enumerate(self.feature_names or ()) if name in nominal]
 
 
 def pick_matrices(
     arrays: Mapping[str, Any],
     source: Source,
-    labels: str | None = None,
-    candidates: str | None = None,
+    options: ReadOptions,
     *,
     label_rows_first: bool,
 ) -> Matrices:
@@ -61,14 +77,12 @@ def pick_matrices(
         X = _named(arrays, _DATA, half)
         if X is None or (halves and not half):
             continue
-        truth = _given(arrays, labels, source) if labels and not half else _named(arrays, _TRUTH, half)
-        noisy = (
-            _given(arrays, candidates, source)
-            if candidates and not half
-            else _named(arrays, _CANDIDATES, half)
-        )
+        truth = _given_or_named(arrays, options.labels, _TRUTH, half, source)
+        noisy = _given_or_named(arrays, options.candidates, _CANDIDATES, half, source)
         if truth is None and noisy is None:
-            raise source.error(f"has features but no labels: {_listing(arrays)}; name them with labels=")
+            raise source.error(
+                f"has features but no labels: {_listing(arrays)}; name them with ", Mention("labels")
+            )
         halves.append(_half(X, truth, noisy, source, label_rows_first))
         if not half:
             break
@@ -94,10 +108,13 @@ def join(parts: list[Matrices], source: Source) -> Matrices:
         candidates = _rows(
             [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts], source
         )
-    return Matrices(
-        _rows([part.X for part in parts], source),
-        _rows([part.Y for part in parts], source) if all(has_truth) else None,
-        candidates,
+    if len({(part.feature_names, part.label_names) for part in parts}) > 1:
+        raise source.error("and the other parts must have the same names; check the files")
+    return replace(
+        parts[0],
+        X=_rows([part.X for part in parts], source),
+        Y=_rows([part.Y for part in parts], source) if all(has_truth) else None,
+        Y_candidates=candidates,
     )
 
 
@@ -121,10 +138,15 @@ def _named(arrays: Mapping[str, Any], names: tuple[str, ...], half: str) -> Any:
     return None
 
 
-def _given(arrays: Mapping[str, Any], name: str, source: Source) -> Any:
-    if name not in arrays:
-        raise source.error(f"has no matrix called {name!r}: {_listing(arrays)}; choose one of these")
-    return arrays[name]
+def _given_or_named(
+    arrays: Mapping[str, Any], given: Any, names: tuple[str, ...], half: str, source: Source
+) -> Any:
+    """The array that the user names, else the first with a usual name; halves have usual names only."""
+    if not given or half:
+        return _named(arrays, names, half)
+    if given not in arrays:
+        raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
+    return arrays[given]
 
 
 def _listing(arrays: Mapping[str, Any]) -> str:
@@ -135,10 +157,8 @@ def _listing(arrays: Mapping[str, Any]) -> str:
 def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool) -> Matrices:
     """Orient the matrices to samples x columns and map the labels to 0/1."""
     for matrix in (X, truth, noisy):
-        if matrix is not None and max(matrix.shape) > (MAX_COLUMNS if sp.issparse(matrix) else np.inf):
-            raise source.error(
-                f"declares a sparse matrix of {matrix.shape!r}, beyond {MAX_COLUMNS}; check the file"
-            )
+        if sp.issparse(matrix):
+            source.check_columns(max(matrix.shape))
     if X.dtype.kind not in "buif":
         raise source.error(f"must have real numbers as features, got {X.dtype!r}; convert the matrix")
     reference = truth if truth is not None else noisy
@@ -163,14 +183,25 @@ def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool
     return Matrices(sp.csr_array(X) if sp.issparse(X) else X, *oriented)
 
 
-def _binary(matrix: Any, source: Source) -> Any:
+def _binary(matrix: Matrix, source: Source) -> Matrix:
     """Labels in {-1, +1} or {0, 1} as 0/1."""
-    values = matrix.data if sp.issparse(matrix) else matrix
-    if values.dtype.kind not in "buif" or not np.isin(values, (-1, 0, 1)).all():
+    if not is_binary(matrix.data if sp.issparse(matrix) else matrix, signed=True):
         raise source.error(
             "labels must be 0/1 or -1/+1, got other values; threshold them or name another matrix"
         )
+    return signs_to_binary(matrix)
+
+
+def signs_to_binary(matrix: Matrix) -> Matrix:
+    """What is positive as 1."""
     return sp.csr_array(matrix > 0).astype(np.uint8) if sp.issparse(matrix) else (matrix > 0).astype(np.uint8)
+
+
+def listed_names(value: Any) -> tuple[str, ...]:
+    """The names of a JSON list that came with the data; anything else raises ValueError."""
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise ValueError("names must be lists of text")
+    return tuple(value)
 
 
 def bounded_sparse(matrix: Any) -> Any:

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets import bulk
-from labelsieve.datasets.dataset import Dataset
-from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
-from labelsieve.datasets.table import fill_missing
+from labelsieve.datasets.readers import bulk
+from labelsieve.datasets.readers.matrices import Matrices, listed_names
+from labelsieve.datasets.readers.source import MAX_COLUMNS, Source, decode
 
 # A first line "# labelsieve {...}" carries what the format cannot: names, and columns that end in zeros.
 HEADER_MARK = "# labelsieve "
@@ -44,60 +43,69 @@ class _Part:
     header: dict[str, Any] | None
 
 
-def read_svmlight(sources: Sequence[Source], missing: str, about: dict[str, str]) -> Dataset:
-    """Read one or several files of the same data set; `missing` is that of `read`."""
+def read_svmlight(sources: Sequence[Source]) -> Matrices:
+    """Read one or several files of the same data set."""
     parts = [_Reader(source).read() for source in sources]
-    first, fail = parts[0], sources[0].error
+    first, source = parts[0], sources[0]
     if any(part.sizes is None for part in parts) and any(part.sizes is not None for part in parts):
-        raise fail("and the other parts must all, or none, have a first line of sizes; check the files")
+        raise source.error(
+            "and the other parts must all, or none, have a first line of sizes; check the files"
+        )
     header = first.header or {}
-    lowest = min(
-        (int(part.features.indices.min()) for part in parts if part.features.indices.size), default=1
+    X = _feature_matrix(parts, header, source)
+    Y, label_names = _label_matrix(parts, header, source)
+    holds_candidates = header.get("holds") == "candidate"
+    return Matrices(
+        X,
+        None if holds_candidates else Y,
+        Y if holds_candidates else None,
+        listed_names(header["features"]) if header.get("features") else None,
+        label_names,
+        listed_names(header.get("nominal") or []),
+        str(header["name"]) if header.get("name") else None,
     )
-    base = 0 if first.sizes else 1 if header else min(lowest, 1)
-    highest = max(
-        (int(part.features.indices.max()) for part in parts if part.features.indices.size), default=base
-    )
-    declared = [int(part.sizes[1]) for part in parts if part.sizes] or [header.get("n_features", 0)]
-    width = max(declared) if max(declared) else highest - base + 1
-    if not 0 < width <= MAX_COLUMNS or highest - base >= width or lowest < base:
-        raise fail(
+
+
+def _feature_matrix(parts: list[_Part], header: dict[str, Any], source: Source) -> sp.csr_array:
+    """The rows of all parts, as wide as declared or as the largest index says."""
+    used = [part.features.indices for part in parts if part.features.indices.size]
+    lowest = min((int(indices.min()) for indices in used), default=1)
+    base = 0 if parts[0].sizes else 1 if header else min(lowest, 1)
+    highest = max((int(indices.max()) for indices in used), default=base)
+    declared = max([part.sizes[1] for part in parts if part.sizes] or [header.get("n_features", 0)])
+    width = declared or highest - base + 1
+    source.check_columns(width)
+    if width <= 0 or highest - base >= width or lowest < base:
+        raise source.error(
             f"has feature indices {lowest} to {highest} for {width} features (limit {MAX_COLUMNS}); "
             "correct the indices or the first line"
         )
     matrices = [_matrix(part.features, base, width) for part in parts]
-    X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
-    names, nominal = header.get("features"), header.get("nominal") or ()
-    coded = [place for place, name in enumerate(names or ()) if name in nominal]
-    X = fill_missing(X, missing, fail, names=names, coded=coded)
-    Y, label_names = _label_matrix(parts, header, fail)
-    holds_candidates = header.get("holds") == "candidate"
-    return Dataset(
-        X,
-        None if holds_candidates else Y,
-        Y if holds_candidates else None,
-        names,  # type: ignore[arg-type]  # None stands for the default names
-        label_names,
-        str(header.get("name") or about["name"]),
-        about["source"],
-        tuple(nominal),
-    )
+    return matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
 
 
-def _label_matrix(parts: list[_Part], header: dict[str, Any], fail: Any) -> tuple[Any, Any]:
+def _label_matrix(
+    parts: list[_Part], header: dict[str, Any], source: Source
+) -> tuple[sp.csr_array, tuple[str, ...] | None]:
     """0/1 matrix of the labels and their names; without declared sizes, the labels that occur."""
-    declared = [int(part.sizes[2]) for part in parts if part.sizes] or [header.get("n_labels", 0)]
-    count = max(declared)
+    count = max([part.sizes[2] for part in parts if part.sizes] or [header.get("n_labels", 0)])
     numbers = np.concatenate([part.labels.indices for part in parts])
+    names: tuple[str, ...] | None
     if count:
-        if count > MAX_COLUMNS or (numbers.size and not (numbers.min() >= 0 and numbers.max() < count)):
-            raise fail(f"has labels outside 0 to {count - 1}, which its first line declares; correct it")
-        known, codes, names = count, numbers, header.get("labels")
+        source.check_columns(count)
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < count):
+            raise source.error(
+                f"has labels outside 0 to {count - 1}, which its first line declares; correct it"
+            )
+        known, codes = count, numbers
+        names = listed_names(header["labels"]) if header.get("labels") else None
     else:
         distinct, codes = np.unique(numbers, return_inverse=True)
         if not distinct.size:
-            raise fail("has no labels in any row; each row must start with its labels, parted by commas")
-        known, names = distinct.size, [str(label) for label in distinct.tolist()]
+            raise source.error(
+                "has no labels in any row; each row must start with its labels, parted by commas"
+            )
+        known, names = distinct.size, tuple(map(str, distinct.tolist()))
     counts = np.concatenate([part.labels.counts for part in parts])
     Y = _matrix(_Entries(counts, codes, np.ones(codes.size, np.uint8)), 0, known)
     Y.sum_duplicates()
@@ -146,7 +154,7 @@ class _Reader:
                 raise self.source.error(
                     f"declares {n_samples} samples, {n_features} features and {n_labels} labels, "
                     f"of which the last two must be 1 to {MAX_COLUMNS}; correct the line",
-                    1,
+                    line=1,
                 )
             self.sizes = (n_samples, n_features, n_labels)
             return 2, block[sizes.end() :]
@@ -162,18 +170,20 @@ class _Reader:
         try:
             header = json.loads(text)
             features, labels = header["n_features"], header["n_labels"]
-            lists = [header.get(key) or [] for key in ("features", "labels", "nominal")]
+            for key in ("features", "labels", "nominal"):
+                listed_names(header.get(key) or [])
             sound = (
                 type(features) is int
                 and type(labels) is int
                 and 0 < features <= MAX_COLUMNS
                 and 0 < labels <= MAX_COLUMNS
-                and all(isinstance(names, list) and all(isinstance(n, str) for n in names) for names in lists)
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             sound = False
         if not sound:
-            raise self.source.error("has a damaged line of names; remove it to read the numbers alone", 1)
+            raise self.source.error(
+                "has a damaged line of names; remove it to read the numbers alone", line=1
+            )
         return header
 
     def _sized(self, entries: _Entries) -> _Entries:
@@ -182,7 +192,7 @@ class _Reader:
         expected, found = self.sizes[0], entries.counts.size
         if found < expected or entries.counts[expected:].any():
             raise self.source.error(
-                f"declares {expected} samples but has {found}; it is cut off or damaged", 1
+                f"declares {expected} samples but has {found}; it is cut off or damaged", line=1
             )
         return _Entries(entries.counts[:expected], entries.indices, entries.values)
 
@@ -235,7 +245,7 @@ class _Reader:
                 index = self._integer(index_text, "an index before the colon", number)
                 if not 0 <= index <= MAX_COLUMNS or index in row:
                     problem = "stands twice" if index in row else f"must be 0 to {MAX_COLUMNS}"
-                    raise self.source.error(f"feature index {index} {problem}; correct the row", number)
+                    raise self.source.error(f"feature index {index} {problem}; correct the row", line=number)
                 row[index] = self._value(value_text, number)
             counts.append(len(row))
             indices.extend(row)
@@ -253,7 +263,9 @@ class _Reader:
             if value != int(value) or abs(value) > 2**53:
                 raise ValueError(text)
         except (ValueError, OverflowError):
-            raise self.source.error(f"expected {role}, got {text[:40]!r}; correct the row", number) from None
+            raise self.source.error(
+                f"expected {role}, got {text[:40]!r}; correct the row", line=number
+            ) from None
         return int(value)
 
     def _value(self, text: str, number: int) -> float:
@@ -261,7 +273,7 @@ class _Reader:
             return bulk.number(text)
         except ValueError:
             raise self.source.error(
-                f"expected a number after the colon, got {text[:40]!r}; correct the row", number
+                f"expected a number after the colon, got {text[:40]!r}; correct the row", line=number
             ) from None
 
 

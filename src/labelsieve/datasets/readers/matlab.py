@@ -1,8 +1,10 @@
 """MATLAB files of the field: a data matrix, labels stored q x n, perhaps candidates beside the truth.
 
-SciPy's reader crashes the process on some damaged files and has no limit for compressed ones, so this one
-reads what a data set can be made of, numeric and sparse matrices, and steps over everything else. The layout
-is that of "MAT-File Format" (The MathWorks, version 5 and, in its appendix, version 4).
+`scipy.io.loadmat` cannot be trusted with damaged files: it takes the process down inside SciPy, before its
+result could be checked and although `whosmat` found the sizes in order (SciPy 1.17.1, segmentation faults on 11
+of 1500 randomly damaged files with sparse matrices), and it has no limit for compressed variables. So this reader
+takes what a data set can be made of, numeric and sparse matrices, and steps over everything else. The layout is
+that of "MAT-File Format" (The MathWorks, version 5 and, in its appendix, version 4).
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.matrices import Matrices, bounded_sparse, pick_matrices
-from labelsieve.datasets.source import MAX_COLUMNS, MAX_EXPANSION, MAX_EXPANSION_FREE, Source
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.matrices import Matrices, bounded_sparse, pick_matrices
+from labelsieve.datasets.readers.source import MAX_COLUMNS, MAX_EXPANSION, MAX_EXPANSION_FREE, Source
 
 _NUMBER_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _OLD_NUMBER_TYPES = ("f8", "f4", "i4", "i2", "u2", "u1")
@@ -25,7 +28,7 @@ _SPARSE_CLASS, _NUMERIC_CLASSES = 5, range(6, 16)
 _HEADER_BYTES = 128
 
 
-def read_matlab(source: Source, labels: str | None, candidates: str | None) -> Matrices:
+def read_matlab(source: Source, options: ReadOptions) -> Matrices:
     """Read the matrices of a .mat file; versions 4 to 7."""
     content = source.content()
     if content.startswith((b"\x89HDF", b"MATLAB 7.3")):
@@ -39,7 +42,7 @@ def read_matlab(source: Source, labels: str | None, candidates: str | None) -> M
         raise source.error(
             f"is damaged or no MATLAB file ({error}); copy it again or save it as -v7"
         ) from None
-    return pick_matrices(arrays, source, labels, candidates, label_rows_first=True)
+    return pick_matrices(arrays, source, options, label_rows_first=True)
 
 
 def _variables(content: bytes, source: Source) -> Iterator[tuple[str, Any]]:

@@ -14,10 +14,10 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets import bulk
-from labelsieve.datasets.arff_header import QUOTED, Attribute, read_header, unquote
-from labelsieve.datasets.source import Source, decode
-from labelsieve.datasets.table import Table
+from labelsieve.datasets.readers import bulk
+from labelsieve.datasets.readers.arff_header import QUOTED, Attribute, read_header, unquote
+from labelsieve.datasets.readers.source import Source, decode
+from labelsieve.datasets.readers.table import Table
 
 # Possessive repeats (*+) keep matching linear in the length of a hostile line.
 _FIELD = re.compile(rf"\s*+({QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
@@ -98,11 +98,14 @@ class _Rows:
         rows: list[list[float]] = []
         for number, line in _lines(first_line, block):
             if line.startswith("{"):
-                raise self.source.error("got a sparse row in a dense file; use one form throughout", number)
+                raise self.source.error(
+                    "got a sparse row in a dense file; use one form throughout", line=number
+                )
             fields = self._fields(line, number)
             if len(fields) != width:
                 raise self.source.error(
-                    f"expected {width} values, one an attribute, got {len(fields)}; correct the row", number
+                    f"expected {width} values, one an attribute, got {len(fields)}; correct the row",
+                    line=number,
                 )
             rows.append([self._value(index, field, number) for index, field in enumerate(fields)])
         return np.array(rows, dtype=np.float64).reshape(len(rows), width)
@@ -116,7 +119,7 @@ class _Rows:
             token = _FIELD.match(line, position)
             if not token:
                 raise self.source.error(
-                    f"cannot read {line[position : position + 40]!r}; check its quotes", number
+                    f"cannot read {line[position : position + 40]!r}; check its quotes", line=number
                 )
             fields.append(token.group(1).strip())
             position, mark = token.end(), token.group(2)
@@ -181,7 +184,7 @@ class _Rows:
     def _sparse_row(self, line: str, number: int) -> dict[int, float]:
         """Values of one ``{index value, ...}`` row by index."""
         if not line.startswith("{"):
-            raise self.source.error("got a dense row in a sparse file; use one form throughout", number)
+            raise self.source.error("got a dense row in a sparse file; use one form throughout", line=number)
         row: dict[int, float] = {}
         position, mark = 1, ","
         if _END_OF_ROW.fullmatch(line, position):
@@ -191,20 +194,20 @@ class _Rows:
             if not entry:
                 shown = line[position : position + 40]
                 raise self.source.error(
-                    f"expected 'index value' pairs in braces, got {shown!r}; correct it", number
+                    f"expected 'index value' pairs in braces, got {shown!r}; correct it", line=number
                 )
             index = int(entry.group(1))
             if index >= len(self.attributes) or index in row:
                 problem = (
                     "stands twice in the row" if index in row else f"is not below {len(self.attributes)}"
                 )
-                raise self.source.error(f"attribute index {index} {problem}; correct the row", number)
+                raise self.source.error(f"attribute index {index} {problem}; correct the row", line=number)
             row[index] = self._value(index, entry.group(2).strip(), number)
             position, mark = entry.end(), entry.group(3)
         rest = line[position:].strip()
         if rest and not rest.startswith("%"):
             raise self.source.error(
-                f"expected nothing after the closing brace, got {rest[:40]!r}; remove it", number
+                f"expected nothing after the closing brace, got {rest[:40]!r}; remove it", line=number
             )
         return row
 
@@ -225,13 +228,13 @@ class _Rows:
         except (ValueError, OverflowError):
             raise self.source.error(
                 f"attribute {attribute.name!r} is {attribute.kind}, got {text[:40]!r}; correct the value",
-                number,
+                line=number,
             ) from None
         code = self.codings[index].of_text(text)
         if code is None:
             raise self.source.error(
                 f"attribute {attribute.name!r} has no category {text[:40]!r}; declare it in the header",
-                number,
+                line=number,
             )
         return code
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from labelsieve.datasets.dataset import DatasetError
-from labelsieve.datasets.source import Source
+from labelsieve.datasets.errors import DatasetError
+from labelsieve.datasets.readers.source import Source
 
 _MAX_BYTES = 64 * 2**20
 
@@ -35,7 +35,7 @@ def parse_label_names(content: bytes, source: Source) -> list[str]:
         if tag != "label":
             return
         if not attributes.get("name"):
-            raise source.error('has a <label> without name="..."; add it', parser.CurrentLineNumber)
+            raise source.error('has a <label> without name="..."; add it', line=parser.CurrentLineNumber)
         names.append(attributes["name"])
 
     def refuse(*_: object) -> None:
@@ -52,7 +52,7 @@ def parse_label_names(content: bytes, source: Source) -> list[str]:
     except (expat.ExpatError, ValueError, LookupError, UnicodeError) as error:
         line = getattr(error, "lineno", None)
         raise source.error(
-            f"is no well-formed XML ({error}); it should list <label name=.../>", line
+            f"is no well-formed XML ({error}); it should list <label name=.../>", line=line
         ) from None
     if roots != ["labels"] or not names:
         raise source.error(
@@ -67,11 +67,15 @@ def parse_label_names(content: bytes, source: Source) -> list[str]:
 def find_beside(source: Source) -> Path | None:
     """The XML file of a data file: ``birds.xml`` for ``birds.arff`` and for ``birds-train.arff``."""
     try:
-        files = {
-            entry.name.lower(): entry.name for entry in os.scandir(source.path.parent) if entry.is_file()
-        }
+        names = os.listdir(source.path.parent)
     except OSError:
         return None
+    # `os.path.isfile` says no where the file system refuses to answer, as it does about links in a loop.
+    files = {
+        name.lower(): name
+        for name in names
+        if name.lower().endswith(".xml") and os.path.isfile(source.path.parent / name)
+    }
     stem = source.stem.lower()
     while stem:
         if f"{stem}.xml" in files:

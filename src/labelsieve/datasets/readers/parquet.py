@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.datasets.dataset import DatasetError
-from labelsieve.datasets.delimited import MAX_CATEGORIES, check_names, coded, in_order
-from labelsieve.datasets.source import Source
-from labelsieve.datasets.table import Table
+from labelsieve.datasets.errors import DatasetError
+from labelsieve.datasets.readers.source import Source
+from labelsieve.datasets.readers.table import MAX_CATEGORIES, Table, check_names, coded, in_order
 
 
 def read_parquet(source: Source) -> Table:

@@ -1,147 +1,42 @@
-"""Named columns out of a file, and how they become features and labels."""
+"""Chosen columns of a table become features and labels: 0/1 labels, filled and coded features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.columns import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX, truth_value
-from labelsieve.datasets.dataset import Dataset, DatasetError, Matrix
-from labelsieve.datasets.source import MAX_COLUMNS
+from labelsieve.datasets.errors import Fail, Mention
+from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers.matrices import Matrices, signs_to_binary
+from labelsieve.datasets.readers.table import (
+    CANDIDATE_PREFIX,
+    LABEL_PREFIX,
+    NOMINAL_PREFIX,
+    Table,
+    dense_column,
+)
+from labelsieve.numerics.binary import is_binary
+from labelsieve.numerics.typing import Matrix
 
 # Filling in or one-hot coding beyond this many values needs more memory than the file can account for.
 MAX_FILLED = 2**27
+# Every indicator costs a name, and one forged code implies as many as it likes.
+_MAX_INDICATORS = 2**18
 
-Fail = Callable[[str], DatasetError]
-
-
-@dataclass(frozen=True)
-class Table:
-    """The columns of one file; a nominal column holds the position of its category, a missing value is NaN.
-
-    Attributes
-    ----------
-    names : list of str
-        Column names in file order.
-    values : ndarray or csr_array of shape (n_rows, n_columns)
-        Values of all columns.
-    categories : dict of int to tuple of str
-        Categories of the nominal columns, by column position.
-    declared_labels : list of str or None
-        Labels the file itself declares.
-    headless : bool
-        Whether the names were made up.
-    free_text : frozenset of int
-        Columns of text with too many different values to be categories; their values are not kept.
-    refused : dict of int to DatasetError
-        What to say when one of these columns of text is to be a feature.
-    """
-
-    names: list[str]
-    values: Matrix
-    categories: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    declared_labels: list[str] | None = None
-    headless: bool = False
-    free_text: frozenset[int] = frozenset()
-    refused: dict[int, DatasetError] = field(default_factory=dict)
-
-    def keep(self, positions: Sequence[int]) -> Table:
-        """The table of the columns at `positions`, in that order."""
-        kept = {new: self.categories[old] for new, old in enumerate(positions) if old in self.categories}
-        names = [self.names[old] for old in positions]
-        text = frozenset(new for new, old in enumerate(positions) if old in self.free_text)
-        refused = {new: self.refused[old] for new, old in enumerate(positions) if old in self.refused}
-        return replace(
-            self,
-            names=names,
-            values=self.values[:, list(positions)],
-            categories=kept,
-            free_text=text,
-            refused=refused,
-        )
+_TRUE = {"1", "1.0", "+1", "true", "yes", "t", "y"}
+_FALSE = {"0", "0.0", "-1", "-1.0", "false", "no", "f", "n"}
 
 
-def stack(parts: Sequence[Table], fail: Fail) -> Table:
-    """Put the rows of several tables with the same columns under one another."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    recoded = [first]
-    categories = dict(first.categories)
-    for part in parts[1:]:
-        if sorted(part.names) != sorted(first.names):
-            odd = sorted(set(part.names) ^ set(first.names)) or [f"{len(part.names)} columns"]
-            raise fail(
-                f"all parts must have the same columns, but {odd[0]!r} is not in every part; check the files"
-            )
-        if part.names != first.names:
-            position = {name: index for index, name in enumerate(part.names)}
-            part = part.keep([position[name] for name in first.names])
-        odd_columns = set(part.categories) ^ set(first.categories)
-        odd_columns -= part.free_text | first.free_text
-        if odd_columns:
-            column = min(odd_columns)
-            raise (
-                part.refused.get(column)
-                or first.refused.get(column)
-                or fail(
-                    f"column {first.names[column]!r} is nominal in one part and numeric in another; convert one"
-                )
-            )
-        for column, own in part.categories.items():
-            if own != categories.setdefault(column, own):
-                part, categories[column] = _recode(part, column, categories[column])
-        recoded.append(part)
-    matrices = [part.values for part in recoded]
-    if any(sp.issparse(matrix) for matrix in matrices):
-        values = sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr")
-    else:
-        values = np.vstack(matrices)
-    free_text = frozenset().union(*(part.free_text for part in recoded))
-    refusals = {column: refusal for part in recoded for column, refusal in part.refused.items()}
-    # What differs in every row of one short part may be categories over all.
-    refused = {
-        column: refusal
-        for column, refusal in refusals.items()
-        if column in free_text or all(column in part.refused for part in recoded)
-    }
-    return replace(first, values=values, categories=categories, free_text=free_text, refused=refused)
-
-
-def _recode(part: Table, column: int, known: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
-    """Give a nominal column the codes of `known` categories, extended by its own new ones."""
-    own = part.categories[column]
-    merged = known + tuple(category for category in own if category not in known)
-    position = {category: code for code, category in enumerate(merged)}
-    new_codes = np.array([position[category] for category in own], dtype=np.float64)
-    values = sp.lil_array(part.values) if sp.issparse(part.values) else part.values.copy()
-    codes = _column(part.values, column)
-    present = ~np.isnan(codes)
-    codes[present] = new_codes[codes[present].astype(int)]
-    values[:, [column]] = codes[:, None]
-    return replace(part, values=sp.csr_array(values) if sp.issparse(values) else values), merged
-
-
-def _column(values: Matrix, column: int) -> np.ndarray:
-    """One column as a dense copy."""
-    return values[:, [column]].toarray().ravel() if sp.issparse(values) else values[:, column].copy()
-
-
-def to_dataset(
+def split_columns(
     table: Table,
     labels: Sequence[int],
     candidates: Sequence[int],
+    ignored: Sequence[int],
+    options: ReadOptions,
     fail: Fail,
-    *,
-    ignored: Sequence[int] = (),
-    nominal: str = "code",
-    missing: str = "error",
-    name: str = "",
-    source: str = "",
-) -> Dataset:
+) -> Matrices:
     """Split a table into features and labels.
 
     Parameters
@@ -152,11 +47,11 @@ def to_dataset(
     used = {*labels, *candidates, *ignored}
     features = [index for index in range(len(table.names)) if index not in used]
     if not features:
-        raise fail("has no feature columns left beside its labels; check labels=")
+        raise fail("has no feature columns left beside its labels; check ", Mention("labels"))
     if labels and candidates and len(labels) != len(candidates):
         raise fail(
-            f"needs as many candidate columns as labels, got {len(candidates)} for {len(labels)}; "
-            "check candidates="
+            f"needs as many candidate columns as labels, got {len(candidates)} for {len(labels)}; check ",
+            Mention("candidates"),
         )
     for index in features:
         if index in table.refused:
@@ -164,21 +59,20 @@ def to_dataset(
     for index in sorted(table.free_text.difference(ignored)):
         raise fail(
             f"column {table.names[index]!r} holds text with too many different values to be categories; "
-            f"leave it out with ignore={table.names[index]!r}"
+            "leave it out with ",
+            Mention("ignore", table.names[index]),
         )
-    X, feature_names, nominal_names = _features(table.keep(features), nominal, missing, fail)
+    X, feature_names, nominal = _features(table.keep(features), options, fail)
     plain = [_without_prefix(table.names[index]) for index in (labels or candidates)]
     if labels and candidates:
         candidates = _paired(table, plain, candidates)
-    return Dataset(
+    return Matrices(
         X,
         _labels(table.keep(labels), fail) if labels else None,
         _labels(table.keep(candidates), fail) if candidates else None,
         tuple(feature_names),
         tuple(f"label{index}" for index in range(len(plain))) if table.headless else tuple(plain),
-        name,
-        source,
-        tuple(nominal_names),
+        tuple(nominal),
     )
 
 
@@ -204,11 +98,12 @@ def _labels(table: Table, fail: Fail) -> Matrix:
     flipped: list[int] = []
     values = values.copy()
     for column, categories in table.categories.items():
-        meaning = [truth_value(category) for category in categories]
+        meaning = [_truth_value(category) for category in categories]
         if None in meaning or len(categories) > 2:
             raise fail(
                 f"label {table.names[column]!r} must be 0/1, -1/+1, no/yes or false/true, "
-                f"got the categories {', '.join(categories[:5])!r}; recode it or check labels="
+                f"got the categories {', '.join(categories[:5])!r}; recode it or check ",
+                Mention("labels"),
             )
         if meaning == [True, False]:
             flipped.append(column)
@@ -217,14 +112,14 @@ def _labels(table: Table, fail: Fail) -> Matrix:
     if flipped:
         values = _flip(values, flipped, fail)
     numbers = values.data if sp.issparse(values) else values
-    if not np.isin(numbers, (-1, 0, 1)).all():
+    if not is_binary(numbers, signed=True):
         bad = float(numbers[~np.isin(numbers, (-1, 0, 1))].flat[0])
         raise fail(
-            f"label columns must hold 0/1 or -1/+1, got {bad!r}; check labels= or threshold the values"
+            f"label columns must hold 0/1 or -1/+1, got {bad!r}; check ",
+            Mention("labels"),
+            " or threshold the values",
         )
-    if sp.issparse(values):
-        return sp.csr_array(values > 0).astype(np.uint8)
-    return (values > 0).astype(np.uint8)
+    return signs_to_binary(values)
 
 
 def _constant_column(values: Matrix, column: int, meaning: list[bool | None], fail: Fail) -> Matrix:
@@ -254,15 +149,21 @@ def _flip(values: Matrix, columns: list[int], fail: Fail) -> Matrix:
     return sp.csr_array(values @ sp.diags_array(rest, format="csr") + placed)
 
 
-def _features(table: Table, nominal: str, missing: str, fail: Fail) -> tuple[Matrix, list[str], list[str]]:
+def _truth_value(word: str) -> bool | None:
+    """What a category of a label means, or None if it is no yes and no no."""
+    word = word.strip().lower()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def _features(table: Table, options: ReadOptions, fail: Fail) -> tuple[Matrix, list[str], list[str]]:
     """Feature matrix, names, and the names of nominal features."""
     names = [_without_prefix(name) if name.startswith(NOMINAL_PREFIX) else name for name in table.names]
     marked = {index for index, name in enumerate(table.names) if name.startswith(NOMINAL_PREFIX)}
     for index in sorted(marked.difference(table.categories)):
-        _check_codes(_column(table.values, index), table.names[index], fail)
+        _check_codes(dense_column(table.values, index), table.names[index], fail)
     coded = sorted({*table.categories, *marked})
-    values = fill_missing(table.values, missing, fail, names=table.names, coded=coded)
-    if nominal == "code" or not coded:
+    values = fill_missing(table.values, options.missing, fail, names=table.names, coded=coded)
+    if options.nominal == "code" or not coded:
         return values, names, [names[index] for index in coded]
     return _one_hot(table, values, names, coded, fail)
 
@@ -309,15 +210,17 @@ def fill_missing(
     if missing == "error":
         first = names[columns[0]] if names and columns[0] < len(names) else f"x{columns[0]}"
         raise fail(
-            f"has {int(holes.sum())} missing feature values, first in column {first!r}; "
-            'read it with missing="mean" (most frequent category for nominal features) or missing="zero"'
+            f"has {int(holes.sum())} missing feature values, first in column {first!r}; read it with ",
+            Mention("missing", "mean"),
+            " (most frequent category for nominal features) or ",
+            Mention("missing", "zero"),
         )
     values = values.copy()
     stored = values.data if sp.issparse(values) else values
     fill = np.zeros(values.shape[1])
     if missing == "mean":
         for column in columns:
-            known = _column(values, column)
+            known = dense_column(values, column)
             known = known[~np.isnan(known)]
             if known.size and column in coded:
                 codes, counts = np.unique(known, return_counts=True)
@@ -335,13 +238,17 @@ def _one_hot(
     n_rows = values.shape[0]
     # Counted before any name is made: one forged code must not cost the memory of as many names.
     sizes = {
-        column: len(table.categories.get(column, ())) or int(_column(values, column).max(initial=0)) + 1
+        column: len(table.categories.get(column, ())) or int(dense_column(values, column).max(initial=0)) + 1
         for column in coded
     }
     width = len(names) - len(coded) + sum(sizes.values())
-    if width > MAX_COLUMNS or n_rows * (len(coded) if sp.issparse(values) else width) > MAX_FILLED:
+    if (
+        width > _MAX_INDICATORS + len(names)
+        or n_rows * (len(coded) if sp.issparse(values) else width) > MAX_FILLED
+    ):
         raise fail(
-            f'has too many categories for one-hot coding ({width} columns); read it with nominal="code"'
+            f"has too many categories for one-hot coding ({width} columns); read it with ",
+            Mention("nominal", "code"),
         )
     categories = {
         column: table.categories.get(column) or tuple(map(str, range(size))) for column, size in sizes.items()
@@ -354,7 +261,7 @@ def _one_hot(
         new_names += names[done:column]
         done = column + 1
         if column < len(names):
-            codes = _column(values, column).astype(int)
+            codes = dense_column(values, column).astype(int)
             shape = (n_rows, len(categories[column]))
             blocks.append(sp.csc_array((np.ones(n_rows), (np.arange(n_rows), codes)), shape=shape))
             own = [f"{names[column]}={category}" for category in categories[column]]

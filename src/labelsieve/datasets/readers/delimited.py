@@ -5,20 +5,24 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 
-from labelsieve.datasets import bulk
-from labelsieve.datasets.columns import NOMINAL_PREFIX
-from labelsieve.datasets.dataset import DatasetError
-from labelsieve.datasets.source import MAX_COLUMNS, Source, decode
-from labelsieve.datasets.table import Table
+from labelsieve.datasets.errors import DatasetError, Mention
+from labelsieve.datasets.readers import bulk
+from labelsieve.datasets.readers.source import MAX_COLUMNS, Source, decode
+from labelsieve.datasets.readers.table import (
+    MAX_CATEGORIES,
+    MISSING,
+    NOMINAL_PREFIX,
+    Table,
+    check_names,
+    coded,
+    in_order,
+)
 
-MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
-# A text column with more categories than this is an identifier or free text, not a feature.
-MAX_CATEGORIES = 1000
 _BATCH_ROWS = 2048
 # Fewer texts may all differ and be categories nevertheless.
 _LEAST_IDENTIFIERS = 5
@@ -35,7 +39,7 @@ def read_delimited(source: Source) -> Table:
         if first is None:
             raise source.error("has no rows; copy it again")
         if len(first) > MAX_COLUMNS:
-            raise source.error(f"has more than {MAX_COLUMNS} columns; check its separator", first_number)
+            raise source.error(f"has more than {MAX_COLUMNS} columns; check its separator", line=first_number)
         headless = all(_is_number(field) for field in first)
         names = (
             [f"x{index}" for index in range(len(first))] if headless else [field.strip() for field in first]
@@ -47,17 +51,6 @@ def read_delimited(source: Source) -> Table:
         return _by_record(source, separator, names, headless)
     except csv.Error as error:
         raise source.error(f"is no proper table ({error}); check its quotes and separators") from None
-
-
-def check_names(names: list[str], source: Source, number: int | None = None) -> None:
-    """Refuse names that are empty or stand twice."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen or not name:
-            raise source.error(
-                f"needs column names that all differ, got {name!r} twice or empty; rename it", number
-            )
-        seen.add(name)
 
 
 def _separator(source: Source) -> str:
@@ -106,42 +99,46 @@ def _by_record(source: Source, separator: str, names: list[str], headless: bool)
     for lines, rows in _batches(source, separator, len(names), headless):
         for tally, column in zip(tallies, zip(*rows, strict=True), strict=True):
             tally.add(lines, column)
-    categories: dict[int, dict[str, int]] = {
-        index: {} for index, tally in enumerate(tallies) if tally.first_text is not None
-    }
-    free_text: set[int] = set()
+    codes = {index: _Codes() for index, tally in enumerate(tallies) if tally.first_text is not None}
     parts = []
     for _, rows in _batches(source, separator, len(names), headless):
-        columns = []
-        for index, column in enumerate(zip(*rows, strict=True)):
-            if index in free_text:
-                columns.append([0.0] * len(column))
-            elif index in categories:
-                columns.append(coded(column, categories[index]))
-                if len(categories[index]) > MAX_CATEGORIES:
-                    free_text.add(index)
-            else:
-                columns.append([_number(field) for field in column])
+        columns = [
+            codes[index].of(column) if index in codes else [_number(field) for field in column]
+            for index, column in enumerate(zip(*rows, strict=True))
+        ]
         parts.append(np.array(columns, dtype=np.float64).T)
     if not parts:
         raise source.error("has a header but no rows; copy it again")
     values = np.concatenate(parts)
-    values[:, list(free_text)] = 0.0
-    refused = {}
-    for index, codes in categories.items():
-        refusal = tallies[index].refusal(names[index], len(codes), source)
-        if refusal is not None:
-            refused[index] = refusal
-    for index in free_text:
-        del categories[index]
+    free_text = [index for index, own in codes.items() if own.too_many]
+    values[:, free_text] = 0.0
+    refusals = {
+        index: tallies[index].refusal(names[index], len(codes[index].known), source) for index in codes
+    }
     return Table(
         names,
         values,
-        in_order(values, categories),
+        in_order(values, {index: own.known for index, own in codes.items() if not own.too_many}),
         headless=headless,
         free_text=frozenset(free_text),
-        refused=refused,
+        refused={index: refusal for index, refusal in refusals.items() if refusal is not None},
     )
+
+
+class _Codes:
+    """Codes of one column of text, counted no further than categories go."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    @property
+    def too_many(self) -> bool:
+        """Whether the texts are too many to be categories."""
+        return len(self.known) > MAX_CATEGORIES
+
+    def of(self, column: Sequence[str]) -> list[float]:
+        """Codes of some rows; zeros once there are too many."""
+        return [0.0] * len(column) if self.too_many else coded(column, self.known)
 
 
 class _Tally:
@@ -172,29 +169,18 @@ class _Tally:
         if 2 * (self.n_numbers + self.n_like_numbers) > n_present:
             return source.error(
                 f"column {name!r} holds numbers, got {text[:40]!r}; write it like 1000.5, or as nothing if it "
-                f"is missing, leave the column out with ignore={name!r}, or call it "
-                f"'{NOMINAL_PREFIX}{name}' if these are categories",
-                line,
+                "is missing, leave the column out with ",
+                Mention("ignore", name),
+                f", or call it '{NOMINAL_PREFIX}{name}' if these are categories",
+                line=line,
             )
         if n_categories == n_present >= _LEAST_IDENTIFIERS:
             return source.error(
                 f"column {name!r} holds a different text in every row, so it is an identifier and no feature; "
-                f"leave it out with ignore={name!r}"
+                "leave it out with ",
+                Mention("ignore", name),
             )
         return None
-
-
-def in_order(values: np.ndarray, categories: dict[int, dict[str, int]]) -> dict[int, tuple[str, ...]]:
-    """Recode the text columns so that codes follow alphabetical order, whatever the order of rows."""
-    ordered = {}
-    for index, codes in categories.items():
-        ordered[index] = tuple(sorted(codes))
-        new_code = np.empty(len(codes))
-        for code, category in enumerate(ordered[index]):
-            new_code[codes[category]] = code
-        present = ~np.isnan(values[:, index])
-        values[present, index] = new_code[values[present, index].astype(int)]
-    return ordered
 
 
 def _batches(
@@ -207,16 +193,10 @@ def _batches(
     while batch := list(islice(records, _BATCH_ROWS)):
         for number, record in batch:
             if len(record) != width:
-                raise source.error(f"expected {width} fields, got {len(record)}; correct the row", number)
+                raise source.error(
+                    f"expected {width} fields, got {len(record)}; correct the row", line=number
+                )
         yield [number for number, _ in batch], [record for _, record in batch]
-
-
-def coded(column: Iterable[str], codes: dict[str, int]) -> list[float]:
-    """Codes in order of appearance, extending `codes`; NaN for missing."""
-    fields = (field.strip() for field in column)
-    return [
-        np.nan if field.lower() in MISSING else float(codes.setdefault(field, len(codes))) for field in fields
-    ]
 
 
 def _number(field: str) -> float:
