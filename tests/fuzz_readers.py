@@ -6,6 +6,7 @@ Run ``python tests/fuzz_readers.py 20000`` for a long session; the test suite ru
 import bz2
 import gzip
 import io
+import json
 import multiprocessing
 import random
 import resource
@@ -23,7 +24,8 @@ import scipy.sparse as sp
 
 from labelsieve.datasets import Dataset, DatasetError, read, write
 
-SECONDS_PER_FILE = 20
+SECONDS_PER_FILE = 10
+MOST_MIB = 1024
 MEMORY_BYTES = 3 * 2**30
 BLOWN_UP = [
     b"1e999", b"-1", b"999999999", b"1000000000", b"99999999999999999999", b"4194304", b"nan", b"inf", b"",
@@ -33,6 +35,16 @@ TOKENS = [
     b"%", b"'", b'"', b"{", b"}", b"\0", b"\xff", b":", b",", b"\\", b"\n", b"\r", b"#", b"\t", b"@data\n",
     b"?", b" ", b"-C 7", b"<!DOCTYPE a>", b"&a;", b"label:", b"candidate:", b"nominal:", b";", b"|",
     b"\xef\xbb\xbf",
+]  # fmt: skip
+
+FORGED = [
+    None, True, 0, -1, 1e999, float("nan"), 2**70, "", "x0", "\x1b[31m", "\ud800", [], {}, [[]], [None], [["x0"]],
+    {"x0": 1}, ["x0", "x0"], ["a", "b", "c", "d"], ["\0"], "x" * 100_000, list(range(4)),
+]  # fmt: skip
+FORGED_ARRAYS = [
+    np.array(0), np.array([]), np.zeros((2, 2, 2)), np.array([[1j]]), np.array(["a", "b"]), np.array([np.inf, np.nan]),
+    np.array([[True]]), np.zeros((6, 4), "datetime64[s]"), np.zeros(3, [("a", "i4")]), np.array([2**62, 2**62]),
+    np.array([4, 2**22]), np.array([-1, 4]), np.full((6, 3), 2), np.array([b"x"]), np.zeros((0, 4)),
 ]  # fmt: skip
 
 DENSE_ARFF = b"""% a comment
@@ -138,6 +150,8 @@ def seeds():
         "matlab 4": ("mat", _matlab(format="4")),
         "npz dense": ("npz", _written("npz", _toy())),
         "npz sparse": ("npz", _written("npz", _toy(sparse=True))),
+        "npz forged": ("npz", _written("npz", _toy())),
+        "npz sparse forged": ("npz", _written("npz", _toy(sparse=True))),
         "parquet": ("parquet", _parquet()),
         "svmlight": ("svm", LIBSVM),
         "svmlight named": ("svm", _written("svm", truth)),
@@ -192,6 +206,8 @@ def _blow_up(content, rng):
 
 def damaged(name, content, rng):
     """A damaged file of a format; packed ones are damaged inside or outside."""
+    if name.endswith("forged"):
+        return forged(content, rng)
     inside = rng.random() < 0.6
     if name == "arff.gz" and inside:
         return gzip.compress(damage(gzip.decompress(content), rng))
@@ -202,6 +218,22 @@ def damaged(name, content, rng):
         victim = rng.choice(list(members))
         return _archive({**members, victim: damage(members[victim], rng)})
     return damage(content, rng)
+
+
+def forged(content, rng):
+    """An archive of sound arrays that say something else: other names, other arrays, other shapes."""
+    with np.load(io.BytesIO(content)) as archive:
+        arrays = dict(archive)
+    facts = json.loads(arrays.pop("labelsieve").tobytes())
+    for _ in range(rng.choice((1, 1, 2))):
+        if rng.random() < 0.5:
+            facts[rng.choice(list(facts))] = rng.choice(FORGED)
+        else:
+            arrays[rng.choice([*arrays, "X", "Y", "X_shape"])] = rng.choice(FORGED_ARRAYS)
+    text = json.dumps(facts) if rng.random() < 0.95 else "[" * rng.randrange(100_000)
+    stream = io.BytesIO()
+    np.savez(stream, labelsieve=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
+    return stream.getvalue()
 
 
 def read_damaged(folder, name, ending, content):
@@ -253,6 +285,9 @@ def _session(name, ending, content, count, seed, results):
             slowest = max(slowest, time.perf_counter() - start)
             outcomes[outcome] += 1
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if peak > MOST_MIB:
+        outcomes["anything else"] += 1
+        examples.append(f"a file took over {MOST_MIB} MiB")
     results.put((outcomes, slowest, peak, examples))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import tomllib
 from importlib.resources import files
@@ -20,6 +21,8 @@ from pydantic import (
 )
 
 from labelsieve.bench import RunError
+from labelsieve.datasets.errors import Mention
+from labelsieve.datasets.options import OptionError, ReadOptions
 from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS
 
@@ -61,15 +64,15 @@ def _by_name(key: str) -> BeforeValidator:
 
 
 class DatasetSpec(_Part):
-    """A data set: a name of the catalogue, ``digits``, ``planted``, or files of one's own."""
+    """A data set: a name of the catalogue, or files of one's own with the options of `read`."""
 
     name: str = Field(min_length=1)
     path: tuple[str, ...] = ()
     labels: str | int | None = None
     candidates: str | None = None
     ignore: str | None = None
-    nominal: Literal["code", "onehot"] | None = None
-    missing: Literal["error", "mean", "zero"] | None = None
+    nominal: str | None = None
+    missing: str | None = None
 
     @field_validator("path", mode="before")
     @classmethod
@@ -78,14 +81,30 @@ class DatasetSpec(_Part):
 
     @model_validator(mode="after")
     def _options_are_for_files(self) -> Self:
-        if not self.path and self.options:
-            raise ValueError(f"{', '.join(self.options)}: only for files; give path as well, or leave it out")
+        try:
+            given = self.options.given
+        except OptionError as error:
+            choices = ", ".join(error.choices)
+            raise ValueError(f"{error.option}: one of {choices} was expected, got {error.value!r}") from None
+        if not self.path and given:
+            raise ValueError(f"{', '.join(given)}: only for files; give path as well, or leave it out")
         return self
 
     @property
-    def options(self) -> dict[str, Any]:
-        """What `labelsieve.datasets.read` is told besides the path."""
-        return self.model_dump(exclude={"name", "path"}, exclude_none=True)
+    def options(self) -> ReadOptions:
+        """What `read` is told besides the path."""
+        return ReadOptions.of(**self.model_dump(exclude={"name", "path"}))
+
+
+def in_toml(mention: Mention) -> str:
+    """Spell an option of `read` for a configuration.
+
+    Examples
+    --------
+    >>> in_toml(Mention("labels")), in_toml(Mention("ignore", "bird id"))
+    ('labels', 'ignore = "bird id"')
+    """
+    return mention.option + ("" if mention.value is None else f" = {json.dumps(mention.value, default=str)}")
 
 
 class NoiseSpec(_Part):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -16,11 +15,12 @@ from sklearn.model_selection import KFold
 
 from labelsieve.bench import RunError
 from labelsieve.bench.config import DatasetSpec, Experiment, NoiseSpec
-from labelsieve.datasets import Dataset, add_candidates, load, load_digits_attributes, make_pml, read
+from labelsieve.datasets import Dataset, add_candidates, load
+from labelsieve.datasets.reading import read_files
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
-__all__ = ["EMBEDDED", "DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "split_fold"]
+__all__ = ["DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "split_fold"]
 
 
 @dataclass(frozen=True)
@@ -67,31 +67,16 @@ def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
-def _make_planted() -> Dataset:
-    """Make a small problem whose informative features are known; always the same."""
-    X, _, Y, _ = make_pml(
-        300, 60, n_informative=8, n_labels=8, label_density=0.25, return_truth=True, random_state=0
-    )
-    return Dataset(X, Y, name="planted")
-
-
-#: Data that needs no download: name -> what makes it.
-EMBEDDED: dict[str, Callable[[], Dataset]] = {"digits": load_digits_attributes, "planted": _make_planted}
-
-
 def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
-    """Load what the configuration names."""
-    if spec.path:
-        base = Path(folder or ".")
-        paths = [base / part for part in spec.path]
-        options = spec.options
-        if isinstance(options.get("labels"), str) and (base / options["labels"]).is_file():
-            options["labels"] = base / options["labels"]
-        dataset = read(paths if len(paths) > 1 else paths[0], **options)
-    elif spec.name in EMBEDDED:
-        dataset = EMBEDDED[spec.name]()
-    else:
+    """Load what the configuration names; files, also those of labels, are relative to its folder."""
+    if not spec.path:
         dataset = load(spec.name)
+    else:
+        base = Path(folder or ".")
+        options = spec.options
+        if isinstance(options.labels, str) and (base / options.labels).is_file():
+            options = replace(options, labels=base / options.labels)
+        dataset = read_files([base / part for part in spec.path], options)
     if dataset.Y is None:
         raise RunError(
             f"{spec.name}: true labels are needed to judge the methods, got candidates only; use "

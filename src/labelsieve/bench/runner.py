@@ -15,7 +15,7 @@ from typing import Any
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import build_method, identify, use_folder
-from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, DatasetSpec, Experiment
+from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, DatasetSpec, Experiment, in_toml
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.plan import Cell, plan
 from labelsieve.bench.seals import Contents
@@ -129,7 +129,7 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
         try:
             facts[spec.name] = describe(spec, load_dataset(spec, experiment.folder), experiment)
         except DatasetError as error:
-            raise RunError(f"datasets: {spec.name}: {error}") from None
+            raise RunError(f"datasets: {spec.name}: {error.spelled(in_toml)}") from None
     return facts
 
 

@@ -115,7 +115,7 @@ def _account(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     from labelsieve.datasets.errors import DatasetError
 
     if isinstance(error, DatasetError):
-        return in_options(str(error)), 1
+        return error.spelled(in_options), 1
     if isinstance(error, RunError):
         return str(error), 1
     if isinstance(error, OSError):  # standard output itself may be a file on a full disk

@@ -18,7 +18,15 @@ from labelsieve.bench import require_packages
 from labelsieve.cli.bench_effects import markdown, print_diagnosis
 from labelsieve.cli.console import messages, results
 from labelsieve.cli.fitting import PATIENCE
-from labelsieve.cli.target import Candidates, Ignore, Labels, Missing, Nominal, download_target
+from labelsieve.cli.target import (
+    Candidates,
+    Ignore,
+    Labels,
+    Missing,
+    Nominal,
+    find_target,
+    reading_options,
+)
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import DatasetSpec
@@ -37,7 +45,7 @@ labelsieve bench doctor data.csv --labels 3 --size 4 --markdown
 def doctor(
     dataset: Annotated[
         str,
-        typer.Argument(metavar="DATASET", help="Name of the catalogue, 'digits', 'planted', or a data file."),
+        typer.Argument(metavar="DATASET", help="Name of the catalogue, or a data file."),
     ],
     labels: Labels = None,
     candidates: Candidates = None,
@@ -107,15 +115,8 @@ def doctor(
 def _find_data(dataset: str, console: Console, options: dict[str, str | None]) -> DatasetSpec:
     """Tell files from names; what has to be downloaded is."""
     from labelsieve.bench.config import DatasetSpec
-    from labelsieve.bench.data import EMBEDDED
 
-    if dataset in EMBEDDED and not Path(dataset).is_file():
-        for name, value in options.items():
-            if value is not None:
-                raise typer.BadParameter(f"the labels of {dataset} are known", param_hint=f"--{name}")
-        return DatasetSpec(name=dataset)
-    download_target([dataset], console, **options)
-    if Path(dataset).is_file():
+    if find_target([dataset], reading_options(**options), console) is None:
         return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options})
     return DatasetSpec(name=dataset)
 

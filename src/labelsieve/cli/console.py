@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Any
 
 from rich.console import Console
+
+from labelsieve.datasets.errors import Mention
 
 # Names come from data: "[red]" and ":bell:" in them are text, not orders to the terminal.
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
@@ -22,26 +23,15 @@ def messages(*, quiet: bool = False) -> Console:
     return Console(**PLAIN, stderr=True, soft_wrap=True, quiet=quiet)
 
 
-_KEYWORD = re.compile(
-    r"(?<![\w.=/-])(labels|candidates|ignore|nominal|missing)="
-    r"(?:\"([^\"]*)\"|'([^']*)'|(-?\d+)(?!\w))?(?=[\s.,;:)]|$)"
-)
-
-
-def in_options(text: str) -> str:
-    """Say in options of the command line what the library says in Python.
+def in_options(mention: Mention) -> str:
+    """Spell an option of `read` for the command line.
 
     Examples
     --------
-    >>> in_options("leave it out with ignore='bird id', or check labels=")
-    "leave it out with --ignore 'bird id', or check --labels"
+    >>> in_options(Mention("labels")), in_options(Mention("ignore", "bird id"))
+    ('--labels', "--ignore 'bird id'")
     """
-
-    def option(match: re.Match[str]) -> str:
-        value = next((found for found in match.groups()[1:] if found is not None), None)
-        return f"--{match[1]}" + ("" if value is None else f" {shlex.quote(value)}")
-
-    return _KEYWORD.sub(option, text).replace("n_features_to_select must", "-k must")
+    return f"--{mention.option}" + ("" if mention.value is None else f" {shlex.quote(str(mention.value))}")
 
 
 def bar(console: Console, share: float, width: int) -> str:

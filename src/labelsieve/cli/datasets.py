@@ -9,9 +9,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from labelsieve._text import printable
 from labelsieve.cli.console import PLAIN, bar, messages
 from labelsieve.cli.downloads import download_bars
-from labelsieve.cli.target import download_target, open_target
+from labelsieve.cli.target import (
+    Candidates,
+    Ignore,
+    Labels,
+    Missing,
+    Nominal,
+    find_target,
+    open_target,
+    reading_options,
+)
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry
 
@@ -55,26 +65,22 @@ def list_catalogue(as_json: AsJson = False) -> None:
 @app.command()
 def info(
     target: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Catalogue name or data file.")],
-    labels: Annotated[
-        str | None,
-        typer.Option(help="Which columns of a file are labels: an XML or text file, a pattern, a number."),
-    ] = None,
-    ignore: Annotated[
-        str | None, typer.Option(help="Columns of a file that are neither, such as an identifier.")
-    ] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="Missing values of a file: 'error' (the default), 'mean' or 'zero'.")
-    ] = None,
+    labels: Labels = None,
+    candidates: Candidates = None,
+    ignore: Ignore = None,
+    nominal: Nominal = None,
+    missing: Missing = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe a data set and draw how frequent its labels are.
 
     Examples: labelsieve datasets info yeast; labelsieve datasets info data.arff --labels data.xml
     """
-    options = {"labels": labels, "ignore": ignore, "missing": missing}
-    download_target([target], messages(), **options)
-    dataset, entry = open_target([target], **options)
-    description = dataset.describe()
+    options = reading_options(
+        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    )
+    entry = find_target([target], options, messages())
+    description = open_target([target], entry, options).describe()
     if as_json:
         known = {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
         typer.echo(json.dumps({**description.as_dict(), **known}))
@@ -103,11 +109,14 @@ def fetch_command(
     Example: labelsieve datasets fetch yeast scene
     """
     entries = [find_entry(name) for name in names]  # a misspelt name is told before anything is downloaded
-    with download_bars(messages()) as bars:
+    console = messages()
+    with download_bars(console) as bars:
         for entry in entries:
             paths = fetch(entry.name, progress=bars)
-            folder = next(iter(paths.values())).parent
-            typer.echo(f"{entry.name}\t{folder}")
+            if paths:
+                typer.echo(f"{entry.name}\t{next(iter(paths.values())).parent}")
+            else:
+                console.print(f"note: {entry.name} is built in; there is nothing to download.")
 
 
 def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:
@@ -120,7 +129,9 @@ def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) 
     table.add_column(justify="right")
     table.add_column(justify="right")
     for name, count in ranked[:_BARS_SHOWN]:
-        table.add_row(name, bar(console, count / most, _BAR_WIDTH), str(count), f"{count / n_samples:.1%}")
+        table.add_row(
+            printable(name), bar(console, count / most, _BAR_WIDTH), str(count), f"{count / n_samples:.1%}"
+        )
     console.print(table, soft_wrap=False)
     rest = ranked[_BARS_SHOWN:]
     if rest:

@@ -92,7 +92,9 @@ def fit(selector: BaseSelector, dataset: Dataset, method: str, console: Console)
         try:
             selector.fit(dataset.X, dataset.candidates)
         except (ValueError, FloatingPointError) as error:
-            raise DatasetError(f"{dataset.source or dataset.name}: {error}") from error
+            # Whoever gave -k has never heard of the parameter.
+            said = str(error).replace("n_features_to_select must", "-k must")
+            raise DatasetError(f"{dataset.source or dataset.name}: {said}") from error
         except MemoryError as error:
             raise DatasetError(
                 f"{dataset.name}: the fit does not fit into memory; take fewer rows."

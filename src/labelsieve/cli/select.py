@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._base import BaseSelector
+from labelsieve._text import printable
 from labelsieve.cli.console import PLAIN, messages, results
 from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import closest, find_method
@@ -28,8 +29,9 @@ from labelsieve.cli.target import (
     Labels,
     Missing,
     Nominal,
-    download_target,
+    find_target,
     open_target,
+    reading_options,
     told_if_unwritable,
 )
 from labelsieve.datasets import Dataset, DatasetError, write
@@ -107,35 +109,19 @@ def select(
     Candidate labels are used where the data has them, otherwise all labels are taken as candidates.
     """
     selector = _selector(method, parameters or [], features)
-    if len({os.path.realpath(file) for file in files}) < len(files):
-        raise typer.BadParameter("the same file is given twice", param_hint="FILE")
+    form = _form(form, as_json)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
-    _check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html})
-    if html is not None and missing_packages():
-        raise typer.BadParameter(
-            f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
-        )
-    if as_json and form not in (None, Format.json):
-        raise typer.BadParameter("give one of --json and --format, not both", param_hint="--json")
-    form = Format.json if as_json else form or Format.table
-    options = {
-        "labels": labels,
-        "candidates": candidates,
-        "ignore": ignore,
-        "nominal": nominal,
-        "missing": missing,
-    }
+    _check_targets(files, named, {"--output": output, "--write-data": data_copy, "--html": html})
+    options = reading_options(
+        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    )
     console = messages(quiet=quiet)
-    download_target(files, console, **options)
+    entry = find_target(files, options, console)
     with progress(console) as name_activity:
-        name_activity(f"reading {Path(files[0]).name}")
-        dataset, entry = open_target(files, **options)
-        if entry is None and nominal != "onehot" and dataset.nominal:
-            shown = [*dataset.nominal[:_CODED_SHOWN], *("...",) * (len(dataset.nominal) > _CODED_SHOWN)]
-            console.print(
-                f"note: categories were coded 0, 1, 2, ... in {len(dataset.nominal)} columns: "
-                f"{', '.join(shown)}; --nominal onehot makes a feature of each."
-            )
+        name_activity(f"reading {printable(Path(files[0]).name)}")
+        dataset = open_target(files, entry, options)
+        if entry is None and options.nominal != "onehot" and dataset.nominal:
+            console.print(_coding_note(dataset.nominal))
         name_activity(f"fitting {method}")
         found = fit(selector, dataset, method, console)
     console.print(_headline(found))
@@ -157,9 +143,24 @@ def select(
             write(_selected_only(dataset, selector), data_copy)
     if output is None:
         typer.echo(_ranking(found, form, everything, results()), nl=False)
-    for written in (output, html, data_copy):
-        if written is not None:
-            console.print(f"wrote {written}")
+    for written in filter(None, (output, html, data_copy)):
+        console.print(f"wrote {printable(written)}")
+
+
+def _form(form: Format | None, as_json: bool) -> Format:
+    """The form of the ranking, asked for in one of two ways."""
+    if as_json and form not in (None, Format.json):
+        raise typer.BadParameter("give one of --json and --format, not both", param_hint="--json")
+    return Format.json if as_json else form or Format.table
+
+
+def _coding_note(nominal: Sequence[str]) -> str:
+    """Say which columns were text."""
+    shown = [*map(printable, nominal[:_CODED_SHOWN]), *("...",) * (len(nominal) > _CODED_SHOWN)]
+    return (
+        f"note: categories were coded 0, 1, 2, ... in {len(nominal)} columns: {', '.join(shown)}; "
+        "--nominal onehot makes a feature of each."
+    )
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:
@@ -223,8 +224,14 @@ def _parse_amount(text: str) -> int | float:
     return amount  # type: ignore[return-value]  # narrowed above
 
 
-def _check_targets(sources: Sequence[str], targets: dict[str, Path | None]) -> None:
-    """Refuse, before any work, to write where nothing can be written or over the data."""
+def _check_targets(files: Sequence[str], sources: Sequence[str], targets: dict[str, Path | None]) -> None:
+    """Refuse, before any work, to read twice, to write where nothing can be written or over the data."""
+    if len({os.path.realpath(file) for file in files}) < len(files):
+        raise typer.BadParameter("the same file is given twice", param_hint="FILE")
+    if targets["--html"] is not None and missing_packages():
+        raise typer.BadParameter(
+            f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
+        )
     taken = {os.path.realpath(path) for source in sources for path in (source, _xml_beside(source))}
     for option, target in targets.items():
         if target is None:
@@ -259,7 +266,7 @@ def _headline(found: Selection) -> str:
     rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
     end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
     return (
-        f"{found.data}: {found.n_samples} samples, {found.n_features} features, {found.n_labels} labels; "
+        f"{printable(found.data)}: {found.n_samples} samples, {found.n_features} features, {found.n_labels} labels; "
         f"{found.method}: {end}{len(found.selected)} features selected"
     )
 

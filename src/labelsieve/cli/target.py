@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,7 +15,8 @@ from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
-from labelsieve.datasets.reading import read
+from labelsieve.datasets.options import OptionError, ReadOptions
+from labelsieve.datasets.reading import read_files
 
 # Options of the commands that read a file.
 Labels = Annotated[
@@ -35,37 +36,33 @@ Nominal = Annotated[
 ]
 Missing = Annotated[str | None, typer.Option(help="Missing values: 'error' (the default), 'mean' or 'zero'.")]
 
-_CHOICES = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero")}
+
+def reading_options(**given: str | None) -> ReadOptions:
+    """The options of `read` as the user gave them, checked; None stands for one that was not given."""
+    try:
+        return ReadOptions.of(**given)
+    except OptionError as error:
+        raise typer.BadParameter(
+            f"{error.value!r} is none of {', '.join(error.choices)}", param_hint=f"--{error.option}"
+        ) from None
 
 
-def open_target(targets: list[str], **options: Any) -> tuple[Dataset, CatalogEntry | None]:
-    """Read files, or load a data set of the catalogue; `options` are those of `read`."""
-    entry, given = _settle(targets, options)
-    if entry is None:
-        return read([Path(target) for target in targets], **given), None
-    return load(entry.name), entry
-
-
-def download_target(targets: list[str], console: Console, **options: Any) -> None:
-    """Download the files of a data set of the catalogue that are not here yet, showing the progress."""
-    entry, _ = _settle(targets, options)
-    if entry is not None and availability(entry.name) == "download":
+def find_target(targets: list[str], options: ReadOptions, console: Console) -> CatalogEntry | None:
+    """The entry of the catalogue that is meant, downloaded if it is not here yet; None if these are files."""
+    if len(targets) > 1 or _is_file(targets[0]):
+        return None
+    entry = find_entry(targets[0])
+    for name in options.given:
+        raise typer.BadParameter(f"the catalogue knows the {name} of {entry.name}", param_hint=f"--{name}")
+    if availability(entry.name) == "download":
         with download_bars(console) as bars:
             fetch(entry.name, progress=bars)
+    return entry
 
 
-def _settle(targets: list[str], options: dict[str, Any]) -> tuple[CatalogEntry | None, dict[str, Any]]:
-    """The entry that is meant, if the target is none of files, and the options given, checked."""
-    given = {name: value for name, value in options.items() if value is not None}
-    for name, value in given.items():
-        choices = _CHOICES.get(name)
-        if choices is not None and value not in choices:
-            raise typer.BadParameter(f"{value!r} is none of {', '.join(choices)}", param_hint=f"--{name}")
-    entry = None if len(targets) > 1 or _is_file(targets[0]) else find_entry(targets[0])
-    if entry is not None and given:
-        name = next(iter(given))
-        raise typer.BadParameter(f"the catalogue knows the {name} of {entry.name}", param_hint=f"--{name}")
-    return entry, given
+def open_target(targets: list[str], entry: CatalogEntry | None, options: ReadOptions) -> Dataset:
+    """Load what `find_target` found, or read the files."""
+    return read_files(targets, options) if entry is None else load(entry.name)
 
 
 @contextmanager

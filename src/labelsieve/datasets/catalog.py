@@ -1,4 +1,4 @@
-"""The benchmarks of the field by name: files, addresses, checksums, sizes, citations. Data only.
+"""The benchmarks of the field by name: files, addresses, checksums, sizes, citations; and two data sets built in.
 
 Addresses are fixed by commit, so a file behind one never changes. Sizes and cardinalities are those of the
 files named here; None marks what nobody has counted, and `load` skips that check.
@@ -9,9 +9,14 @@ for labels, so they cannot serve as mirrors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import quote
+
+from labelsieve.datasets.dataset import Dataset
+from labelsieve.datasets.digits import load_digits_attributes
+from labelsieve.datasets.synthetic import load_planted
 
 _LICENCE = "No licence stated by the carrier: research use, cite the source, do not redistribute."
 
@@ -34,7 +39,8 @@ class CatalogEntry:
     name : str
         Name to load it by.
     data : tuple of CatalogFile
-        The file with the rows, or several whose rows follow one another (train, then test).
+        The file with the rows, or several whose rows follow one another (train, then test); none for a data set
+        that is built in.
     labels : CatalogFile or None
         The XML file that names the labels; None where the data file says it itself.
     shape : tuple of three int or None
@@ -55,6 +61,8 @@ class CatalogEntry:
         Altered copies known to circulate, which the checksums keep out.
     remark : str
         What a reader of the data should know.
+    make : callable or None
+        Makes a data set that is built in; None for data in files.
     """
 
     name: str
@@ -69,6 +77,7 @@ class CatalogEntry:
     licence: str = _LICENCE
     altered: str = ""
     remark: str = ""
+    make: Callable[[], Dataset] | None = None
 
     @property
     def files(self) -> tuple[CatalogFile, ...]:
@@ -110,6 +119,32 @@ _PARTICLE = _Repository(
 _YEAST_PML = "Yu et al., Feature-induced partial multi-label learning, ICDM 2018"
 
 _ENTRIES = (
+    # Built in.
+    CatalogEntry(
+        name="digits",
+        data=(),
+        labels=None,
+        shape=(1797, 64, 9),
+        cardinality=3.794,
+        candidate_cardinality=4.85,
+        domain="handwritten digits",
+        citation="Alpaydin and Kaynak, UCI Machine Learning Repository, 1998",
+        licence="BSD-3, as scikit-learn, which carries it.",
+        remark="labels are attributes of the digit; candidates with 20 % flip noise",
+        make=load_digits_attributes,
+    ),
+    CatalogEntry(
+        name="planted",
+        data=(),
+        labels=None,
+        shape=(300, 60, 8),
+        cardinality=2.26,
+        domain="random numbers",
+        citation="labelsieve, make_pml, 2026",
+        licence="BSD-3, as labelsieve.",
+        remark="eight informative features of sixty; the labels hold no noise",
+        make=load_planted,
+    ),
     # The eight data sets of the PML-FSMIR experiment.
     CatalogEntry(
         name="birds",

@@ -83,11 +83,18 @@ def load(name: str) -> Dataset:
     (502, 174)
     """
     entry = find_entry(name)
+    dataset = _from_files(entry) if entry.make is None else entry.make()
+    _verify_figures(entry, dataset)
+    return dataset
+
+
+def _from_files(entry: CatalogEntry) -> Dataset:
+    """Read the files of an entry, without the columns that only name the rows."""
     paths = fetch(entry.name)
     labels = None if entry.labels is None else paths[entry.labels.name]
     dataset = read([paths[file.name] for file in entry.data], labels=labels)
     kept = [place for place, feature in enumerate(dataset.feature_names) if feature not in entry.identifiers]
-    dataset = replace(
+    return replace(
         dataset,
         X=dataset.X[:, kept] if entry.identifiers else dataset.X,
         feature_names=tuple(dataset.feature_names[place] for place in kept),
@@ -95,12 +102,10 @@ def load(name: str) -> Dataset:
         name=entry.name,
         source=entry.data[0].urls[0],
     )
-    _verify_figures(entry, dataset)
-    return dataset
 
 
 def fetch(name: str, *, progress: ProgressFactory | None = None) -> dict[str, Path]:
-    """Find or download the files of a data set; returns the path of each, verified.
+    """Find or download the files of a data set; returns the path of each, verified, none if it is built in.
 
     Parameters
     ----------
@@ -135,9 +140,11 @@ def find_entry(name: str) -> CatalogEntry:
     return CATALOG[key]
 
 
-def availability(name: str) -> Literal["local", "cache", "download"]:
+def availability(name: str) -> Literal["built in", "local", "cache", "download"]:
     """Tell where `load` would take the files from, without checking them: the farthest place counts."""
     entry = find_entry(name)
+    if not entry.files:
+        return "built in"
     local, cache = _local_folder(), cache_folder()
     missing = [file for file in entry.files if not (local and (local / entry.name / file.name).is_file())]
     if not missing:

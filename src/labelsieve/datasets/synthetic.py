@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.noise import add_candidates, draw_distinct
 
 # Relative error of a redundant feature; small enough to keep it a near copy, large enough to break ties.
@@ -141,6 +142,14 @@ def make_pml(
         random_state=streams[4],
     )
     return (X, Y, Y_true, np.flatnonzero(order < n_informative)) if return_truth else (X, Y)
+
+
+def load_planted() -> Dataset:
+    """Make a small problem with eight informative features of sixty, always the same; its labels hold no noise."""
+    X, _, Y, _ = make_pml(
+        300, 60, n_informative=8, n_labels=8, label_density=0.25, return_truth=True, random_state=0
+    )
+    return Dataset(X, Y, name="planted", source="labelsieve make_pml")
 
 
 def _entries(n_samples: int, n_features: int, density: float, rng: np.random.Generator) -> Any:

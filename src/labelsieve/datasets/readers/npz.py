@@ -93,6 +93,8 @@ def _matrix(arrays: dict[str, np.ndarray], role: str, source: Source) -> Matrix 
     if f"{role}_shape" not in arrays:
         return None
     data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in SPARSE_PARTS)
+    if indices.dtype.kind not in "iu" or starts.dtype.kind not in "iu":
+        raise ValueError(f"{role} has places that are no whole numbers")
     n_rows, n_columns = (int(side) for side in shape)
     source.check_columns(n_columns)
     if starts.size != n_rows + 1 or n_columns <= 0:
