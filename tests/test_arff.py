@@ -121,6 +121,27 @@ def test_meka_counts_beyond_the_attributes_are_refused(arff_file):
         read(arff_file(HEADER.replace("toy", "'toy: -C 3'") + "1,2,1\n"))
 
 
+def test_a_backslash_outside_quotes_is_a_letter_in_arff_and_xml(arff_file):
+    # As in the benchmark `delicious`; inside quotes it is an escape.
+    text = (
+        "@relation delicious\n@attribute 'it\\'s' {0,1}\n@attribute TAG_dise\\~no {0,1}\n"
+        "@attribute TAG_web {0,1}\n@data\n{1 1}\n{0 1,2 1}\n"
+    )
+    xml = '<labels><label name="TAG_dise\\~no"></label><label name="TAG_web"></label></labels>'
+    data = read(arff_file(text, xml))
+    assert data.label_names == ("TAG_dise\\~no", "TAG_web")
+    assert data.feature_names == ("it's",)
+    assert data.Y.toarray().tolist() == [[1, 0], [0, 1]]
+
+
+def test_links_in_a_loop_hide_no_xml_file(arff_file, tmp_path):
+    for name, target in (("a.xml", "b.xml"), ("b.xml", "a.xml"), ("toy-part.xml", "toy-part.xml")):
+        (tmp_path / name).symlink_to(target)
+    text = "@relation t\n@attribute x numeric\n@attribute y {0,1}\n@data\n1,0\n2,1\n"
+    path = arff_file(text, '<labels><label name="y"/></labels>', name="toy-part.arff")
+    assert read(path).label_names == ("y",)
+
+
 def test_nested_xml_names_labels_and_column_order_is_kept(arff_file):
     text = "@relation t\n@attribute y2 {0,1}\n@attribute x numeric\n@attribute y1 {0,1}\n@data\n1,5,0\n"
     namespace = "http://mulan.sourceforge.net/labels"

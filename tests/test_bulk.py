@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labelsieve.datasets import bulk
+from labelsieve.datasets.readers import bulk
 
 DECIMALS = st.from_regex(r"-?[0-9]{0,18}(\.[0-9]{0,18})?(e-?[0-9]{1,3})?", fullmatch=True)
 WORDS = st.one_of(

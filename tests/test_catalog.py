@@ -2,8 +2,10 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from labelsieve.datasets import load, load_digits_attributes, make_pml
 from labelsieve.datasets.catalog import CATALOG
 
 NEEDS_DATA = pytest.mark.skipif(
@@ -15,6 +17,20 @@ ALL_FILES = [(entry.name, file) for entry in CATALOG.values() for file in entry.
 def test_the_eight_data_sets_of_the_paper_and_real_candidates_are_known():
     eight = {"birds", "cal500", "chd_49", "corel5k", "languagelog", "slashdot", "water_quality", "yeast"}
     assert eight | {"mirflickr"} <= set(CATALOG)
+
+
+def test_what_is_built_in_is_made_and_always_the_same():
+    X, _, Y, _ = make_pml(
+        300, 60, n_informative=8, n_labels=8, label_density=0.25, return_truth=True, random_state=0
+    )
+    planted = load("planted")
+    np.testing.assert_array_equal(planted.X, X)
+    np.testing.assert_array_equal(planted.Y, Y)
+    assert planted.Y_candidates is None
+    digits, same = load("Digits"), load_digits_attributes()
+    for part in ("X", "Y", "Y_candidates"):
+        np.testing.assert_array_equal(getattr(digits, part), getattr(same, part))
+    assert all((entry.make is None) == bool(entry.files) for entry in CATALOG.values())
 
 
 def test_every_entry_is_found_under_its_name():

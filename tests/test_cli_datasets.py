@@ -107,6 +107,43 @@ def test_a_folder_called_like_a_data_set_does_not_hide_it(capsys, monkeypatch, t
     assert "2.580" in out
 
 
+@pytest.mark.parametrize(("name", "figures"), [("digits", "1797 .* 64 .* 9"), ("planted", "300 .* 60 .* 8")])
+def test_what_is_built_in_is_listed_described_and_needs_no_download(capsys, name, figures):
+    code, out, _ = run(capsys, "datasets", "list")
+    assert code == 0
+    assert re.search(rf"{name} .* {figures} .* built in", out)
+    code, out, err = run(capsys, "datasets", "info", name)
+    assert (code, err) == (0, "")
+    assert f"cardinality               {CATALOG[name].cardinality:.3f}" in out
+    assert CATALOG[name].citation in out
+    code, out, err = run(capsys, "datasets", "fetch", name)
+    assert (code, out) == (0, "")
+    assert err == f"note: {name} is built in; there is nothing to download.\n"
+
+
+def test_a_file_called_like_a_data_set_goes_before_it_and_a_folder_does_not(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "digits").write_text(CSV)
+    assert re.search(r"samples +300\n", run(capsys, "datasets", "info", "planted")[1])
+    assert re.search(r"samples +3\n", run(capsys, "datasets", "info", "digits", "--labels", "2")[1])
+
+
+def test_names_cannot_steer_the_terminal(capsys, tmp_path):
+    path = tmp_path / "odd\x1b[31m.csv"
+    path.write_text("x,\u202esame,la\u202ebel\n1,5,1\n2,5,0\n", encoding="utf-8")
+    code, out, _ = run(capsys, "datasets", "info", str(path), "--labels", "1")
+    assert code == 0
+    assert "odd\\x1b[31m" in out
+    assert "la\\u202ebel" in out
+    assert "1 (\\u202esame)" in out
+    code, out, err = run(
+        capsys, "select", str(path), "--labels", "1", "-k", "1", "--method", "sum-f", "-o", "o\x07.csv"
+    )
+    assert code == 0
+    assert not {"\x1b", "\x07", "\u202e"} & set(out + err)
+
+
 @NEEDS_DATA
 def test_fetching_what_is_here_says_where_it_is(capsys):
     code, out, err = run(capsys, "datasets", "fetch", "yeast", "birds")

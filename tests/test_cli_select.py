@@ -316,6 +316,13 @@ def test_a_folder_is_bad_data(capsys, folder):
     assert f"{folder} is a folder; give the data file inside it" in fails(capsys, 1, "select", folder)
 
 
+@pytest.mark.parametrize(("name", "n_features"), [("digits", 64), ("planted", 60)])
+def test_data_that_is_built_in_goes_by_its_name(capsys, name, n_features):
+    code, out, _ = run(capsys, "select", name, "-m", "sum-f", "-k", "5", "--json")
+    assert code == 0
+    assert json.loads(out)["n_features"] == n_features
+
+
 def test_labels_of_the_catalogue_cannot_be_changed(capsys):
     assert "the catalogue knows the labels of yeast" in fails(capsys, 2, "select", "yeast", "--labels", "2")
 

@@ -1,6 +1,7 @@
 """Matrices in MATLAB and NumPy files."""
 
 import io
+import json
 import struct
 import zipfile
 import zlib
@@ -219,3 +220,30 @@ def test_sparse_parts_that_contradict_one_another_are_refused(tmp_path):
         np.savez(path, **{**arrays, part: value})
         with pytest.raises(DatasetError, match="is not a sound archive of a data set"):
             read(path)
+
+
+@pytest.mark.parametrize("key", ["feature_names", "label_names", "nominal"])
+@pytest.mark.parametrize("forged", [[["x0"]], [{}], "x0", 3, None, {"x0": 1}, [None, "x0", "x1"]])
+def test_forged_names_in_npz_are_refused(tmp_path, key, forged):
+    path = tmp_path / "data.npz"
+    write(Dataset(X, Y, CANDIDATES), path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    facts = {**json.loads(arrays["labelsieve"].tobytes()), key: forged}
+    arrays["labelsieve"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    np.savez(path, **arrays)
+    with pytest.raises(
+        DatasetError, match=r"is not a sound archive of a data set .names must be lists of text"
+    ):
+        read([path, path])
+
+
+@pytest.mark.parametrize("shape", [[np.inf, 3.0], [5, 2**22], [5, 0], [5], [2**62, 2**62]])
+def test_forged_shapes_of_sparse_matrices_in_npz_are_refused(tmp_path, shape):
+    path = tmp_path / "data.npz"
+    write(Dataset(sp.csr_array(X), Y), path)
+    with np.load(path) as archive:
+        arrays = {**archive, "X_shape": np.array(shape)}
+    np.savez(path, **arrays)
+    with pytest.raises(DatasetError, match=r"is not a sound archive of a data set|has \d{7,} columns in"):
+        read(path)

@@ -110,8 +110,9 @@ def select(
     """
     selector = _selector(method, parameters or [], features)
     form = _form(form, as_json)
+    _check_usage(files, html)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
-    _check_targets(files, named, {"--output": output, "--write-data": data_copy, "--html": html})
+    _check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html})
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
@@ -224,33 +225,36 @@ def _parse_amount(text: str) -> int | float:
     return amount  # type: ignore[return-value]  # narrowed above
 
 
-def _check_targets(files: Sequence[str], sources: Sequence[str], targets: dict[str, Path | None]) -> None:
-    """Refuse, before any work, to read twice, to write where nothing can be written or over the data."""
+def _check_usage(files: Sequence[str], html: Path | None) -> None:
+    """Refuse what cannot be meant or done, whatever the data."""
     if len({os.path.realpath(file) for file in files}) < len(files):
         raise typer.BadParameter("the same file is given twice", param_hint="FILE")
-    if targets["--html"] is not None and missing_packages():
+    if html is not None and missing_packages():
         raise typer.BadParameter(
             f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
         )
+
+
+def _check_targets(sources: Sequence[str], targets: dict[str, Path | None]) -> None:
+    """Refuse, before any work, to write where nothing can be written or over the data."""
     taken = {os.path.realpath(path) for source in sources for path in (source, _xml_beside(source))}
     for option, target in targets.items():
         if target is None:
             continue
-        written = [target]
-        if option == "--write-data" and target.suffix.lower() == ".arff":
-            written.append(target.with_suffix(".xml"))
-        for path in written:
+        is_data = option == "--write-data"
+        beside = [target.with_suffix(".xml")] if is_data and target.suffix.lower() == ".arff" else []
+        for path in (target, *beside):
             real = os.path.realpath(path)
+            complaint = ""
             if path.is_dir() or not os.path.isdir(os.path.dirname(real)):
                 complaint = "is not a file in an existing folder"
             elif real in taken:
                 complaint = "is read or written already"
-            elif option == "--write-data" and target.suffix.lower() not in WRITERS:
+            elif is_data and target.suffix.lower() not in WRITERS:
                 complaint = f"must end in one of {', '.join(WRITERS)}"
-            else:
-                taken.add(real)
-                continue
-            raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
+            if complaint:
+                raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
+            taken.add(real)
 
 
 def _xml_beside(source: str) -> str:

@@ -13,6 +13,11 @@ Four environment variables decide where files come from:
 
 Whatever the source, a file is used only if its SHA-256 is the catalogue's. A download is written beside its
 place and renamed into it when it is complete and verified, so the cache never holds a broken file.
+
+The transfer itself is pooch's `HTTPDownloader`. `pooch.retrieve` around it would give less than is promised here:
+it limits neither size nor duration, so a server may flood the disk or drip for days; its files can be read by their
+owner only (mode 600), which spoils a cache that an institute shares; and what a killed process leaves behind is
+called like any temporary file, so nobody can clear it away.
 """
 
 from __future__ import annotations

@@ -164,14 +164,16 @@ def _contained(keys: np.ndarray, sorted_keys: np.ndarray) -> np.ndarray:
     if not len(sorted_keys):
         return np.zeros(len(keys), dtype=bool)
     place = np.searchsorted(sorted_keys, keys)
-    return sorted_keys[np.minimum(place, len(sorted_keys) - 1)] == keys
+    found: np.ndarray = sorted_keys[np.minimum(place, len(sorted_keys) - 1)] == keys
+    return found
 
 
 def _all_pairs(lengths: np.ndarray, width: int) -> np.ndarray:
     """Return the key ``row * width + number`` of every number below ``lengths[row]``, in order."""
     starts = np.cumsum(lengths) - lengths
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    return rows * width + np.arange(len(rows)) - starts[rows]
+    keys: np.ndarray = rows * width + np.arange(len(rows)) - starts[rows]
+    return keys
 
 
 def _check_rate(model: str, rate: float) -> None:
@@ -290,7 +292,8 @@ def _probability_by_level(frequency: np.ndarray, rate: float) -> np.ndarray:
         logit(rate) - reach,
         logit(rate) + reach,
     )
-    return expit(offset + score)
+    probability: np.ndarray = expit(offset + score)
+    return probability
 
 
 def _squared_norms(A: Any) -> np.ndarray:

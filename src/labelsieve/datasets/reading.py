@@ -108,7 +108,8 @@ def read(
     where a line is not valid UTF-8. A square label matrix in a MATLAB file is taken as labels x samples. A
     MATLAB or NPZ part without candidates, beside one with candidates, has its truth as candidates. Labels of
     svmlight files are those that occur, in numerical order. Compressed files may expand to 250 times their
-    size (or to 64 MiB), and tables may have up to 2**22 columns.
+    size (or to 64 MiB), and tables may have up to 2**22 columns; from 2**18 on, the file must have a byte for
+    every 64 of them.
 
     Examples
     --------

@@ -170,7 +170,9 @@ def _redundant(X_informative: np.ndarray, n_redundant: int, rng: np.random.Gener
     first = rng.integers(0, n_informative, size=n_redundant)
     step = rng.integers(1, max(2, n_informative), size=n_redundant)
     weight = rng.uniform(0.3, 0.7, size=n_redundant)
-    mix = weight * X_informative[:, first] + (1 - weight) * X_informative[:, (first + step) % n_informative]
+    mix: np.ndarray = (
+        weight * X_informative[:, first] + (1 - weight) * X_informative[:, (first + step) % n_informative]
+    )
     error = rng.uniform(1 - _REDUNDANT_ERROR, 1 + _REDUNDANT_ERROR, size=(n_samples, n_redundant))
     return np.minimum(mix * error, 1.0)
 
@@ -189,7 +191,7 @@ def _labels(
     Z = (X_informative - X_informative.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     scores = Z @ weights
     margin = scores - np.quantile(scores, 1 - density, axis=0)
-    Y_true = (margin > 0).astype(np.int64)
+    Y_true: np.ndarray = (margin > 0).astype(np.int64)
     if n_labels > 1:
         empty = ~Y_true.any(axis=1)
         # Labels with the same weights tie, up to rounding; chance decides, or the first would get every row.

@@ -114,7 +114,7 @@ def _whole(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.nda
 def _eight_digits(words: np.ndarray, ends: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Up to eight digits before `ends`, added up pair by pair inside one 64-bit word."""
     unwanted = (64 - 8 * lengths).astype(np.uint64)
-    word = words[ends] >> unwanted << unwanted
+    word: np.ndarray = words[ends] >> unwanted << unwanted
     word[lengths == 0] = 0  # a shift by all 64 bits is undefined
     word = (word & np.uint64(0x0F0F0F0F0F0F0F0F)) * np.uint64(2561) >> np.uint64(8)
     word = (word & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601) >> np.uint64(16)

@@ -63,4 +63,5 @@ def _floats(column: Any, pa: Any) -> np.ndarray:
     """Numbers with NaN for null."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    return column.cast(pa.float64(), safe=False).to_numpy()
+    numbers: np.ndarray = column.cast(pa.float64(), safe=False).to_numpy()
+    return numbers

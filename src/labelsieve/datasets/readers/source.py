@@ -106,8 +106,8 @@ class Source:
         limit = min(MAX_COLUMNS, max(_COLUMNS_FREE, _COLUMNS_PER_BYTE * self.size))
         if n_columns > limit:
             raise self.error(
-                f"would have {n_columns} columns, but a file of {self.size} bytes is taken for damaged beyond "
-                f"{limit}; correct the largest index or the declared size"
+                f"has {n_columns} columns in {self.size} bytes, more than the {limit} that are believed of a file "
+                "of this size; correct the largest index or the declared number of columns"
             )
 
     def open(self) -> IO[bytes]:

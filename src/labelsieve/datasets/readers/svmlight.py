@@ -168,7 +168,7 @@ class _Reader:
     def _names(self, text: bytes) -> dict[str, Any]:
         """The checked content of a line of names."""
         try:
-            header = json.loads(text)
+            header: dict[str, Any] = json.loads(text)
             features, labels = header["n_features"], header["n_labels"]
             for key in ("features", "labels", "nominal"):
                 listed_names(header.get(key) or [])

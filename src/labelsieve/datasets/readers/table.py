@@ -128,7 +128,8 @@ def _recode(part: Table, column: int, known: tuple[str, ...]) -> tuple[Table, tu
 
 def dense_column(values: Matrix, column: int) -> np.ndarray:
     """One column as a dense copy."""
-    return values[:, [column]].toarray().ravel() if sp.issparse(values) else values[:, column].copy()
+    dense: np.ndarray = values[:, [column]].toarray() if sp.issparse(values) else values[:, column].copy()
+    return dense.ravel()
 
 
 def check_names(names: list[str], source: Source, number: int | None = None) -> None:
