@@ -78,6 +78,17 @@ def test_labels_and_features_have_one_type_each():
     assert (data.X.dtype, data.Y.dtype, data.X.indices.dtype) == (np.float64, np.uint8, np.int32)
 
 
+@pytest.mark.parametrize("role", ["X", "Y", "Y_candidates"])
+def test_a_sparse_matrix_that_points_outside_itself_is_refused(role):
+    broken = sp.csr_array(np.eye(3))
+    broken.indices[1] = 2**30
+    parts = {"X": np.eye(3), "Y": np.eye(3), role: broken}
+    with pytest.raises(
+        DatasetError, match=rf"{role} must be a sound sparse matrix. Got .* index of 1073741824"
+    ):
+        Dataset(**parts)
+
+
 def test_the_callers_sparse_matrix_is_left_alone():
     untidy = sp.csr_array((np.array([1.0, 0.0, 2.0]), np.array([1, 0, 0]), np.array([0, 3])), shape=(1, 2))
     data = Dataset(untidy, [[1]])

@@ -176,9 +176,11 @@ def _candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int)
                 f'noise: model = "given" needs candidates in the data, {dataset.name} has none; '
                 "choose another model."
             )
-        return dataset.Y_candidates[rows]
+        given: Matrix = dataset.Y_candidates[rows]
+        return given
     assert dataset.Y is not None
     assert noise.rate is not None
     rate = int(noise.rate) if noise.model == "count" else noise.rate
     X = dataset.X[rows] if noise.model == "instance" else None
-    return add_candidates(dataset.Y[rows], noise.model, rate=rate, X=X, random_state=seed)
+    noisy: Matrix = add_candidates(dataset.Y[rows], noise.model, rate=rate, X=X, random_state=seed)
+    return noisy

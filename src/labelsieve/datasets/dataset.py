@@ -17,6 +17,7 @@ from labelsieve.datasets.frames import frame_of, split_frame
 from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers.matrices import Matrices
 from labelsieve.numerics.binary import is_binary
+from labelsieve.numerics.sparse import check_structure, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Dataset:
         cardinality = labels.sum() / max(n_samples, 1) if self.Y is None else self.Y.sum() / max(n_samples, 1)
         return (
             f"Dataset {self.name!r}: {n_samples} samples x {n_features} features "
-            f"({'sparse' if sp.issparse(self.X) else 'dense'}), "
+            f"({'sparse' if is_sparse(self.X) else 'dense'}), "
             f"{labels.shape[1]} labels ({' and '.join(kinds)}), cardinality {cardinality:.3f}"
         )
 
@@ -173,21 +174,26 @@ def dataset_of(found: Matrices, *, name: str, source: str) -> Dataset:
     )
 
 
+def _require_sound(matrix: Any, role: str) -> None:
+    """Refuse a sparse matrix that would end the process, before anybody follows its indices."""
+    try:
+        check_structure(matrix, role)
+    except ValueError as error:
+        raise DatasetError(str(error)) from None
+
+
 def _checked_features(X: Any) -> Matrix:
     """X as a finite float64 array or canonical CSR array."""
+    _require_sound(X, "X")
     try:
         if np.iscomplexobj(X):
             raise TypeError("complex ones")
-        X = (
-            _canonical(sp.csr_array(X, dtype=np.float64))
-            if sp.issparse(X)
-            else np.asarray(X, dtype=np.float64)
-        )
+        X = _canonical(sp.csr_array(X, dtype=np.float64)) if is_sparse(X) else np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DatasetError(f"X must hold numbers, got {error}; code text columns as numbers first.") from None
     if X.ndim != 2 or 0 in X.shape:
         raise DatasetError(f"X must be samples x features with at least one of each, got shape {X.shape!r}.")
-    values = X.data if sp.issparse(X) else X
+    values = X.data if is_sparse(X) else X
     # The sum is finite for finite values except on overflow, and needs no temporary array of the size of X.
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(values.sum())
@@ -200,7 +206,8 @@ def _checked_features(X: Any) -> Matrix:
         raise DatasetError(
             f"X must be finite, got {value!r} in row {_first_bad_row(X) + 1} (counted from 1); ", *remedy
         )
-    return X
+    checked: Matrix = X
+    return checked
 
 
 def _first_bad_value(values: np.ndarray) -> float:
@@ -209,16 +216,17 @@ def _first_bad_value(values: np.ndarray) -> float:
 
 def _first_bad_row(X: Matrix) -> int:
     """Row of the first value that is not finite."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], side="right")) - 1
     return int(np.argwhere(~np.isfinite(X))[0, 0])
 
 
 def _checked_labels(Y: Any, role: str) -> Matrix:
     """Y as a 0/1 uint8 array or CSR array."""
+    _require_sound(Y, role)
     try:
-        Y = sp.csr_array(Y) if sp.issparse(Y) else np.asarray(Y)
-        usable = is_binary(Y.data if sp.issparse(Y) else Y)
+        Y = sp.csr_array(Y) if is_sparse(Y) else np.asarray(Y)
+        usable = is_binary(Y.data if is_sparse(Y) else Y)
     except (TypeError, ValueError):  # ragged lists
         usable = False
     if not usable:
@@ -227,10 +235,11 @@ def _checked_labels(Y: Any, role: str) -> Matrix:
         )
     if Y.ndim != 2 or Y.shape[1] == 0:
         raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
-    return _canonical(Y.astype(np.uint8)) if sp.issparse(Y) else Y.astype(np.uint8)
+    checked: Matrix = Y.astype(np.uint8)
+    return _canonical(checked) if is_sparse(checked) else checked
 
 
-def _canonical(matrix: sp.csr_array) -> sp.csr_array:
+def _canonical(matrix: Any) -> Any:
     """Sorted, no duplicates or stored zeros, and the 32-bit indices liblinear asks for where they suffice."""
     # A caller's matrix may share its arrays with `matrix`; canonicalising in place would edit it.
     tidy = matrix.has_canonical_format and (matrix.data != 0).all()
@@ -279,7 +288,7 @@ def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...
     if unknown or len(set(nominal)) < len(nominal):
         raise DatasetError(f"nominal must name features, each once, got {(unknown or list(nominal))[0]!r}.")
     columns = X if len(nominal) == len(features) else X[:, [position[name] for name in nominal]]
-    codes = columns.data if sp.issparse(columns) else columns
+    codes = columns.data if is_sparse(columns) else columns
     if codes.size and (codes.min() < 0 or (codes != np.floor(codes)).any()):
         raise DatasetError(
             "nominal features must hold category codes 0, 1, 2, ..., got other numbers; code them first."

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve._text import printable
 from labelsieve.datasets.readers.matrices import Matrices
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 _NAMES_SHOWN = 5
@@ -119,14 +119,15 @@ def _shown(names: tuple[str, ...]) -> str:
 def describe(data: Matrices) -> DatasetDescription:
     """Compute the description of data that has labels and names, without densifying it."""
     X = data.X
-    Y: Matrix = data.Y_candidates if data.Y is None else data.Y
+    Y = data.Y_candidates if data.Y is None else data.Y
+    assert Y is not None
     assert data.feature_names is not None
     assert data.label_names is not None
     n_samples, n_labels = Y.shape
     counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
     most = int(counts.max())
-    nonzero = X.nnz if sp.issparse(X) else np.count_nonzero(X)
+    nonzero = X.nnz if is_sparse(X) else np.count_nonzero(X)
     constant, duplicate = _constant_and_duplicate(X)
     candidates = data.Y_candidates
     return DatasetDescription(
@@ -134,7 +135,7 @@ def describe(data: Matrices) -> DatasetDescription:
         n_samples=n_samples,
         n_features=X.shape[1],
         n_labels=n_labels,
-        sparse=sp.issparse(X),
+        sparse=is_sparse(X),
         feature_density=float(nonzero / (X.shape[0] * X.shape[1])),
         n_nominal=len(data.nominal),
         labels_described="candidate" if data.Y is None else "true",
@@ -158,7 +159,7 @@ def describe(data: Matrices) -> DatasetDescription:
 
 def _distinct_rows(Y: Matrix) -> int:
     """Number of different label sets."""
-    if sp.issparse(Y):
+    if is_sparse(Y):
         bounds = Y.indptr.tolist()
         return len({Y.indices[i:j].tobytes() for i, j in pairwise(bounds)})
     return len({row.tobytes() for row in np.packbits(Y, axis=1)})
@@ -171,14 +172,14 @@ def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
     duplicate: list[int] = []
     seen: set[bytes] = set()
     looked_at: Iterable[int] = range(n_features)
-    if sp.issparse(X):
-        X = sp.csc_array(X)
+    if is_sparse(X):
+        X = X.tocsc()
         stored = np.diff(X.indptr)
         # Most features of wide data may be empty; they need no look one by one.
         empty = np.flatnonzero(stored == 0).tolist()
         constant, duplicate, looked_at = empty, empty[1:], np.flatnonzero(stored).tolist()
     for index in looked_at:
-        if sp.issparse(X):
+        if is_sparse(X):
             own = slice(X.indptr[index], X.indptr[index + 1])
             values = X.data[own]
             content = X.indices[own].tobytes() + values.tobytes()

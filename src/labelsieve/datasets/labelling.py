@@ -20,6 +20,7 @@ from labelsieve.datasets.readers.mulan_xml import label_names_in
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, Table
 from labelsieve.datasets.splitting import split_columns
+from labelsieve.numerics.sparse import is_sparse
 
 SecondTable = Callable[[Path], Table]
 
@@ -128,8 +129,8 @@ def _joined(table: Table, other: Table, file: Path, fail: Fail, prefix: str) -> 
         )
     width = len(table.names)
     own = [f"label{index}" for index in range(len(other.names))] if other.headless else other.names
-    matrices = [table.values, other.values]
-    sparse = any(map(sp.issparse, matrices))
+    matrices: list[Any] = [table.values, other.values]
+    sparse = any(map(is_sparse, matrices))
     joined = replace(
         table,
         names=[*table.names, *(prefix + name for name in own)],

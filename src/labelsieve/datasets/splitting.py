@@ -18,6 +18,7 @@ from labelsieve.datasets.readers.table import (
     dense_column,
 )
 from labelsieve.numerics.binary import is_binary
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 # Filling in or one-hot coding beyond this many values needs more memory than the file can account for.
@@ -92,7 +93,7 @@ def _paired(table: Table, labels: list[str], candidates: Sequence[int]) -> Seque
 def _labels(table: Table, fail: Fail) -> Matrix:
     """The 0/1 matrix of label columns, whatever words the file uses for yes and no."""
     values = table.values
-    stored = values.data if sp.issparse(values) else values
+    stored = values.data if is_sparse(values) else values
     if np.isnan(stored).any():
         raise fail("has missing values in its label columns; remove those rows or complete them")
     flipped: list[int] = []
@@ -111,7 +112,7 @@ def _labels(table: Table, fail: Fail) -> Matrix:
             values = _constant_column(values, column, meaning, fail)
     if flipped:
         values = _flip(values, flipped, fail)
-    numbers = values.data if sp.issparse(values) else values
+    numbers = values.data if is_sparse(values) else values
     if not is_binary(numbers, signed=True):
         bad = float(numbers[~np.isin(numbers, (-1, 0, 1))].flat[0])
         raise fail(
@@ -124,7 +125,7 @@ def _labels(table: Table, fail: Fail) -> Matrix:
 
 def _constant_column(values: Matrix, column: int, meaning: list[bool | None], fail: Fail) -> Matrix:
     """A label whose declared categories all mean the same."""
-    if sp.issparse(values):
+    if is_sparse(values):
         values.data[values.indices == column] = 0
         return _flip(values, [column], fail) if meaning[0] else values
     values[:, column] = float(bool(meaning[0]))
@@ -133,7 +134,7 @@ def _constant_column(values: Matrix, column: int, meaning: list[bool | None], fa
 
 def _flip(values: Matrix, columns: list[int], fail: Fail) -> Matrix:
     """Exchange 0 and 1 in columns whose first declared category is the positive one."""
-    if not sp.issparse(values):
+    if not is_sparse(values):
         values[:, columns] = 1.0 - values[:, columns]
         return values
     n_rows, n_columns = values.shape
@@ -146,7 +147,8 @@ def _flip(values: Matrix, columns: list[int], fail: Fail) -> Matrix:
     flipped = sp.csr_array(1 - values[:, columns].astype(np.int8).toarray())
     indices = np.asarray(columns)[flipped.indices]
     placed = sp.csr_array((flipped.data.astype(np.float64), indices, flipped.indptr), shape=values.shape)
-    return sp.csr_array(values @ sp.diags_array(rest, format="csr") + placed)
+    exchanged: Matrix = sp.csr_array(values @ sp.diags_array(rest, format="csr") + placed)
+    return exchanged
 
 
 def _truth_value(word: str) -> bool | None:
@@ -197,15 +199,13 @@ def fill_missing(
     coded : collection of int
         Columns of category codes, which get the most frequent code instead of the mean.
     """
-    stored = values.data if sp.issparse(values) else values
+    stored = values.data if is_sparse(values) else values
     if stored.dtype.kind != "f":
         return values
     holes = np.isnan(stored)
     if not holes.any():
         return values
-    where = (
-        values.indices if sp.issparse(values) else np.broadcast_to(np.arange(values.shape[1]), values.shape)
-    )
+    where = values.indices if is_sparse(values) else np.broadcast_to(np.arange(values.shape[1]), values.shape)
     columns = np.unique(where[holes])
     if missing == "error":
         first = names[columns[0]] if names and columns[0] < len(names) else f"x{columns[0]}"
@@ -216,7 +216,7 @@ def fill_missing(
             Mention("missing", "zero"),
         )
     values = values.copy()
-    stored = values.data if sp.issparse(values) else values
+    stored = values.data if is_sparse(values) else values
     fill = np.zeros(values.shape[1])
     if missing == "mean":
         for column in columns:
@@ -244,7 +244,7 @@ def _one_hot(
     width = len(names) - len(coded) + sum(sizes.values())
     if (
         width > _MAX_INDICATORS + len(names)
-        or n_rows * (len(coded) if sp.issparse(values) else width) > MAX_FILLED
+        or n_rows * (len(coded) if is_sparse(values) else width) > MAX_FILLED
     ):
         raise fail(
             f"has too many categories for one-hot coding ({width} columns); read it with ",
@@ -268,4 +268,4 @@ def _one_hot(
             new_names += own
             indicators += own
     X = sp.csr_array(sp.hstack([block for block in blocks if block.shape[1]], format="csr"))
-    return (X if sp.issparse(values) else X.toarray()), new_names, indicators
+    return (X if is_sparse(values) else X.toarray()), new_names, indicators

@@ -18,8 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve.datasets.options import ReadOptions
-from labelsieve.datasets.readers.matrices import Matrices, bounded_sparse, pick_matrices
+from labelsieve.datasets.readers.matrices import Matrices, pick_matrices
 from labelsieve.datasets.readers.source import MAX_COLUMNS, MAX_EXPANSION, MAX_EXPANSION_FREE, Source
+from labelsieve.numerics.sparse import check_structure
 
 _NUMBER_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _OLD_NUMBER_TYPES = ("f8", "f4", "i4", "i2", "u2", "u1")
@@ -115,12 +116,14 @@ def _shaped(values: np.ndarray, shape: list[int]) -> np.ndarray:
 
 
 def _sparse(values: np.ndarray, rows: np.ndarray, starts: np.ndarray, shape: list[int]) -> Any:
-    """A sparse matrix stored by columns, checked before SciPy sees its indices."""
+    """A sparse matrix stored by columns, checked before anybody follows its indices."""
     if not (min(shape) >= 0 and max(shape) <= MAX_COLUMNS and starts.size == shape[1] + 1):
         raise ValueError(f"a sparse matrix declared as {shape[0]}x{shape[1]} has {starts.size - 1} columns")
     stored = int(starts[-1])  # MATLAB may reserve room for more
     parts = (values[:stored].astype(np.float64), rows[:stored].astype(np.int32), starts.astype(np.int32))
-    return bounded_sparse(sp.csc_array(parts, shape=shape))
+    matrix = sp.csc_array(parts, shape=shape)
+    check_structure(matrix, "a variable")
+    return matrix
 
 
 def _old_variables(content: bytes) -> Iterator[tuple[str, Any]]:

@@ -13,6 +13,7 @@ from labelsieve.datasets.errors import Mention
 from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers.source import Source
 from labelsieve.numerics.binary import is_binary
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 # What published code of the field calls its variables, in lower case; the first match wins.
@@ -122,7 +123,7 @@ def _rows(blocks: list[Any], source: Source) -> Any:
     """Matrices under one another."""
     if len({block.shape[1] for block in blocks}) > 1:
         raise source.error(f"all parts need the same number of labels, got {[b.shape[1] for b in blocks]!r}")
-    return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.vstack(blocks)
+    return sp.vstack(blocks, format="csr") if any(map(is_sparse, blocks)) else np.vstack(blocks)
 
 
 def _named(arrays: Mapping[str, Any], names: tuple[str, ...], half: str) -> Any:
@@ -157,7 +158,7 @@ def _listing(arrays: Mapping[str, Any]) -> str:
 def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool) -> Matrices:
     """Orient the matrices to samples x columns and map the labels to 0/1."""
     for matrix in (X, truth, noisy):
-        if sp.issparse(matrix):
+        if is_sparse(matrix):
             source.check_columns(max(matrix.shape))
     if X.dtype.kind not in "buif":
         raise source.error(f"must have real numbers as features, got {X.dtype!r}; convert the matrix")
@@ -180,21 +181,22 @@ def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool
         raise source.error(
             f"has truth {truth.shape!r} and candidates {noisy.shape!r} of different shape; fix one"
         )
-    return Matrices(sp.csr_array(X) if sp.issparse(X) else X, *oriented)
+    return Matrices(sp.csr_array(X) if is_sparse(X) else X, *oriented)
 
 
 def _binary(matrix: Matrix, source: Source) -> Matrix:
     """Labels in {-1, +1} or {0, 1} as 0/1."""
-    if not is_binary(matrix.data if sp.issparse(matrix) else matrix, signed=True):
+    if not is_binary(matrix.data if is_sparse(matrix) else matrix, signed=True):
         raise source.error(
             "labels must be 0/1 or -1/+1, got other values; threshold them or name another matrix"
         )
     return signs_to_binary(matrix)
 
 
-def signs_to_binary(matrix: Matrix) -> Matrix:
+def signs_to_binary(matrix: Any) -> Matrix:
     """What is positive as 1."""
-    return sp.csr_array(matrix > 0).astype(np.uint8) if sp.issparse(matrix) else (matrix > 0).astype(np.uint8)
+    positive: Matrix = sp.csr_array(matrix > 0) if sp.issparse(matrix) else matrix > 0
+    return positive.astype(np.uint8)
 
 
 def listed_names(value: Any) -> tuple[str, ...]:
@@ -202,13 +204,3 @@ def listed_names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise ValueError("names must be lists of text")
     return tuple(value)
-
-
-def bounded_sparse(matrix: Any) -> Any:
-    """A sparse matrix whose indices were checked; SciPy would trust them and read outside its memory."""
-    matrix.check_format(full_check=True)
-    # SciPy leaves the starts unchecked where nothing is stored, and takes differences that can wrap around.
-    starts = matrix.indptr.astype(np.int64)
-    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != matrix.data.size:
-        raise ValueError("the parts of a sparse matrix contradict one another")
-    return matrix

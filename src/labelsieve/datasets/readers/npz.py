@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.options import ReadOptions
-from labelsieve.datasets.readers.matrices import Matrices, bounded_sparse, listed_names, pick_matrices
+from labelsieve.datasets.readers.matrices import Matrices, listed_names, pick_matrices
 from labelsieve.datasets.readers.source import Source
+from labelsieve.numerics.sparse import check_structure
 from labelsieve.numerics.typing import Matrix
 
 ROLES = ("X", "Y", "Y_candidates")
@@ -99,4 +100,6 @@ def _matrix(arrays: dict[str, np.ndarray], role: str, source: Source) -> Matrix 
     source.check_columns(n_columns)
     if starts.size != n_rows + 1 or n_columns <= 0:
         raise ValueError(f"{role} declares {n_rows}x{n_columns} but holds {starts.size - 1} rows")
-    return bounded_sparse(sp.csr_array((data, indices, starts), shape=(n_rows, n_columns)))
+    matrix: Matrix = sp.csr_array((data, indices, starts), shape=(n_rows, n_columns))
+    check_structure(matrix, role)
+    return matrix

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelsieve.datasets.errors import DatasetError, Fail
 from labelsieve.datasets.readers.source import Source
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 # Files written by this package say in a column's name what it is, so reading them needs no arguments.
@@ -96,8 +98,8 @@ def stack(parts: Sequence[Table], fail: Fail) -> Table:
             if own != categories.setdefault(column, own):
                 part, categories[column] = _recode(part, column, categories[column])
         recoded.append(part)
-    matrices = [part.values for part in recoded]
-    if any(sp.issparse(matrix) for matrix in matrices):
+    matrices: list[Any] = [part.values for part in recoded]
+    if any(is_sparse(matrix) for matrix in matrices):
         values = sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr")
     else:
         values = np.vstack(matrices)
@@ -118,17 +120,17 @@ def _recode(part: Table, column: int, known: tuple[str, ...]) -> tuple[Table, tu
     merged = known + tuple(category for category in own if category not in known)
     position = {category: code for code, category in enumerate(merged)}
     new_codes = np.array([position[category] for category in own], dtype=np.float64)
-    values = sp.lil_array(part.values) if sp.issparse(part.values) else part.values.copy()
+    values = sp.lil_array(part.values) if is_sparse(part.values) else part.values.copy()
     codes = dense_column(part.values, column)
     present = ~np.isnan(codes)
     codes[present] = new_codes[codes[present].astype(int)]
     values[:, [column]] = codes[:, None]
-    return replace(part, values=sp.csr_array(values) if sp.issparse(values) else values), merged
+    return replace(part, values=sp.csr_array(values) if is_sparse(values) else values), merged
 
 
 def dense_column(values: Matrix, column: int) -> np.ndarray:
     """One column as a dense copy."""
-    dense: np.ndarray = values[:, [column]].toarray() if sp.issparse(values) else values[:, column].copy()
+    dense: np.ndarray = values[:, [column]].toarray() if is_sparse(values) else values[:, column].copy()
     return dense.ravel()
 
 
