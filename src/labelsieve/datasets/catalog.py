@@ -119,32 +119,6 @@ _PARTICLE = _Repository(
 _YEAST_PML = "Yu et al., Feature-induced partial multi-label learning, ICDM 2018"
 
 _ENTRIES = (
-    # Built in.
-    CatalogEntry(
-        name="digits",
-        data=(),
-        labels=None,
-        shape=(1797, 64, 9),
-        cardinality=3.794,
-        candidate_cardinality=4.85,
-        domain="handwritten digits",
-        citation="Alpaydin and Kaynak, UCI Machine Learning Repository, 1998",
-        licence="BSD-3, as scikit-learn, which carries it.",
-        remark="labels are attributes of the digit; candidates with 20 % flip noise",
-        make=load_digits_attributes,
-    ),
-    CatalogEntry(
-        name="planted",
-        data=(),
-        labels=None,
-        shape=(300, 60, 8),
-        cardinality=2.26,
-        domain="random numbers",
-        citation="labelsieve, make_pml, 2026",
-        licence="BSD-3, as labelsieve.",
-        remark="eight informative features of sixty; the labels hold no noise",
-        make=load_planted,
-    ),
     # The eight data sets of the PML-FSMIR experiment.
     CatalogEntry(
         name="birds",
@@ -457,6 +431,32 @@ _ENTRIES = (
         cardinality=2.158,
         domain="aviation safety reports",
         citation="Srivastava and Zane-Ulman, IEEE Aerospace Conference 2005",
+    ),
+    # Built in.
+    CatalogEntry(
+        name="digits",
+        data=(),
+        labels=None,
+        shape=(1797, 64, 9),
+        cardinality=3.794,
+        candidate_cardinality=4.85,
+        domain="handwritten digits",
+        citation="Alpaydin and Kaynak, UCI Machine Learning Repository, 1998",
+        licence="BSD-3, as scikit-learn, which carries it.",
+        remark="labels are attributes of the digit; candidates with 20 % flip noise",
+        make=load_digits_attributes,
+    ),
+    CatalogEntry(
+        name="planted",
+        data=(),
+        labels=None,
+        shape=(300, 60, 8),
+        cardinality=2.26,
+        domain="random numbers",
+        citation="labelsieve, make_pml, 2026",
+        licence="BSD-3, as labelsieve.",
+        remark="eight informative features of sixty; the labels hold no noise",
+        make=load_planted,
     ),
 )
 
