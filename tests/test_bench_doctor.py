@@ -376,7 +376,7 @@ def test_a_table_of_ones_own_with_numbers_of_features(capsys, table):
         (2, ["planted", "--size", "nan%"], "at most 100 %"),
         (2, ["planted", "--size", "5", "--size", "10%"], "percentages or numbers of features, not both"),
         (2, ["planted", "--json", "--markdown"], "give one of --json and --markdown, not both"),
-        (2, ["planted", "--labels", "2"], "the labels of planted are known"),
+        (2, ["planted", "--labels", "2"], "the catalogue knows the labels of planted"),
     ],
 )
 def test_bad_input_is_one_sentence(capsys, code, arguments, expected):
