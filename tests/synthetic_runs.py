@@ -5,10 +5,16 @@ from types import SimpleNamespace
 import numpy as np
 
 from labelsieve.bench.results import CellRecord, DatasetFacts, Results, RunRecord, Score
+from labelsieve.report.analysis.summary import summarise
 
 METRICS = ("ranking_loss", "average_precision")
 SIZES = (10.0, 20.0)
 N_FEATURES = 20
+
+
+def make_summary(value, **options):
+    """What `make_results` comes down to."""
+    return summarise(make_results(value, **options))
 
 
 def make_results(
@@ -103,9 +109,9 @@ def make_results(
         metrics=tuple(metrics),
         conventions=SimpleNamespace(train_labels="candidates", coverage="share"),
         control=control,
-        methods=tuple(_method(name) for name in methods),
+        methods=tuple(_method(name, "method") for name in methods),
         sweeps=_sweeps(sweeps),
-        all_methods=lambda: tuple(_method(name) for name in roles),
+        all_methods=lambda: tuple(_method(name, role) for name, role in roles.items()),
     )
     facts = {
         name: DatasetFacts(name, 100, n_features, 5, 1.5, "0123456789abcdef" * 4, "percent")
@@ -125,8 +131,8 @@ def make_results(
     )
 
 
-def _method(name, **params):
-    return SimpleNamespace(name=name, method=name, params=params)
+def _method(name, role, **params):
+    return SimpleNamespace(name=name, method=name, role=role, params=params)
 
 
 def _sweeps(named):
@@ -134,7 +140,7 @@ def _sweeps(named):
     groups = {}
     for name, params in named.items():
         slug = name.partition(f" {next(iter(params))}=")[0]
-        groups.setdefault((slug, tuple(params)), []).append(_method(name, **params))
+        groups.setdefault((slug, tuple(params)), []).append(_method(name, "sweep", **params))
     return tuple(
         SimpleNamespace(method=slug, parameters=dict.fromkeys(parameters), methods=lambda found=found: found)
         for (slug, parameters), found in groups.items()

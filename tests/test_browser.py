@@ -10,11 +10,11 @@ import urllib.request
 
 import pytest
 
-from labelsieve.report.analysis import analyse
-from labelsieve.report.experiment import render_report
-from labelsieve.report.illustrate import illustrate
-from synthetic_runs import make_results
-from test_analysis import noisy
+from labelsieve.report.charts.figures import draw_figures
+from labelsieve.report.contents import make_report
+from labelsieve.report.page import render_report
+from synthetic_runs import make_summary
+from test_report_analysis import noisy
 
 websocket = pytest.importorskip("websocket")
 
@@ -140,7 +140,7 @@ def _tab_address(port_file, process):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """A page with figures; its address."""
-    run = make_results(
+    run = make_summary(
         noisy(),
         datasets=("one", "two", "ten"),
         methods=("a", "b", "c"),
@@ -148,9 +148,9 @@ def page(tmp_path_factory):
         metrics=("ranking_loss",),
         skip=lambda dataset, method, **_: (dataset, method) == ("two", "c"),
     )
-    analysis = analyse(run)
+    report = make_report(run)
     path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(render_report(analysis, pictures=illustrate(analysis)), "utf-8")
+    path.write_text(render_report(report, pictures=draw_figures(report.analysis)), "utf-8")
     return path.as_uri()
 
 

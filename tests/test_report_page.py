@@ -1,218 +1,329 @@
+import base64
+import hashlib
+import json
+import os
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.linear_model import Ridge
 
-from labelsieve import PMLFSMIR
-from labelsieve.datasets import Dataset
-from labelsieve.report.figures import draw_convergence, draw_suspects
-from labelsieve.report.page import render_page, write_page
-from labelsieve.report.selection import summarise
-from labelsieve.report.support import candidate_support
+from conftest import fails, run
+from labelsieve.bench import RunError
+from labelsieve.cli import main
+from labelsieve.report import folder as report_folder
+from labelsieve.report.charts.figures import draw_figures
+from labelsieve.report.contents import make_report
+from labelsieve.report.folder import write_report
+from labelsieve.report.page import render_report
+from synthetic_runs import make_summary
+from test_report_analysis import noisy
 
-HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
-
-
-@pytest.fixture
-def data():
-    rng = np.random.default_rng(1)
-    X = rng.random((40, 5))
-    Y = (X[:, :2] > 0.5).astype(int)
-    candidates = np.maximum(Y, rng.random(Y.shape) < 0.2)
-    return Dataset(X, Y, candidates, feature_names=HOSTILE, label_names=("</td>", "<b>"), name="<i>data")
-
-
-@pytest.fixture
-def selector(data):
-    return PMLFSMIR(n_features_to_select=5).fit(data.X, data.candidates)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    'a" onload="x',
+    "{{ 7 * 7 }}",
+    "</td></table><img src=x onerror=alert(1)>",
+    "&amp; 'quoted'",
+)
+VOID = ("meta", "link", "br")
 
 
-@pytest.fixture
-def found(data, selector):
-    return summarise(selector, data, "pml-fsmir", converged=True)
+class Reader(HTMLParser):
+    """Checks that elements nest, and collects text, addresses, handlers and the cells of tables."""
 
-
-class Strict(HTMLParser):
-    """Checks that elements nest, and collects text and addresses."""
-
-    def __init__(self):
+    def __init__(self, html):
         super().__init__()
-        self.open, self.text, self.addresses = [], "", []
+        self.open, self.text, self.addresses, self.handlers, self.ids = [], "", [], [], []
+        self.n_scripts = 0
+        self.feed(html)
+        assert self.open == []
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "br"):
+        if tag not in VOID:
             self.open.append(tag)
-        self.addresses += [
-            value for name, value in attributes if name in ("src", "href", "xlink:href", "style")
-        ]
-
-    def handle_startendtag(self, tag, attributes):
-        pass
+        self.n_scripts += tag == "script"
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href", "action"):
+                self.addresses.append(value)
+            if name.startswith("on"):
+                self.handlers.append(name)
+            if name == "id" and "svg" not in self.open:
+                self.ids.append(value)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.text += data
 
 
-def test_names_from_data_are_text_and_nothing_else(found):
-    page = Strict()
-    page.feed(render_page(found))
-    assert page.open == []
-    assert "script" not in page.open
-    for name in (*HOSTILE, "</td>", "<i>data"):
+@pytest.fixture(scope="module")
+def hostile():
+    """A run whose every name tries to break out, with all kinds of sections, failures and gaps."""
+    return make_report(
+        make_summary(
+            noisy(),
+            datasets=HOSTILE[:3],
+            methods=HOSTILE,
+            references=("random-ranking", "no-features", "<b>filter"),
+            ablation=("<i>whole", "part & parcel"),
+            sweeps={f"<m> alpha={value:g}": {"alpha": value} for value in (0.1, 1.0, 10.0)},
+            noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
+            metrics=("ranking_loss",),
+            fails=lambda dataset, method, fold, **_: (dataset, method, fold) == (HOSTILE[0], HOSTILE[1], 1),
+            error="ValueError: </summary><script>alert(2)</script>",
+            traceback="Traceback: </pre><script>alert(3)</script>",
+            notes=("<u>warned</u>",),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def hostile_page(hostile):
+    return render_report(hostile, pictures=draw_figures(hostile.analysis))
+
+
+def test_names_from_data_are_text_and_nothing_else(hostile_page):
+    page = Reader(hostile_page)
+    assert page.n_scripts == 1
+    assert page.handlers == []
+    for name in (*HOSTILE, "<b>filter", "<i>whole", "<u>warned</u>"):
         assert name in page.text
+    assert "</summary><script>alert(2)</script>" in page.text
+    assert "</pre><script>alert(3)</script>" in page.text
+    assert "49" not in re.findall(r"\{\{.*?\}\}|\b49\b", page.text)
 
 
-def test_the_page_needs_no_other_file(found):
-    html = render_page(found)
-    page = Strict()
-    page.feed(html)
-    assert not any("//" in address for address in page.addresses)
-    assert "<script" not in html
-    assert "@import" not in html
+def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', hostile_page)[1]
+    script = re.search(r"<script>(.*)</script>", hostile_page, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = policy.replace("&#39;", "'").replace("&#43;", "+")
+    assert policy.startswith("default-src 'none';")
+    assert f"script-src 'sha256-{digest}'" in policy
+    page = Reader(hostile_page)
+    assert {address for address in page.addresses if not address.startswith("#")} == {"data:,"}
+    assert "@import" not in hostile_page
+    assert "url(" not in re.sub(r"url\(#[^)]*\)", "", hostile_page)
 
 
-def test_the_page_is_the_same_for_the_same_findings(found):
-    assert render_page(found) == render_page(found)
+def test_every_link_in_the_page_leads_somewhere(hostile_page):
+    page = Reader(hostile_page)
+    assert len(set(page.ids)) == len(page.ids)
+    inner = {address[1:] for address in page.addresses if address.startswith("#")}
+    assert {anchor for anchor in inner if anchor in page.ids or f'id="{anchor}"' in hostile_page} == inner
 
 
-def test_figures_take_the_colour_of_the_page_and_leave_its_styles_alone(found):
-    svg = draw_convergence(found).svg()
-    assert svg.startswith("<svg")
-    assert "currentColor" in svg
-    assert "<style" not in svg
-    assert not re.search(r'^<svg[^>]*(?:width|height)="', svg)
-
-
-def test_a_method_without_iterations_or_confidences_has_a_page_too(found):
-
-    suspects = tuple(replace(suspect, confidence=None, wrong=None) for suspect in found.suspects)
-    plain = replace(found, objective=None, n_iter=None, suspects=suspects, truth=None)
-    html = render_page(plain)
-    assert "iterations" not in html
-    assert "<svg" not in html
-    assert "The truth is known" not in html
-    assert "Confidence is" not in html
-
-
-def test_the_text_counts_what_the_table_lists(found):
-    html = render_page(found)
-    listed = re.findall(r"<td>(wrong|right)</td>", html)
-    assert f"{listed.count('wrong')} of these {len(listed)} are wrong" in html
-
-
-def test_features_that_only_column_order_selected_are_told(found):
-
-    features = tuple(replace(feature, score=1.0) for feature in found.features)
-    assert "column order" not in render_page(replace(found, features=features))
-    features = (*features[:3], *(replace(feature, score=0.0) for feature in features[3:]))
-    assert "2 of the selected features have the score 0" in render_page(replace(found, features=features))
-
-
-def test_long_rankings_end_with_how_many_more():
-    rng = np.random.default_rng(0)
-    X = rng.random((30, 150))
-    wide = Dataset(X, X[:, :2] > 0.5, name="wide")
-    selector = PMLFSMIR(n_features_to_select=130).fit(wide.X, wide.candidates)
-    html = render_page(summarise(selector, wide, "pml-fsmir", converged=True))
-    assert "And 30 more." in html
-
-
-def test_the_page_is_written_whole_or_not_at_all(found, tmp_path, monkeypatch):
-    target = tmp_path / "page.html"
-    write_page(found, target)
-    first = target.read_bytes()
-    monkeypatch.setattr("os.replace", lambda *args: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        write_page(found, target, title="other")
-    assert target.read_bytes() == first
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_suspects_are_drawn_five_in_a_row(found):
-    images = np.zeros((40, 2, 2))
-    picture = draw_suspects(found.suspects[:7], images)
-    drawn = [axes.get_title() for axes in picture.figure.axes if axes.axison]
-    assert drawn == [f"{suspect.label}?" for suspect in found.suspects[:7]]
-
-
-def test_support_is_what_regression_without_the_row_predicts(data):
-    # The slow way: one regression a row, standardised as a whole like the fast way.
-    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    Y = data.Y_candidates.astype(float)
-    n_samples = len(X)
-    gram = np.linalg.inv(X.T @ X + 0.01 * n_samples * np.eye(5))
-    expected = []
-    for i, j in np.argwhere(Y):
-        hat = X @ gram @ X.T + 1 / n_samples
-        # Replacing y_i by its own prediction leaves it out: solve for the value that predicts itself.
-        others = hat[i] @ Y[:, j] - hat[i, i] * Y[i, j]
-        expected.append(others / (1 - hat[i, i]))
-    found = candidate_support(data.X, sp.csr_array(data.Y_candidates))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_support_equals_ridge_regression_that_never_saw_the_row():
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((500, 3))
-    Y = (X[:, :1] + 0.3 * rng.standard_normal((500, 1)) > 0).astype(int)
-    support = candidate_support(X, sp.csr_array(Y))
-    i = int(np.flatnonzero(Y[:, 0])[0])
-    rest = np.arange(500) != i
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    predicted = Ridge(alpha=0.01 * 500).fit(Z[rest], Y[rest, 0]).predict(Z[i : i + 1])
-    assert support[0] == pytest.approx(predicted[0], abs=1e-3)  # the penalty is not rescaled by n/(n-1)
-
-
-def test_support_is_the_same_for_sparse_features(data):
-    Y = sp.csr_array(data.Y_candidates)
-    np.testing.assert_allclose(
-        candidate_support(sp.csr_array(data.X), Y), candidate_support(data.X, Y), atol=1e-12
+def test_the_findings_stand_before_everything_else(hostile_page):
+    text = Reader(hostile_page).text
+    assert (
+        text.index("This run is incomplete") < text.index("best average rank") < text.index("Average ranks")
     )
 
 
-def test_constant_and_duplicate_features_do_no_harm(data):
-    Y = sp.csr_array(data.Y_candidates)
-    X = np.column_stack([data.X, np.full(40, 1e9), data.X[:, 0], np.zeros(40)])
-    assert np.isfinite(candidate_support(X, Y)).all()
-
-
-def test_blocks_of_rows_change_nothing(data, monkeypatch):
-    Y = sp.csr_array(data.Y_candidates)
-    whole = candidate_support(data.X, Y)
-    monkeypatch.setattr("labelsieve.report.support._BLOCK_ENTRIES", 21)
-    np.testing.assert_allclose(candidate_support(data.X, Y), whole, rtol=1e-12)
-
-
-def test_sparse_labels_give_the_same_findings(data, selector, found):
-    sparse = Dataset(
-        data.X,
-        sp.csr_array(data.Y),
-        sp.csr_array(data.Y_candidates),
-        feature_names=data.feature_names,
-        label_names=data.label_names,
-        name=data.name,
+def test_every_section_there_is_data_for_is_on_the_page(hostile_page):
+    expected = (
+        "ranks metrics references curves statistics costs convergence stability noise ablation sensitivity"
     )
-    again = PMLFSMIR(n_features_to_select=5).fit(sparse.X, sparse.candidates)
-    other = summarise(again, sparse, "pml-fsmir", converged=True)
-    assert [s.sample for s in other.suspects] == [s.sample for s in found.suspects]
-    assert [s.wrong for s in other.suspects] == [s.wrong for s in found.suspects]
-    np.testing.assert_allclose(
-        [s.confidence for s in other.suspects], [s.confidence for s in found.suspects], atol=1e-10
+    ids = Reader(hostile_page).ids
+    for anchor in (*expected.split(), "failures", "warnings", "provenance"):
+        assert anchor in ids
+    assert "paper" not in ids  # nothing in common with it
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"datasets": ("one",)},
+        {"methods": ("a",)},
+        {"datasets": ("one",), "methods": ("a",), "sizes": (10.0,)},
+        {"methods": (), "references": ("random-ranking", "no-features")},
+        {"methods": (), "ablation": ("whole", "part")},
+        {"methods": (), "sweeps": {"m alpha=1": {"alpha": 1.0}, "m alpha=2": {"alpha": 2.0}}},
+        {"methods": ("a", "b"), "skip": lambda method, **_: method == "b"},
+        {"fails": lambda dataset, method, **_: (dataset == "one") == (method == "a")},
+        {"references": ("no-features",), "methods": ("a",), "fails": lambda method, **_: method == "a"},
+    ],
+    ids=(
+        "one data set",
+        "one method",
+        "one of all",
+        "references only",
+        "variants",
+        "sweep",
+        "a method missing",
+        "no data set complete",
+        "methods failed",
+    ),
+)
+def test_any_run_has_a_page(shape):
+    report = make_report(make_summary(noisy(), **shape))
+    page = Reader(render_report(report, pictures=draw_figures(report.analysis)))
+    assert "A made-up run" in page.text
+    assert "nan" not in page.text.lower().split()
+
+
+def test_a_page_of_the_papers_size_stays_small():
+    from test_report_analysis import PAPER_DATASETS, PAPER_METHODS
+
+    report = make_report(
+        make_summary(
+            noisy(), datasets=PAPER_DATASETS, methods=PAPER_METHODS, references=("sum-f",), n_folds=2
+        )
     )
+    # Two of the eight metrics, without figures.
+    assert len(render_report(report).encode()) < 200_000
 
 
-def test_the_truth_is_judged_over_all_candidates(data, selector, found):
-    from sklearn.metrics import roc_auc_score
+# the folder
 
-    candidate = data.Y_candidates == 1
-    assert found.truth.n_wrong == (data.Y_candidates - data.Y).sum()
-    expected = roc_auc_score(data.Y[candidate], selector.label_confidence_[candidate])
-    assert found.truth.confidence_auc == pytest.approx(expected)
+
+@pytest.fixture(scope="module")
+def small():
+    return make_report(make_summary(noisy(), metrics=("ranking_loss",)))
+
+
+def test_a_report_is_a_page_tables_and_figures(tmp_path, small):
+    page = write_report(small, tmp_path / "deep" / "report")
+    assert page == tmp_path / "deep" / "report" / "index.html"
+    assert sorted(os.listdir(page.parent)) == ["figures", "index.html", "tables"]
+    tables = os.listdir(page.parent / "tables")
+    for ending in ("csv", "md", "tex"):
+        assert {f"ranking_loss.{ending}", f"average_ranks.{ending}", f"win_tie_loss.{ending}"} <= set(tables)
+    assert "curves.csv" in tables
+    assert "curves.tex" not in tables
+    figures = os.listdir(page.parent / "figures")
+    assert {"cd_ranking_loss.pdf", "cd_ranking_loss.svg", "curves_ranking_loss.png"} <= set(figures)
+    assert os.listdir(tmp_path / "deep") == ["report"]
+
+
+def test_the_same_run_gives_the_same_page(small):
+    assert render_report(small) == render_report(small)
+
+
+def test_a_new_report_replaces_the_old_one(tmp_path, small):
+    write_report(small, tmp_path / "report", figures=False)
+    stale = tmp_path / "report" / "tables" / "stale.csv"
+    stale.write_text("x")
+    write_report(small, tmp_path / "report", figures=False)
+    assert not stale.exists()
+    assert os.listdir(tmp_path) == ["report"]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "tables/notes.txt", "index.html", ".git"])
+def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path, small, name):
+    folder = tmp_path / "mine"
+    file = folder / name
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    with pytest.raises(RunError, match=r"an empty folder or an earlier report was expected, but '.*' in it"):
+        write_report(small, folder, figures=False)
+    assert file.read_text() == "mine"
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_a_file_is_no_folder_for_a_report(tmp_path, small):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunError, match="a folder for the report was expected, got a file"):
+        write_report(small, tmp_path / "file", figures=False)
+
+
+def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkeypatch):
+    page = write_report(small, tmp_path / "report", figures=False)
+    before = page.read_bytes()
+
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report_folder, "render_report", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(small, tmp_path / "report", figures=False)
+    assert page.read_bytes() == before
+    assert os.listdir(tmp_path) == ["report"]
+
+
+def test_a_linked_folder_is_written_where_it_leads(tmp_path, small):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    write_report(small, tmp_path / "link", figures=False)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "index.html").is_file()
+
+
+# the command line
+
+CONFIGURATION = """
+title = "Small & quick"
+folds = 2
+datasets = ["planted"]
+noise = [{ model = "flip", rate = 0.2 }]
+methods = ["sum-f", "sum-mi"]
+references = ["no-features"]
+metrics = ["ranking_loss", "macro_f1"]
+[sizes]
+percent = [10, 20]
+"""
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    """A real run of a few cells; its folder."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "small.toml").write_text(CONFIGURATION)
+    run_folder = folder / "runs" / "small"
+    assert main(["bench", "run", str(folder / "small.toml"), "--out", str(run_folder), "-q", "-j", "1"]) == 0
+    return run_folder
+
+
+@pytest.fixture
+def in_project(plain_terminal, small_run, monkeypatch):
+    """The folder that holds ``runs``."""
+    monkeypatch.chdir(small_run.parent.parent)
+
+
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize("target", [[], ["small"], ["runs/small"], ["runs/small/results.sqlite"]])
+def test_a_run_is_found_by_folder_file_name_or_as_the_latest(capsys, target, tmp_path):
+    out_folder = tmp_path / "out"
+    code, out, _ = run(capsys, "report", *target, "--no-figures", "--out", str(out_folder))
+    assert code == 0
+    assert "share the best average rank" in out or "has the best average rank" in out
+    assert "Tests across data sets need two data sets" in " ".join(out.split())
+    assert re.search(r"^sum-f +\d\.\d\d +\d\.\d\d$", out, re.MULTILINE)
+    assert out.splitlines()[-1] == f"wrote {out_folder / 'index.html'}"
+    page = Reader((out_folder / "index.html").read_text("utf-8"))
+    assert "Small & quick" in page.text
+    assert "planted" in page.text
+    assert "(rank of the worst true label − 1) / number of labels" in page.text
+
+
+@pytest.mark.usefixtures("in_project")
+def test_the_report_is_told_to_programs_as_json(capsys):
+    code, out, err = run(capsys, "report", "small", "--json", "--no-figures", "--control", "sum-mi")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert Path(told["page"]).is_file()
+    assert told["control"] == "sum-mi"
+    assert set(told["average_ranks"]) == {"sum-f", "sum-mi"}
+    assert told["complete"] is True
+
+
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "a run folder, its results.sqlite or a name below runs/ was expected, got 'nothing'"),
+        (["small", "--control", "no-features"], r"control must be one of the methods \(sum-f, sum-mi\)"),
+        (["small", "--out", "runs"], "'small' in it is not part of a report"),
+        (["small", "--out", "/proc/none/here"], "cannot be written .* name another folder with --out"),
+    ],
+)
+def test_bad_requests_end_in_one_line(capsys, arguments, message):
+    assert re.search(message, fails(capsys, 1, "report", *arguments, "--no-figures"))
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_without_any_run_the_next_step_is_named(capsys):
+    assert "no run is below runs/" in fails(capsys, 1, "report")

@@ -4,12 +4,15 @@ import re
 
 import pytest
 
-from labelsieve.report.analysis import analyse
-from labelsieve.report.tables import Column, Entry, Table, as_csv, as_latex, as_markdown
-from labelsieve.report.tabulate import duel_table, metric_tables, paper_tables, rank_table
-from labelsieve.report.tabulate_behaviour import ablation_table, cost_tables, noise_tables, stability_tables
-from synthetic_runs import make_results
-from test_analysis import noisy, ranked
+from labelsieve.report.analysis.run_analysis import analyse
+from labelsieve.report.tables.comparison import duel_table, metric_tables, rank_table
+from labelsieve.report.tables.fits import cost_tables, stability_tables
+from labelsieve.report.tables.formats import as_csv, as_latex, as_markdown
+from labelsieve.report.tables.paper import paper_tables
+from labelsieve.report.tables.sensitivity import ablation_table, noise_tables
+from labelsieve.report.tables.table import Column, Entry, Table
+from synthetic_runs import make_summary
+from test_report_analysis import noisy, ranked
 
 HOSTILE = (
     "=cmd|' /C calc'!A0",
@@ -33,7 +36,7 @@ def small(**options):
             return 0.2
         return means[dataset, method] + (-0.1 if size == 10 else 0.1)
 
-    run = make_results(value, metrics=("ranking_loss",), references=("no-features",), **options)
+    run = make_summary(value, metrics=("ranking_loss",), references=("no-features",), **options)
     return metric_tables(analyse(run).main)[0]
 
 
@@ -67,12 +70,12 @@ def test_csv_holds_numbers_in_full():
 
 
 def test_ties_share_the_mark():
-    table = metric_tables(analyse(make_results(lambda **_: 0.5, methods=("a", "b", "c"))).main)[0]
+    table = metric_tables(analyse(make_summary(lambda **_: 0.5, methods=("a", "b", "c"))).main)[0]
     assert [entry.mark for entry in table.rows[0][1:]] == ["best"] * 3
 
 
 def test_gaps_are_shown_as_such():
-    run = make_results(noisy(), skip=lambda dataset, method, **_: (dataset, method) == ("one", "b"))
+    run = make_summary(noisy(), skip=lambda dataset, method, **_: (dataset, method) == ("one", "b"))
     table = metric_tables(analyse(run).main)[0]
     assert table.rows[0][2].text == "–"
     assert list(csv.reader(io.StringIO(as_csv(table))))[1][3:] == ["", ""]
@@ -151,7 +154,7 @@ def test_numbers_are_written_for_readers(entry, text):
 
 
 def test_average_ranks_stand_best_first_and_references_last():
-    run = make_results(ranked(("all-features", "b", "a")), references=("all-features",))
+    run = make_summary(ranked(("all-features", "b", "a")), references=("all-features",))
     table = rank_table(analyse(run).main)
     assert [row[0].text for row in table.rows] == ["b", "a", "all-features"]
     assert [entry.text for entry in table.rows[0][1:]] == ["1.00", "1.00", "1.00", "2.00"]
@@ -159,18 +162,18 @@ def test_average_ranks_stand_best_first_and_references_last():
 
 
 def test_win_tie_loss_says_when_nothing_can_be_significant():
-    few = duel_table(analyse(make_results(ranked(("a", "b")))).main)
+    few = duel_table(analyse(make_summary(ranked(("a", "b")))).main)
     assert [entry.text for entry in few.rows[0]] == ["b", "2/0/0", "2/0/0", "4/0/0"]
     # Two data sets: 2 * 0.5^2 = 0.5.
     assert few.note.endswith("With 2 data sets and 2 methods it is never below 0.500: nothing can be bold.")
-    many = duel_table(analyse(make_results(ranked(("a", "b")), datasets=tuple(map(str, range(8))))).main)
+    many = duel_table(analyse(make_summary(ranked(("a", "b")), datasets=tuple(map(str, range(8))))).main)
     # Eight: 2 * 0.5^8 = 0.008.
     assert many.note.endswith("is below 0.05.")
     assert {entry.mark for entry in many.rows[0][1:3]} == {"best"}
 
 
 def test_ours_and_the_papers_stand_side_by_side():
-    run = make_results(
+    run = make_summary(
         lambda **_: 0.4, datasets=("birds",), methods=("pml-fsmir",), metrics=("ranking_loss",)
     )
     by_metric, cells = paper_tables(analyse(run).paper)
@@ -186,7 +189,7 @@ def test_ours_and_the_papers_stand_side_by_side():
 
 
 def test_means_over_data_sets_are_of_the_same_data_sets():
-    run = make_results(
+    run = make_summary(
         lambda dataset, **_: float(dataset == "two"),
         noises=(("flip 0", 0.0), ("flip 0.2", 0.2)),
         fails=lambda dataset, method, **_: (dataset, method) == ("two", "b"),
@@ -202,11 +205,11 @@ def test_means_over_data_sets_are_of_the_same_data_sets():
 
 
 def test_variants_are_counted_against_the_whole():
-    run = make_results(ranked(("whole", "part")), methods=(), ablation=("whole", "part"))
+    run = make_summary(ranked(("whole", "part")), methods=(), ablation=("whole", "part"))
     table = ablation_table(analyse(run))
     assert [entry.text for entry in table.rows[0]] == ["Ranking loss ↓", "0.000", "0.100 (0 of 2)"]
 
 
 def test_what_was_not_measured_has_no_table():
-    run = make_results(noisy(), methods=("no-features",), datasets=("one",))
+    run = make_summary(noisy(), methods=("no-features",), datasets=("one",))
     assert [table.stem for table in cost_tables(analyse(run))] == ["seconds", "peak_mib"]

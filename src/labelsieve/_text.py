@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import unicodedata
+from collections.abc import Iterable
 
-__all__ = ["no_formula", "one_line", "printable"]
+__all__ = ["csv_cell", "csv_text", "no_formula", "one_line", "printable"]
 
 # Categories that give orders instead of showing something: control characters (escape sequences begin with
 # one), format characters (they turn the direction of writing), surrogates, line and paragraph separators.
@@ -27,11 +30,15 @@ def printable(text: object) -> str:
     if string.isascii() and string.isprintable():
         return string
     return "".join(
-        letter.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(letter) in _ORDERS and letter not in _HARMLESS
-        else letter
+        letter.encode("unicode_escape").decode("ascii") if _gives_orders(letter) else letter
         for letter in string
     )
+
+
+def _gives_orders(letter: str) -> bool:
+    # The last two places of every plane are no characters; XML, and so SVG, cannot hold them.
+    is_none = ord(letter) & 0xFFFE == 0xFFFE
+    return is_none or (unicodedata.category(letter) in _ORDERS and letter not in _HARMLESS)
 
 
 def one_line(text: object) -> str:
@@ -54,3 +61,28 @@ def no_formula(text: str) -> str:
     ("'=1+1", 'age')
     """
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def csv_cell(text: str) -> str:
+    r"""Make a text harmless as a cell of CSV, in a terminal and in a spreadsheet.
+
+    Examples
+    --------
+    >>> csv_cell("=1+1\x1b[2J")
+    "'=1+1\\x1b[2J"
+    """
+    return no_formula(printable(text))
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    r"""Write rows as CSV: numbers in full, None as nothing, texts harmless.
+
+    Examples
+    --------
+    >>> csv_text([("name", "score"), ("=1+1", 0.5), ("age", None)])
+    "name,score\n'=1+1,0.5\nage,\n"
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return stream.getvalue()

@@ -20,8 +20,8 @@ from labelsieve.cli.methods import find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
 from labelsieve.cli.target import told_if_unwritable
 from labelsieve.datasets import Dataset, load_digits_attributes, write
-from labelsieve.report import missing_packages
-from labelsieve.report.selection import Selection
+from labelsieve.inspection.selection import Selection
+from labelsieve.pages import missing_packages
 
 EPILOG = """\
 Examples:
@@ -98,8 +98,8 @@ def _program() -> str:
 
 def _write_report(found: Selection, digits: Dataset, scores: np.ndarray, folder: Path) -> list[str]:
     """Write the picture and the page; returns their names."""
-    from labelsieve.report import figures
-    from labelsieve.report.page import write_page
+    from labelsieve.inspection import figures
+    from labelsieve.inspection.page import write_page
 
     images = digits.X.reshape(-1, _SIDE, _SIDE)
     mean_image = images.mean(axis=0)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from labelsieve._base import BaseSelector
 from labelsieve._text import one_line
 from labelsieve.datasets import Dataset, DatasetError
-from labelsieve.report.selection import Selection, summarise
+from labelsieve.inspection.selection import Selection, summarise
 
 #: Seconds before progress shows: what is faster needs none.
 PATIENCE = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -18,7 +17,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._base import BaseSelector
-from labelsieve._text import printable
+from labelsieve._text import csv_text, printable
 from labelsieve.cli.console import PLAIN, messages, results
 from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import closest, find_method
@@ -38,8 +37,8 @@ from labelsieve.datasets import Dataset, DatasetError, write
 from labelsieve.datasets.readers.mulan_xml import find_beside
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.writing import WRITERS, replacing
-from labelsieve.report import missing_packages
-from labelsieve.report.selection import Selection
+from labelsieve.inspection.selection import Selection
+from labelsieve.pages import missing_packages
 
 EPILOG = """\
 Examples:
@@ -131,7 +130,7 @@ def select(
         file_console = Console(**PLAIN, file=io.StringIO(), width=100)
         texts[output] = _ranking(found, form, everything, file_console)
     if html is not None:
-        from labelsieve.report.page import render_page
+        from labelsieve.inspection.page import render_page
 
         texts[html] = render_page(found)
     with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
@@ -284,12 +283,9 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
             console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
         return captured.get()
     if form is Format.csv:
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("rank", "name", "score", "selected"))
-        for feature in found.features if everything else found.selected:
-            writer.writerow((feature.rank, feature.name, feature.score, int(feature.selected)))
-        return stream.getvalue()
+        listed = found.features if everything else found.selected
+        rows = ((feature.rank, feature.name, feature.score, int(feature.selected)) for feature in listed)
+        return csv_text([("rank", "name", "score", "selected"), *rows])
     return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 

@@ -6,8 +6,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from labelsieve._text import printable
 from labelsieve.cli.console import bar
-from labelsieve.report.selection import Selection
+from labelsieve.inspection.selection import Selection
 
 _BAR_WIDTH, _LEAST_BAR_WIDTH = 20, 5
 # What rich puts between two columns of this kind of table.
@@ -53,6 +54,7 @@ def suspects_table(found: Selection, console: Console, n_shown: int) -> Table:
 
 def lay_out(width: int, columns: dict[str, list[str]], *, long: str, title: str | None = None) -> Table:
     """Lay out columns of which one holds names of any length: that one is cut where the terminal ends."""
+    columns = {**columns, long: [printable(name) for name in columns[long]]}
     table = Table(
         title=title,
         title_justify="left",

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labelsieve.report.aggregation import as_cost
-from labelsieve.report.analysis import Analysis
-from labelsieve.report.comparison import ALPHA, Comparison
-from labelsieve.report.wording import count, listed, metric_words
-from labelsieve.report.yardsticks import in_words
+from labelsieve.report.analysis.comparison import ALPHA, Comparison
+from labelsieve.report.analysis.run_analysis import Analysis
+from labelsieve.report.analysis.summary import as_cost
+from labelsieve.report.wording import count, listed, metric_words, reference_words
 from labelsieve.statistics import average_ranks
 
 _MOST_NAMED = 6
@@ -43,8 +42,8 @@ def find(analysis: Analysis) -> list[str]:
 
 def missing_parts(analysis: Analysis) -> list[str]:
     """Say what is missing of a run, and what that does to the report; empty if it is complete."""
-    coverage = analysis.coverage
-    altered = analysis.results.n_altered
+    coverage = analysis.facts.coverage
+    altered = analysis.facts.n_altered
     doubt = (
         [
             f"The numbers of {count(altered, 'cell')} were altered after they were stored; run the experiment again."
@@ -165,7 +164,7 @@ def _control(main: Comparison) -> Iterator[str]:
 
 def _among_all(analysis: Analysis) -> Iterator[str]:
     """Who comes first when the references are ranked too."""
-    ranks = analysis.main.among_all()
+    ranks = analysis.main.among_all
     if len(ranks) <= len(analysis.main.ranked_methods):
         return
     ordered = sorted(ranks, key=ranks.__getitem__)
@@ -194,7 +193,7 @@ def _references(analysis: Analysis) -> Iterator[str]:
         if not challenges:
             continue
         losers = [found for found in challenges if not found.won]
-        words = in_words(analysis.slugs.get(reference, reference), reference)
+        words = reference_words(analysis.slugs.get(reference, reference), reference)
         what = "variant" if analysis.compares_variants else "method"
         if not losers:
             who = (

@@ -1,60 +1,62 @@
-"""One self-contained HTML page about a fit. Needs jinja2 and matplotlib."""
+"""The page of a report: findings first, then sections of tables and pictures. Needs jinja2."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from labelsieve.datasets.writing import replacing
-from labelsieve.report.figures import draw_convergence
-from labelsieve.report.picture import Picture
-from labelsieve.report.selection import Selection
+from labelsieve import __version__
+from labelsieve.pages import render
+from labelsieve.report.analysis.run_analysis import Analysis
+from labelsieve.report.contents import Report
+from labelsieve.report.tables.provenance import configuration_text
+from labelsieve.report.wording import count, listed
 
-# A page of more rows is read by nobody; the ranking in full is what CSV is for.
-_MOST_ROWS = 100
+if TYPE_CHECKING:
+    from labelsieve.pictures import Picture
+
+__all__ = ["GENERATOR", "Pictures", "render_report"]
+
+GENERATOR = "labelsieve report"
+
+#: Section -> names and pictures.
+Pictures = Mapping[str, Sequence[tuple[str, "Picture"]]]
 
 
-def render_page(
-    found: Selection,
-    *,
-    title: str | None = None,
-    pictures: Sequence[Picture] = (),
-    evidence: Picture | None = None,
-) -> str:
-    """Return the page: pictures, ranking, doubtful candidates, convergence.
-
-    Parameters
-    ----------
-    found : Selection
-        What to tell.
-    title : str or None, default=None
-        Heading; None makes one of the data's name and the method.
-    pictures : sequence of Picture
-        Figures about the data, which stand first.
-    evidence : Picture or None, default=None
-        A figure about the candidates that look wrong.
-    """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("labelsieve.report"), autoescape=True, undefined=StrictUndefined
-    )
-    convergence = [] if found.objective is None else [draw_convergence(found)]
-    return environment.get_template("page.html").render(
-        found=found,
-        title=title or f"{found.data}: features selected by {found.method}",
-        pictures=[*pictures, *convergence] if pictures else [],
-        # Alone, the curve would leave most of a row empty.
-        below_ranking=[] if pictures else convergence,
-        evidence=evidence,
-        shown=found.selected[:_MOST_ROWS],
-        highest=max(abs(feature.score) for feature in found.features) or 1.0,
+def render_report(report: Report, *, pictures: Pictures | None = None) -> str:
+    """Return the page."""
+    analysis, pictures = report.analysis, pictures or {}
+    experiment = analysis.summary.experiment
+    return render(
+        "experiment.html",
+        script="sort.js",
+        title=experiment.title or experiment.name,
+        facts=_facts(analysis),
+        missing=report.missing,
+        findings=report.findings,
+        sections=report.sections,
+        pictures={
+            section.anchor: [picture for _, picture in pictures.get(section.anchor, ())]
+            for section in report.sections
+        },
+        failures=analysis.facts.failures,
+        configuration=configuration_text(analysis.summary),
+        generator=f"{GENERATOR} {__version__}",
+        has_figures=bool(pictures),
     )
 
 
-def write_page(found: Selection, path: Path, **options: Any) -> None:
-    """Write the page to a file, whole or not at all; `options` are those of `render_page`."""
-    content = render_page(found, **options).encode()
-    with replacing(path) as stream:
-        stream.write(content)
+def _facts(analysis: Analysis) -> str:
+    """Say in one line what was run."""
+    experiment = analysis.summary.experiment
+    what = "variant" if analysis.compares_variants else "method"
+    parts = [
+        count(len(analysis.summary.datasets), "data set"),
+        *([count(len(analysis.compared), what)] if analysis.compared else []),
+        *([count(len(analysis.references), "reference")] if analysis.references else []),
+        count(experiment.folds, "fold"),
+        count(len(experiment.seeds), "seed"),
+    ]
+    finished = next((run.finished for run in reversed(analysis.facts.runs) if run.finished), None)
+    day = f" Finished {finished[:10]}." if finished and analysis.facts.coverage.complete else ""
+    return f"{experiment.name}: {listed(parts)}.{day}"

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from labelsieve.report.analysis import Analysis
-from labelsieve.report.comparison import ALPHA
-from labelsieve.report.paper import CITATION
-from labelsieve.report.provenance import (
-    convention_table,
-    dataset_table,
-    environment_table,
-    run_table,
-)
-from labelsieve.report.tables import Column, Entry, Table
-from labelsieve.report.tabulate import (
+from labelsieve.report.analysis.comparison import ALPHA
+from labelsieve.report.analysis.paper import CITATION
+from labelsieve.report.analysis.run_analysis import Analysis
+from labelsieve.report.tables.comparison import (
     challenge_tables,
     condition_table,
     difference_table,
@@ -23,17 +16,25 @@ from labelsieve.report.tabulate import (
     duel_table,
     metric_tables,
     pair_tables,
-    paper_tables,
     rank_table,
 )
-from labelsieve.report.tabulate_behaviour import (
+from labelsieve.report.tables.fits import cost_tables, gap_table, stability_tables, warning_table
+from labelsieve.report.tables.paper import paper_tables
+from labelsieve.report.tables.provenance import (
+    convention_table,
+    dataset_table,
+    environment_table,
+    run_table,
+)
+from labelsieve.report.tables.sensitivity import (
     ablation_table,
-    cost_tables,
-    full_tables,
+    noise_file,
     noise_tables,
-    stability_tables,
+    size_file,
+    sweep_file,
     sweep_table,
 )
+from labelsieve.report.tables.table import Table
 from labelsieve.report.wording import count, listed
 
 # More rows are read by nobody; the file has them all.
@@ -101,8 +102,7 @@ def _references(analysis: Analysis) -> Iterator[Section]:
 def _curves(analysis: Analysis) -> Iterator[Section]:
     if any(len(curve.sizes) > 1 for curves in analysis.curves.values() for curve in curves.values()):
         text = "Each metric against the number of features kept: means over folds, seeds and draws."
-        files = tuple(table for table in full_tables(analysis) if table.stem == "curves")
-        yield Section("curves", "Metrics by number of features", (text,), files=files)
+        yield Section("curves", "Metrics by number of features", (text,), files=(size_file(analysis),))
 
 
 def _statistics(analysis: Analysis) -> Iterator[Section]:
@@ -151,16 +151,15 @@ def _costs(analysis: Analysis) -> Iterator[Section]:
 def _stability(analysis: Analysis) -> Iterator[Section]:
     tables = stability_tables(analysis)
     if tables:
-        n_rankings = analysis.stability[0].n_rankings
+        n_rankings = analysis.facts.stability[0].n_rankings
         text = f"How alike the features are that a method selects in {n_rankings} folds and seeds."
         yield Section("stability", "Stability", (text,), (tables[0],), tuple(tables[1:]))
 
 
-def _variation(analysis: Analysis) -> Iterator[Section]:
-    files = {table.stem: table for table in full_tables(analysis)}
-    noise = noise_tables(analysis)
-    if noise or analysis.noise:
-        yield Section("noise", "Noise", tables=tuple(noise), files=_there(files.get("noise_all")))
+def _sensitivity(analysis: Analysis) -> Iterator[Section]:
+    if analysis.noise:
+        tables = tuple(noise_tables(analysis))
+        yield Section("noise", "Noise", tables=tables, files=(noise_file(analysis),))
     ablation = ablation_table(analysis)
     if ablation is not None:
         yield Section("ablation", "Ablation", tables=(ablation,))
@@ -173,58 +172,41 @@ def _variation(analysis: Analysis) -> Iterator[Section]:
             texts.append(
                 f"Maps of two parameters are of {listed(sorted(surfaces))}, means over the data sets."
             )
-        files_too = _there(sweep if is_long else None, files.get("sensitivity_all"))
+        files_too = _there(sweep if is_long else None, sweep_file(analysis))
         folded = () if is_long else (sweep,)
         yield Section("sensitivity", "Sensitivity", tuple(texts), folded=folded, files=files_too)
 
 
 def _failures(analysis: Analysis) -> Iterator[Section]:
-    gaps = analysis.coverage.gaps
-    tables = []
-    if gaps:
-        columns = (
-            *(Column(head, numeric=False) for head in ("data set", "noise", "method")),
-            *(Column(head) for head in ("done", "failed", "planned")),
-        )
-        rows = tuple(
-            (
-                *(Entry(part) for part in gap.place),
-                Entry(gap.n_done),
-                Entry(gap.n_failed),
-                Entry(gap.n_planned),
-            )
-            for gap in gaps
-        )
-        tables.append(Table("missing", "What is not complete", columns, rows))
-    if analysis.failures or gaps:
+    facts = analysis.facts
+    gaps = _there(gap_table(analysis))
+    if facts.failures or gaps:
         texts = []
-        if analysis.failures:
-            n_failed = analysis.coverage.n_failed
-            methods = list(dict.fromkeys(failure.method for failure in analysis.failures))
-            texts.append(f"{count(n_failed, 'cell')} failed, of {listed(methods)}.")
-        is_long = bool(tables) and len(tables[0].rows) > _MOST_ROWS
+        if facts.failures:
+            methods = list(dict.fromkeys(failure.method for failure in facts.failures))
+            texts.append(f"{count(facts.coverage.n_failed, 'cell')} failed, of {listed(methods)}.")
+        n_gaps = len(facts.coverage.gaps)
+        is_long = n_gaps > _MOST_ROWS
         if is_long:
-            texts.append(f"{len(gaps)} places are incomplete: see missing.csv.")
+            texts.append(f"{n_gaps} places are incomplete: see missing.csv.")
         yield Section(
             "failures",
             "Failures and gaps",
             tuple(texts),
-            folded=() if is_long else tuple(tables),
-            files=tuple(tables) if is_long else (),
+            folded=() if is_long else gaps,
+            files=gaps if is_long else (),
         )
-    if analysis.notes:
-        rows = tuple((Entry(note.method), Entry(note.text), Entry(note.n_cells)) for note in analysis.notes)
-        columns = (Column("method", numeric=False), Column("warning", numeric=False), Column("cells"))
-        yield Section("warnings", "Warnings", folded=(Table("warnings", "Warnings met", columns, rows),))
+    if facts.notes:
+        yield Section("warnings", "Warnings", folded=(warning_table(analysis),))
 
 
 def _provenance(analysis: Analysis) -> Iterator[Section]:
-    results = analysis.results
+    summary = analysis.summary
     yield Section(
         "provenance",
         "Where the numbers come from",
-        tables=_there(dataset_table(results), convention_table(results)),
-        folded=_there(run_table(results), environment_table(results)),
+        tables=_there(dataset_table(summary), convention_table(summary)),
+        folded=_there(run_table(summary), environment_table(summary)),
     )
 
 
@@ -237,7 +219,7 @@ _PARTS = (
     _paper,
     _costs,
     _stability,
-    _variation,
+    _sensitivity,
     _failures,
     _provenance,
 )
@@ -248,6 +230,5 @@ def _there(*tables: Table | None) -> tuple[Table, ...]:
 
 
 def _scope(analysis: Analysis) -> str:
-    main = analysis.main
-    names: Iterable[str] = main.standings[0].datasets
-    return f"{count(len(list(names)), 'data set')} ({listed(list(names))})"
+    names = analysis.main.standings[0].datasets
+    return f"{count(len(names), 'data set')} ({listed(names)})"

@@ -7,6 +7,12 @@ from collections.abc import Iterable
 from labelsieve.metrics import METRICS
 
 _METRIC_WORDS = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "one_error": "one-error"}
+_REFERENCE_WORDS = {
+    "random-ranking": "random features",
+    "all-features": "all features",
+    "no-features": "no features at all (label frequencies alone)",
+}
+_FILTERS = ("sum-f", "sum-mi", "gmm")
 
 
 def metric_words(metric: str) -> str:
@@ -53,3 +59,14 @@ def listed(names: Iterable[str], joint: str = "and") -> str:
     """
     *others, last = [*names] or [""]
     return f"{', '.join(others)} {joint} {last}" if others else last
+
+
+def reference_words(slug: str, name: str) -> str:
+    """Say what a reference is, by its method and its name in the tables.
+
+    Examples
+    --------
+    >>> reference_words("random-ranking", "chance"), reference_words("sum-f", "sum-f"), reference_words("rfs", "rfs")
+    ('random features', 'the plain filter sum-f', 'rfs')
+    """
+    return _REFERENCE_WORDS.get(slug, f"the plain filter {name}" if slug in _FILTERS else name)

@@ -1,0 +1,134 @@
+"""Figures of what a fit found. Needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labelsieve._text import one_line
+from labelsieve.inspection.selection import Selection, Suspect
+from labelsieve.pictures import ACCENT, INK, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw_convergence(found: Selection) -> Picture:
+    """Draw the objective over the iterations; `found` must have a history."""
+    figure = _figure()
+    _convergence(figure.subplots(), found)
+    return Picture(figure, _convergence_text(found))
+
+
+def draw_selected_pixels(found: Selection, mean_image: np.ndarray, scores: np.ndarray) -> Picture:
+    """Draw the selected pixels, with their ranks, over the mean image."""
+    figure = _figure()
+    _selected_pixels(figure.subplots(), found, mean_image, scores)
+    return Picture(figure, f"The {len(found.selected)} selected pixels, by rank, on the mean of all images.")
+
+
+def draw_pixel_scores(shape: tuple[int, ...], scores: np.ndarray) -> Picture:
+    """Draw the score of every pixel."""
+    figure = _figure()
+    _pixel_scores(figure.subplots(), shape, scores)
+    return Picture(figure, "The score of every pixel, darker is better.")
+
+
+def draw_overview(found: Selection, mean_image: np.ndarray, scores: np.ndarray) -> Picture:
+    """Draw selected pixels, scores and, if there is any, convergence beside one another."""
+    n_panels = 2 + (found.objective is not None)
+    figure = _figure(n_panels)
+    panels = figure.subplots(1, n_panels, gridspec_kw={"wspace": 0.12})
+    _selected_pixels(panels[0], found, mean_image, scores)
+    _pixel_scores(panels[1], mean_image.shape, scores)
+    if found.objective is not None:
+        _convergence(panels[2], found)
+    return Picture(figure, "Selected pixels, scores and convergence.")
+
+
+def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
+    """Draw the images of samples beside the label that looks wrong, five in a row."""
+    from matplotlib.figure import Figure
+
+    n_rows = -(-len(suspects) // 5)
+    figure = Figure(figsize=(6, 1.6 * n_rows), layout="constrained")
+    panels = figure.subplots(n_rows, 5, squeeze=False).ravel()
+    for axes, suspect in zip(panels, suspects, strict=False):
+        _pixels(axes, images[suspect.sample], cmap="Greys", linewidth=0.2)
+        axes.set_title(f"{one_line(suspect.label)}?", fontsize=8.5, color=INK, parse_math=False)
+        axes.set_xlabel(f"sample {suspect.sample}", fontsize=8.5, color=INK)
+    for axes in panels[len(suspects) :]:
+        axes.axis("off")
+    return Picture(figure, f"The first {len(suspects)} of the list, with the label in question.")
+
+
+def _selected_pixels(axes: Axes, found: Selection, mean_image: np.ndarray, scores: np.ndarray) -> None:
+    # Half of the range of greys, so that black figures stand out.
+    _pixels(axes, mean_image, cmap="Greys", vmax=1.6 * mean_image.max())
+    order = np.argsort(-scores, kind="stable")[: len(found.selected)]
+    for rank, pixel in enumerate(order, start=1):
+        row, column = divmod(int(pixel), mean_image.shape[1])
+        axes.add_patch(_square(row, column))
+        axes.text(column + 0.5, row + 0.53, str(rank), ha="center", va="center", fontsize=9, color="black")
+    _title(axes, f"The {len(order)} selected pixels", "by rank, on the mean of all images")
+
+
+def _pixel_scores(axes: Axes, shape: tuple[int, ...], scores: np.ndarray) -> None:
+    # The root keeps one outstanding pixel from leaving all others blank.
+    _pixels(axes, np.sqrt(np.maximum(scores, 0)).reshape(shape), cmap="OrRd")
+    _title(axes, "Score of every pixel", "darker is better")
+
+
+def _figure(n_panels: int = 1) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(3.6 * n_panels, 3.7), layout="constrained")
+
+
+def _pixels(axes: Axes, values: np.ndarray, *, linewidth: float = 1, **style: Any) -> None:
+    """Draw a grid of pixels, the first row on top."""
+    axes.pcolormesh(values, edgecolors="white", linewidth=linewidth, vmin=0, **style)
+    axes.set(aspect="equal", xticks=[], yticks=[])
+    axes.invert_yaxis()
+    axes.spines[:].set_color("#8b949e")
+
+
+def _square(row: int, column: int) -> Any:
+    from matplotlib.patches import Rectangle
+
+    inset = 0.07
+    side = 1 - 2 * inset
+    return Rectangle((column + inset, row + inset), side, side, fill=False, edgecolor=ACCENT, linewidth=2.2)
+
+
+def _title(axes: Axes, title: str, remark: str) -> None:
+    """Say what a panel shows, and below it how to read it."""
+    axes.set_title(f"{title}\n", loc="left", fontsize=12, fontweight="bold", color=INK)
+    above: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(remark, (0, 1), xytext=(0, 7), fontsize=9.5, color=INK, **above)
+
+
+def _convergence(axes: Axes, found: Selection) -> None:
+    assert found.objective is not None
+    axes.plot(found.objective, color=ACCENT, linewidth=2.2)
+    end = "converged" if found.converged else "not converged"
+    _title(axes, "Objective", f"{end} in {found.n_iter} iterations")
+    axes.set_xlabel("iteration", color=INK)
+    axes.tick_params(colors=INK, labelsize=9)
+    axes.locator_params(nbins=6)
+    axes.margins(x=0.02)
+    axes.set_box_aspect(1)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[:].set_color(INK)
+    axes.grid(axis="y", alpha=0.3)
+
+
+def _convergence_text(found: Selection) -> str:
+    assert found.objective is not None
+    return (
+        f"The objective fell from {found.objective[0]:.4g} to {found.objective[-1]:.4g} "
+        f"in {found.n_iter} iterations."
+    )

@@ -1,0 +1,138 @@
+"""Our numbers beside those of the PML-FSMIR paper [1]_, cell by cell.
+
+The paper's five tables (eight data sets, nine methods, mean and standard deviation over the sizes) ship with
+the package as printed, to two decimals.
+
+References
+----------
+.. [1] Gao, Pan, Han, Liu, "Noise-Resistant Label Reconstruction Feature Selection for Partial Multi-Label
+   Learning", IJCAI 2025.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from scipy import stats
+
+from labelsieve.bench.config import Experiment
+from labelsieve.report.analysis.comparison import MetricTable
+
+CITATION = (
+    "Gao, Pan, Han, Liu, “Noise-Resistant Label Reconstruction Feature Selection for Partial Multi-Label "
+    "Learning”, IJCAI 2025"
+)
+# An order of two is no order to correlate.
+_LEAST_METHODS = 3
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One metric, ours and theirs; arrays of shape (n_datasets, n_methods), NaN where one side has no cell."""
+
+    metric: str
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    ours: np.ndarray
+    theirs: np.ndarray
+    #: Correlation of the orders of the methods, by data set; NaN where fewer than three methods are shared.
+    spearman: np.ndarray
+    kendall: np.ndarray
+
+    @property
+    def difference(self) -> np.ndarray:
+        """Ours minus theirs."""
+        return self.ours - self.theirs
+
+
+@dataclass(frozen=True)
+class PaperCheck:
+    """All metrics that both have."""
+
+    tables: tuple[PaperTable, ...]
+
+    @property
+    def differences(self) -> np.ndarray:
+        """Ours minus theirs in all shared cells."""
+        found = np.concatenate([table.difference.ravel() for table in self.tables])
+        return found[np.isfinite(found)]
+
+    @property
+    def spearman(self) -> np.ndarray:
+        """Spearman's correlations of all metrics and data sets that have one."""
+        found = np.concatenate([table.spearman for table in self.tables])
+        return found[np.isfinite(found)]
+
+
+@cache
+def paper_values() -> dict[tuple[str, str, str], tuple[float, float]]:
+    """The paper's tables: metric, data set, method -> mean, standard deviation.
+
+    Examples
+    --------
+    >>> len(paper_values()), paper_values()["ranking_loss", "birds", "pml-fsmir"]
+    (360, (0.32, 0.09))
+    """
+    text = (files("labelsieve.report.analysis") / "data" / "pml_fsmir_tables.csv").read_text("utf-8")
+    return {
+        (row["metric"], row["dataset"], row["method"]): (float(row["mean"]), float(row["std"]))
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def check_against_paper(tables: Sequence[MetricTable], experiment: Experiment) -> PaperCheck | None:
+    """Put our tables beside the paper's; None if they have no cell in common.
+
+    A method counts under its own name and with its defaults, coverage only as a share of the labels.
+    """
+    published = {
+        method.name for method in experiment.methods if method.method == method.name and not method.params
+    }
+    comparable = [
+        table for table in tables if table.metric != "coverage" or experiment.conventions.coverage == "share"
+    ]
+    checked = [found for table in comparable if (found := _check(table, published)) is not None]
+    return PaperCheck(tuple(checked)) if checked else None
+
+
+def _check(table: MetricTable, published: set[str]) -> PaperTable | None:
+    theirs = np.array(
+        [
+            [
+                paper_values().get((table.metric, dataset, method), (np.nan,))[0]
+                if method in published
+                else np.nan
+                for method in table.methods
+            ]
+            for dataset in table.datasets
+        ]
+    ).reshape(len(table.datasets), len(table.methods))
+    ours = table.mean[:, : len(table.methods)]
+    shared = np.isfinite(ours) & np.isfinite(theirs)
+    if not shared.any():
+        return None
+    rows, columns = (np.flatnonzero(shared.any(axis=axis)) for axis in (1, 0))
+    part = np.ix_(rows, columns)
+    correlations = [_correlate(ours[row, shared[row]], theirs[row, shared[row]]) for row in rows]
+    spearman, kendall = np.array(correlations).T
+    return PaperTable(
+        table.metric,
+        tuple(table.datasets[row] for row in rows),
+        tuple(table.methods[column] for column in columns),
+        np.where(shared, ours, np.nan)[part],
+        np.where(shared, theirs, np.nan)[part],
+        spearman,
+        kendall,
+    )
+
+
+def _correlate(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
+    """Spearman's and Kendall's correlation; NaN where there is no order to speak of."""
+    if len(ours) < _LEAST_METHODS or np.ptp(ours) == 0 or np.ptp(theirs) == 0:
+        return np.nan, np.nan
+    return float(stats.spearmanr(ours, theirs).statistic), float(stats.kendalltau(ours, theirs).statistic)

@@ -1,0 +1,130 @@
+"""What changes when one thing is varied: the noise, a part of a method, a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labelsieve.report.analysis.coverage import Place
+from labelsieve.report.analysis.summary import Summary
+
+
+@dataclass(frozen=True)
+class NoiseCurve:
+    """One metric of one method on one data set against the noise rate."""
+
+    dataset: str
+    model: str
+    method: str
+    metric: str
+    rates: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Variants of a method, the first of them whole; values of shape (n_datasets, n_variants), NaN for gaps."""
+
+    metric: str
+    datasets: tuple[str, ...]
+    variants: tuple[str, ...]
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One metric of a method on one data set at every combination of one or two parameters."""
+
+    method: str
+    parameters: tuple[str, ...]
+    #: Values of each parameter, rising.
+    grid: tuple[tuple[Any, ...], ...]
+    dataset: str
+    metric: str
+    #: One axis a parameter; NaN for gaps.
+    values: np.ndarray
+
+
+def noise_curves(summary: Summary, methods: Sequence[str], classifier: str) -> tuple[NoiseCurve, ...]:
+    """Follow every method over the rates of each noise model that has several."""
+    models: dict[str, list[tuple[float, str]]] = {}
+    for noise, rate in summary.facts.noise_rates.items():
+        if rate is not None:
+            models.setdefault(noise.rsplit(" ", 1)[0], []).append((rate, noise))
+    curves = []
+    for model, levels in models.items():
+        for dataset in summary.datasets:
+            for method in methods:
+                for metric in summary.facts.metrics:
+                    points = [
+                        (rate, curve.mean)
+                        for rate, noise in sorted(levels)
+                        if (curve := summary.curve(Place(dataset, noise, method), classifier, metric))
+                    ]
+                    if len(points) > 1:
+                        rates, values = zip(*points, strict=True)
+                        curves.append(NoiseCurve(dataset, model, method, metric, rates, values))
+    return tuple(curves)
+
+
+def ablations(summary: Summary, classifier: str, noise: dict[str, str]) -> tuple[Ablation, ...]:
+    """Collect the variants of an ablation, by metric; empty if the run has fewer than two."""
+    variants = summary.named_with_role("ablation")
+    if len(variants) < 2:
+        return ()
+    return tuple(
+        Ablation(
+            metric,
+            tuple(noise),
+            variants,
+            np.array(
+                [
+                    [_mean(summary, Place(dataset, level, name), classifier, metric) for name in variants]
+                    for dataset, level in noise.items()
+                ]
+            ),
+        )
+        for metric in summary.facts.metrics
+    )
+
+
+def sweeps(summary: Summary, classifier: str, noise: dict[str, str]) -> tuple[Sweep, ...]:
+    """Collect sweeps of one or two parameters, by data set and metric."""
+    # (method, parameters) -> settings -> display name
+    groups: dict[tuple[str, tuple[str, ...]], dict[tuple[Any, ...], str]] = {}
+    for sweep in summary.experiment.sweeps:
+        varied = tuple(sweep.parameters)
+        names = groups.setdefault((sweep.method, varied), {})
+        for method in sweep.methods():
+            names[tuple(method.params[parameter] for parameter in varied)] = method.name
+    found = []
+    for (slug, varied), names in groups.items():
+        if len(varied) > 2:
+            continue
+        grid = tuple(_rising(column) for column in zip(*names, strict=True))
+        for dataset, level in noise.items():
+            for metric in summary.facts.metrics:
+                values = np.full([len(axis) for axis in grid], np.nan)
+                for settings, name in names.items():
+                    spot = tuple(axis.index(value) for axis, value in zip(grid, settings, strict=True))
+                    values[spot] = _mean(summary, Place(dataset, level, name), classifier, metric)
+                if np.isfinite(values).any():
+                    found.append(Sweep(slug, varied, grid, dataset, metric, values))
+    return tuple(found)
+
+
+def _rising(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Distinct values in order; what has no order stays as it came."""
+    distinct = tuple(dict.fromkeys(values))
+    try:
+        return tuple(sorted(distinct))
+    except TypeError:
+        return distinct
+
+
+def _mean(summary: Summary, place: Place, classifier: str, metric: str) -> float:
+    curve = summary.curve(place, classifier, metric)
+    return np.nan if curve is None else curve.mean

@@ -1,0 +1,1 @@
+"""The charts of a report. Drawing needs matplotlib, which is imported inside functions."""

@@ -1,0 +1,218 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+
+from labelsieve import PMLFSMIR
+from labelsieve.datasets import Dataset
+from labelsieve.inspection.figures import draw_convergence, draw_suspects
+from labelsieve.inspection.page import render_page, write_page
+from labelsieve.inspection.selection import summarise
+from labelsieve.label_support import candidate_support
+
+HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(1)
+    X = rng.random((40, 5))
+    Y = (X[:, :2] > 0.5).astype(int)
+    candidates = np.maximum(Y, rng.random(Y.shape) < 0.2)
+    return Dataset(X, Y, candidates, feature_names=HOSTILE, label_names=("</td>", "<b>"), name="<i>data")
+
+
+@pytest.fixture
+def selector(data):
+    return PMLFSMIR(n_features_to_select=5).fit(data.X, data.candidates)
+
+
+@pytest.fixture
+def found(data, selector):
+    return summarise(selector, data, "pml-fsmir", converged=True)
+
+
+class Strict(HTMLParser):
+    """Checks that elements nest, and collects text and addresses."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.addresses = [], "", []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+        self.addresses += [
+            value for name, value in attributes if name in ("src", "href", "xlink:href", "style")
+        ]
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text += data
+
+
+def test_names_from_data_are_text_and_nothing_else(found):
+    page = Strict()
+    page.feed(render_page(found))
+    assert page.open == []
+    assert "script" not in page.open
+    for name in (*HOSTILE, "</td>", "<i>data"):
+        assert name in page.text
+
+
+def test_the_page_needs_no_other_file(found):
+    html = render_page(found)
+    page = Strict()
+    page.feed(html)
+    assert not any("//" in address for address in page.addresses)
+    assert "<script" not in html
+    assert "@import" not in html
+
+
+def test_the_page_is_the_same_for_the_same_findings(found):
+    assert render_page(found) == render_page(found)
+
+
+def test_figures_take_the_colour_of_the_page_and_leave_its_styles_alone(found):
+    svg = draw_convergence(found).svg()
+    assert svg.startswith("<svg")
+    assert "currentColor" in svg
+    assert "<style" not in svg
+    assert not re.search(r'^<svg[^>]*(?:width|height)="', svg)
+
+
+def test_a_method_without_iterations_or_confidences_has_a_page_too(found):
+
+    suspects = tuple(replace(suspect, confidence=None, wrong=None) for suspect in found.suspects)
+    plain = replace(found, objective=None, n_iter=None, suspects=suspects, truth=None)
+    html = render_page(plain)
+    assert "iterations" not in html
+    assert "<svg" not in html
+    assert "The truth is known" not in html
+    assert "Confidence is" not in html
+
+
+def test_the_text_counts_what_the_table_lists(found):
+    html = render_page(found)
+    listed = re.findall(r"<td>(wrong|right)</td>", html)
+    assert f"{listed.count('wrong')} of these {len(listed)} are wrong" in html
+
+
+def test_features_that_only_column_order_selected_are_told(found):
+
+    features = tuple(replace(feature, score=1.0) for feature in found.features)
+    assert "column order" not in render_page(replace(found, features=features))
+    features = (*features[:3], *(replace(feature, score=0.0) for feature in features[3:]))
+    assert "2 of the selected features have the score 0" in render_page(replace(found, features=features))
+
+
+def test_long_rankings_end_with_how_many_more():
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 150))
+    wide = Dataset(X, X[:, :2] > 0.5, name="wide")
+    selector = PMLFSMIR(n_features_to_select=130).fit(wide.X, wide.candidates)
+    html = render_page(summarise(selector, wide, "pml-fsmir", converged=True))
+    assert "And 30 more." in html
+
+
+def test_the_page_is_written_whole_or_not_at_all(found, tmp_path, monkeypatch):
+    target = tmp_path / "page.html"
+    write_page(found, target)
+    first = target.read_bytes()
+    monkeypatch.setattr("os.replace", lambda *args: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        write_page(found, target, title="other")
+    assert target.read_bytes() == first
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_suspects_are_drawn_five_in_a_row(found):
+    images = np.zeros((40, 2, 2))
+    picture = draw_suspects(found.suspects[:7], images)
+    drawn = [axes.get_title() for axes in picture.figure.axes if axes.axison]
+    assert drawn == [f"{suspect.label}?" for suspect in found.suspects[:7]]
+
+
+def test_support_is_what_regression_without_the_row_predicts(data):
+    # The slow way: one regression a row, standardised as a whole like the fast way.
+    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
+    Y = data.Y_candidates.astype(float)
+    n_samples = len(X)
+    gram = np.linalg.inv(X.T @ X + 0.01 * n_samples * np.eye(5))
+    expected = []
+    for i, j in np.argwhere(Y):
+        hat = X @ gram @ X.T + 1 / n_samples
+        # Replacing y_i by its own prediction leaves it out: solve for the value that predicts itself.
+        others = hat[i] @ Y[:, j] - hat[i, i] * Y[i, j]
+        expected.append(others / (1 - hat[i, i]))
+    found = candidate_support(data.X, sp.csr_array(data.Y_candidates))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_support_equals_ridge_regression_that_never_saw_the_row():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((500, 3))
+    Y = (X[:, :1] + 0.3 * rng.standard_normal((500, 1)) > 0).astype(int)
+    support = candidate_support(X, sp.csr_array(Y))
+    i = int(np.flatnonzero(Y[:, 0])[0])
+    rest = np.arange(500) != i
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    predicted = Ridge(alpha=0.01 * 500).fit(Z[rest], Y[rest, 0]).predict(Z[i : i + 1])
+    assert support[0] == pytest.approx(predicted[0], abs=1e-3)  # the penalty is not rescaled by n/(n-1)
+
+
+def test_support_is_the_same_for_sparse_features(data):
+    Y = sp.csr_array(data.Y_candidates)
+    np.testing.assert_allclose(
+        candidate_support(sp.csr_array(data.X), Y), candidate_support(data.X, Y), atol=1e-12
+    )
+
+
+def test_constant_and_duplicate_features_do_no_harm(data):
+    Y = sp.csr_array(data.Y_candidates)
+    X = np.column_stack([data.X, np.full(40, 1e9), data.X[:, 0], np.zeros(40)])
+    assert np.isfinite(candidate_support(X, Y)).all()
+
+
+def test_blocks_of_rows_change_nothing(data, monkeypatch):
+    Y = sp.csr_array(data.Y_candidates)
+    whole = candidate_support(data.X, Y)
+    monkeypatch.setattr("labelsieve.label_support._BLOCK_ENTRIES", 21)
+    np.testing.assert_allclose(candidate_support(data.X, Y), whole, rtol=1e-12)
+
+
+def test_sparse_labels_give_the_same_findings(data, selector, found):
+    sparse = Dataset(
+        data.X,
+        sp.csr_array(data.Y),
+        sp.csr_array(data.Y_candidates),
+        feature_names=data.feature_names,
+        label_names=data.label_names,
+        name=data.name,
+    )
+    again = PMLFSMIR(n_features_to_select=5).fit(sparse.X, sparse.candidates)
+    other = summarise(again, sparse, "pml-fsmir", converged=True)
+    assert [s.sample for s in other.suspects] == [s.sample for s in found.suspects]
+    assert [s.wrong for s in other.suspects] == [s.wrong for s in found.suspects]
+    np.testing.assert_allclose(
+        [s.confidence for s in other.suspects], [s.confidence for s in found.suspects], atol=1e-10
+    )
+
+
+def test_the_truth_is_judged_over_all_candidates(data, selector, found):
+    from sklearn.metrics import roc_auc_score
+
+    candidate = data.Y_candidates == 1
+    assert found.truth.n_wrong == (data.Y_candidates - data.Y).sum()
+    expected = roc_auc_score(data.Y[candidate], selector.label_confidence_[candidate])
+    assert found.truth.confidence_auc == pytest.approx(expected)
