@@ -1,18 +1,20 @@
+import csv
+import io
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import Ridge
 
+from conftest import run
 from labelsieve import PMLFSMIR
-from labelsieve.datasets import Dataset
+from labelsieve.datasets import Dataset, write
 from labelsieve.inspection.figures import draw_convergence, draw_suspects
 from labelsieve.inspection.page import render_page, write_page
 from labelsieve.inspection.selection import summarise
-from labelsieve.label_support import candidate_support
 
 HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
 
@@ -79,6 +81,31 @@ def test_the_page_needs_no_other_file(found):
     assert "@import" not in html
 
 
+def test_the_page_may_load_and_run_nothing(found):
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', render_page(found))[1]
+    assert policy.startswith("default-src 'none';")
+    assert "script-src 'none'" in policy
+    assert "base-uri 'none'; form-action 'none'" in policy
+
+
+def test_escape_sequences_are_shown_not_sent(found):
+    """Names of data cannot hold them, the name of a file can."""
+    html = render_page(replace(found, data="\x1b[31mred\u202e"))
+    assert r"\x1b[31mred\u202e" in html
+    assert not set("\x1b\u202e") & set(html)
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_a_ranking_in_csv_takes_no_orders_from_names(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.random((20, 3))
+    names = ("=1+1", "@cmd", "a,b")
+    write(Dataset(X, X[:, :1] > 0.5, feature_names=names, label_names=("label",)), Path("odd.csv"))
+    code, out, err = run(capsys, "select", "odd.csv", "--format", "csv", "--all")
+    assert code == 0, err
+    assert {row["name"] for row in csv.DictReader(io.StringIO(out))} == {"'=1+1", "'@cmd", "a,b"}
+
+
 def test_the_page_is_the_same_for_the_same_findings(found):
     assert render_page(found) == render_page(found)
 
@@ -141,54 +168,6 @@ def test_suspects_are_drawn_five_in_a_row(found):
     picture = draw_suspects(found.suspects[:7], images)
     drawn = [axes.get_title() for axes in picture.figure.axes if axes.axison]
     assert drawn == [f"{suspect.label}?" for suspect in found.suspects[:7]]
-
-
-def test_support_is_what_regression_without_the_row_predicts(data):
-    # The slow way: one regression a row, standardised as a whole like the fast way.
-    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    Y = data.Y_candidates.astype(float)
-    n_samples = len(X)
-    gram = np.linalg.inv(X.T @ X + 0.01 * n_samples * np.eye(5))
-    expected = []
-    for i, j in np.argwhere(Y):
-        hat = X @ gram @ X.T + 1 / n_samples
-        # Replacing y_i by its own prediction leaves it out: solve for the value that predicts itself.
-        others = hat[i] @ Y[:, j] - hat[i, i] * Y[i, j]
-        expected.append(others / (1 - hat[i, i]))
-    found = candidate_support(data.X, sp.csr_array(data.Y_candidates))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_support_equals_ridge_regression_that_never_saw_the_row():
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((500, 3))
-    Y = (X[:, :1] + 0.3 * rng.standard_normal((500, 1)) > 0).astype(int)
-    support = candidate_support(X, sp.csr_array(Y))
-    i = int(np.flatnonzero(Y[:, 0])[0])
-    rest = np.arange(500) != i
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    predicted = Ridge(alpha=0.01 * 500).fit(Z[rest], Y[rest, 0]).predict(Z[i : i + 1])
-    assert support[0] == pytest.approx(predicted[0], abs=1e-3)  # the penalty is not rescaled by n/(n-1)
-
-
-def test_support_is_the_same_for_sparse_features(data):
-    Y = sp.csr_array(data.Y_candidates)
-    np.testing.assert_allclose(
-        candidate_support(sp.csr_array(data.X), Y), candidate_support(data.X, Y), atol=1e-12
-    )
-
-
-def test_constant_and_duplicate_features_do_no_harm(data):
-    Y = sp.csr_array(data.Y_candidates)
-    X = np.column_stack([data.X, np.full(40, 1e9), data.X[:, 0], np.zeros(40)])
-    assert np.isfinite(candidate_support(X, Y)).all()
-
-
-def test_blocks_of_rows_change_nothing(data, monkeypatch):
-    Y = sp.csr_array(data.Y_candidates)
-    whole = candidate_support(data.X, Y)
-    monkeypatch.setattr("labelsieve.label_support._BLOCK_ENTRIES", 21)
-    np.testing.assert_allclose(candidate_support(data.X, Y), whole, rtol=1e-12)
 
 
 def test_sparse_labels_give_the_same_findings(data, selector, found):

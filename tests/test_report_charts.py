@@ -144,7 +144,9 @@ def test_nothing_is_cut_off_however_long_the_names(draw, n_names):
 
 
 def test_names_of_other_scripts_are_drawn_and_unprintable_letters_escaped(tmp_path):
-    picture = draw_costs({"time (s)": {"\u540d\u524d": {"birds": 1.0}, "a\x00b\n": {"birds": 2.0}, "\uffff": {"birds": 1.0}}})
+    picture = draw_costs(
+        {"time (s)": {"\u540d\u524d": {"birds": 1.0}, "a\x00b\n": {"birds": 2.0}, "\uffff": {"birds": 1.0}}}
+    )
     assert {"\u540d\u524d", r"a\x00b"} <= set(texts(picture))
     picture.save(tmp_path, "figure")
 

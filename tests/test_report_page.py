@@ -3,15 +3,19 @@ import hashlib
 import json
 import os
 import re
+import unicodedata
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from conftest import fails, run
-from labelsieve.bench import RunError
+from labelsieve.bench import RunError, results
 from labelsieve.cli import main
+from labelsieve.report import contents, sections
 from labelsieve.report import folder as report_folder
+from labelsieve.report.analysis import run_analysis
 from labelsieve.report.charts.figures import draw_figures
 from labelsieve.report.contents import make_report
 from labelsieve.report.folder import write_report
@@ -73,9 +77,9 @@ def hostile():
             noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
             metrics=("ranking_loss",),
             fails=lambda dataset, method, fold, **_: (dataset, method, fold) == (HOSTILE[0], HOSTILE[1], 1),
-            error="ValueError: </summary><script>alert(2)</script>",
-            traceback="Traceback: </pre><script>alert(3)</script>",
-            notes=("<u>warned</u>",),
+            error="ValueError: \x1b[2J</summary><script>alert(2)</script>",
+            traceback="Traceback:\n \x1b[2J</pre><script>alert(3)</script>",
+            notes=("<u>warned</u>", "\x1b[31mred\x07 \u202eturned"),
         )
     )
 
@@ -107,6 +111,13 @@ def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
     assert {address for address in page.addresses if not address.startswith("#")} == {"data:,"}
     assert "@import" not in hostile_page
     assert "url(" not in re.sub(r"url\(#[^)]*\)", "", hostile_page)
+
+
+def test_escape_sequences_are_shown_not_sent(hostile_page):
+    assert not {letter for letter in hostile_page if unicodedata.category(letter) in ("Cc", "Cf")} - {"\n"}
+    text = Reader(hostile_page).text
+    assert r"\x1b[31mred\x07 \u202eturned" in text
+    assert "Traceback:\n \\x1b[2J" in text
 
 
 def test_every_link_in_the_page_leads_somewhere(hostile_page):
@@ -322,6 +333,35 @@ def test_the_report_is_told_to_programs_as_json(capsys):
 )
 def test_bad_requests_end_in_one_line(capsys, arguments, message):
     assert re.search(message, fails(capsys, 1, "report", *arguments, "--no-figures"))
+
+
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_report_reads_the_results_and_computes_everything_once(capsys, tmp_path, monkeypatch, form):
+    calls = Counter()
+
+    def counted(module, name):
+        original = getattr(module, name)
+
+        def call(*arguments, **options):
+            calls[name] += 1
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(results, "Store")
+    counted(run_analysis, "compare")  # one noise and one classifier: one comparison
+    for name in ("analyse", "find", "missing_parts", "make_sections"):
+        counted(contents, name)
+    tables = [name for name in vars(sections) if re.search(r"_(tables?|file|p_values)$", name)]
+    for name in tables:
+        counted(sections, name)
+    code, _, err = run(capsys, "report", "small", "--no-figures", "--out", str(tmp_path / "out"), *form)
+    assert code == 0, err
+    assert {"Store", "compare", "analyse", "find", "missing_parts", "make_sections", "metric_tables"} <= set(
+        calls
+    )
+    assert set(calls.values()) == {1}
 
 
 @pytest.mark.usefixtures("plain_terminal")

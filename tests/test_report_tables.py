@@ -1,6 +1,7 @@
 import csv
 import io
 import re
+import unicodedata
 
 import pytest
 
@@ -23,6 +24,7 @@ HOSTILE = (
     "a|b*c_d`e`",
     "<script>alert(1)</script>",
     "two\nlines",
+    "\x1b[31mred\x07 \u202eturned",
 )
 
 
@@ -127,6 +129,13 @@ def test_markdown_takes_no_orders_from_names(hostile):
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {len(HOSTILE) + 1}
     assert len({len(line) for line in table}) == 1
     assert "<script" not in "".join(lines)
+
+
+@pytest.mark.parametrize("write", [as_csv, as_markdown, as_latex])
+def test_escape_sequences_reach_no_file(hostile, write):
+    text = write(hostile)
+    assert not {letter for letter in text if unicodedata.category(letter) in ("Cc", "Cf")} - {"\n"}
+    assert "red" in text
 
 
 def test_wide_letters_line_up():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +18,6 @@ from labelsieve.cli.tables import lay_out
 from labelsieve.pages import missing_packages
 
 if TYPE_CHECKING:
-    from labelsieve.report.analysis.summary import Summary
     from labelsieve.report.contents import Report
 
 EPILOG = """\
@@ -66,65 +67,52 @@ def report(
     needed = [name for name in missing_packages() if figures or name != "matplotlib"]
     if needed:
         raise RunError(f"a report needs {' and '.join(needed)}: pip install 'labelsieve[report]'")
-    from labelsieve.report.analysis.summary_file import ENDING, write_summary
+    from labelsieve.bench.results import read_results
+    from labelsieve.report.analysis.summary import summarise
+    from labelsieve.report.analysis.summary_file import is_summary, read_summary, write_summary
     from labelsieve.report.contents import make_report
     from labelsieve.report.folder import refuse_to_replace, write_report
 
-    if summary is not None and not summary.name.endswith(ENDING):
+    if summary is not None and not is_summary(summary):
         raise typer.BadParameter(
-            f"a file name ending in {ENDING} was expected, got {summary.name!r}", param_hint="--summary"
+            f"a file name that ends in .csv.gz was expected, got {str(summary)!r}", param_hint="--summary"
         )
-    source = _source(run)
-    folder = out or _folder_of(source)
+    source, usual_folder = _find(run)
+    folder = out or usual_folder
     refuse_to_replace(folder)
     with progress(messages()) as name_activity:
         name_activity(f"reading {source}")
-        found = _read(source)
+        found = read_summary(source) if is_summary(source) else summarise(read_results(source))
         name_activity("comparing")
         made = make_report(found, control=control)
-        try:
+        with _told_if_unwritable(folder, "name another folder with --out"):
             page = write_report(made, folder, figures=figures, announce=name_activity)
-        except OSError as error:
-            raise RunError(
-                f"{folder}: cannot be written ({error}); name another folder with --out."
-            ) from None
         if summary is not None:
-            try:
+            with _told_if_unwritable(summary, "name another file with --summary"):
                 write_summary(found, summary)
-            except OSError as error:
-                raise RunError(f"{summary}: cannot be written ({error}); name another file.") from None
     if as_json:
-        told = {"page": str(page), **made.as_dict()}
-        typer.echo(json.dumps(told, indent=2, allow_nan=False))
+        typer.echo(json.dumps({"page": str(page), **made.as_dict()}, indent=2, allow_nan=False))
     else:
         _tell(made, [path for path in (summary, page) if path is not None])
 
 
-def _source(run: str | None) -> Path:
-    """The file that a report is made of: a summary, or the results of a run."""
+def _find(run: str | None) -> tuple[Path, Path]:
+    """The file that a report is made of, and the folder it goes to unless another is named."""
     from labelsieve.bench.store import database_path
-    from labelsieve.report.analysis.summary_file import ENDING
+    from labelsieve.report.analysis.summary_file import ENDING, is_summary
 
-    if run is not None and run.endswith(ENDING):
-        return Path(run)
-    return database_path(run if run is not None else _latest_run())
-
-
-def _folder_of(source: Path) -> Path:
-    """Where the report of a file goes: into the folder of a run, or beside a summary."""
-    from labelsieve.report.analysis.summary_file import ENDING
-
-    if source.name.endswith(ENDING):
-        return source.with_name(source.name.removesuffix(ENDING))
-    return source.parent / "report"
+    if run is not None and is_summary(Path(run)):
+        return Path(run), Path(run.removesuffix(ENDING))
+    path = database_path(run if run is not None else _latest_run())
+    return path, path.parent / "report"
 
 
-def _read(source: Path) -> Summary:
-    from labelsieve.bench.results import read_results
-    from labelsieve.report.analysis.summary import summarise
-    from labelsieve.report.analysis.summary_file import ENDING, read_summary
-
-    return read_summary(source) if source.name.endswith(ENDING) else summarise(read_results(source))
+@contextmanager
+def _told_if_unwritable(target: Path, way_out: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{target}: cannot be written ({error}); {way_out}.") from None
 
 
 def _latest_run() -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -162,17 +163,25 @@ def as_cost(metric: str, values: np.ndarray) -> np.ndarray:
     return -values if METRICS[metric].direction == "higher" else values
 
 
+class _Score(NamedTuple):
+    """One value of a metric, and of which repetition."""
+
+    seed: int
+    fold: int
+    draw: int
+    value: float
+
+
 def _average(results: Results, complete: set[Place]) -> dict[CurveKey, Curve]:
     """Average what is complete over folds, seeds and draws."""
     places = [Place(cell.dataset, cell.noise, cell.method) for cell in results.cells]
-    # Key -> size -> the repetition (seed and fold) and value of every score.
-    scores: dict[CurveKey, dict[float | None, list[tuple[tuple[int, int], float]]]] = {}
+    scores: dict[CurveKey, dict[float | None, list[_Score]]] = {}
     n_features: dict[tuple[Place, float | None], int] = {}
     for index, classifier, size, n_kept, metric, value in results.scores:
         place, cell = places[index], results.cells[index]
         if place in complete:
             points = scores.setdefault((*place, classifier, metric), {})
-            points.setdefault(size, []).append(((cell.seed, cell.fold), value))
+            points.setdefault(size, []).append(_Score(cell.seed, cell.fold, cell.draw, value))
             n_features[place, size] = n_kept
     curves = {}
     for key, points in scores.items():
@@ -180,17 +189,18 @@ def _average(results: Results, complete: set[Place]) -> dict[CurveKey, Curve]:
         curves[key] = Curve(
             tuple(sizes),
             np.array([n_features[Place(*key[:3]), size] for size in sizes]),
-            np.array([np.mean([value for _, value in points[size]]) for size in sizes]),
+            # In order: the last digits must not depend on which cell was finished first.
+            np.array([np.mean([score.value for score in sorted(points[size])]) for size in sizes]),
             np.array([_fold_std(points[size]) for size in sizes]),
         )
     return curves
 
 
-def _fold_std(scores: Iterable[tuple[tuple[int, int], float]]) -> float:
-    repetitions: dict[tuple[int, int], list[float]] = {}
-    for repetition, value in scores:
-        repetitions.setdefault(repetition, []).append(value)
-    means = [np.mean(draws) for draws in repetitions.values()]
+def _fold_std(scores: Iterable[_Score]) -> float:
+    folds: dict[tuple[int, int], list[float]] = {}
+    for seed, fold, _, value in sorted(scores):
+        folds.setdefault((seed, fold), []).append(value)
+    means = [np.mean(draws) for draws in folds.values()]
     return rounded(float(np.std(means, ddof=1))) if len(means) > 1 else np.nan
 
 

@@ -25,7 +25,7 @@ from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.datasets.writing import replacing
 from labelsieve.report.analysis.summary import Curve, CurveKey, Facts, Summary
 
-__all__ = ["ENDING", "read_summary", "write_summary"]
+__all__ = ["ENDING", "is_summary", "read_summary", "write_summary"]
 
 ENDING = ".csv.gz"
 _MARK = "# labelsieve summary 1 "
@@ -34,6 +34,11 @@ _COLUMNS = (
 )  # fmt: skip
 # A summary of a thousand curves has a megabyte; what unpacks to more is none.
 _MOST_BYTES = 2**28
+
+
+def is_summary(path: Path) -> bool:
+    """Whether a file is a summary, by its name."""
+    return path.name.endswith(ENDING)
 
 
 def write_summary(summary: Summary, path: Path) -> None:
