@@ -89,7 +89,7 @@ class Standing:
     @property
     def average(self) -> np.ndarray:
         """Average rank of each method."""
-        return self.ranks.mean(axis=0)
+        return np.asarray(self.ranks.mean(axis=0))
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _complete_part(
 
 def _present(tables: Sequence[MetricTable]) -> np.ndarray:
     """Where every metric has a value."""
-    return np.all([np.isfinite(table.mean) for table in tables], axis=0)
+    return np.asarray(np.all([np.isfinite(table.mean) for table in tables], axis=0))
 
 
 def _why_not(n_datasets: int, n_methods: int) -> str:

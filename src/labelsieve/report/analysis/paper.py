@@ -47,7 +47,7 @@ class PaperTable:
     @property
     def difference(self) -> np.ndarray:
         """Ours minus theirs."""
-        return self.ours - self.theirs
+        return np.asarray(self.ours - self.theirs)
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,18 @@ class PaperCheck:
     @property
     def differences(self) -> np.ndarray:
         """Ours minus theirs in all shared cells."""
-        found = np.concatenate([table.difference.ravel() for table in self.tables])
-        return found[np.isfinite(found)]
+        return _finite([table.difference.ravel() for table in self.tables])
 
     @property
     def spearman(self) -> np.ndarray:
         """Spearman's correlations of all metrics and data sets that have one."""
-        found = np.concatenate([table.spearman for table in self.tables])
-        return found[np.isfinite(found)]
+        return _finite([table.spearman for table in self.tables])
+
+
+def _finite(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """What is known of several parts, in a row."""
+    found = np.concatenate(parts)
+    return np.asarray(found[np.isfinite(found)])
 
 
 @cache

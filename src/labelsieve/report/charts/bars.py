@@ -298,7 +298,7 @@ def draw_ablation(
 
 
 def _with_error(value: Any) -> np.ndarray:
-    return np.r_[numbers(value), np.nan][:2]
+    return np.append(numbers(value), np.nan)[:2]
 
 
 def _name_groups(axes: Axes, names: list[str], inches: float) -> None:
