@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from conftest import run
 from labelsieve import PMLFSMIR
 from labelsieve.datasets import Dataset, write
-from labelsieve.inspection.figures import draw_convergence, draw_suspects
+from labelsieve.inspection.figures import draw_convergence, draw_selected_pixels, draw_suspects
 from labelsieve.inspection.page import render_page, write_page
 from labelsieve.inspection.selection import summarise
 
@@ -161,6 +161,15 @@ def test_the_page_is_written_whole_or_not_at_all(found, tmp_path, monkeypatch):
         write_page(found, target, title="other")
     assert target.read_bytes() == first
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_stands_on_white_is_dark_on_a_dark_page_too(found):
+    """What has no colour of its own, as black has none in SVG, takes that of the page."""
+    images = np.ones((40, 2, 3))
+    ranks = draw_selected_pixels(found, images[0], np.arange(6.0)).svg()
+    assert re.findall(r"<text[^>]*#111111[^>]*>(\d)<", ranks) == ["1", "2", "3", "4", "5"]
+    pixels = re.findall(r"<path[^>]*stroke:#fff[^>]*>", draw_suspects(found.suspects[:1], images).svg())
+    assert ["fill:#" in pixel for pixel in pixels] == [True] * 6
 
 
 def test_suspects_are_drawn_five_in_a_row(found):

@@ -57,7 +57,9 @@ def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
     figure = Figure(figsize=(6, 1.6 * n_rows), layout="constrained")
     panels = figure.subplots(n_rows, 5, squeeze=False).ravel()
     for axes, suspect in zip(panels, suspects, strict=False):
-        _pixels(axes, images[suspect.sample], cmap="Greys", linewidth=0.2)
+        image = images[suspect.sample]
+        # Not quite black, which a dark page would turn to white.
+        _pixels(axes, image, cmap="Greys", vmax=1.02 * image.max(), linewidth=0.2)
         axes.set_title(f"{one_line(suspect.label)}?", fontsize=8.5, color=INK, parse_math=False)
         axes.set_xlabel(f"sample {suspect.sample}", fontsize=8.5, color=INK)
     for axes in panels[len(suspects) :]:
@@ -72,7 +74,7 @@ def _selected_pixels(axes: Axes, found: Selection, mean_image: np.ndarray, score
     for rank, pixel in enumerate(order, start=1):
         row, column = divmod(int(pixel), mean_image.shape[1])
         axes.add_patch(_square(row, column))
-        axes.text(column + 0.5, row + 0.53, str(rank), ha="center", va="center", fontsize=9, color="black")
+        axes.text(column + 0.5, row + 0.53, str(rank), ha="center", va="center", fontsize=9, color="#111111")
     _title(axes, f"The {len(order)} selected pixels", "by rank, on the mean of all images")
 
 
