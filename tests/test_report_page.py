@@ -14,12 +14,11 @@ from conftest import fails, run
 from labelsieve.bench import RunError, results
 from labelsieve.cli import main
 from labelsieve.report import contents, sections
-from labelsieve.report import folder as report_folder
+from labelsieve.report import page as report_page
 from labelsieve.report.analysis import run_analysis
 from labelsieve.report.charts.figures import draw_figures
 from labelsieve.report.contents import make_report
-from labelsieve.report.folder import write_report
-from labelsieve.report.page import render_report
+from labelsieve.report.page import render_report, write_report
 from synthetic_runs import make_summary
 from test_report_analysis import noisy
 
@@ -248,7 +247,7 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkey
     def stopped(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report_folder, "render_report", stopped)
+    monkeypatch.setattr(report_page, "render_report", stopped)
     with pytest.raises(KeyboardInterrupt):
         write_report(small, tmp_path / "report", figures=False)
     assert page.read_bytes() == before

@@ -6,12 +6,10 @@ import unicodedata
 import pytest
 
 from labelsieve.report.analysis.run_analysis import analyse
-from labelsieve.report.tables.comparison import duel_table, metric_tables, rank_table
+from labelsieve.report.tables.comparison import duel_table, metric_tables, paper_tables, rank_table
 from labelsieve.report.tables.fits import cost_tables, stability_tables
-from labelsieve.report.tables.formats import as_csv, as_latex, as_markdown
-from labelsieve.report.tables.paper import paper_tables
 from labelsieve.report.tables.sensitivity import ablation_table, noise_tables
-from labelsieve.report.tables.table import Column, Entry, Table
+from labelsieve.report.tables.table import Column, Entry, Table, as_csv, as_latex, as_markdown
 from synthetic_runs import make_summary
 from test_report_analysis import noisy, ranked
 

@@ -71,7 +71,7 @@ def report(
     from labelsieve.report.analysis.summary import summarise
     from labelsieve.report.analysis.summary_file import is_summary, read_summary, write_summary
     from labelsieve.report.contents import make_report
-    from labelsieve.report.folder import refuse_to_replace, write_report
+    from labelsieve.report.page import refuse_to_replace, write_report
 
     if summary is not None and not is_summary(summary):
         raise typer.BadParameter(

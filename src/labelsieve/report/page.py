@@ -1,26 +1,87 @@
-"""The page of a report: findings first, then sections of tables and pictures. Needs jinja2."""
+"""The report of a run in a folder: the page, tables, figures; whole or not at all. The page needs jinja2."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from joblib import Parallel, delayed
+
 from labelsieve import __version__
+from labelsieve.bench import RunError
 from labelsieve.pages import render
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.contents import Report
+from labelsieve.report.sections import Section
 from labelsieve.report.tables.provenance import configuration_text
+from labelsieve.report.tables.table import FORMATS
 from labelsieve.report.wording import count, listed
 
 if TYPE_CHECKING:
     from labelsieve.pictures import Picture
 
-__all__ = ["GENERATOR", "Pictures", "render_report"]
+__all__ = ["PAGE", "refuse_to_replace", "render_report", "write_report"]
 
-GENERATOR = "labelsieve report"
+PAGE = "index.html"
+_GENERATOR = "labelsieve report"
+# What a report consists of; a folder with anything else in it is not ours to replace.
+_CONTENT = {PAGE: (), "tables": tuple(FORMATS), "figures": ("pdf", "svg", "png")}
 
 #: Section -> names and pictures.
 Pictures = Mapping[str, Sequence[tuple[str, "Picture"]]]
+
+
+def write_report(
+    report: Report,
+    folder: str | os.PathLike[str],
+    *,
+    figures: bool = True,
+    announce: Callable[[str], None] = lambda activity: None,
+) -> Path:
+    """Write a report into a folder, whole or not at all.
+
+    Parameters
+    ----------
+    report : Report
+        From `make_report`.
+    folder : path
+        Where to; an earlier report there is replaced, anything else is left alone.
+    figures : bool, default=True
+        Draw; needs matplotlib.
+    announce : callable
+        Called with the name of each activity as it begins.
+
+    Returns
+    -------
+    page : Path
+        The page.
+
+    Raises
+    ------
+    RunError
+        The folder holds something that is not a report.
+    """
+    target = Path(folder)
+    refuse_to_replace(target)
+    with _replacing_folder(target) as made:
+        announce("writing tables")
+        _write_tables(report.sections, made / "tables")
+        pictures: Pictures = {}
+        if figures:
+            from labelsieve.report.charts.figures import draw_figures
+
+            announce("drawing figures")
+            pictures = draw_figures(report.analysis)
+            _save_pictures(pictures, made / "figures", announce)
+        announce("writing the page")
+        page = render_report(report, pictures=pictures)
+        (made / PAGE).write_text(page, "utf-8")
+    return target / PAGE
 
 
 def render_report(report: Report, *, pictures: Pictures | None = None) -> str:
@@ -41,9 +102,75 @@ def render_report(report: Report, *, pictures: Pictures | None = None) -> str:
         },
         failures=analysis.facts.failures,
         configuration=configuration_text(analysis.summary),
-        generator=f"{GENERATOR} {__version__}",
+        generator=f"{_GENERATOR} {__version__}",
         has_figures=bool(pictures),
     )
+
+
+def refuse_to_replace(folder: Path) -> None:
+    """Raise unless the folder is absent, empty or a report."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise RunError(f"{folder}: a folder for the report was expected, got a file; choose another place.")
+    foreign = next((path for path in sorted(folder.iterdir()) if not _is_ours(path)), None)
+    if foreign is not None:
+        raise RunError(
+            f"{folder}: an empty folder or an earlier report was expected, but {foreign.name!r} in it is not "
+            "part of a report; choose another folder, or take that away."
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file or folder is part of a report."""
+    endings = _CONTENT.get(path.name)
+    if path.is_symlink() or endings is None:
+        return False
+    if path.name == PAGE:
+        return path.is_file() and f'content="{_GENERATOR}' in path.read_text("utf-8", errors="replace")
+    return path.is_dir() and all(entry.is_file() and entry.suffix[1:] in endings for entry in path.iterdir())
+
+
+@contextmanager
+def _replacing_folder(folder: Path) -> Iterator[Path]:
+    """Give an empty folder that takes the place of `folder` at the end, and is gone if anything fails."""
+    folder = Path(os.path.realpath(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mark = uuid.uuid4().hex[:8]
+    made, old = (folder.with_name(f".{folder.name}.{mark}.{state}") for state in ("new", "old"))
+    made.mkdir()
+    try:
+        yield made
+        if folder.exists():
+            folder.rename(old)
+        try:
+            made.rename(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_tables(sections: Sequence[Section], folder: Path) -> None:
+    folder.mkdir()
+    for section in sections:
+        for table in section.all_tables:
+            # Tables for programs are long: nobody wants them typeset.
+            endings = ("csv",) if table in section.files else FORMATS
+            for ending in endings:
+                (folder / f"{table.stem}.{ending}").write_text(FORMATS[ending](table), "utf-8")
+
+
+def _save_pictures(pictures: Pictures, folder: Path, announce: Callable[[str], None]) -> None:
+    """Write every picture as PDF, SVG and PNG, on all cores: embedding fonts takes most of a report's time."""
+    folder.mkdir()
+    tasks = [delayed(picture.save)(folder, stem) for pairs in pictures.values() for stem, picture in pairs]
+    saved = Parallel(n_jobs=-1, return_as="generator")(tasks)
+    for number, paths in enumerate(saved, start=1):
+        announce(f"drew {paths[0].stem}, {number} of {len(tasks)} figures")
 
 
 def _facts(analysis: Analysis) -> str:

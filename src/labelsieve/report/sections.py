@@ -16,10 +16,10 @@ from labelsieve.report.tables.comparison import (
     duel_table,
     metric_tables,
     pair_tables,
+    paper_tables,
     rank_table,
 )
 from labelsieve.report.tables.fits import cost_tables, gap_table, stability_tables, warning_table
-from labelsieve.report.tables.paper import paper_tables
 from labelsieve.report.tables.provenance import (
     convention_table,
     dataset_table,

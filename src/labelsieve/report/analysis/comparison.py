@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from labelsieve.metrics import METRICS
-from labelsieve.report.analysis.coverage import Place
+from labelsieve.report.analysis.cells import Place
 from labelsieve.report.analysis.summary import Summary, as_cost
 from labelsieve.statistics import (
     RankTest,
@@ -152,6 +152,32 @@ class Comparison:
         return dict(zip(names, np.mean(ranks, axis=0).tolist(), strict=True))
 
 
+@dataclass(frozen=True)
+class Challenge:
+    """How a method does against a reference, over all metrics and data sets."""
+
+    method: str
+    reference: str
+    #: Metric -> number of data sets where the method is better, compared.
+    wins: dict[str, int]
+    compared: dict[str, int]
+
+    @property
+    def n_wins(self) -> int:
+        """Comparisons in which the method is better."""
+        return sum(self.wins.values())
+
+    @property
+    def n_compared(self) -> int:
+        """All comparisons: a metric on a data set."""
+        return sum(self.compared.values())
+
+    @property
+    def won(self) -> bool:
+        """Whether the method is better in most comparisons."""
+        return 2 * self.n_wins > self.n_compared
+
+
 def compare(summary: Summary, *, control: str, classifier: str, noise: dict[str, str]) -> Comparison:
     """Make tables of all metrics and rank the methods; references are shown beside them.
 
@@ -175,6 +201,25 @@ def compare(summary: Summary, *, control: str, classifier: str, noise: dict[str,
     refusal = _why_not(len(rows), len(names))
     standings = tuple(_standing(table, rows, columns, names, control, test=not refusal) for table in tables)
     return Comparison(classifier, noise, control, tables, standings, refusal)
+
+
+def challenge_references(tables: Sequence[MetricTable]) -> tuple[Challenge, ...]:
+    """Compare every method with every reference wherever both have results; pairs without are left out."""
+    if not tables:
+        return ()
+    challenges = []
+    for reference in tables[0].references:
+        for method in tables[0].methods:
+            wins, compared = {}, {}
+            for table in tables:
+                own, other = (table.cost[:, table.column(name)] for name in (method, reference))
+                both = np.isfinite(own) & np.isfinite(other)
+                wins[table.metric] = int((own[both] < other[both]).sum())
+                compared[table.metric] = int(both.sum())
+            challenge = Challenge(method, reference, wins, compared)
+            if challenge.n_compared:
+                challenges.append(challenge)
+    return tuple(challenges)
 
 
 def _table(summary: Summary, metric: str, classifier: str, noise: dict[str, str]) -> MetricTable:

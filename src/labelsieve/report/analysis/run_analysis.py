@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labelsieve.bench import RunError
-from labelsieve.report.analysis.comparison import Comparison, compare
-from labelsieve.report.analysis.coverage import Place
+from labelsieve.report.analysis.cells import Place
+from labelsieve.report.analysis.comparison import Challenge, Comparison, challenge_references, compare
 from labelsieve.report.analysis.paper import PaperCheck, check_against_paper
-from labelsieve.report.analysis.references import Challenge, challenge_references
 from labelsieve.report.analysis.sensitivity import (
     Ablation,
     NoiseCurve,

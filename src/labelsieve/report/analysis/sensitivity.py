@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.report.analysis.coverage import Place
+from labelsieve.report.analysis.cells import Place
 from labelsieve.report.analysis.summary import Summary
 
 

@@ -15,16 +15,18 @@ import numpy as np
 from labelsieve.bench.config import Experiment
 from labelsieve.bench.results import CellRecord, DatasetFacts, Results, RunRecord
 from labelsieve.metrics import METRICS
-from labelsieve.report.analysis.coverage import Coverage, Place, cover
-from labelsieve.report.analysis.fits import (
+from labelsieve.report.analysis.cells import (
     Cost,
+    Coverage,
     Descent,
     Failure,
     Note,
+    Place,
     Stability,
     collect_descents,
     collect_failures,
     collect_notes,
+    cover,
     measure_costs,
     measure_stability,
     rounded,

@@ -9,7 +9,7 @@ import numpy as np
 
 from labelsieve.metrics import METRICS
 from labelsieve.pictures import Picture
-from labelsieve.report.analysis.fits import STABILITY
+from labelsieve.report.analysis.cells import STABILITY
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.charts.against_paper import draw_against_paper
 from labelsieve.report.charts.bars import draw_ablation, draw_costs, draw_stability, draw_win_tie_loss

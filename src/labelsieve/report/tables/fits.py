@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from labelsieve.report.analysis.fits import STABILITY
+from labelsieve.report.analysis.cells import STABILITY
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.tables.table import Column, Entry, Table, name_columns, text_columns
 

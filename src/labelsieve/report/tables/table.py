@@ -1,15 +1,30 @@
-"""A table as a value: rows of entries under headings."""
+"""A table as a value, and the same as CSV, Markdown and LaTeX (booktabs)."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-__all__ = ["Column", "Entry", "Mark", "Table", "name_columns", "text_columns"]
+from rich.cells import cell_len
+
+from labelsieve._text import csv_text, one_line
+
+__all__ = [
+    "FORMATS",
+    "Column",
+    "Entry",
+    "Mark",
+    "Table",
+    "as_csv",
+    "as_latex",
+    "as_markdown",
+    "name_columns",
+    "text_columns",
+]
 
 #: What an entry stands out by: the best and second best of its row, or a reference ahead of every method.
 Mark = Literal["", "best", "second", "ahead"]
@@ -123,3 +138,147 @@ def name_columns(first: str, numeric: Iterable[str]) -> tuple[Column, ...]:
 def text_columns(*names: str) -> tuple[Column, ...]:
     """Make columns of texts."""
     return tuple(Column(name, numeric=False) for name in names)
+
+
+def as_csv(table: Table) -> str:
+    """Write a table as CSV, numbers in full; a spread is a column of its own."""
+    entries = (*table.rows, *table.foot)
+    spread = [any(row[index].spread is not None for row in entries) for index in range(len(table.columns))]
+    header = [
+        text
+        for column, has_spread in zip(table.columns, spread, strict=True)
+        for text in (column.heading, *((f"{column.heading} std",) if has_spread else ()))
+    ]
+    rows = [
+        [
+            value
+            for entry, has_spread in zip(row, spread, strict=True)
+            for value in (_full(entry.words or entry.value), *((_full(entry.spread),) if has_spread else ()))
+        ]
+        for row in entries
+    ]
+    return csv_text([header, *rows])
+
+
+def as_markdown(table: Table) -> str:
+    """Write a table as Markdown whose columns line up; bold is best, underlined second."""
+
+    def dress(entry: Entry) -> str:
+        text = _in_markdown(entry.text)
+        dressed = {"best": f"**{text}**", "second": f"<ins>{text}</ins>", "ahead": f"{text} †"}.get(
+            entry.mark, text
+        )
+        return f"{dressed} ± {entry.spread_text}" if entry.spread_text else dressed
+
+    lines = [[_in_markdown(column.heading) for column in table.columns]]
+    lines += [[dress(entry) for entry in row] for row in (*table.rows, *table.foot)]
+    widths = [max(3, *(cell_len(line[index]) for line in lines)) for index in range(len(table.columns))]
+    rule = ["-" * (width - 1) + ":" if column.numeric else "-" * width
+            for column, width in zip(table.columns, widths, strict=True)]  # fmt: skip
+    body = [
+        [
+            " " * (width - cell_len(text)) + text if column.numeric else text + " " * (width - cell_len(text))
+            for text, width, column in zip(line, widths, table.columns, strict=True)
+        ]
+        for line in lines
+    ]
+    drawn = ["| " + " | ".join(line) + " |" for line in (body[0], rule, *body[1:])]
+    note = [_in_markdown(table.note), ""] if table.note else []
+    return "\n".join([f"### {_in_markdown(table.title)}", "", *note, *drawn]) + "\n"
+
+
+def as_latex(table: Table) -> str:
+    """Write a table as LaTeX for the packages booktabs and graphicx; bold is best, underlined second."""
+
+    def dress(entry: Entry) -> str:
+        text = _in_latex(entry.text)
+        dressed = {
+            "best": rf"\textbf{{{text}}}",
+            "second": rf"\underline{{{text}}}",
+            "ahead": rf"{text}$^\dagger$",
+        }.get(entry.mark, text)
+        return rf"{dressed} $\pm$ {entry.spread_text}" if entry.spread_text else dressed
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(cells) + r" \\"
+
+    caption = _in_latex(f"{table.title}. {table.note}" if table.note else table.title)
+    rows = [line([dress(entry) for entry in row]) for row in table.rows]
+    foot = [r"\midrule", *(line([dress(entry) for entry in row]) for row in table.foot)] if table.foot else []
+    return "\n".join(
+        [
+            "% needs \\usepackage{booktabs,graphicx}",
+            r"\begin{table*}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.stem.lower())}}}",
+            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{''.join('r' if column.numeric else 'l' for column in table.columns)}}}",
+            r"\toprule",
+            *_latex_groups(table),
+            line([_in_latex(column.heading) for column in table.columns]),
+            r"\midrule",
+            *rows,
+            *foot,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            r"\end{table*}",
+            "",
+        ]
+    )
+
+
+#: Ending of a file -> what writes it.
+FORMATS: dict[str, Callable[[Table], str]] = {"csv": as_csv, "md": as_markdown, "tex": as_latex}
+
+
+def _latex_groups(table: Table) -> list[str]:
+    """A line of headings over groups of columns, each with a rule below."""
+    if not table.groups:
+        return []
+    cells, rules, start = [], [], 1
+    for name, width in table.groups:
+        cells.append(rf"\multicolumn{{{width}}}{{c}}{{{_in_latex(name)}}}")
+        if name:
+            rules.append(rf"\cmidrule(lr){{{start}-{start + width - 1}}}")
+        start += width
+    return [" & ".join(cells) + r" \\", " ".join(rules)]
+
+
+def _full(value: float | str | None) -> float | str | None:
+    """A value for CSV: gaps are empty."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _in_markdown(text: str) -> str:
+    """Escape what Markdown would take for an order."""
+    escaped = re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", one_line(text))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+_LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"$^\dagger$",
+    "∞": r"$\infty$",
+    "−": r"$-$",
+    "–": "--",
+    "χ": r"$\chi$",
+    "²": r"$^2$",
+    "α": r"$\alpha$",
+}
+_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
+
+
+def _in_latex(text: str) -> str:
+    """Escape what LaTeX would take for an order, and write signs as its commands."""
+    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match[0]], one_line(text))
