@@ -149,22 +149,23 @@ def test_names_in_the_file_give_no_orders(file):
     assert re.search(r'^planted,flip 0.2,"\'=bad\\x1b\[31m, ""#1""",method,', text, re.MULTILINE)
 
 
-def test_a_flipped_bit_is_noticed_or_changes_nothing(rich, file):
+def test_a_flipped_bit_is_noticed_or_changes_nothing(file):
+    """A few bits of a packed file say nothing: its time, or the length of a code that does not occur."""
     content = file.read_bytes()
-    places = sorted({*range(12), *range(0, len(content), 7), *range(len(content) - 8, len(content))})
+    text = gzip.decompress(content)
     n_noticed = 0
+    places = sorted({*range(12), *range(0, len(content), 7), *range(len(content) - 8, len(content))})
     for place in places:
         changed = bytearray(content)
         changed[place] ^= 1 << place % 8
         file.write_bytes(changed)
         try:
-            found = read_summary(file)
+            read_summary(file)
         except RunError:
             n_noticed += 1
-        else:  # bytes 4 to 9 hold a time, a level and a system, of which nothing depends
-            assert place in range(3, 10)
-            assert found.facts == rich.facts
-    assert n_noticed >= len(places) - 7
+        else:
+            assert gzip.decompress(changed) == text
+    assert n_noticed > 0.9 * len(places)
 
 
 @pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 0.999])
