@@ -145,7 +145,13 @@ def write_data(folder, seed=0):
     )
 
 
-PROGRAM = "import sys; from labelsieve.cli import main; sys.exit(main(sys.argv[1:]))"
+# Also where the tests run in the background of a shell, which lets its processes ignore Ctrl-C.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from labelsieve.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 def start(config, *arguments, verb="run", pause=0.0, permits=None, **options):

@@ -269,8 +269,9 @@ def flips(path):
     """Bits in every region of the file: every column of every table in the first, the middle and the last row."""
     for name, offsets in damage_results.places(path).items():
         for number, place in enumerate(dict.fromkeys((offsets[0], offsets[len(offsets) // 2], offsets[-1]))):
-            bit = (place + number) % 8
-            yield name, lambda data, place=place, bit=bit: damage_results.flip(data, place, bit)
+            # The highest as well where text is shown in a message: it is no UTF-8 then.
+            for bit in {(place + number) % 8, *([7] if name.startswith("sqlite_master") else [])}:
+                yield name, lambda data, place=place, bit=bit: damage_results.flip(data, place, bit)
 
 
 def test_every_region_of_a_file_is_damaged_by_the_test(results_file):

@@ -19,6 +19,8 @@ from labelsieve.bench.store import UNSEALED, Store, lock_path
 __all__ = ["Repaired", "repair"]
 
 _SMALLEST_ROW = 16  # bytes
+# The latter when SQLite shows in its message what it cannot read.
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def _is_json(text: Any) -> bool:
 
 
 def _is_sealed(path: Path) -> bool:
-    with closing(_open(path)) as database, suppress(sqlite3.DatabaseError):
+    with closing(_open(path)) as database, suppress(*_UNREADABLE):
         return bool(database.execute("PRAGMA user_version").fetchone() != (UNSEALED,))
     return True
 
@@ -108,10 +110,10 @@ def _readable(path: Path, table: str) -> list[tuple[Any, ...]]:
         database.execute("PRAGMA writable_schema = ON")
         # No row is smaller; the damaged number of a row may be anything.
         last = sum(file.stat().st_size for file in _files(path)) // _SMALLEST_ROW
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*_UNREADABLE):
             last = min(last, database.execute(f"SELECT MAX(rowid) FROM {table}").fetchone()[0] or 0)
         rows = []
         for rowid in range(1, last + 1):
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*_UNREADABLE):
                 rows += database.execute(f"SELECT * FROM {table} WHERE rowid = ?", (rowid,)).fetchall()
         return rows

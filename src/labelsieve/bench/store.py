@@ -370,6 +370,8 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(f"{path.parent}: cannot be written ({error}); choose another folder.") from None
+    except UnicodeDecodeError as error:  # SQLite shows what it cannot read, and Python cannot read that
+        raise damaged(path, error) from None
     except sqlite3.IntegrityError:
         raise  # a mistake in this program, not in the file
     except sqlite3.DatabaseError as error:
