@@ -20,7 +20,7 @@ demo: $(VENV)/ready
 	$(BIN)/labelsieve demo
 
 test: $(VENV)/ready
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # The lower bounds in pyproject.toml are promises: this environment has exactly them. uv asks pip where packages come from.
 $(OLDEST)/ready: pyproject.toml
@@ -32,7 +32,7 @@ $(OLDEST)/ready: pyproject.toml
 	touch $@
 
 test-oldest: $(OLDEST)/ready
-	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n auto -m 'not slow'
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n auto --dist worksteal -m 'not slow'
 
 drawing: $(VENV)/ready
 	$(BIN)/python docs/draw_packages.py
