@@ -2,8 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+# One thread per worker: the workers share the cores already.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint bench bench-full clean
+.PHONY: demo test test-oldest lint drawing bench bench-full clean
 
 # One environment for everything; it is rebuilt when the dependencies in pyproject.toml change.
 $(VENV)/ready: pyproject.toml
@@ -16,9 +19,23 @@ $(VENV)/ready: pyproject.toml
 demo: $(VENV)/ready
 	$(BIN)/labelsieve demo
 
-# One thread per worker: the workers share the cores already.
 test: $(VENV)/ready
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist worksteal
+
+# The lower bounds in pyproject.toml are promises: this environment has exactly them. uv asks pip where packages come from.
+$(OLDEST)/ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	index=$$($(OLDEST)/bin/python -m pip config get global.index-url 2>/dev/null); \
+	$${index:+env UV_DEFAULT_INDEX="$$index"} $(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python \
+		--resolution lowest-direct --editable '.[dev]'
+	touch $@
+
+test-oldest: $(OLDEST)/ready
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n auto --dist worksteal -m 'not slow'
+
+drawing: $(VENV)/ready
+	$(BIN)/python docs/draw_packages.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -34,4 +51,4 @@ bench-full: $(VENV)/ready
 	$(BIN)/python -m benchmarks --full
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) $(OLDEST) dist build

@@ -23,7 +23,10 @@ from test_report_analysis import noisy
 websocket = pytest.importorskip("websocket")
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine"),
+]
 FLAGS = [
     "--headless",
     "--no-sandbox",

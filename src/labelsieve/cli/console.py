@@ -6,21 +6,40 @@ import shlex
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
+from labelsieve._text import printable
 from labelsieve.datasets.errors import Mention
 
-# Names come from data: "[red]" and ":bell:" in them are text, not orders to the terminal.
-PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+
+class PlainConsole(Console):
+    r"""Console to which names that come from data are text, never orders to the terminal.
+
+    "[red]" and ":bell:" stay as they are; escape sequences are shown, in tables as in sentences. What is handed over
+    as a `rich.text.Text`, and what a progress bar shows, does not pass here: filter it by `printable`.
+
+    Examples
+    --------
+    >>> PlainConsole(width=40).print("[red] \x1b[31m")
+    [red] \x1b[31m
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Turn every string that is printed, alone or in a table, into what is shown."""
+        return super().render_str("\n".join(map(printable, text.split("\n"))), **options)
 
 
-def results() -> Console:
+def results() -> PlainConsole:
     """Console for what the user asked for."""
-    return Console(**PLAIN)
+    return PlainConsole()
 
 
-def messages(*, quiet: bool = False) -> Console:
+def messages(*, quiet: bool = False) -> PlainConsole:
     """Console for notes and progress; long lines are left to the terminal."""
-    return Console(**PLAIN, stderr=True, soft_wrap=True, quiet=quiet)
+    return PlainConsole(stderr=True, soft_wrap=True, quiet=quiet)
 
 
 def in_options(mention: Mention) -> str:

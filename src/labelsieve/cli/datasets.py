@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labelsieve._text import printable
-from labelsieve.cli.console import PLAIN, bar, messages
+from labelsieve.cli.console import PlainConsole, bar, messages
 from labelsieve.cli.downloads import download_bars
 from labelsieve.cli.target import (
     Candidates,
@@ -59,7 +59,7 @@ def list_catalogue(as_json: AsJson = False) -> None:
         entry = CATALOG[name]
         sizes = [_or_dash(value) for value in entry.shape]
         table.add_row(name, *sizes, _or_dash(entry.cardinality, ".3f"), place)
-    Console(**PLAIN).print(table)
+    PlainConsole().print(table)
 
 
 @app.command()
@@ -85,7 +85,7 @@ def info(
         known = {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
         typer.echo(json.dumps({**description.as_dict(), **known}))
         return
-    console = Console(**PLAIN, soft_wrap=True)
+    console = PlainConsole(soft_wrap=True)
     console.print(str(description))
     if entry is not None:
         for title, text in (

@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve._base import BaseSelector
-from labelsieve._text import one_line
+from labelsieve._text import one_line, printable
 from labelsieve.datasets import Dataset, DatasetError
 from labelsieve.inspection.selection import Selection, summarise
 
@@ -70,7 +70,7 @@ class _Display(logging.Handler):
         self._progress.stop()
 
     def announce(self, activity: str) -> None:
-        self._progress.update(self._task, description=activity, state="")
+        self._progress.update(self._task, description=printable(activity), state="")
 
     def emit(self, record: logging.LogRecord) -> None:
         iteration = getattr(record, "iteration", None)

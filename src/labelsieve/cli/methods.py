@@ -6,15 +6,17 @@ import difflib
 import inspect
 import json
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
-from labelsieve import METHODS
-from labelsieve._base import BaseSelector
 from labelsieve.cli.console import results
+from labelsieve.methods import METHODS
+
+if TYPE_CHECKING:
+    from labelsieve._base import BaseSelector
 
 EPILOG = """\
 Examples:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from labelsieve._base import BaseSelector
 from labelsieve._text import csv_text, printable
-from labelsieve.cli.console import PLAIN, messages, results
+from labelsieve.cli.console import PlainConsole, messages, results
 from labelsieve.cli.fitting import fit, progress
 from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
@@ -127,7 +127,7 @@ def select(
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:
-        file_console = Console(**PLAIN, file=io.StringIO(), width=100)
+        file_console = PlainConsole(file=io.StringIO(), width=100)
         texts[output] = _ranking(found, form, everything, file_console)
     if html is not None:
         from labelsieve.inspection.page import render_page
