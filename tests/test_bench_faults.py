@@ -601,7 +601,7 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
     assert "4 of 8 cells are done, 0 computed now" in bench.inside(config, code=3)[1]
     (tmp_path / "mended").touch()
     assert bench.fails(folder, verb="retry-failed") == (
-        f"error: {folder}: its configuration imports own_methods:Broken, which runs that code; if you trust this "
+        f"error: {folder.name}: its configuration imports own_methods:Broken, which runs that code; if you trust this "
         "file, add --trust."
     )
     assert "8 of 8 cells are done, 4 computed now" in bench.inside(folder, "--trust", verb="retry-failed")[1]
