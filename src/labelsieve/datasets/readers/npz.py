@@ -96,6 +96,8 @@ def _matrix(arrays: dict[str, np.ndarray], role: str, source: Source) -> Matrix 
     data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in SPARSE_PARTS)
     if indices.dtype.kind not in "iu" or starts.dtype.kind not in "iu":
         raise ValueError(f"{role} has places that are no whole numbers")
+    if shape.shape != (2,):
+        raise ValueError(f"{role} must declare rows and columns, got {shape.size} numbers")
     n_rows, n_columns = (int(side) for side in shape)
     source.check_columns(n_columns)
     if starts.size != n_rows + 1 or n_columns <= 0:
