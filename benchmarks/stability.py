@@ -32,8 +32,8 @@ def main():
             over_states = [fit(X, Y, init, seed) for seed in range(options.repeats)]
             over_rows = []
             for seed in range(options.repeats):
-                rows = np.random.default_rng(seed).integers(X.shape[0], size=X.shape[0])
-                over_rows.append(fit(X[rows], Y[rows], init, 0))
+                drawn = np.random.default_rng(seed).integers(X.shape[0], size=X.shape[0])
+                over_rows.append(fit(X[drawn], Y[drawn], init, 0))
             ends = [selector.objective_history_[-1] for selector in over_states]
             objective = f"{np.mean(ends):.1f}, {min(ends):.1f}..{max(ends):.1f}"
             rows.append(

@@ -202,6 +202,11 @@ def rewritten(change):
             "no '../x'",
         ),
         (rewritten(lambda text: text + "planted,flip 0.2\n"), "not enough values"),
+        (
+            rewritten(lambda text: re.sub(r'"classifiers":\["[^]]*\]', '"classifiers":[]', text, count=1)),
+            "finished cells without a classifier",
+        ),
+        (rewritten(lambda text: text.replace('"jaccard":', '"jacquard":', 1)), "indices of stability are others"),
     ],
 )
 def test_what_is_no_summary_is_refused_in_one_sentence(capsys, plain_terminal, file, damage, reason):
@@ -220,6 +225,15 @@ def test_what_unpacks_to_too_much_is_refused(file, monkeypatch):
 def test_a_summary_with_a_name_from_elsewhere_is_refused(rich, file):
     write_summary(replace(rich, facts=replace(rich.facts, usual_noise={"../up": "flip 0.2"})), file)
     with pytest.raises(RunError, match=r"the experiment has no '\.\./up'"):
+        read_summary(file)
+
+
+@pytest.mark.parametrize(("fact", "field"), [("stability", "method"), ("descents", "dataset")])
+def test_names_that_figures_look_up_are_those_of_the_experiment(rich, file, fact, field):
+    first, *others = getattr(rich.facts, fact)
+    forged = {fact: (replace(first, **{field: "nobody"}), *others)}
+    write_summary(replace(rich, facts=replace(rich.facts, **forged)), file)
+    with pytest.raises(RunError, match="the experiment has no 'nobody'"):
         read_summary(file)
 
 

@@ -171,7 +171,7 @@ def repair(run: RunArgument) -> None:
 @app.command()
 def profiles(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Print this one, to begin one's own with.")
+        str | None, typer.Argument(metavar="NAME", help="Print this one, to begin one's own with.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

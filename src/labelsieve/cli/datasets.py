@@ -102,7 +102,7 @@ def info(
 
 @app.command("fetch")
 def fetch_command(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Catalogue names.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Catalogue names.")],
 ) -> None:
     """Download data sets into the cache, verified; prints their folders.
 

@@ -41,7 +41,7 @@ def report(
     run: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RUN]",
+            metavar="RUN",
             help="Run folder, its name below runs/, or a file written by --summary; the latest run by default.",
         ),
     ] = None,

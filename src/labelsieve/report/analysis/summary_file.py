@@ -23,6 +23,7 @@ from labelsieve._text import csv_cell, csv_text, one_line
 from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.datasets.writing import replacing
+from labelsieve.report.analysis.cells import STABILITY
 from labelsieve.report.analysis.summary import Curve, CurveKey, Facts, Summary
 
 __all__ = ["ENDING", "is_summary", "read_summary", "write_summary"]
@@ -67,8 +68,9 @@ def read_summary(path: Path) -> Summary:
             raise ValueError("its first line is another")
         facts = TypeAdapter(Facts).validate_json(head.removeprefix(_MARK))
         experiment = build_experiment(facts.runs[-1].configuration, str(path))
-        _check_names(facts, experiment)
-        return Summary(experiment, facts, _curves(table, experiment))
+        summary = Summary(experiment, facts, _curves(table, experiment))
+        _check_names(summary)
+        return summary
     except (OSError, EOFError, zlib.error, ValueError, LookupError, csv.Error) as error:
         raise RunError(
             f"{path}: a file written by 'labelsieve report RUN --summary FILE' was expected, got something else "
@@ -90,22 +92,25 @@ def _rows(summary: Summary) -> Iterator[tuple[object, ...]]:
             yield dataset, noise, method, roles[method], classifier, metric, size, kept, mean, shown
 
 
-def _check_names(facts: Facts, experiment: Experiment) -> None:
-    """Refuse facts about what the experiment does not have."""
-    noises = [noise.label for noise in experiment.noise]
-    datasets = [dataset.name for dataset in experiment.datasets]
+def _check_names(summary: Summary) -> None:
+    """Refuse facts about what the experiment does not have; tables and figures look names up."""
+    experiment, facts = summary.experiment, summary.facts
+    noises = [*facts.noise_rates, *facts.usual_noise.values(), *(noise for _, noise in facts.conditions)]
     for known, told in (
         (experiment.metrics, facts.metrics),
         ([classifier.name for classifier in experiment.classifiers], facts.classifiers),
-        (
-            noises,
-            [*facts.noise_rates, *facts.usual_noise.values(), *(noise for _, noise in facts.conditions)],
-        ),
-        (datasets, [*facts.usual_noise, *(fact.name for fact in facts.datasets)]),
+        ([noise.label for noise in experiment.noise], noises),
+        ([dataset.name for dataset in experiment.datasets], summary.datasets),
+        (summary.datasets, [*facts.usual_noise, *(found.dataset for found in facts.descents)]),
+        ((*summary.compared, *summary.references), [found.method for found in facts.stability]),
     ):
         foreign = set(told) - set(known)
         if foreign:
             raise ValueError(f"the experiment has no {min(foreign)!r}")
+    if facts.coverage.n_done and not facts.classifiers:
+        raise ValueError("finished cells without a classifier")
+    if any(found.index.keys() != STABILITY.keys() for found in facts.stability):
+        raise ValueError("its indices of stability are others")
 
 
 def _curves(table: str, experiment: Experiment) -> dict[CurveKey, Curve]:

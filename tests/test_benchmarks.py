@@ -1,0 +1,25 @@
+"""The benchmarks run; the figures are for `make bench`."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "rows"),
+    [
+        ("stability", ("--datasets", "planted", "--repeats", "2"), ("planted, nndsvda", "planted, random")),
+        ("planted", ("--methods", "sum-f", "random-ranking"), ("sum-f", "random-ranking")),
+        ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
+    ],
+)
+def test_a_benchmark_prints_its_table(module, options, rows, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent)
+    monkeypatch.setattr(sys, "argv", [module, *options])
+    runpy.run_module(f"benchmarks.{module}", run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("| ---")
+    for row in rows:
+        assert any(line.startswith(f"| {row} ") for line in lines), row
