@@ -5,6 +5,7 @@ from sklearn.linear_model import Ridge
 
 from labelsieve.datasets import Dataset
 from labelsieve.label_support import candidate_support
+from labelsieve.numerics.batches import batches
 
 
 @pytest.fixture
@@ -59,5 +60,5 @@ def test_constant_and_duplicate_features_do_no_harm(data):
 def test_blocks_of_rows_change_nothing(data, monkeypatch):
     Y = sp.csr_array(data.Y_candidates)
     whole = candidate_support(data.X, Y)
-    monkeypatch.setattr("labelsieve.label_support._BLOCK_ENTRIES", 21)
+    monkeypatch.setattr("labelsieve.label_support.batches", lambda length, width: batches(length, width, 21))
     np.testing.assert_allclose(candidate_support(data.X, Y), whole, rtol=1e-12)

@@ -11,13 +11,12 @@ import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 
+from labelsieve.numerics.batches import batches
 from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 # Share of a standardised feature's variance that is added to it; keeps duplicate features harmless.
 _RIDGE = 0.01
-# Entries of the dense block that predictions are computed in.
-_BLOCK_ENTRIES = 2**22
 
 
 def candidate_support(X: Matrix, Y: sp.csr_array) -> np.ndarray:
@@ -48,8 +47,7 @@ def candidate_support(X: Matrix, Y: sp.csr_array) -> np.ndarray:
     """
     n_samples = X.shape[0]
     mean = np.asarray(X.mean(axis=0)).ravel()
-    gram = X.T @ X
-    covariance = dense(gram) / n_samples - np.outer(mean, mean)
+    covariance = dense(X.T @ X) / n_samples - np.outer(mean, mean)
     variance = np.diag(covariance).copy()
     # What cancellation leaves of a constant feature is not variance.
     variance[variance <= 1e-12 * mean**2] = 0
@@ -61,15 +59,13 @@ def candidate_support(X: Matrix, Y: sp.csr_array) -> np.ndarray:
     factor = la.cho_factor(n_samples * (correlation + _RIDGE * np.eye(len(mean))))
     weights = la.cho_solve(factor, moments)
     support = np.empty(Y.nnz)
-    size = max(1, _BLOCK_ENTRIES // (Y.shape[1] + len(mean)))
-    for first in range(0, n_samples, size):
-        block = X[first : first + size]
-        Z = (dense(block) - mean) / deviation
-        own = Y[first : first + size]
+    for block in batches(n_samples, Y.shape[1] + len(mean)):
+        Z = (dense(X[block]) - mean) / deviation
+        own = Y[block]
         rows = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
         predicted = (frequency + Z @ weights)[rows, own.indices]
         leverage = (1 / n_samples + np.einsum("ij,ji->i", Z, la.cho_solve(factor, Z.T)))[rows]
         # Leaving out a row whose label is 1 changes its prediction p to (p - h) / (1 - h).
-        start = Y.indptr[first]
+        start = Y.indptr[block.start]
         support[start : start + own.nnz] = (predicted - leverage) / (1 - leverage)
     return support

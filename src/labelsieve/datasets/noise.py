@@ -12,7 +12,10 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 
 from labelsieve.datasets.errors import DatasetError
+from labelsieve.numerics.batches import batches
 from labelsieve.numerics.binary import is_binary
+from labelsieve.numerics.norms import squared_row_norms
+from labelsieve.numerics.sparse import dense
 
 # Cells worked on at a time. Part of the definition: another value gives other (equally good) draws.
 _BLOCK_CELLS = 2**20
@@ -249,21 +252,18 @@ def _confuse_alike(
     Z = scaler.transform(X)
     center = scaler.mean_ / scaler.scale_ if sp.issparse(X) else np.zeros(X.shape[1])
     n_positives = np.asarray(truth.sum(axis=0, dtype=np.int64)).ravel()
-    sums = truth.T.astype(np.float64) @ Z
-    sums = sums.toarray() if sp.issparse(sums) else sums
+    sums = dense(truth.T.astype(np.float64) @ Z)
     prototypes = np.where(n_positives[:, None] > 0, sums / np.maximum(n_positives, 1)[:, None] - center, 0.0)
-    row_norms = np.sqrt(np.maximum(_squared_norms(Z) - 2 * (Z @ center) + center @ center, 0))
+    row_norms = np.sqrt(np.maximum(squared_row_norms(Z) - 2 * (Z @ center) + center @ center, 0))
     label_norms = np.linalg.norm(prototypes, axis=1)
-    height = max(1, _BLOCK_CELLS // max(1, n_labels))
 
     def blocks() -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        for start in range(0, n_samples, height):
-            rows = slice(start, start + height)
+        for rows in batches(n_samples, n_labels, _BLOCK_CELLS):
             norms = row_norms[rows, None] * label_norms
             products = Z[rows] @ prototypes.T - prototypes @ center
             cosine = np.divide(products, norms, out=np.zeros_like(products), where=norms > 1e-12)
             levels = np.clip((cosine + 1) / 2 * _LEVELS, 0, _LEVELS - 1).astype(np.int64)
-            yield start, levels, truth[rows].toarray() == 0
+            yield rows.start, levels, truth[rows].toarray() == 0
 
     frequency = np.zeros(_LEVELS)
     for _, levels, absent in blocks():
@@ -294,11 +294,6 @@ def _probability_by_level(frequency: np.ndarray, rate: float) -> np.ndarray:
     )
     probability: np.ndarray = expit(offset + score)
     return probability
-
-
-def _squared_norms(A: Any) -> np.ndarray:
-    """Return the squared Euclidean norm of every row, dense or sparse."""
-    return np.asarray(A.multiply(A).sum(axis=1)).ravel() if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
 
 
 def _union(truth: sp.csr_array, extra: Iterator[tuple[np.ndarray, np.ndarray]]) -> sp.csr_array:

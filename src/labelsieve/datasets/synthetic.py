@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.noise import add_candidates, draw_distinct
+from labelsieve.numerics.sparse import dense
 
 # Relative error of a redundant feature; small enough to keep it a near copy, large enough to break ties.
 _REDUNDANT_ERROR = 0.05
@@ -116,8 +117,7 @@ def make_pml(
 
     # One stream for each part, so that e.g. more noise or more features leave the others as they were.
     streams = np.random.default_rng(random_state).spawn(5)
-    X_informative = _entries(n_samples, n_informative, density, streams[0])
-    X_informative = X_informative.toarray() if sp.issparse(X_informative) else X_informative
+    X_informative = dense(_entries(n_samples, n_informative, density, streams[0]))
     X_redundant = _redundant(X_informative, n_redundant, streams[1])
     X_rest = _entries(n_samples, n_features - n_informative - n_redundant, density, streams[2])
     Y_true = _labels(X_informative, n_labels, label_density, label_correlation, streams[3])
@@ -132,8 +132,8 @@ def make_pml(
         X = np.hstack([X_informative, X_redundant, X_rest])[:, order]
     if sparse:
         X, Y_true = sp.csr_array(X), sp.csr_array(Y_true)
-    elif sp.issparse(X):
-        X = X.toarray()
+    else:
+        X = dense(X)
     Y = add_candidates(
         Y_true,
         noise_model,

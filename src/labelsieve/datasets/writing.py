@@ -23,6 +23,8 @@ from labelsieve.datasets.readers.mulan_xml import xml_text
 from labelsieve.datasets.readers.npz import ROLES, SPARSE_PARTS
 from labelsieve.datasets.readers.svmlight import HEADER_MARK
 from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
+from labelsieve.numerics.batches import batches
+from labelsieve.numerics.sparse import dense
 
 _ROWS_AT_ONCE = 512
 # An ARFF header lists every category.
@@ -179,22 +181,21 @@ def _highest_codes(data: Dataset) -> dict[str, int]:
         return {}
     position = {name: index for index, name in enumerate(data.feature_names)}
     columns = data.X[:, [position[name] for name in data.nominal]]
-    highest = columns.max(axis=0)
-    highest = highest.toarray().ravel() if sp.issparse(highest) else highest
+    highest = dense(columns.max(axis=0)).ravel()
     return dict(zip(data.nominal, (int(code) for code in highest), strict=True))
 
 
 def _chunks(data: Dataset) -> Iterator[list[Any]]:
     """Features and label matrices, some rows at a time."""
     matrices = [data.X, *(labels for _, labels in _labels(data))]
-    for start in range(0, data.X.shape[0], _ROWS_AT_ONCE):
-        yield [matrix[start : start + _ROWS_AT_ONCE] for matrix in matrices]
+    for rows in batches(data.X.shape[0], width=1, budget=_ROWS_AT_ONCE):
+        yield [matrix[rows] for matrix in matrices]
 
 
 def _dense_rows(data: Dataset) -> Iterator[bytes]:
     """Lines of comma-separated values."""
     for matrices in _chunks(data):
-        rows = np.hstack([matrix.toarray() if sp.issparse(matrix) else matrix for matrix in matrices])
+        rows = np.hstack([dense(matrix) for matrix in matrices])
         yield "".join(",".join(map(_number, row)) + "\n" for row in rows.tolist()).encode()
 
 

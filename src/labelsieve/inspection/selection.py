@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from labelsieve._base import BaseSelector
 from labelsieve.datasets import Dataset
 from labelsieve.label_support import candidate_support
+from labelsieve.numerics.sparse import dense, is_sparse
 
 #: How many of the least supported candidates are listed.
 N_SUSPECTS = 20
@@ -188,5 +189,5 @@ def _doubts(
 
 def _entries(matrix: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Values at the given places, zeros included."""
-    values = sp.csr_array(matrix)[rows, columns] if sp.issparse(matrix) else np.asarray(matrix)[rows, columns]
-    return np.asarray(values.todense() if sp.issparse(values) else values).ravel()
+    values = matrix.tocsr() if is_sparse(matrix) else np.asarray(matrix)
+    return np.asarray(dense(values[rows, columns])).ravel()

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.information import cooccurrence
 from labelsieve.numerics.neighbors import nearest_rows
+from labelsieve.numerics.norms import squared_row_norms
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
@@ -127,8 +128,5 @@ def _squared_lengths(points: Matrix, sources: np.ndarray, targets: np.ndarray) -
     squared = np.empty(len(sources))
     for block in batches(len(sources), width=1, budget=_EDGE_BLOCK):
         difference = (points[sources[block]] - points[targets[block]]).astype(np.float64, copy=False)
-        if is_sparse(difference):
-            squared[block] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
-        else:
-            squared[block] = np.einsum("ij,ij->i", difference, difference)
+        squared[block] = squared_row_norms(difference)
     return squared

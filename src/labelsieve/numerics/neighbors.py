@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import pairwise_distances_chunked
 
-from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.norms import squared_row_norms
 from labelsieve.numerics.typing import Matrix
 
 #: Distances are compared on a grid of this many steps across the diameter of the data, so that rounding,
@@ -71,5 +71,4 @@ def nearest_rows(
 
 
 def _largest_norm(X: Matrix) -> float:
-    squares = X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X)
-    return float(np.sqrt(np.max(squares)))
+    return float(np.sqrt(squared_row_norms(X).max()))

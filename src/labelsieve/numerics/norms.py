@@ -1,11 +1,19 @@
-"""The l2,1 norm and the weights that bound it by a quadratic."""
+"""Lengths of rows, the l2,1 norm, and the weights that bound it by a quadratic."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.typing import Matrix
+
 #: Added under the root, so that a zero row has a finite weight.
 EPSILON = float(np.finfo(np.float64).eps)
+
+
+def squared_row_norms(M: Matrix) -> np.ndarray:
+    """Squared Euclidean norm of every row, dense or sparse."""
+    return np.asarray(M.multiply(M).sum(axis=1)).ravel() if is_sparse(M) else np.einsum("ij,ij->i", M, M)
 
 
 def row_norms(W: np.ndarray) -> np.ndarray:
@@ -16,7 +24,7 @@ def row_norms(W: np.ndarray) -> np.ndarray:
     >>> row_norms(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([5., 0.])
     """
-    norms: np.ndarray = np.sqrt(np.einsum("ij,ij->i", W, W))
+    norms: np.ndarray = np.sqrt(squared_row_norms(W))
     return norms
 
 
@@ -27,5 +35,5 @@ def l21_norm(W: np.ndarray) -> float:
 
 def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
     """Weights q with ``|W|_21 <= sum_i q_i |w_i|^2 + constant``, an equality at ``W``."""
-    weights: np.ndarray = 0.5 / np.sqrt(np.einsum("ij,ij->i", W, W) + W.dtype.type(epsilon))
+    weights: np.ndarray = 0.5 / np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon))
     return weights

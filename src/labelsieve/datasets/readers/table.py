@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from labelsieve.datasets.errors import DatasetError, Fail
 from labelsieve.datasets.readers.source import Source
-from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 # Files written by this package say in a column's name what it is, so reading them needs no arguments.
@@ -130,8 +130,7 @@ def _recode(part: Table, column: int, known: tuple[str, ...]) -> tuple[Table, tu
 
 def dense_column(values: Matrix, column: int) -> np.ndarray:
     """One column as a dense copy."""
-    dense: np.ndarray = values[:, [column]].toarray() if is_sparse(values) else values[:, column].copy()
-    return dense.ravel()
+    return dense(values[:, [column]]).ravel()
 
 
 def check_names(names: list[str], source: Source, number: int | None = None) -> None:
