@@ -44,7 +44,7 @@ class LabelPredictor:
         return self._score_labels(self._validated(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of new rows from their scores, by the rule that the Notes of the class state.
+        """Predict the labels of new rows from their scores, by the rule that the class states.
 
         After a fit to one-dimensional classes, predict the class with the largest score.
 

@@ -1,7 +1,7 @@
 """The downstream classifiers: they learn many labels at once and score each of them.
 
 All three are scikit-learn classifiers for 0/1 label matrices; `decision_function` ranks the labels of a row
-and `predict` says which apply. One-dimensional targets are classes, one score each.
+and `predict` says which apply: those with a score above 0. One-dimensional targets are classes, one score each.
 """
 
 from __future__ import annotations
