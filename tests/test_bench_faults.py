@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,19 +116,18 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs):
     text = """
     folds = 2
     datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
-    methods = ["own_methods:Slow", "own_methods:Deadly", "own_methods:Leaver", "sum-f"]
+    methods = ["own_methods:Slow", "own_methods:Deadly", "own_methods:Leaver", "own_methods:Babbling", "sum-f"]
     """
     config = bench.make_project(tmp_path, text)
     _, err = bench.inside(config, "--jobs", jobs, code=3)
-    assert "4 of 8 cells are done, 8 computed now" in err
+    assert "4 of 10 cells are done, 10 computed now" in err
     cells = read_results(tmp_path / "runs" / "small").cells
     errors = {cell.method: cell.error for cell in cells}
     assert errors["own_methods:Slow"] is errors["sum-f"] is None
-    assert errors["own_methods:Deadly"].startswith(
-        "WorkerDied: the process of the cell was killed by SIGKILL, twice"
-    )
+    for deadly in ("own_methods:Deadly", "own_methods:Babbling"):
+        assert errors[deadly].startswith("WorkerDied: the process of the cell was killed by SIGKILL, twice")
     assert errors["own_methods:Leaver"] == "SystemExit: enough"
-    assert [cell.status for cell in cells].count("failed") == 4
+    assert [cell.status for cell in cells].count("failed") == 6
 
 
 # Interrupted
@@ -609,6 +609,14 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
     assert {key: known[key] for key in done}.items() <= bench.finished(folder).items()
 
 
+def running(process):
+    """The command of a process; nothing if it is gone or nobody has taken notice of its end."""
+    try:
+        return Path("/proc", process, "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     methods = '"own_methods:Endless", "sum-f", "own_methods:Hungry", "sum-mi"'
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 5\nmemory_mib = 150", folds=2)
@@ -622,7 +630,11 @@ def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
         "LimitExceeded: took more than 150 MiB of memory; raise limits.memory_mib and run again with "
         "--retry-failed"
     )
-    assert "in _wait" in next(cell.traceback for cell in cells if cell.method == "own_methods:Endless")
+    traceback = next(cell.traceback for cell in cells if cell.method == "own_methods:Endless")
+    assert "in _wait" in traceback
+    assert traceback.endswith("in <module>\n")  # told to the end
+    child = (tmp_path / "child").read_text()
+    bench.wait_for(lambda: b"sleep" not in running(child))
     assert [cell.status for cell in cells] == ["failed", "done"] * 4
     (tmp_path / "mended").touch()
     small_project(tmp_path, methods, more="[limits]\nmemory_mib = 1500", folds=2)
