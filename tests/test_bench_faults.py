@@ -162,7 +162,7 @@ def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, proje
 # Moved, deleted
 
 
-@pytest.mark.parametrize("what", ["the folder is renamed", "the file is deleted"])
+@pytest.mark.parametrize("what", ["the folder is renamed", "the file is renamed", "the file is deleted"])
 def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, project, what):
     config, folder = project
     process = bench.start(config, "--jobs", 2, pause=0.2)
@@ -170,6 +170,8 @@ def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, proje
     elsewhere = folder.with_name("elsewhere")
     if what == "the folder is renamed":
         folder.rename(elsewhere)
+    elif what == "the file is renamed":
+        (folder / "results.sqlite").rename(folder / "other.sqlite")
     else:
         (folder / "results.sqlite").unlink()
     out, err = process.communicate(timeout=120)
@@ -181,6 +183,13 @@ def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, proje
             f"error: {place}: the file was deleted while the run went on, and the finished cells with it; restore it "
             "if you can, then run the same command again.\n"
         )
+        return
+    if what == "the file is renamed":
+        assert err == (
+            f"error: {place}: the file was moved to {folder / 'other.sqlite'} while the run went on; the finished "
+            "cells are there. Move it back, then run the same command again.\n"
+        )
+        assert read_status(folder / "other.sqlite").datasets[0].done > 0
         return
     assert err == (
         f"error: {place}: the file was moved to {elsewhere / 'results.sqlite'} while the run went on; the finished "
@@ -542,6 +551,9 @@ def test_a_changed_configuration_is_noticed(tmp_path):
     small_project(tmp_path)  # undone: everything is there still
     assert "8 of 8 cells are done, 0 computed now" in bench.inside(config)[1]
     assert bench.stored(folder) == before
+    forge(folder / "results.sqlite", "UPDATE runs SET configuration = ?", "[1]")
+    small_project(tmp_path, methods='"sum-mi"')
+    assert "the configuration changed (name, " in bench.fails(config)
 
 
 def test_a_changed_data_file_is_noticed(tmp_path):
@@ -674,6 +686,16 @@ def test_names_and_errors_cannot_steer_the_terminal(tmp_path):
     out, _ = bench.inside(tmp_path / "runs" / "small", "--json", verb="status")
     assert out.isascii()
     assert json.loads(out)["datasets"][0]["name"] == "sm\x1b[2Jall"
+
+
+def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
+    """As arguments they are part of the stored command, too."""
+    config, _ = small_project(tmp_path, methods='"sum-f"', folds=2)
+    name = "caf\udce9\x07"
+    assert "2 of 2 cells are done" in bench.finish(config, "--out", name)[1]
+    assert read_results(tmp_path / name).runs[0].command.endswith("--out 'caf\\udce9\x07'")
+    out, _ = bench.finish(tmp_path / name, verb="repair")
+    assert out.startswith("2 cells saved to caf\\udce9\\x07/results.sqlite")
 
 
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):
