@@ -254,6 +254,28 @@ def test_csv_with_a_label_pattern_is_read_relative_to_the_configuration(tmp_path
     assert (data.X.shape, data.Y.shape) == ((60, 5), (60, 2))
 
 
+def test_labels_and_candidates_in_files_beside_the_configuration_or_as_a_long_list(tmp_path):
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, (20, 40))
+    names = [f"a_rather_long_name_{j}" for j in range(40)]
+    for file, columns, values in (
+        ("x", ["x0", "x1"], rng.normal(size=(20, 2))),
+        ("y", names, Y),
+        ("noisy", names, np.ones_like(Y)),
+        ("both", ["x0", *names], np.hstack([rng.normal(size=(20, 1)), Y])),
+    ):
+        np.savetxt(tmp_path / f"{file}.csv", values, delimiter=",", header=",".join(columns), comments="")
+    experiment = parse(
+        'datasets = [{name = "apart", path = "x.csv", labels = "y.csv", candidates = "noisy.csv"}, '
+        f'{{name = "together", path = "both.csv", labels = "{",".join(names)}"}}]\nmethods = ["sum-f"]\n',
+        folder=tmp_path,
+    )
+    apart, together = (load_dataset(spec, experiment.folder) for spec in experiment.datasets)
+    np.testing.assert_array_equal(apart.Y, Y)
+    assert apart.Y_candidates.all()
+    np.testing.assert_array_equal(together.Y, Y)
+
+
 def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
     (tmp_path / "my_broken_method.py").write_text(
         "from sklearn.base import BaseEstimator\n"

@@ -127,6 +127,7 @@ def test_an_unknown_profile_names_the_known_ones(tmp_path):
         ('"nowhere.at_all:Method"', "cannot be imported"),
         ('"labelsieve:Nothing"', "cannot be imported"),
         ('":Popen"', "cannot be imported"),
+        ('".relative:Method"', "cannot be imported"),
         ('"subprocess:Popen"', "a class with fit was expected, got 'subprocess:Popen'"),
         ('"os:system"', "a class with fit was expected, got 'os:system'"),
         ('{method = "sum-f", params = {alpha = 1}}', "its parameters are n_features_to_select"),
@@ -135,6 +136,18 @@ def test_an_unknown_profile_names_the_known_ones(tmp_path):
 def test_an_unknown_method_is_told_before_anything_runs(method, message):
     experiment = parse(f'datasets = ["planted"]\nmethods = [{method}]\n')
     with pytest.raises(RunError, match=message):
+        plan(experiment, facts_of(experiment))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("def (", "SyntaxError: invalid syntax"), ("1 / 0", "ZeroDivisionError"), ("exit(0)", "SystemExit: 0")],
+)
+def test_a_module_that_fails_is_told_before_anything_runs(tmp_path, monkeypatch, content, message):
+    (tmp_path / "unsound_methods.py").write_text(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    experiment = parse('datasets = ["planted"]\nmethods = ["unsound_methods:Mine"]\n')
+    with pytest.raises(RunError, match=rf"cannot be imported \({message}.*\); check the path and the module"):
         plan(experiment, facts_of(experiment))
 
 

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,19 +116,18 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs):
     text = """
     folds = 2
     datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
-    methods = ["own_methods:Slow", "own_methods:Deadly", "own_methods:Leaver", "sum-f"]
+    methods = ["own_methods:Slow", "own_methods:Deadly", "own_methods:Leaver", "own_methods:Babbling", "sum-f"]
     """
     config = bench.make_project(tmp_path, text)
     _, err = bench.inside(config, "--jobs", jobs, code=3)
-    assert "4 of 8 cells are done, 8 computed now" in err
+    assert "4 of 10 cells are done, 10 computed now" in err
     cells = read_results(tmp_path / "runs" / "small").cells
     errors = {cell.method: cell.error for cell in cells}
     assert errors["own_methods:Slow"] is errors["sum-f"] is None
-    assert errors["own_methods:Deadly"].startswith(
-        "WorkerDied: the process of the cell was killed by SIGKILL, twice"
-    )
+    for deadly in ("own_methods:Deadly", "own_methods:Babbling"):
+        assert errors[deadly].startswith("WorkerDied: the process of the cell was killed by SIGKILL, twice")
     assert errors["own_methods:Leaver"] == "SystemExit: enough"
-    assert [cell.status for cell in cells].count("failed") == 4
+    assert [cell.status for cell in cells].count("failed") == 6
 
 
 # Interrupted
@@ -162,7 +162,7 @@ def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, proje
 # Moved, deleted
 
 
-@pytest.mark.parametrize("what", ["the folder is renamed", "the file is deleted"])
+@pytest.mark.parametrize("what", ["the folder is renamed", "the file is renamed", "the file is deleted"])
 def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, project, what):
     config, folder = project
     process = bench.start(config, "--jobs", 2, pause=0.2)
@@ -170,6 +170,8 @@ def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, proje
     elsewhere = folder.with_name("elsewhere")
     if what == "the folder is renamed":
         folder.rename(elsewhere)
+    elif what == "the file is renamed":
+        (folder / "results.sqlite").rename(folder / "other.sqlite")
     else:
         (folder / "results.sqlite").unlink()
     out, err = process.communicate(timeout=120)
@@ -181,6 +183,13 @@ def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, proje
             f"error: {place}: the file was deleted while the run went on, and the finished cells with it; restore it "
             "if you can, then run the same command again.\n"
         )
+        return
+    if what == "the file is renamed":
+        assert err == (
+            f"error: {place}: the file was moved to {folder / 'other.sqlite'} while the run went on; the finished "
+            "cells are there. Move it back, then run the same command again.\n"
+        )
+        assert read_status(folder / "other.sqlite").datasets[0].done > 0
         return
     assert err == (
         f"error: {place}: the file was moved to {elsewhere / 'results.sqlite'} while the run went on; the finished "
@@ -542,6 +551,9 @@ def test_a_changed_configuration_is_noticed(tmp_path):
     small_project(tmp_path)  # undone: everything is there still
     assert "8 of 8 cells are done, 0 computed now" in bench.inside(config)[1]
     assert bench.stored(folder) == before
+    forge(folder / "results.sqlite", "UPDATE runs SET configuration = ?", "[1]")
+    small_project(tmp_path, methods='"sum-mi"')
+    assert "the configuration changed (name, " in bench.fails(config)
 
 
 def test_a_changed_data_file_is_noticed(tmp_path):
@@ -609,6 +621,14 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
     assert {key: known[key] for key in done}.items() <= bench.finished(folder).items()
 
 
+def running(process):
+    """The command of a process; nothing if it is gone or nobody has taken notice of its end."""
+    try:
+        return Path("/proc", process, "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     methods = '"own_methods:Endless", "sum-f", "own_methods:Hungry", "sum-mi"'
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 5\nmemory_mib = 150", folds=2)
@@ -622,7 +642,11 @@ def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
         "LimitExceeded: took more than 150 MiB of memory; raise limits.memory_mib and run again with "
         "--retry-failed"
     )
-    assert "in _wait" in next(cell.traceback for cell in cells if cell.method == "own_methods:Endless")
+    traceback = next(cell.traceback for cell in cells if cell.method == "own_methods:Endless")
+    assert "in _wait" in traceback
+    assert traceback.endswith("in <module>\n")  # told to the end
+    child = (tmp_path / "child").read_text()
+    bench.wait_for(lambda: b"sleep" not in running(child))
     assert [cell.status for cell in cells] == ["failed", "done"] * 4
     (tmp_path / "mended").touch()
     small_project(tmp_path, methods, more="[limits]\nmemory_mib = 1500", folds=2)
@@ -662,6 +686,16 @@ def test_names_and_errors_cannot_steer_the_terminal(tmp_path):
     out, _ = bench.inside(tmp_path / "runs" / "small", "--json", verb="status")
     assert out.isascii()
     assert json.loads(out)["datasets"][0]["name"] == "sm\x1b[2Jall"
+
+
+def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
+    """As arguments they are part of the stored command, too."""
+    config, _ = small_project(tmp_path, methods='"sum-f"', folds=2)
+    name = "caf\udce9\x07"
+    assert "2 of 2 cells are done" in bench.finish(config, "--out", name)[1]
+    assert read_results(tmp_path / name).runs[0].command.endswith("--out 'caf\\udce9\x07'")
+    out, _ = bench.finish(tmp_path / name, verb="repair")
+    assert out.startswith("2 cells saved to caf\\udce9\\x07/results.sqlite")
 
 
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):

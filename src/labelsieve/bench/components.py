@@ -130,8 +130,10 @@ def _import(path: str, key: str, known: Iterable[str]) -> type:
         )
     try:
         found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:  # the latter for an empty name
-        raise RunError(f"{key}: {path!r} cannot be imported ({error}); check the path.") from None
+    except (Exception, SystemExit) as error:  # a module is somebody's program and may end in any way
+        raise RunError(
+            f"{key}: {path!r} cannot be imported ({type(error).__name__}: {error}); check the path and the module."
+        ) from None
     if not inspect.isclass(found) or not callable(getattr(found, "fit", None)):
         raise RunError(f"{key}: a class with fit was expected, got {path!r}; name such a class.")
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -73,10 +74,13 @@ def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
         dataset = load(spec.name)
     else:
         base = Path(folder or ".")
-        options = spec.options
-        if isinstance(options.labels, str) and (base / options.labels).is_file():
-            options = replace(options, labels=base / options.labels)
-        dataset = read_files([base / part for part in spec.path], options)
+        # `os.path.isfile` says no to a list of names that is too long to be a path.
+        beside = {
+            option: base / given
+            for option in ("labels", "candidates")
+            if isinstance(given := getattr(spec, option), str) and os.path.isfile(base / given)
+        }
+        dataset = read_files([base / part for part in spec.path], replace(spec.options, **beside))
     if dataset.Y is None:
         raise RunError(
             f"{spec.name}: true labels are needed to judge the methods, got candidates only; use "

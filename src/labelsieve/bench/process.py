@@ -117,16 +117,19 @@ class CellProcess:
         seconds = 0.0 if self._began is None else time.monotonic() - self._began
         if _CAN_TELL:
             self._process.send_signal(signal.SIGUSR1)
-            deadline = time.monotonic() + _SECONDS_TO_TELL
-            while not os.fstat(self._trace.fileno()).st_size and time.monotonic() < deadline:
-                time.sleep(0.01)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_SECONDS_TO_TELL)
+            self._kill()  # what it started may be there still
         self.end()
         return CellResult(error=f"LimitExceeded: {reason}", traceback=self.traceback, seconds=seconds)
 
     def fate(self) -> str:
         """Say how the process ended."""
         code = self._process.wait()
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        names = {number: number.name for number in signal.Signals}  # not every signal has one
+        return f"was killed by {names.get(-code, f'signal {-code}')}"
 
     def dismiss(self) -> None:
         """Let a process go that has nothing to do."""
@@ -138,10 +141,7 @@ class CellProcess:
     def end(self) -> None:
         """End the process, and what it started, whatever it does; keep what it had to tell."""
         if self._process.poll() is None:
-            if hasattr(os, "killpg"):
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()
+            self._kill()
         self._process.wait()
         self._hang_up()
         self._listener.join(_FAREWELL_SECONDS)
@@ -149,6 +149,12 @@ class CellProcess:
             self._trace.seek(0)
             self.traceback = self._trace.read().decode(errors="replace") or None
             self._trace.close()
+
+    def _kill(self) -> None:
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):  # all are gone, as systems differ in telling
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
 
     def _hang_up(self) -> None:
         assert self._process.stdin is not None
@@ -172,8 +178,11 @@ class CellProcess:
             try:
                 while True:
                     messages.put(Message(self, pickle.load(answers)))
-            except (EOFError, OSError, pickle.UnpicklingError):
-                self._process.wait()
+            except (EOFError, OSError):
+                pass  # it is gone, or about to be
+            except Exception:  # what is no pickle can raise anything
+                self._process.kill()
+            self._process.wait()
         messages.put(Message(self, None))
 
 
@@ -187,7 +196,8 @@ def serve(trace: int) -> None:
         os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
     if _CAN_TELL:
         faulthandler.enable(trace)
-        faulthandler.register(signal.SIGUSR1, trace, all_threads=False)
+        # In the chain comes what the signal does by itself: it ends the process, once everything is told.
+        faulthandler.register(signal.SIGUSR1, trace, all_threads=False, chain=True)
     experiment = pickle.load(commands)
     cells: SimpleQueue[Cell] = SimpleQueue()
     threading.Thread(target=_receive, args=(commands, cells), daemon=True).start()

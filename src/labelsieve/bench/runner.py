@@ -155,8 +155,8 @@ def _require_same_plan(
         what = f"the data of {', '.join(changed)} changed"
     else:
         last: dict[str, Any] = {}
-        with suppress(ValueError, IndexError, RecursionError):  # none that can be read
-            last = json.loads(before.runs[-1]["configuration"])
+        with suppress(ValueError, TypeError, IndexError, RecursionError):  # none that can be read
+            last = dict(json.loads(before.runs[-1]["configuration"]))
         now = experiment.as_dict()
         keys = [key for key in now if now[key] != last.get(key)]
         what = (

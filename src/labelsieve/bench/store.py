@@ -225,7 +225,7 @@ class Store:
                 "INSERT INTO runs (number, started, command, configuration, environment) "
                 "SELECT 1 + MAX((SELECT IFNULL(MAX(number), 0) FROM runs), "
                 "(SELECT IFNULL(MAX(run), 0) FROM cells)), ?, ?, ?, ?",
-                (_now(), command, json.dumps(configuration), json.dumps(environment)),
+                (_now(), _storable(command), json.dumps(configuration), json.dumps(environment)),
             )
             self._db.execute("DELETE FROM plan")
             self._db.execute("DELETE FROM datasets")
@@ -314,10 +314,10 @@ class Store:
             return
         place = _opened_at(self._identity)
         if place is not None:
-            folder = shlex.quote(str(place.parent))
+            elsewhere = f", or go on with --out {shlex.quote(str(place.parent))}"
             raise RunError(
                 f"{self.path}: the file was moved to {place} while the run went on; the finished cells are there. "
-                f"Move it back, or go on with --out {folder}"
+                f"Move it back{elsewhere if place.name == self.path.name else ', then run the same command again.'}"
             )
         raise RunError(
             f"{self.path}: the file was deleted while the run went on, and the finished cells with it; restore it "

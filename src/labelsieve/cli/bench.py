@@ -165,7 +165,9 @@ def repair(run: RunArgument) -> None:
     from labelsieve.bench.store import database_path
 
     saved = save_readable(database_path(run))
-    typer.echo(f"{saved.n_cells} cells saved to {saved.path}; the damaged file is now {saved.damaged}")
+    typer.echo(
+        one_line(f"{saved.n_cells} cells saved to {saved.path}; the damaged file is now {saved.damaged}")
+    )
 
 
 @app.command()
