@@ -75,7 +75,7 @@ def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
     else:
         base = Path(folder or ".")
         # `os.path.isfile` says no to a list of names that is too long to be a path.
-        beside = {
+        beside: dict[str, Any] = {
             option: base / given
             for option in ("labels", "candidates")
             if isinstance(given := getattr(spec, option), str) and os.path.isfile(base / given)

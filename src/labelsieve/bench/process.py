@@ -128,7 +128,7 @@ class CellProcess:
         code = self._process.wait()
         if code >= 0:
             return f"ended with exit code {code}"
-        names = {number: number.name for number in signal.Signals}  # not every signal has one
+        names = {int(number): number.name for number in signal.Signals}  # not every signal has one
         return f"was killed by {names.get(-code, f'signal {-code}')}"
 
     def dismiss(self) -> None:
