@@ -206,7 +206,10 @@ def rewritten(change):
             rewritten(lambda text: re.sub(r'"classifiers":\["[^]]*\]', '"classifiers":[]', text, count=1)),
             "finished cells without a classifier",
         ),
-        (rewritten(lambda text: text.replace('"jaccard":', '"jacquard":', 1)), "indices of stability are others"),
+        (
+            rewritten(lambda text: text.replace('"jaccard":', '"jacquard":', 1)),
+            "indices of stability are others",
+        ),
     ],
 )
 def test_what_is_no_summary_is_refused_in_one_sentence(capsys, plain_terminal, file, damage, reason):

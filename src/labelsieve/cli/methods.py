@@ -30,9 +30,7 @@ labelsieve methods --json
 
 
 def methods(
-    slug: Annotated[
-        str | None, typer.Argument(metavar="METHOD", help="Show what this one can set.")
-    ] = None,
+    slug: Annotated[str | None, typer.Argument(metavar="METHOD", help="Show what this one can set.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Write a Markdown table.")] = False,
 ) -> None:
