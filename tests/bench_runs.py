@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -184,6 +185,11 @@ def start(config, *arguments, verb="run", pause=0.0, permits=None, **options):
     command = [sys.executable, "-c", PROGRAM, "bench", verb, str(config.name), *map(str, arguments)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **options}
     return subprocess.Popen(command, cwd=config.parent, env=environment, start_new_session=True, **options)
+
+
+def without_progress(err):
+    """What was said beside the progress, which takes as many lines as the machine needs half minutes."""
+    return "".join(line for line in err.splitlines(keepends=True) if not re.match(r"\d+ of \d+ cells; ", line))
 
 
 def finish(config, *arguments, code=0, timeout=240, **options):

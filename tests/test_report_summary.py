@@ -137,7 +137,7 @@ def test_pandas_reads_the_table(rich, file):
     assert set(table["role"]) == {"method", "ablation", "sweep", "reference"}
     key = "planted", "flip 0.2", "sum-f", "linear-svm", "macro_f1"
     columns = ["dataset", "noise", "method", "classifier", "metric"]
-    rows = table.set_index(columns).loc[key]
+    rows = table.set_index(columns).sort_index().loc[key]
     np.testing.assert_array_equal(rows["mean"], rich.curves[key].values)
     np.testing.assert_array_equal(rows["fold_std"], rich.curves[key].fold_std)
     np.testing.assert_array_equal(rows["size"], rich.curves[key].sizes)

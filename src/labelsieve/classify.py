@@ -146,8 +146,8 @@ class LabelwiseSVM(_MultilabelClassifier):
     >>> machine = LabelwiseSVM().fit(X, Y)
     >>> machine.predict([[0.2, 0.8]])
     array([[0, 1, 0]])
-    >>> machine.decision_function([[0.2, 0.8]]).argmin()  # the label that never occurs
-    np.int64(2)
+    >>> int(machine.decision_function([[0.2, 0.8]]).argmin())  # the label that never occurs
+    2
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -34,6 +34,8 @@ __all__ = ["CellProcess", "Message"]
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _READY = "ready"
 _CAN_TELL = hasattr(faulthandler, "register")
+# How a pipe ends for its reader: between two pickles, or within one when the other side was killed.
+_HUNG_UP = (EOFError, OSError, pickle.UnpicklingError)
 _SECONDS_TO_TELL = 1.0
 _FAREWELL_SECONDS = 5.0
 
@@ -198,7 +200,10 @@ def serve(trace: int) -> None:
         faulthandler.enable(trace)
         # In the chain comes what the signal does by itself: it ends the process, once everything is told.
         faulthandler.register(signal.SIGUSR1, trace, all_threads=False, chain=True)
-    experiment = pickle.load(commands)
+    try:
+        experiment = pickle.load(commands)
+    except _HUNG_UP:  # the run was stopped before it began
+        return
     cells: SimpleQueue[Cell] = SimpleQueue()
     threading.Thread(target=_receive, args=(commands, cells), daemon=True).start()
     answer: Any = _READY
@@ -210,7 +215,7 @@ def serve(trace: int) -> None:
 
 def _receive(commands: Any, cells: SimpleQueue[Cell]) -> None:
     """Pass cells on; when there will be no more, or the runner was killed, end at once."""
-    with suppress(EOFError, OSError):
+    with suppress(*_HUNG_UP):
         while True:
             cells.put(pickle.load(commands))
     os._exit(0)

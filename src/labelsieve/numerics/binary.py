@@ -17,5 +17,6 @@ def is_binary(values: np.ndarray, *, signed: bool = False) -> bool:
     """
     if values.dtype.kind == "b":
         return True
-    allowed = (-1, 0, 1) if signed else (0, 1)
+    # What has no sign is not compared with -1, which some numpy cannot do.
+    allowed = (-1, 0, 1) if signed and values.dtype.kind != "u" else (0, 1)
     return values.dtype.kind in "iuf" and bool(np.isin(values, allowed).all())
