@@ -189,7 +189,9 @@ def start(config, *arguments, verb="run", pause=0.0, permits=None, **options):
 
 def without_progress(err):
     """What was said beside the progress, which takes as many lines as the machine needs half minutes."""
-    return "".join(line for line in err.splitlines(keepends=True) if not re.match(r"\d+ of \d+ cells; ", line))
+    return "".join(
+        line for line in err.splitlines(keepends=True) if not re.match(r"\d+ of \d+ cells; ", line)
+    )
 
 
 def finish(config, *arguments, code=0, timeout=240, **options):
