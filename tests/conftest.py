@@ -126,3 +126,8 @@ def fails(capsys, code, *arguments):
     assert re.fullmatch(r"error: [^\n]+\n", err)
     assert sorted(os.listdir()) == before
     return err
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests first: whoever begins one last decides how long all of them take."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
