@@ -18,6 +18,10 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.problems import DATASETS
+
+LARGER = ("corel5k", "languagelog")
+SMALLER = tuple(name for name in DATASETS if name not in LARGER)
 #: Question -> the command that answers it, quick ones first.
 QUESTIONS = {
     "How long does the command line take to start?": ("startup",),
@@ -28,9 +32,10 @@ QUESTIONS = {
     "How fast are the readers?": ("readers",),
     "Which methods find planted features?": ("planted",),
     "What do parallel cells gain, and what does the runner cost?": ("experiments",),
-    "What does every method cost?": ("costs",),
+    "What does every method cost?": ("costs", "--datasets", *SMALLER),
 }
 LONG_QUESTIONS = {
+    "What does every method cost on the two largest data sets?": ("costs", "--datasets", *LARGER),
     "How much memory does a fit on wide sparse data take?": ("memory",),
     "How fast is reading a file of 1 GiB?": ("readers", "--big"),
 }
