@@ -306,7 +306,7 @@ def kill(process):
 def undisturbed_run(folder):
     """Run the small experiment in peace; returns its configuration, its results and the folder they are in."""
     config = make_project(folder)
-    finish(config, "--jobs", 2)
+    inside(config, "--jobs", 2)
     runs = config.parent / "runs" / "small"
     results = stored(runs)
     assert len(results["cells"]) == N_SMALL

@@ -129,5 +129,15 @@ def fails(capsys, code, *arguments):
 
 
 def pytest_collection_modifyitems(items):
-    """Long tests first: whoever begins one last decides how long all of them take."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Long tests first, the longest before all: whoever begins one last decides how long all of them take."""
+    items.sort(key=lambda item: -_seconds(item.get_closest_marker("slow")))
+
+
+def _seconds(slow):
+    return 0 if slow is None else slow.kwargs.get("seconds", 10)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One more than there are cores: tests that wait for the processes of a run leave theirs idle."""
+    return (os.cpu_count() or 1) + 1

@@ -207,10 +207,12 @@ def serve(trace: int) -> None:
     cells: SimpleQueue[Cell] = SimpleQueue()
     threading.Thread(target=_receive, args=(commands, cells), daemon=True).start()
     answer: Any = _READY
-    while True:
-        pickle.dump(answer, answers)
-        answers.flush()
-        answer = evaluate(experiment, cells.get())
+    with suppress(BrokenPipeError):  # nobody listens any more
+        while True:
+            pickle.dump(answer, answers)
+            answers.flush()
+            answer = evaluate(experiment, cells.get())
+    os._exit(0)
 
 
 def _receive(commands: Any, cells: SimpleQueue[Cell]) -> None:
