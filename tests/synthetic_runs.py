@@ -1,5 +1,6 @@
 """Runs made up for the tests of reports: small, with numbers that can be told from their places."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,7 +51,7 @@ def make_results(
         **dict.fromkeys(sweeps, "sweep"),
         **dict.fromkeys(references, "reference"),
     }
-    cells, scores, n_planned = [], [], 0
+    cells, scores, planned = [], [], Counter()
     for dataset in datasets:
         for noise, rate in noises:
             for seed in seeds:
@@ -65,7 +66,7 @@ def make_results(
                                 "method": method,
                                 "draw": draw,
                             }
-                            n_planned += 1
+                            planned[dataset, noise, method] += 1
                             if skip(**place):
                                 continue
                             failed = fails(**place)
@@ -127,7 +128,7 @@ def make_results(
         len(cells),
     )
     return Results(
-        "made-up", experiment, facts, tuple(roles), roles, tuple(cells), n_planned, tuple(scores), (run,)
+        "made-up", experiment, facts, tuple(roles), roles, tuple(cells), dict(planned), tuple(scores), (run,)
     )
 
 

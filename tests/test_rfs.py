@@ -4,7 +4,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from labelsieve.methods.rfs import RFS, solve_rfs
+from labelsieve.datasets import make_pml
+from labelsieve.methods.rfs import RFS, _directions_to_median, _vanishing_weight, solve_rfs
 from labelsieve.numerics.norms import l21_norm, row_norms
 
 SHAPES = [(60, 8, 3), (12, 30, 3), (20, 20, 1)]
@@ -130,8 +131,8 @@ def test_a_large_alpha_leaves_every_feature_out():
 
 def test_shift_and_scale_of_the_features_do_not_matter():
     X, Y = problem(6, 60, 8, 3)
-    expected = RFS().fit(X, Y).coef_
-    changed = RFS().fit(X * np.arange(1, 9) - 5, Y).coef_
+    expected = RFS(alpha=10.0).fit(X, Y).coef_
+    changed = RFS(alpha=10.0).fit(X * np.arange(1, 9) - 5, Y).coef_
     np.testing.assert_allclose(changed, expected, atol=1e-7)
 
 
@@ -160,14 +161,14 @@ def test_an_outlying_row_moves_the_weights_less_than_in_a_ridge_regression():
 def test_constant_features_score_zero_and_nothing_is_nan():
     X, Y = problem(9, 30, 5, 3)
     X[:, 2] = 0.1
-    selector = RFS().fit(X, Y)
+    selector = RFS(alpha=10.0).fit(X, Y)
     assert selector.scores_[2] == 0
     assert np.isfinite(selector.coef_).all()
 
 
 def test_float32_features_give_float32_results_near_those_of_float64():
     X, Y = problem(10, 60, 8, 3)
-    single, double = RFS().fit(X.astype(np.float32), Y), RFS().fit(X, Y)
+    single, double = RFS(alpha=10.0).fit(X.astype(np.float32), Y), RFS(alpha=10.0).fit(X, Y)
     assert single.scores_.dtype == single.coef_.dtype == np.float32
     np.testing.assert_allclose(single.scores_, double.scores_, atol=1e-5)
 
@@ -175,9 +176,85 @@ def test_float32_features_give_float32_results_near_those_of_float64():
 def test_too_small_a_budget_warns():
     X, Y = problem(11, 60, 8, 3)
     with pytest.warns(ConvergenceWarning, match="RFS did not converge"):
-        RFS(max_iter=1).fit(X, Y)
+        RFS(alpha=10.0, max_iter=1).fit(X, Y)
 
 
-def test_alpha_must_be_positive():
+@pytest.mark.parametrize("alpha", [0, "automatic"])
+def test_alpha_must_be_positive_or_automatic(alpha):
     with pytest.raises(ValueError, match="alpha"):
-        RFS(alpha=0).fit(*problem(12, 20, 3, 2))
+        RFS(alpha=alpha).fit(*problem(12, 20, 3, 2))
+
+
+# The automatic weight
+
+
+def test_the_vanishing_weight_parts_problems_with_and_without_features():
+    """Exactly so where the geometric median of the labels is no row of theirs, as in all of these."""
+    for seed in range(5):
+        X, Y = problem(20 + seed, 60, 8, 4)
+        vanishing = _vanishing_weight(standardized(X), Y)
+        assert not _directions_to_median(Y)[1].any()
+        below = solve_rfs(X, Y, alpha=0.95 * vanishing, max_iter=3000, tol=1e-12).scores
+        above = solve_rfs(X, Y, alpha=1.05 * vanishing, max_iter=3000, tol=1e-12).scores
+        assert below.max() > 1e-3
+        assert above.max() < 1e-5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_below_the_vanishing_weight_features_are_left_where_the_median_is_a_row(seed):
+    X, _ = problem(30 + seed, 80, 6, 1)
+    # One label of which a third of the rows have it: the median is 0, the row of all others.
+    Y = (X[:, :1] > np.quantile(X[:, 0], 0.67)).astype(float)
+    assert _directions_to_median(Y)[1].sum() == (Y == 0).sum()
+    vanishing = _vanishing_weight(standardized(X), Y)
+    assert vanishing > 0
+    # A linear programme: at the optimum below the bound, some weight is not 0.
+    scores = solve_rfs(X, Y, alpha=0.95 * vanishing, max_iter=3000, tol=1e-12).scores
+    assert scores.max() > 1e-3
+
+
+def test_the_median_of_the_labels_is_where_the_distances_are_least():
+    for seed in range(5):
+        _, Y = problem(40 + seed, 31, 3, 5)
+        directions, at_median = _directions_to_median(Y)
+        # Its subgradient holds 0: what pulls is outweighed by the rows at the median.
+        assert np.linalg.norm(directions.sum(axis=0)) <= at_median.sum() + 1e-6
+        np.testing.assert_allclose(row_norms(directions), ~at_median, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_labels", [1, 3, 6])
+@pytest.mark.parametrize("n_samples", [12, 20, 50, 100, 400])
+def test_the_automatic_weight_keeps_planted_features(n_samples, n_labels, seed):
+    X, Y = make_pml(
+        n_samples=n_samples,
+        n_features=10,
+        n_informative=2,
+        n_labels=n_labels,
+        noise=0.1,
+        random_state=seed,
+    )
+    selector = RFS(2).fit(X, Y)
+    assert selector.scores_.max() > 1e-3
+    assert 0 < selector.alpha_ <= 3 * np.sqrt(n_samples)
+
+
+def test_the_automatic_weight_of_a_large_table_is_three_times_the_root_of_the_rows():
+    X, Y = make_pml(n_samples=900, random_state=0)
+    assert RFS().fit(X, Y).alpha_ == 90
+    assert RFS().fit(sp.csr_matrix(X), Y).alpha_ == 90
+    assert RFS(alpha=7).fit(X, Y).alpha_ == 7
+
+
+def test_sparse_features_have_the_weight_of_dense_ones():
+    X, Y = problem(50, 30, 8, 3)
+    dense, sparse = RFS().fit(X, Y), RFS().fit(sp.csr_matrix(X), sp.csr_matrix(Y))
+    assert dense.alpha_ < 3 * np.sqrt(30)
+    assert sparse.alpha_ == pytest.approx(dense.alpha_, rel=1e-6)
+
+
+def test_features_or_labels_that_do_not_vary_leave_the_usual_weight():
+    X, Y = problem(51, 30, 8, 3)
+    for features, labels in ((np.ones_like(X), Y), (X, np.ones_like(Y))):
+        with pytest.warns(UserWarning, match="score 0"):
+            assert RFS().fit(features, labels).alpha_ == pytest.approx(3 * np.sqrt(30))

@@ -28,7 +28,10 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.sum_f import SumF as SumF
     from labelsieve.methods.sum_mi import SumMI as SumMI
     from labelsieve.metrics import METRICS as METRICS
+    from labelsieve.size_choice import choose_size as choose_size
     from labelsieve.size_curve import SizeCurve as SizeCurve
+    from labelsieve.stability import evidence_test as evidence_test
+    from labelsieve.stability import selection_stability as selection_stability
     from labelsieve.validation import pml_cross_validate as pml_cross_validate
 
 __version__ = "0.1.0"
@@ -54,7 +57,10 @@ _HOMES = {
     "SumF": "methods.sum_f",
     "SumMI": "methods.sum_mi",
     "check_selector": "contract",
+    "choose_size": "size_choice",
+    "evidence_test": "stability",
     "pml_cross_validate": "validation",
+    "selection_stability": "stability",
 }
 _MODULES = {"contract", "datasets", "methods", "metrics", "validation"}
 

@@ -23,12 +23,12 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils._tags import Tags
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.result import SolverResult, logger
 from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import check_structure, is_sparse
+from labelsieve.numerics.sparse import canonical, check_structure, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "StrOptions",
     "as_generator",
     "check_candidates",
+    "check_problem",
     "nonnegative_features",
     "take_rows",
 ]
@@ -55,6 +56,14 @@ LOOP_CONSTRAINTS: dict[str, list[Any]] = {
 }
 RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.random.Generator]}
 SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
+
+#: What scikit-learn is told of features and labels.
+_TABLE: dict[str, Any] = {
+    "multi_output": True,
+    "accept_sparse": ("csr", "csc"),
+    "dtype": (np.float64, np.float32),
+    "ensure_min_samples": 2,
+}
 
 
 class BaseSelector(SelectorMixin, BaseEstimator):
@@ -111,19 +120,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         label_names = _column_names(y)
         check_structure(X, "X")
         check_structure(y, "y")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            multi_output=True,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            ensure_min_samples=2,
-        )
-        if is_sparse(X) and not X.has_canonical_format:
-            # Sparse matrices may hold an entry in several parts; methods that look at values need their sum.
-            X = X.copy()
-            X.sum_duplicates()
+        X, y = validate_data(self, X, y, **_TABLE)
+        X = canonical(X)
         Y, class_names = check_candidates(y)
         #: The values that a one-hot encoded y held, for methods that predict; None for candidate matrices.
         self.classes_ = None if class_names is None else np.unique(y)
@@ -186,6 +184,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             return int(wanted)
         # Rounded first: 100 features times 0.29 is 28.999... in binary.
         return max(1, int(round(n_features * wanted, 9)))
+
+    def _settled_params(self) -> dict[str, Any]:
+        """Parameters with which another fit makes the choices again that this one made by itself."""
+        return {"n_features_to_select": self.n_features_}
 
     def _store(self, result: SolverResult, n_selected: int) -> Self:
         """Turn a solver's result into fitted attributes, with the warnings it deserves."""
@@ -264,6 +266,14 @@ def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
             "that 1 means candidate."
         )
     return Y, names
+
+
+def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
+    """Return features and 0/1 candidates as `BaseSelector.fit` reads them, for functions that fit nothing."""
+    check_structure(X, "X")
+    check_structure(y, "y")
+    X, y = check_X_y(X, y, **_TABLE)
+    return canonical(X), check_candidates(y)[0]
 
 
 def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:

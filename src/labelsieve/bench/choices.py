@@ -27,8 +27,8 @@ class Part(NamedTuple):
     """What one ranking gave under one choice; without values where there is an error."""
 
     fold: int
-    #: Metric -> mean over the sizes.
-    values: dict[str, float] = {}  # noqa: RUF012 - nothing writes to it
+    #: Metric -> values, an entry per size.
+    values: dict[str, list[float]] = {}  # noqa: RUF012 - nothing writes to it
     #: Labels with one class among those the classifier learnt.
     n_one_class: int = 0
     candidates_per_row: float = 0.0
@@ -47,14 +47,14 @@ class Outcome:
         return next((part.error for part in self.parts if part.error), "")
 
     def by_fold(self) -> dict[str, np.ndarray]:
-        """Metric -> values, an entry per fold: the mean over the draws of a random method."""
-        draws: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        """Metric -> values, an entry per fold: the mean over the sizes and over the draws of a random method."""
+        found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
         for part in self.parts:
-            for metric, value in part.values.items():
-                draws[metric][part.fold].append(value)
+            for metric, values in part.values.items():
+                found[metric][part.fold] += values
         return {
             metric: np.array([np.mean(values) for _, values in sorted(folds.items())])
-            for metric, folds in draws.items()
+            for metric, folds in found.items()
         }
 
     def mean(self, name: str) -> float:
@@ -68,7 +68,7 @@ def run_choices(
     jobs: int,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[dict[str, Outcome], tuple[str, ...]]:
-    """Rank once for all choices that show the method the same data.
+    """Rank once for all choices that show the method the same data and ask it for the same.
 
     Parameters
     ----------
@@ -88,19 +88,15 @@ def run_choices(
     warnings : tuple of str
         What the method and the classifiers warned of, each once.
     """
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    tasks: dict[tuple[Any, ...], list[tuple[str, Experiment, Cell]]] = defaultdict(list)
     for name, experiment in experiments.items():
-        groups[experiment.noise[0].label, experiment.conventions.folds].append(name)
-    n_cells = len(next(iter(plans.values())))
-    tasks = [
-        [(name, experiments[name], plans[name][place]) for name in names]
-        for names in groups.values()
-        for place in range(n_cells)
-    ]
+        for cell in plans[name]:
+            ranking = cell.noise.label, experiment.conventions.folds, cell.fold, cell.draw, cell.n_selected
+            tasks[ranking].append((name, experiment, cell))
     outcomes = {name: Outcome() for name in experiments}
     told: list[str] = []
     finished = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)(
-        delayed(_judge_fold)(task) for task in tasks
+        delayed(_judge_fold)(task) for task in tasks.values()
     )
     try:
         for n_finished, (parts, notes) in enumerate(finished, start=1):
@@ -160,7 +156,7 @@ class _Ranked:
             columns = self._order[:count]
             classifier = self._teach(experiment, fold, columns)
             rows.append(dict(judge(classifier, fold, columns, metrics, conventions)))
-        values = {metric: float(np.mean([row[metric] for row in rows])) for metric in metrics}
+        values = {metric: [row[metric] for row in rows] for metric in metrics}
         n_rows = fold.Y_train.shape[0]
         n_positive = np.asarray(fold.Y_learn.sum(axis=0, dtype=np.int64))
         n_one_class = int(np.isin(n_positive, (0, n_rows)).sum())

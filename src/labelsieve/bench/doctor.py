@@ -20,7 +20,7 @@ from labelsieve.bench.config import (
     build_experiment,
 )
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
-from labelsieve.bench.plan import Cell, plan
+from labelsieve.bench.plan import plan, subset_sizes
 from labelsieve.datasets import Dataset
 from labelsieve.metrics import METRICS
 
@@ -229,7 +229,8 @@ def diagnose(
         if not alternative.obstacle:
             experiments[str(alternative)] = vary(baseline, alternative.changes)
     plans = {name: plan(experiment, facts={spec.name: facts}) for name, experiment in experiments.items()}
-    if not plans[""][0].sizes:
+    sizes = {name: subset_sizes(experiment, facts) for name, experiment in experiments.items()}
+    if not sizes[""]:
         raise RunError(
             f"sizes: numbers up to the {facts.n_features} features of {facts.name} were expected, got "
             f"{', '.join(map(str, counts))}."
@@ -240,9 +241,9 @@ def diagnose(
     return Diagnosis(
         facts,
         baseline,
-        plans[""][0].sizes,
+        sizes[""],
         outcomes[""].by_fold(),
-        tuple(_finding(alternative, outcomes, plans, data) for alternative in alternatives),
+        tuple(_finding(alternative, outcomes, sizes, data) for alternative in alternatives),
         told,
     )
 
@@ -275,7 +276,7 @@ def _baseline(
 def _finding(
     alternative: Alternative,
     outcomes: Mapping[str, Outcome],
-    plans: Mapping[str, Sequence[Cell]],
+    sizes: Mapping[str, Sequence[tuple[float, int]]],
     data: Dataset,
 ) -> Finding:
     """Compare a choice with the defaults, or with its own reference."""
@@ -287,7 +288,7 @@ def _finding(
         return Finding(alternative, {}, {}, paired, problem)
     values, reference = outcome.by_fold(), other.by_fold()
     effects = {metric: _compare(values[metric], reference[metric], paired) for metric in values}
-    note = _note(alternative, outcome, other, plans, data)
+    note = _note(alternative, outcome, other, sizes, data)
     return Finding(alternative, values, effects, paired, note)
 
 
@@ -301,7 +302,7 @@ def _note(
     alternative: Alternative,
     outcome: Outcome,
     other: Outcome,
-    plans: Mapping[str, Sequence[Cell]],
+    sizes: Mapping[str, Sequence[tuple[float, int]]],
     data: Dataset,
 ) -> str:
     """Say what the choice means for this data."""
@@ -321,7 +322,7 @@ def _note(
             same = np.array_equal(outcome.by_fold()["macro_f1"], other.by_fold()["macro_f1"])
             return "every label is true or predicted somewhere in every test part" if same else ""
         case "rounding of sizes":
-            return _note_on_sizes(plans[str(alternative)], plans[""])
+            return _note_on_sizes(sizes[str(alternative)], sizes[""])
     return ""
 
 
@@ -338,6 +339,6 @@ def _note_on_one_class(outcome: Outcome) -> str:
     return f"{n_one_class:.1f} labels have one class in a training part, on average"
 
 
-def _note_on_sizes(*plans: Sequence[Cell]) -> str:
-    floor, default = (", ".join(str(count) for _, count in cells[0].sizes) for cells in plans)
+def _note_on_sizes(*choices: Sequence[tuple[float, int]]) -> str:
+    floor, default = (", ".join(str(count) for _, count in sizes) for sizes in choices)
     return "the same numbers of features" if floor == default else f"{floor} instead of {default} features"

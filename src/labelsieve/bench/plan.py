@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,17 @@ __all__ = ["Cell", "plan", "subset_sizes"]
 
 # Raised when the meaning of a cell changes although its configuration does not.
 _SCHEME = 1
+# The parameter that says how many features are asked for.
+_NUMBER = "n_features_to_select"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One ranking of the features of one fold, judged at all sizes by all classifiers."""
+    """One ranking of the features of one fold, judged by all classifiers at the sizes it was made for.
+
+    These are all sizes, unless the ranking depends on the number of features that is asked for: then a cell is
+    one number, and its method is asked for it.
+    """
 
     key: str
     dataset: DatasetSpec
@@ -40,16 +47,21 @@ class Cell:
     sizes: tuple[tuple[float, int], ...]
     #: Checksum of the data that the cell was planned for.
     checksum: str
+    #: The number that the method is asked for, where its ranking depends on it.
+    n_selected: int | None = None
 
     def __str__(self) -> str:
         draw = f", draw {self.draw}" if self.draw else ""
-        return f"{self.dataset.name}, {self.noise.label}, seed {self.seed}, fold {self.fold}, {self.method.name}{draw}"
+        size = "" if self.n_selected is None else f", {self.n_selected} feature{'s' * (self.n_selected > 1)}"
+        return (
+            f"{self.dataset.name}, {self.noise.label}, seed {self.seed}, fold {self.fold}, "
+            f"{self.method.name}{size}{draw}"
+        )
 
 
 def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
     """List the cells of an experiment: data set by data set, fold by fold."""
     methods = experiment.all_methods()
-    identities = {method.name: _identity(method) for method in methods}
     common = {
         "scheme": _SCHEME,
         "folds": experiment.folds,
@@ -62,20 +74,24 @@ def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
         known = facts[dataset.name]
         sizes = subset_sizes(experiment, known)
         on_data = {**common, "dataset": dataset.name, "checksum": known.checksum}
+        rankings = [
+            (method, n_selected, judged, _identity(method))
+            for entry in methods
+            for method, n_selected, judged in _rankings(entry, sizes)
+        ]
         for noise in experiment.noise:
             for seed in experiment.seeds:
                 for fold in range(experiment.folds):
-                    for method in methods:
-                        ranked = () if method.method in (NO_FEATURES, ALL_FEATURES) else sizes
+                    for method, n_selected, judged, identity in rankings:
                         for draw in range(experiment.random_draws if method.method == RANDOM else 1):
                             content = {
                                 **on_data,
                                 "noise": noise.model_dump(),
                                 "seed": seed,
                                 "fold": fold,
-                                "method": identities[method.name],
+                                "method": identity,
                                 "draw": draw,
-                                "sizes": ranked,
+                                "sizes": judged,
                             }
                             cells.append(
                                 Cell(
@@ -86,11 +102,29 @@ def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
                                     fold,
                                     method,
                                     draw,
-                                    ranked,
+                                    judged,
                                     known.checksum,
+                                    n_selected,
                                 )
                             )
     return cells
+
+
+def _rankings(
+    method: MethodSpec, sizes: tuple[tuple[float, int], ...]
+) -> Iterator[tuple[MethodSpec, int | None, tuple[tuple[float, int], ...]]]:
+    """Yield every ranking that a method makes of a fold: what is fitted, for how many features, judged where."""
+    if method.method in (NO_FEATURES, ALL_FEATURES):
+        yield method, None, ()
+        return
+    depends = getattr(build_method(method), "ranking_depends_on_size", False)
+    # Who sets the number asks for that very ranking, and for nothing else at all sizes.
+    if not sizes or not depends or _NUMBER in method.params:
+        yield method, None, sizes
+        return
+    for n_selected in dict.fromkeys(count for _, count in sizes):
+        asked = method.model_copy(update={"params": {**method.params, _NUMBER: n_selected}})
+        yield asked, n_selected, tuple(pair for pair in sizes if pair[1] == n_selected)
 
 
 def subset_sizes(experiment: Experiment, facts: DatasetFacts) -> tuple[tuple[float, int], ...]:

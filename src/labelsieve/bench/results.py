@@ -84,7 +84,8 @@ class Results:
     methods: tuple[str, ...]
     roles: dict[str, str]
     cells: tuple[CellRecord, ...]
-    n_planned: int
+    #: Data set, noise and method -> how many cells are planned there.
+    planned: dict[tuple[str, str, str], int]
     scores: tuple[Score, ...]
     runs: tuple[RunRecord, ...]
     #: Stored cells that are not as they were written; they are left out.
@@ -146,7 +147,7 @@ def _read(contents: Contents, path: Path) -> Results:
         methods=tuple(roles),
         roles=roles,
         cells=tuple(cells),
-        n_planned=len(contents.plan),
+        planned=dict(Counter((row["dataset"], row["noise"], row["method"]) for row in contents.plan)),
         scores=scores,
         runs=runs,
         n_altered=contents.n_altered,

@@ -109,13 +109,13 @@ def run(
         observer.planned(cells, kept)
         # A cell may stand in the plan twice, under two names.
         missing = list({cell.key: cell for cell in cells if cell.key not in kept}.values())
-        params = {method.name: _params(method) for method in experiment.all_methods()}
+        params = {cell.key: _params(cell.method) for cell in missing}
         with (
             _stopped_by_user(cells, outcomes),
             closing(_results(experiment, missing, jobs, dask, observer)) as found,
         ):
             for cell, result in found:
-                store.record(number, cell, params[cell.method.name], result)
+                store.record(number, cell, params[cell.key], result)
                 outcomes[cell.key] = result.error is None
                 observer.finished(cell, result)
         store.end_run(number)

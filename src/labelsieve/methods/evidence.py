@@ -204,6 +204,9 @@ class EvidenceSelector(BaseSelector):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _settled_params(self) -> dict[str, Any]:
+        return {**super()._settled_params(), "redundancy": self.redundancy_}
+
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         for name in _CHOICES:
             if hasattr(self, name):  # from an earlier fit that chose
@@ -275,7 +278,7 @@ def solve_evidence(
         scores=scores,
         n_selected=choice.n_selected,
         extra={
-            "evidence": criterion.alone(rows.whole),
+            "evidence": criterion.alone(rows.whole.products, n_samples),
             "criterion": reached,
             "redundancy": float(choice.redundancy),
             **choice.grounds,

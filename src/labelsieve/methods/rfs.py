@@ -7,14 +7,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real
-from labelsieve.numerics.norms import l21_weights, row_norms
+from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real, StrOptions
+from labelsieve.numerics.norms import l21_weights, row_norms, squared_row_norms
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.scaling import Scaling, scale_columns
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["RFS", "solve_rfs"]
+
+#: Times the root of the number of rows: the automatic weight.
+_USUAL = 3.0
+#: The median of the labels decides about a bound, not about a result.
+_MEDIAN_STEPS, _MEDIAN_TOLERANCE = 500, 1e-9
 
 
 class RFS(BaseSelector):
@@ -28,10 +33,10 @@ class RFS(BaseSelector):
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
-    alpha : float, default=10.0
+    alpha : float or "auto", default="auto"
         Row-sparsity weight; gamma in [1]_. It takes about ``sqrt(n_samples)`` to leave out altogether a
-        feature without any bearing on the labels; on planted problems with a few hundred rows, 10 and 30
-        found clearly more than 1 wherever rows were few or features sparse.
+        feature without any bearing on the labels. "auto" is ``3 sqrt(n_samples)``, but no more than half of the
+        weight at which all features are left out, which small tables would exceed.
     max_iter : int, default=1000
         Iteration budget.
     tol : float, default=1e-8
@@ -49,6 +54,8 @@ class RFS(BaseSelector):
         ``W'``, signed, for the standardised features.
     intercept_ : ndarray of shape (n_labels,)
         ``b``, for the standardised features.
+    alpha_ : float
+        The row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
         The objective at the start, a ridge regression, and after every iteration; it never rises.
     n_iter_ : int
@@ -81,14 +88,14 @@ class RFS(BaseSelector):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
         self,
         n_features_to_select: int | float | None = None,
         *,
-        alpha: float = 10.0,
+        alpha: float | str = "auto",
         max_iter: int = 1000,
         tol: float = 1e-8,
         verbose: int = 0,
@@ -112,11 +119,12 @@ class _State(NamedTuple):
     feature_weights: np.ndarray
 
 
-def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float, max_iter: int, tol: float) -> SolverResult:
+def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float | str, max_iter: int, tol: float) -> SolverResult:
     """Solve the joint l2,1 problem by reweighted least squares."""
     dtype = X.dtype
     X, centre = Scaling.learn(X, "standard", centre=True).split(X)
     Y = dense(Y)
+    alpha = _automatic_weight(X, Y) if isinstance(alpha, str) else float(alpha)
 
     def step(state: _State) -> tuple[_State, float]:
         W, intercept = _weighted_ridge(X, Y, state.row_weights, state.feature_weights, alpha)
@@ -139,8 +147,70 @@ def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float, max_iter: int, tol: float) 
         extra={
             "coef": state.W.T.astype(dtype, order="C"),
             "intercept": intercept.astype(dtype),
+            "alpha": alpha,
         },
     )
+
+
+def _automatic_weight(X: Matrix, Y: np.ndarray) -> float:
+    """Three times the root of the rows, or half of what would leave every feature out if that is less."""
+    usual = _USUAL * np.sqrt(X.shape[0])
+    vanishing = _vanishing_weight(X, Y)
+    # Where no feature alone improves on the intercept, there is nothing to keep below.
+    return float(min(usual, vanishing / 2) if vanishing > 0 else usual)
+
+
+def _vanishing_weight(X: Matrix, Y: np.ndarray) -> float:
+    """A weight below which not all features are left out; above it they are, if no row of Y is its median.
+
+    Without features the intercept ``b`` is the geometric median of the rows of ``Y``. Moving feature ``j`` by
+    ``-t v`` and the intercept by ``t s v`` for a unit vector ``v`` changes the loss at the rate
+
+    ``sum_i <u_i, v> (s - x_ij) + sum_k |s - x_kj|``,
+
+    where ``u_i`` is the direction from label row ``i`` to ``b`` and ``k`` runs over the rows that equal ``b``. The
+    weights stay 0 only if ``alpha`` exceeds the largest rate at which the loss can fall. The feature with the
+    largest gradient shows one.
+    """
+    directions, at_median = _directions_to_median(Y)
+    shared = -directions.sum(axis=0) / max(1, np.count_nonzero(at_median))
+    gradient = np.asarray(X.T @ (directions + np.outer(at_median, shared)))
+    norms = row_norms(gradient)
+    best = int(np.argmax(norms))
+    if norms[best] == 0:
+        return 0.0
+    x = dense(X[:, [best]]).ravel()
+    slopes = directions @ (gradient[best] / norms[best])
+    at_rows = np.sort(x[at_median])
+    if not len(at_rows):
+        return float(slopes @ x)
+    # The rate is piecewise linear in s and smallest where its slope changes sign.
+    place = np.ceil((len(at_rows) - slopes.sum()) / 2) - 1
+    s = at_rows[int(np.clip(place, 0, len(at_rows) - 1))]
+    return float(slopes @ (x - s) - np.abs(at_rows - s).sum())
+
+
+def _directions_to_median(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors from the rows of ``Y`` to their geometric median, and which rows are at it and have none."""
+    median = Y.mean(axis=0)
+    for _ in range(_MEDIAN_STEPS):
+        weights = l21_weights(median - Y)
+        median, before = weights @ Y / weights.sum(), median
+        if np.abs(median - before).max() < _MEDIAN_TOLERANCE:
+            break
+    # Steps towards a median that is a row itself never arrive; a row is one if the others do not pull it away.
+    nearest = Y[np.argmin(squared_row_norms(median - Y))]
+    directions, at_nearest = _directions(nearest, Y)
+    if np.linalg.norm(directions.sum(axis=0)) <= np.count_nonzero(at_nearest):
+        return directions, at_nearest
+    return _directions(median, Y)
+
+
+def _directions(point: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    difference = point - Y
+    distance = row_norms(difference)
+    at_point = distance == 0
+    return difference / np.where(at_point, 1, distance)[:, None], at_point
 
 
 def _weighted_ridge(

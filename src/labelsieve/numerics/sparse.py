@@ -32,6 +32,20 @@ def dense(M: Matrix) -> np.ndarray:
     return M.toarray() if is_sparse(M) else M
 
 
+def canonical(M: Matrix) -> Matrix:
+    """Return ``M`` with every entry stored once, for code that looks at the values; the input is left alone.
+
+    Examples
+    --------
+    >>> canonical(sp.csr_matrix(([1, 2], [0, 0], [0, 2]), shape=(1, 1))).data
+    array([3])
+    """
+    if is_sparse(M) and not M.has_canonical_format:
+        M = M.copy()
+        M.sum_duplicates()
+    return M
+
+
 def check_structure(M: Any, name: str) -> None:
     """Refuse a sparse matrix whose index arrays contradict its shape; anything else passes.
 

@@ -37,13 +37,15 @@ class Criterion:
     threshold: float
     ridge: float
 
-    def alone(self, problem: Problem) -> np.ndarray:
+    def alone(self, products: np.ndarray, n_samples: int) -> np.ndarray:
         """Evidence of every feature alone: ``sum_l max(z2 - threshold, 0)`` with ``z2 = n correlation^2``.
+
+        ``products`` are those of standardised features and labels, summed over ``n_samples`` rows.
 
         A millionth of ``sum_l z2`` is added, which orders the features without evidence above the threshold.
         """
-        weight = np.full(len(problem.products), 1 / problem.n_samples)
-        return _thresholded(problem.products, weight, self.threshold)
+        weight = np.full(len(products), 1 / n_samples)
+        return _thresholded(products, weight, self.threshold)
 
 
 def rank_features(
@@ -71,7 +73,7 @@ def rank_features(
     reached : ndarray of shape (n_features,)
         For every feature the criterion when it was taken, or at the end.
     """
-    alone = criterion.alone(problem)
+    alone = criterion.alone(problem.products, problem.n_samples)
     if np.isinf(redundancy):
         return np.argsort(-_steady(alone), kind="stable"), alone
     path = GreedyPath(problem, redundancy * alone, criterion, n_steps)

@@ -116,26 +116,23 @@ class Note:
 def cover(results: Results) -> tuple[Coverage, set[Place]]:
     """Count the cells of every place; returns what is missing, and the places where nothing is."""
     done, failed = Counter[Place](), Counter[Place]()
-    draws: Counter[str] = Counter()
     for cell in results.cells:
         place = Place(cell.dataset, cell.noise, cell.method)
         (done if cell.status == "done" else failed)[place] += 1
-        draws[cell.method] = max(draws[cell.method], cell.draw + 1)
-    experiment = results.experiment
-    n_repeats = len(experiment.seeds) * experiment.folds
     met = dict.fromkeys((cell.dataset, cell.noise) for cell in results.cells)
     gaps, complete = [], set()
     for dataset, noise in met:
         for method in results.methods:
             place = Place(dataset, noise, method)
-            n_planned = n_repeats * max(draws[method], 1)
+            n_planned = results.planned.get(place, 0)
             if done[place] == n_planned:
                 complete.add(place)
             else:
                 gaps.append(Gap(place, done[place], failed[place], n_planned))
     touched = {dataset for dataset, _ in met}
     untouched = tuple(name for name in results.datasets if name not in touched)
-    coverage = Coverage(results.n_planned, sum(done.values()), sum(failed.values()), tuple(gaps), untouched)
+    n_planned = sum(results.planned.values())
+    coverage = Coverage(n_planned, sum(done.values()), sum(failed.values()), tuple(gaps), untouched)
     return coverage, complete
 
 
@@ -151,7 +148,10 @@ def rounded(value: float) -> float:
 
 
 def measure_costs(cells: Iterable[CellRecord]) -> tuple[Cost, ...]:
-    """Average time, memory, iterations and convergence by data set and method, over finished cells."""
+    """Average time, memory, iterations and convergence by data set and method, over finished cells.
+
+    A cell is one fit, also of a method that ranks anew for every size: what it costs to select features once.
+    """
     groups: dict[tuple[str, str], list[CellRecord]] = defaultdict(list)
     for cell in cells:
         if cell.status == "done":
@@ -169,35 +169,35 @@ def measure_costs(cells: Iterable[CellRecord]) -> tuple[Cost, ...]:
     )
 
 
-def measure_stability(
-    cells: Iterable[CellRecord], sizes: Mapping[Place, Sequence[int]]
-) -> tuple[Stability, ...]:
+def measure_stability(results: Results, sizes: Mapping[Place, Sequence[int]]) -> tuple[Stability, ...]:
     """Compare the rankings of folds and seeds at every size; the first draw stands for random rankings.
+
+    A ranking counts at the sizes it was judged at: some methods rank anew for every one.
 
     Parameters
     ----------
-    cells : iterable of CellRecord
-        All cells.
+    results : Results
+        The run.
     sizes : mapping of Place to sequence of int
         The places to look at, and the numbers of features kept there.
     """
-    groups: dict[Place, list[np.ndarray]] = defaultdict(list)
-    for cell in cells:
-        if cell.ranking is not None and cell.draw == 0:
-            groups[Place(cell.dataset, cell.noise, cell.method)].append(cell.ranking)
+    groups: dict[tuple[Place, int], list[np.ndarray]] = defaultdict(list)
+    # In order: the last digits must not depend on which cell was finished first.
+    for index, n_kept in sorted({(score.cell, score.n_features) for score in results.scores}):
+        cell = results.cells[index]
+        # All features are the same whatever the method.
+        if cell.ranking is not None and cell.draw == 0 and n_kept < len(cell.ranking):
+            groups[Place(cell.dataset, cell.noise, cell.method), n_kept].append(cell.ranking)
     found = []
     for place, n_features in sizes.items():
-        rankings = groups[place]
-        if len(rankings) < 2:
-            continue
-        # All features are the same whatever the method.
-        selections = [_selected(rankings, n_kept) for n_kept in n_features if n_kept < len(rankings[0])]
+        rankings = [(groups[place, n_kept], n_kept) for n_kept in n_features]
+        selections = [_selected(group, n_kept) for group, n_kept in rankings if len(group) > 1]
         if selections:
-            index = {
+            values = {
                 name: float(np.mean([measure(selected) for selected in selections]))
                 for name, measure in STABILITY.items()
             }
-            found.append(Stability(place.dataset, place.method, index, len(rankings)))
+            found.append(Stability(place.dataset, place.method, values, len(selections[0])))
     return tuple(found)
 
 
@@ -229,7 +229,7 @@ def collect_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
             method,
             error,
             next((cell.traceback for cell in group if cell.traceback), ""),
-            tuple(f"{cell.noise}, seed {cell.seed}, fold {cell.fold}" for cell in group),
+            tuple(map(_in_words, group)),
         )
         for (dataset, method, error), group in groups.items()
     )
@@ -239,6 +239,14 @@ def collect_notes(cells: Iterable[CellRecord]) -> tuple[Note, ...]:
     """Count the warnings, most frequent first."""
     counts = Counter((cell.method, text) for cell in cells for text in dict.fromkeys(cell.notes))
     return tuple(Note(method, text, n_cells) for (method, text), n_cells in counts.most_common())
+
+
+def _in_words(cell: CellRecord) -> str:
+    """Say which cell of a data set and method it is."""
+    asked = cell.params.get("n_features_to_select")
+    size = f", for {asked} features" if isinstance(asked, int) else ""
+    draw = f", draw {cell.draw}" if cell.draw else ""
+    return f"{cell.noise}, seed {cell.seed}, fold {cell.fold}{size}{draw}"
 
 
 def _selected(rankings: Sequence[np.ndarray], n_kept: int) -> np.ndarray:

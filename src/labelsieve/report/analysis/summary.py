@@ -144,7 +144,7 @@ def summarise(results: Results) -> Summary:
         usual_noise=usual,
         coverage=coverage,
         costs=measure_costs(cells),
-        stability=measure_stability(cells, sizes),
+        stability=measure_stability(results, sizes),
         descents=collect_descents(cells, compared),
         failures=collect_failures(cells),
         notes=collect_notes(cells),
