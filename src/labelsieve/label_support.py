@@ -177,7 +177,10 @@ class LabelSupport(BaseEstimator):
         if varies.any():
             among = None if checks is None else checks.among(varies)
             support, confidence, probability = self._estimate(
-                X, Y if varies.all() else Y[:, varies], _can_be_stated(Y) if self.each_row_has_truth else False, among
+                X,
+                Y if varies.all() else Y[:, varies],
+                _can_be_stated(Y) if self.each_row_has_truth else False,
+                among,
             )
         self.support_ = _completed(support, Y, varies)
         self.confidence_ = _completed(confidence, Y, varies)
@@ -243,7 +246,7 @@ def candidate_places(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
     if not is_sparse(Y):
         rows, labels = np.nonzero(Y)
         return rows, labels
-    sorted_rows = Y.tocsr().copy()
+    sorted_rows = sp.csr_array(Y, copy=True)
     sorted_rows.sort_indices()
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(sorted_rows.indptr))
     return rows, sorted_rows.indices.astype(np.intp)
