@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.linalg as la
 
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.scaling import Scaling
@@ -59,7 +58,7 @@ def explain_by_other_labels(R: np.ndarray) -> float | None:
         correlation += Z.T @ Z / n_samples
         total_alone += np.vdot(Z, Z)
     total_alone *= (n_samples / (n_samples - 1)) ** 2
-    values, V = la.eigh(correlation, overwrite_a=True, check_finite=False, driver="evd")
+    values, V = np.linalg.eigh(correlation)
     totals = np.zeros(len(_PENALTIES))
     for _, Z in blocks():
         turned = Z @ V
