@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same to Python
     from labelsieve.contract import check_selector as check_selector
+    from labelsieve.label_issues import LabelIssues as LabelIssues
+    from labelsieve.label_issues import draw_candidates as draw_candidates
+    from labelsieve.label_issues import find_label_issues as find_label_issues
+    from labelsieve.label_support import LabelSupport as LabelSupport
     from labelsieve.methods import METHODS as METHODS
     from labelsieve.methods.drmfs import DRMFS as DRMFS
     from labelsieve.methods.evidence import EvidenceSelector as EvidenceSelector
@@ -41,6 +45,8 @@ _HOMES = {
     "EvidenceSelector": "methods.evidence",
     "FPML": "methods.fpml",
     "GMM": "methods.gmm",
+    "LabelIssues": "label_issues",
+    "LabelSupport": "label_support",
     "MDMR": "methods.mdmr",
     "METHODS": "methods",
     "METRICS": "metrics",
@@ -58,7 +64,9 @@ _HOMES = {
     "SumMI": "methods.sum_mi",
     "check_selector": "contract",
     "choose_size": "size_choice",
+    "draw_candidates": "label_issues",
     "evidence_test": "stability",
+    "find_label_issues": "label_issues",
     "pml_cross_validate": "validation",
     "selection_stability": "stability",
 }

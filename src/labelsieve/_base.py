@@ -89,6 +89,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     #: Checks of the contract (`labelsieve.contract`) a method cannot pass -> why not.
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
+    classes_: np.ndarray | None
+    label_names_in_: np.ndarray
     n_features_in_: int
 
     def __init__(self, n_features_to_select: int | float | str | None = None) -> None:
@@ -117,20 +119,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         self : object
             The fitted selector.
         """
-        label_names = _column_names(y)
-        check_structure(X, "X")
-        check_structure(y, "y")
-        X, y = validate_data(self, X, y, **_TABLE)
-        X = canonical(X)
-        Y, class_names = check_candidates(y)
-        #: The values that a one-hot encoded y held, for methods that predict; None for candidate matrices.
-        self.classes_ = None if class_names is None else np.unique(y)
+        X, Y = validate_problem(self, X, y)
         n_selected = self._n_selected(X.shape[1])
-        if class_names is not None:
-            label_names = class_names
-        elif label_names is None:
-            label_names = [f"y{j}" for j in range(Y.shape[1])]
-        self.label_names_in_ = np.array(label_names, dtype=object)
         with _progress_log(getattr(self, "verbose", 0)):
             result = self._solve(X, Y)
         return self._store(result, n_selected)
@@ -227,6 +217,28 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
         return tags
+
+
+def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) -> tuple[Matrix, Matrix]:
+    """Validate features and candidates of any kind; sets what every estimator notes about them.
+
+    Returns ``X`` as float32 or float64, dense, CSR or CSC, and the 0/1 matrix ``Y``, dense or CSR. Set are
+    ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``: the values
+    that a one-hot encoded y held, for methods that predict; None for candidate matrices.
+    """
+    label_names = _column_names(y)
+    check_structure(X, "X")
+    check_structure(y, "y")
+    X, y = validate_data(estimator, X, y, **{**_TABLE, "ensure_min_samples": least_samples})
+    X = canonical(X)
+    Y, class_names = check_candidates(y)
+    estimator.classes_ = None if class_names is None else np.unique(y)
+    if class_names is not None:
+        label_names = class_names
+    elif label_names is None:
+        label_names = [f"y{j}" for j in range(Y.shape[1])]
+    estimator.label_names_in_ = np.array(label_names, dtype=object)
+    return X, Y
 
 
 def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:

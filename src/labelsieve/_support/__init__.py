@@ -1,0 +1,1 @@
+"""The steps of label support: features, other labels, confidence, checked candidates."""
