@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labelsieve.cli.console import messages, results
-from labelsieve.cli.fitting import fit, progress
+from labelsieve.cli.fitting import DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
 from labelsieve.cli.target import told_if_unwritable
@@ -42,7 +42,7 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture, the page and the data.")] = Path(
         "labelsieve-demo"
     ),
-    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = "pml-fsmir",
+    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = DEFAULT_METHOD,
 ) -> None:
     """Select pixels of handwritten digits: real data, no download.
 
@@ -57,16 +57,15 @@ def demo(
         "Every label that does not apply was made a candidate with probability 0.2.\n"
     )
     with progress(notes) as name_activity:
-        name_activity(f"fitting {method}")
-        found = fit(selector, digits, method, notes)
+        found = fit(selector, digits, method, notes, name_activity)
         with told_if_unwritable(output):
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")
         files = ["digits.csv"]
         if not missing_packages():
             name_activity("drawing")
-            files += _write_report(found, digits, selector.scores_, output)
-    grid = _pixel_grid(selector.scores_, selector.ranking_, selector.get_support(), console)
+            files += _write_report(found, digits, output)
+    grid = _pixel_grid(found, console)
     if console.width >= 70:
         side_by_side = Table.grid(padding=(0, 3))
         side_by_side.add_row(ranking_table(found, console, width=console.width - _GRID_WIDTH - 3), grid)
@@ -80,6 +79,7 @@ def demo(
             f"\n{found.listed_wrong} of the {len(found.suspects)} least supported candidates are wrong; "
             f"of all candidates, {found.truth.n_wrong / found.n_candidates:.0%} are."
         )
+    notes.print(f"\n{found.caveat}")
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
     if missing_packages():
         notes.print("For the picture and the page: pip install 'labelsieve[report]'")
@@ -96,7 +96,7 @@ def _program() -> str:
     return started
 
 
-def _write_report(found: Selection, digits: Dataset, scores: np.ndarray, folder: Path) -> list[str]:
+def _write_report(found: Selection, digits: Dataset, folder: Path) -> list[str]:
     """Write the picture and the page; returns their names."""
     from labelsieve.inspection import figures
     from labelsieve.inspection.page import write_page
@@ -104,24 +104,25 @@ def _write_report(found: Selection, digits: Dataset, scores: np.ndarray, folder:
     images = digits.X.reshape(-1, _SIDE, _SIDE)
     mean_image = images.mean(axis=0)
     with told_if_unwritable(folder):
-        figures.draw_overview(found, mean_image, scores).save_png(folder / "demo.png")
+        figures.draw_overview(found, mean_image).save_png(folder / "demo.png")
         write_page(
             found,
             folder / "demo.html",
             title="Which pixels tell the digits?",
             pictures=[
-                figures.draw_selected_pixels(found, mean_image, scores),
-                figures.draw_pixel_scores(mean_image.shape, scores),
+                figures.draw_selected_pixels(found, mean_image),
+                figures.draw_pixel_worth(found, mean_image.shape),
             ],
             evidence=figures.draw_suspects(found.suspects[:_PICTURED], images),
         )
     return ["demo.png", "demo.html"]
 
 
-def _pixel_grid(scores: np.ndarray, ranking: np.ndarray, selected: np.ndarray, console: Console) -> Table:
-    """Draw the pixels, darker for higher scores, with the rank of those selected."""
+def _pixel_grid(found: Selection, console: Console) -> Table:
+    """Draw the pixels, darker for those worth more, with the rank of those selected."""
     shades = " .:*#" if console.options.ascii_only else " ░▒▓█"
-    highest = scores.max() or 1.0
+    worth = found.leading_by_column
+    ranks = {feature.column: feature.rank for feature in found.selected}
     table = Table.grid()
     for _ in range(_SIDE):
         table.add_column(no_wrap=True)
@@ -129,12 +130,12 @@ def _pixel_grid(scores: np.ndarray, ranking: np.ndarray, selected: np.ndarray, c
         cells = []
         for pixel in range(row * _SIDE, (row + 1) * _SIDE):
             # The root keeps one outstanding pixel from leaving all others blank.
-            level = np.sqrt(max(scores[pixel], 0) / highest)
+            level = np.sqrt(max(worth[pixel], 0) / found.highest)
             shade = shades[round(level * (len(shades) - 1))]
-            text = f"[{ranking[pixel]:>2}]" if selected[pixel] else f" {shade * 2} "
-            cells.append(Text(text, style=_shade_style(level, selected[pixel], console)))
+            text = f"[{ranks[pixel]:>2}]" if pixel in ranks else f" {shade * 2} "
+            cells.append(Text(text, style=_shade_style(level, pixel in ranks, console)))
         table.add_row(*cells)
-    legend = Text("[n] selected, with its rank\nshade: score of the pixel", style="dim")
+    legend = Text(f"[n] selected, with its rank\nshade: {found.measure_names[0]} of the pixel", style="dim")
     both = Table.grid()
     both.add_row(table)
     both.add_row("")

@@ -10,12 +10,19 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from labelsieve import size_choice
 from labelsieve._base import BaseSelector
 from labelsieve._text import one_line, printable
 from labelsieve.datasets import Dataset, DatasetError
 from labelsieve.inspection.selection import Selection, summarise
+from labelsieve.size_curve import SizeCurve
+from labelsieve.stability import evidence_test, selection_stability
+
+#: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
+DEFAULT_METHOD = "evidence"
 
 #: Seconds before progress shows: what is faster needs none.
 PATIENCE = 1.0
@@ -85,28 +92,84 @@ class _Display(logging.Handler):
             self._console.print(record.getMessage())
 
 
-def fit(selector: BaseSelector, dataset: Dataset, method: str, console: Console) -> Selection:
-    """Fit on the candidates; returns what was found, and tells the warnings as notes."""
+def fit(
+    selector: BaseSelector,
+    dataset: Dataset,
+    method: str,
+    console: Console,
+    name_activity: Callable[[str], None],
+    *,
+    choose_size: bool = False,
+    n_resamples: int = 0,
+) -> Selection:
+    """Fit on the candidates and ask how far that can be trusted; tells the warnings as notes.
+
+    With `choose_size` the data decide how many features to select; halves of the rows are asked too if
+    `n_resamples` is positive.
+    """
+    curve = stability = None
+    with _warnings_as_notes(console) as caught, _told_as_data_errors(dataset):
+        if choose_size:
+            name_activity("trying numbers of features")
+            curve = _settle_size(selector, dataset)
+        name_activity(f"fitting {method}")
+        selector.fit(dataset.X, dataset.candidates)
+        name_activity("comparing with shuffled labels")
+        p_value = evidence_test(dataset.X, dataset.candidates).p_value
+        if n_resamples:
+            stability = selection_stability(
+                selector,
+                dataset.X,
+                dataset.candidates,
+                n_resamples=n_resamples,
+                n_jobs=-1,
+                progress=lambda done, total: name_activity(f"half {done} of {total}"),
+            )
+        name_activity("checking the labels")
+        converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+        found = summarise(
+            selector, dataset, method, converged=converged, curve=curve, p_value=p_value, stability=stability
+        )
+    if found.n_arbitrary and found.features[0].leading > 0:  # when all are 0, the method itself warns
+        console.print(
+            f"note: {found.n_arbitrary} of the {len(found.selected)} selected features have the "
+            f"{found.measure_names[0]} 0: column order alone put them there, so ask for fewer."
+        )
+    return found
+
+
+def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
+    """Let a method that can settle its size itself do so in `fit`; for others, cross-validation does."""
+    settles_itself = clone(selector).set_params(n_features_to_select="auto")
+    try:
+        settles_itself._validate_params()
+    except ValueError:
+        curve = size_choice.choose_size(selector, dataset.X, dataset.candidates, n_jobs=-1)
+        selector.set_params(n_features_to_select=curve.best)
+        return curve
+    selector.set_params(n_features_to_select="auto")
+    return None
+
+
+@contextmanager
+def _warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings, and tell what they say to users, once each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            selector.fit(dataset.X, dataset.candidates)
-        except (ValueError, FloatingPointError) as error:
-            # Whoever gave -k has never heard of the parameter.
-            said = str(error).replace("n_features_to_select must", "-k must")
-            raise DatasetError(f"{dataset.source or dataset.name}: {said}") from error
-        except MemoryError as error:
-            raise DatasetError(
-                f"{dataset.name}: the fit does not fit into memory; take fewer rows."
-            ) from error
+        yield caught
     told = [warning for warning in caught if issubclass(warning.category, UserWarning)]
     for text in dict.fromkeys(one_line(warning.message) for warning in told):
         console.print(f"note: {text}")
-    converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in told)
-    found = summarise(selector, dataset, method, converged=converged)
-    if found.n_arbitrary and found.features[0].score > 0:  # when all are 0, the method itself warns
-        console.print(
-            f"note: {found.n_arbitrary} of the {len(found.selected)} selected features have the score 0: "
-            "column order alone put them there, so ask for fewer."
-        )
-    return found
+
+
+@contextmanager
+def _told_as_data_errors(dataset: Dataset) -> Iterator[None]:
+    """Tell whose data it was that a method refuses."""
+    try:
+        yield
+    except (ValueError, FloatingPointError) as error:
+        # Whoever gave -k has never heard of the parameter.
+        said = str(error).replace("n_features_to_select must", "-k must")
+        raise DatasetError(f"{dataset.source or dataset.name}: {said}") from error
+    except MemoryError as error:
+        raise DatasetError(f"{dataset.name}: the fit does not fit into memory; take fewer rows.") from error

@@ -19,9 +19,9 @@ from rich.console import Console
 from labelsieve._base import BaseSelector
 from labelsieve._text import csv_text, printable
 from labelsieve.cli.console import PlainConsole, messages, results
-from labelsieve.cli.fitting import fit, progress
+from labelsieve.cli.fitting import DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import closest, find_method
-from labelsieve.cli.tables import ranking_table, suspects_table
+from labelsieve.cli.tables import ranking_table, size_table, stability_table, suspects_table
 from labelsieve.cli.target import (
     Candidates,
     Ignore,
@@ -45,15 +45,18 @@ Examples:
 
 labelsieve select data.csv --labels 'label_*'
 
+labelsieve select data.csv --labels 2 -k auto --stability 30
+
 labelsieve select data.csv --labels 2 -k 3 --format csv --output ranking.csv
 
-labelsieve select data.arff -k 20% -p alpha=0.1 -p max_iter=500 --json
+labelsieve select data.arff -k 20% --method pml-fsmir -p max_iter=500 --json
 
 labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
 
 labelsieve select data.csv --labels 2 --html page.html
 """
 
+_AUTOMATIC = "auto"
 _SUSPECTS_SHOWN = 5
 _CODED_SHOWN = 5
 
@@ -76,7 +79,7 @@ def select(
     ignore: Ignore = None,
     nominal: Nominal = None,
     missing: Missing = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = "pml-fsmir",
+    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = DEFAULT_METHOD,
     parameters: Annotated[
         list[str] | None,
         typer.Option(
@@ -84,8 +87,17 @@ def select(
         ),
     ] = None,
     features: Annotated[
-        str | None, typer.Option("--features", "-k", help="How many to select: 20, or a share, 0.2 or 20%.")
+        str | None,
+        typer.Option(
+            "--features", "-k", help="How many to select: 20, a share, 0.2 or 20%, or 'auto': the data decide."
+        ),
     ] = None,
+    stability: Annotated[
+        int,
+        typer.Option(
+            "--stability", metavar="N", min=0, help="Ask N halves of the rows too, say 30: how sure is each feature?"
+        ),
+    ] = 0,
     form: Annotated[
         Format | None, typer.Option("--format", help="Form of the ranking; 'table' unless given.")
     ] = None,
@@ -122,8 +134,15 @@ def select(
         dataset = open_target(files, entry, options)
         if entry is None and options.nominal != "onehot" and dataset.nominal:
             console.print(_coding_note(dataset.nominal))
-        name_activity(f"fitting {method}")
-        found = fit(selector, dataset, method, console)
+        found = fit(
+            selector,
+            dataset,
+            method,
+            console,
+            name_activity,
+            choose_size=features == _AUTOMATIC,
+            n_resamples=stability,
+        )
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:
@@ -180,7 +199,8 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
     if features is not None:
         if "n_features_to_select" in parameters:
             raise typer.BadParameter("n_features_to_select is set by --param too", param_hint="--features")
-        parameters["n_features_to_select"] = _parse_amount(features)
+        if features != _AUTOMATIC:
+            parameters["n_features_to_select"] = _parse_amount(features)
     selector = chosen(**parameters)
     try:
         selector._validate_params()
@@ -218,7 +238,7 @@ def _parse_amount(text: str) -> int | float:
     is_share = isinstance(amount, float) and 0 < amount <= 1
     if not (is_number or is_share):
         raise typer.BadParameter(
-            f"a number such as 20 or a share such as 0.2 or 20% was expected, got {text!r}",
+            f"a number such as 20, a share such as 0.2 or 20%, or auto was expected, got {text!r}",
             param_hint="--features",
         )
     return amount  # type: ignore[return-value]  # narrowed above
@@ -280,12 +300,16 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
         with console.capture() as captured:
             console.print(ranking_table(found, console, everything=everything))
             console.print()
-            console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
+            if found.curve is not None:
+                console.print(size_table(found.curve, console), "", sep="\n")
+            if found.stability is not None:
+                console.print(stability_table(found, console), "", sep="\n")
+            console.print(suspects_table(found, console, _SUSPECTS_SHOWN), "", found.caveat, sep="\n")
         return captured.get()
     if form is Format.csv:
         listed = found.features if everything else found.selected
-        rows = ((feature.rank, feature.name, feature.score, int(feature.selected)) for feature in listed)
-        return csv_text([("rank", "name", "score", "selected"), *rows])
+        rows = [{**feature.as_dict(), "selected": int(feature.selected)} for feature in listed]
+        return csv_text([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
     return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from labelsieve._text import printable
 from labelsieve.cli.console import bar
 from labelsieve.inspection.selection import Selection
+from labelsieve.size_curve import SizeCurve
 
 _BAR_WIDTH, _LEAST_BAR_WIDTH = 20, 5
 # What rich puts between two columns of this kind of table.
@@ -18,38 +19,84 @@ _GAP = 3
 def ranking_table(
     found: Selection, console: Console, *, width: int | None = None, everything: bool = False
 ) -> Table:
-    """Draw rank, name and score of the selected features, or of all with the selected marked."""
+    """Draw rank, name and worth of the selected features, or of all with the selected marked."""
     listed = found.features if everything else found.selected
-    most = max(abs(feature.score) for feature in found.features) or 1.0
     width = width or console.width
     columns = {
         "rank": [str(feature.rank) for feature in listed],
         "feature": [feature.name for feature in listed],
-        "score": [f"{feature.score:#.4g}" for feature in listed],
     }
+    for name in found.measure_names:
+        columns[name] = [f"{feature.shown[name]:#.4g}" for feature in listed]
     if everything:
         columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
-    # A bar is worth less than a name.
-    free = width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
-    bar_width = min(free, _BAR_WIDTH)
-    if bar_width >= _LEAST_BAR_WIDTH:
-        columns[""] = [bar(console, max(feature.score, 0) / most, bar_width) for feature in listed]
-    return lay_out(width, columns, long="feature")
+    return _with_bars(
+        console, columns, [max(feature.leading, 0) / found.highest for feature in listed], width=width
+    )
 
 
 def suspects_table(found: Selection, console: Console, n_shown: int) -> Table:
-    """Draw the candidates that the selected features support least."""
+    """Draw the candidates that features and other labels support least."""
     listed = found.suspects[:n_shown]
     columns = {
         "sample": [str(suspect.sample) for suspect in listed],
         "label": [suspect.label for suspect in listed],
         "support": [f"{suspect.support:.2f}" for suspect in listed],
     }
-    if listed[0].confidence is not None and console.width >= 60:
-        columns["confidence"] = [f"{suspect.confidence:.2f}" for suspect in listed]
     if found.truth is not None:
         columns["truth"] = ["wrong" if suspect.wrong else "right" for suspect in listed]
-    return lay_out(console.width, columns, long="label", title="candidate labels to doubt first")
+    title = f"candidate labels to doubt first, of {found.n_candidates}"
+    return lay_out(console.width, columns, long="label", title=title)
+
+
+def size_table(curve: SizeCurve, console: Console) -> Table:
+    """Draw how well the best features predict held-out candidates, by their number."""
+    columns = {
+        "features": [f"{size}{' *' if size == curve.best else ''}" for size in curve.sizes],
+        "precision": [f"{value:.3f}" for value in curve.mean],
+        "spread": [f"{value:.3f}" for value in curve.spread],
+    }
+    top = curve.mean.max() or 1.0
+    title = "how many are enough: average precision on held-out rows, * most"
+    return _with_bars(
+        console, columns, list(curve.mean / top), width=console.width, long="features", title=title
+    )
+
+
+def stability_table(found: Selection, console: Console) -> Table:
+    """Draw how often halves of the rows choose each selected feature."""
+    stability = found.stability
+    assert stability is not None
+    place = {name: index for index, name in enumerate(stability.feature_names)}
+    listed = [place[feature.name] for feature in found.selected]
+    columns = {
+        "feature": [feature.name for feature in found.selected],
+        "chosen": [f"{stability.frequency[j]:.0%}" for j in listed],
+        "95 % interval": [f"{stability.lower[j]:.0%} to {stability.upper[j]:.0%}" for j in listed],
+    }
+    if any(stability.substitute_frequency[j] > stability.frequency[j] for j in listed):
+        columns["or a substitute"] = [f"{stability.substitute_frequency[j]:.0%}" for j in listed]
+    title = f"how sure: chosen in {stability.n_resamples} halves of the rows"
+    return _with_bars(
+        console, columns, [float(stability.frequency[j]) for j in listed], width=console.width, title=title
+    )
+
+
+def _with_bars(
+    console: Console,
+    columns: dict[str, list[str]],
+    shares: list[float],
+    *,
+    width: int,
+    long: str = "feature",
+    title: str | None = None,
+) -> Table:
+    """Lay out columns with a bar at the end, where it does not cost a name."""
+    free = width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
+    bar_width = min(free, _BAR_WIDTH)
+    if bar_width >= _LEAST_BAR_WIDTH:
+        columns = {**columns, "": [bar(console, share, bar_width) for share in shares]}
+    return lay_out(width, columns, long=long, title=title)
 
 
 def lay_out(width: int, columns: dict[str, list[str]], *, long: str, title: str | None = None) -> Table:

@@ -9,11 +9,15 @@ import numpy as np
 
 from labelsieve._text import one_line
 from labelsieve.inspection.selection import Selection, Suspect
-from labelsieve.pictures import ACCENT, INK, Picture
+from labelsieve.pictures import ACCENT, INK, Picture, chart_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# More bars are read by nobody.
+_MOST_BARS = 40
+_LONGEST_NAME = 30
 
 
 def draw_convergence(found: Selection) -> Picture:
@@ -23,30 +27,77 @@ def draw_convergence(found: Selection) -> Picture:
     return Picture(figure, _convergence_text(found))
 
 
-def draw_selected_pixels(found: Selection, mean_image: np.ndarray, scores: np.ndarray) -> Picture:
+def draw_selected_pixels(found: Selection, mean_image: np.ndarray) -> Picture:
     """Draw the selected pixels, with their ranks, over the mean image."""
     figure = _figure()
-    _selected_pixels(figure.subplots(), found, mean_image, scores)
+    _selected_pixels(figure.subplots(), found, mean_image)
     return Picture(figure, f"The {len(found.selected)} selected pixels, by rank, on the mean of all images.")
 
 
-def draw_pixel_scores(shape: tuple[int, ...], scores: np.ndarray) -> Picture:
-    """Draw the score of every pixel."""
+def draw_pixel_worth(found: Selection, shape: tuple[int, ...]) -> Picture:
+    """Draw what every pixel is worth by itself."""
     figure = _figure()
-    _pixel_scores(figure.subplots(), shape, scores)
-    return Picture(figure, "The score of every pixel, darker is better.")
+    _pixel_worth(figure.subplots(), found, shape)
+    return Picture(figure, f"The {found.measure_names[0]} of every pixel, darker is more.")
 
 
-def draw_overview(found: Selection, mean_image: np.ndarray, scores: np.ndarray) -> Picture:
-    """Draw selected pixels, scores and, if there is any, convergence beside one another."""
-    n_panels = 2 + (found.objective is not None)
-    figure = _figure(n_panels)
-    panels = figure.subplots(1, n_panels, gridspec_kw={"wspace": 0.12})
-    _selected_pixels(panels[0], found, mean_image, scores)
-    _pixel_scores(panels[1], mean_image.shape, scores)
-    if found.objective is not None:
-        _convergence(panels[2], found)
-    return Picture(figure, "Selected pixels, scores and convergence.")
+def draw_overview(found: Selection, mean_image: np.ndarray) -> Picture:
+    """Draw selected pixels, what pixels are worth and, if there are any, the curves beside one another."""
+    curves = [draw for given, draw in ((found.curve, _size_curve), (found.objective, _convergence)) if given is not None]
+    figure = _figure(2 + len(curves))
+    panels = figure.subplots(1, 2 + len(curves), gridspec_kw={"wspace": 0.12})
+    _selected_pixels(panels[0], found, mean_image)
+    _pixel_worth(panels[1], found, mean_image.shape)
+    for axes, draw in zip(panels[2:], curves, strict=True):
+        draw(axes, found)
+    return Picture(figure, "Selected pixels, what pixels are worth, and curves.")
+
+
+def draw_size_curve(found: Selection) -> Picture:
+    """Draw precision on held-out rows over the number of features; `found` must have a curve."""
+    figure = _figure()
+    _size_curve(figure.subplots(), found)
+    curve = found.curve
+    assert curve is not None
+    return Picture(
+        figure,
+        f"Average precision on held-out rows by the number of features: {curve.mean.max():.3f} at {curve.best}, the "
+        f"most; {curve.mean[-1]:.3f} with {curve.sizes[-1]}. The band is the spread over the folds.",
+    )
+
+
+def draw_stability(found: Selection) -> Picture:
+    """Draw how often halves of the rows choose the selected features, with intervals."""
+    from matplotlib.figure import Figure
+
+    stability = found.stability
+    assert stability is not None
+    listed = found.selected[:_MOST_BARS]
+    place = {name: index for index, name in enumerate(stability.feature_names)}
+    columns = [place[feature.name] for feature in listed]
+    frequency = stability.frequency[columns]
+    rows = np.arange(len(listed))
+    with chart_style():
+        figure = Figure(figsize=(6, 1 + 0.2 * len(listed)), layout="constrained")
+        axes = figure.subplots()
+        axes.barh(rows, frequency, color=ACCENT, height=0.7, alpha=0.75)
+        reach = np.vstack([frequency - stability.lower[columns], stability.upper[columns] - frequency])
+        axes.errorbar(frequency, rows, xerr=np.maximum(reach, 0), fmt="none", ecolor=INK, elinewidth=1)
+        axes.plot(stability.substitute_frequency[columns], rows, "|", color=INK, markersize=9, markeredgewidth=2)
+        axes.set_yticks(rows, [_cut(one_line(feature.name)) for feature in listed])
+        axes.set(xlim=(0, 1.02), ylim=(len(listed) - 0.4, -0.6))
+        axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        axes.grid(axis="x")
+        _title(
+            axes,
+            "How sure is each feature",
+            f"chosen in {stability.n_resamples} halves of the rows, 95 % intervals; tick: it or a substitute",
+        )
+    return Picture(
+        figure,
+        f"How often {stability.n_resamples} halves of the rows choose each selected feature: from "
+        f"{frequency.min():.0%} to {frequency.max():.0%}.",
+    )
 
 
 def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
@@ -67,21 +118,25 @@ def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
     return Picture(figure, f"The first {len(suspects)} of the list, with the label in question.")
 
 
-def _selected_pixels(axes: Axes, found: Selection, mean_image: np.ndarray, scores: np.ndarray) -> None:
+def _cut(name: str) -> str:
+    """Leave room for the bars."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _selected_pixels(axes: Axes, found: Selection, mean_image: np.ndarray) -> None:
     # Half of the range of greys, so that black figures stand out.
     _pixels(axes, mean_image, cmap="Greys", vmax=1.6 * mean_image.max())
-    order = np.argsort(-scores, kind="stable")[: len(found.selected)]
-    for rank, pixel in enumerate(order, start=1):
-        row, column = divmod(int(pixel), mean_image.shape[1])
+    for feature in found.selected:
+        row, column = divmod(feature.column, mean_image.shape[1])
         axes.add_patch(_square(row, column))
-        axes.text(column + 0.5, row + 0.53, str(rank), ha="center", va="center", fontsize=9, color="#111111")
-    _title(axes, f"The {len(order)} selected pixels", "by rank, on the mean of all images")
+        axes.text(column + 0.5, row + 0.53, str(feature.rank), ha="center", va="center", fontsize=9, color="#111111")
+    _title(axes, f"The {len(found.selected)} selected pixels", "by rank, on the mean of all images")
 
 
-def _pixel_scores(axes: Axes, shape: tuple[int, ...], scores: np.ndarray) -> None:
+def _pixel_worth(axes: Axes, found: Selection, shape: tuple[int, ...]) -> None:
     # The root keeps one outstanding pixel from leaving all others blank.
-    _pixels(axes, np.sqrt(np.maximum(scores, 0)).reshape(shape), cmap="OrRd")
-    _title(axes, "Score of every pixel", "darker is better")
+    _pixels(axes, np.sqrt(np.maximum(found.leading_by_column, 0)).reshape(shape), cmap="OrRd")
+    _title(axes, f"{found.measure_names[0].capitalize()} of every pixel", "darker is more")
 
 
 def _figure(n_panels: int = 1) -> Figure:
@@ -113,15 +168,34 @@ def _title(axes: Axes, title: str, remark: str) -> None:
     axes.annotate(remark, (0, 1), xytext=(0, 7), fontsize=9.5, color=INK, **above)
 
 
+def _size_curve(axes: Axes, found: Selection) -> None:
+    curve = found.curve
+    assert curve is not None
+    axes.fill_between(
+        curve.sizes, curve.mean - curve.spread, curve.mean + curve.spread, color=ACCENT, alpha=0.2, linewidth=0
+    )
+    axes.plot(curve.sizes, curve.mean, color=ACCENT, linewidth=2.2, marker="o", markersize=4)
+    axes.axvline(len(found.selected), color=INK, linewidth=1, linestyle=":")
+    _title(axes, "How many are enough?", f"precision on held-out rows, most at {curve.best}")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    _as_curve(axes, "features (dotted: selected)")
+
+
 def _convergence(axes: Axes, found: Selection) -> None:
     assert found.objective is not None
     axes.plot(found.objective, color=ACCENT, linewidth=2.2)
     end = "converged" if found.converged else "not converged"
     _title(axes, "Objective", f"{end} in {found.n_iter} iterations")
-    axes.set_xlabel("iteration", color=INK)
-    axes.tick_params(colors=INK, labelsize=9)
     axes.locator_params(nbins=6)
     axes.margins(x=0.02)
+    _as_curve(axes, "iteration")
+
+
+def _as_curve(axes: Axes, x_label: str) -> None:
+    """Frame a curve as wide as the pixels beside it."""
+    axes.set_xlabel(x_label, color=INK)
+    axes.tick_params(colors=INK, labelsize=9)
     axes.set_box_aspect(1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[:].set_color(INK)

@@ -8,7 +8,7 @@ from typing import Any
 
 from labelsieve import __version__
 from labelsieve.datasets.writing import replacing
-from labelsieve.inspection.figures import draw_convergence
+from labelsieve.inspection.figures import draw_convergence, draw_size_curve, draw_stability
 from labelsieve.inspection.selection import Selection
 from labelsieve.pages import render
 from labelsieve.pictures import Picture
@@ -24,7 +24,7 @@ def render_page(
     pictures: Sequence[Picture] = (),
     evidence: Picture | None = None,
 ) -> str:
-    """Return the page: pictures, ranking, doubtful candidates, convergence.
+    """Return the page: pictures, ranking, doubtful candidates, and what was asked about size and stability.
 
     Parameters
     ----------
@@ -37,18 +37,19 @@ def render_page(
     evidence : Picture or None, default=None
         A figure about the candidates that look wrong.
     """
-    convergence = [] if found.objective is None else [draw_convergence(found)]
+    curves = [] if found.curve is None else [draw_size_curve(found)]
+    curves += [] if found.objective is None else [draw_convergence(found)]
     return render(
         "inspection.html",
         generator=f"labelsieve {__version__}",
         found=found,
         title=title or f"{found.data}: features selected by {found.method}",
-        pictures=[*pictures, *convergence] if pictures else [],
-        # Alone, the curve would leave most of a row empty.
-        below_ranking=[] if pictures else convergence,
+        pictures=[*pictures, *curves] if pictures else [],
+        # Alone, a curve would leave most of a row empty.
+        below_ranking=[] if pictures else curves,
+        stability=None if found.stability is None else draw_stability(found),
         evidence=evidence,
         shown=found.selected[:_MOST_ROWS],
-        highest=max(abs(feature.score) for feature in found.features) or 1.0,
     )
 
 

@@ -6,17 +6,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsieve._base import BaseSelector
 from labelsieve.datasets import Dataset
-from labelsieve.label_support import candidate_support
+from labelsieve.label_issues import find_label_issues
 from labelsieve.numerics.sparse import dense, is_sparse
+from labelsieve.size_curve import SizeCurve
+from labelsieve.stability import SelectionStability
 
 #: How many of the least supported candidates are listed.
 N_SUSPECTS = 20
-# More features hardly change the verdict on a candidate.
-_MOST_WITNESSES = 100
+#: Above this probability of evidence as large without any relation, nothing is told from chance.
+CHANCE_LEVEL = 0.05
+# What a method that orders features by steps says about each; a score there is but the place.
+_MEASURES = ("evidence", "criterion")
 
 
 @dataclass(frozen=True)
@@ -24,35 +27,52 @@ class RankedFeature:
     """One feature and its place."""
 
     rank: int
+    column: int
     name: str
     score: float
     selected: bool
+    #: What the method shows instead of the score, by name: empty for most.
+    measures: dict[str, float]
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """The numbers for people, the leading one first."""
+        return self.measures or {"score": self.score}
+
+    @property
+    def leading(self) -> float:
+        """The number that bars are drawn by."""
+        return next(iter(self.shown.values()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the feature as values JSON can hold."""
+        return {
+            "rank": self.rank,
+            "name": self.name,
+            "score": self.score,
+            **self.measures,
+            "selected": self.selected,
+        }
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A candidate label that the selected features do not support."""
+    """A candidate label that features and other labels support least."""
 
     sample: int
     label: str
     support: float
-    #: The method's own confidence, where it gives any.
-    confidence: float | None
     #: Whether the candidate is false, where the truth is known.
     wrong: bool | None
 
 
 @dataclass(frozen=True)
 class TruthCheck:
-    """How well false candidates could be told, where the truth is known.
-
-    The areas under the ROC curve are the chance that a true candidate scores higher than a false one:
-    0.5 is guessing.
-    """
+    """How well false candidates could be told, where the truth is known."""
 
     n_wrong: int
+    #: Chance that a true candidate has more support than a false one: 0.5 is guessing.
     support_auc: float
-    confidence_auc: float | None
 
 
 @dataclass(frozen=True)
@@ -75,7 +95,15 @@ class Selection:
     features: tuple[RankedFeature, ...]
     #: Least supported first.
     suspects: tuple[Suspect, ...]
+    #: What the list of suspects cannot show.
+    caveat: str
     truth: TruthCheck | None
+    #: Precision by number of features, where the number was chosen by the data.
+    curve: SizeCurve | None = None
+    #: Probability of as much evidence if labels had nothing to do with features; None if it was not asked.
+    p_value: float | None = None
+    #: How often halves of the rows choose the same; None if it was not asked.
+    stability: SelectionStability | None = None
 
     @property
     def selected(self) -> tuple[RankedFeature, ...]:
@@ -83,23 +111,40 @@ class Selection:
         return tuple(feature for feature in self.features if feature.selected)
 
     @property
+    def measure_names(self) -> tuple[str, ...]:
+        """What is shown about every feature, the leading number first."""
+        return tuple(self.features[0].shown)
+
+    @property
+    def highest(self) -> float:
+        """Largest leading number of all features, 1 where all are 0: the length of a whole bar."""
+        return max(abs(feature.leading) for feature in self.features) or 1.0
+
+    @property
+    def leading_by_column(self) -> np.ndarray:
+        """The leading number of every feature, in the order of the columns."""
+        values = np.empty(len(self.features))
+        values[[feature.column for feature in self.features]] = [feature.leading for feature in self.features]
+        return values
+
+    @property
     def n_arbitrary(self) -> int:
-        """How many of the selected features have the score 0, so that column order alone chose them."""
-        return sum(feature.score == 0 for feature in self.selected)
+        """How many of the selected features have nothing to show, so that column order alone chose them."""
+        return sum(feature.leading == 0 for feature in self.selected)
 
     @property
     def listed_wrong(self) -> int:
         """How many of the listed suspects are false."""
         return sum(bool(suspect.wrong) for suspect in self.suspects)
 
+    @property
+    def is_no_better_than_chance(self) -> bool:
+        """Whether shuffled labels give as much evidence; False if that was not asked."""
+        return self.p_value is not None and self.p_value > CHANCE_LEVEL
+
     def as_dict(self, *, all_features: bool = False) -> dict[str, Any]:
         """Return the findings as values JSON can hold."""
-        unknown = {
-            name
-            for name, value in (("confidence", self.suspects[0].confidence), ("wrong", self.truth))
-            if value is None
-        }
-        return {
+        found: dict[str, Any] = {
             "data": self.data,
             "method": self.method,
             "parameters": self.parameters,
@@ -108,31 +153,55 @@ class Selection:
             "n_labels": self.n_labels,
             "converged": self.converged,
             "n_iter": self.n_iter,
-            "features": [asdict(feature) for feature in (self.features if all_features else self.selected)],
+            "features": [
+                feature.as_dict() for feature in (self.features if all_features else self.selected)
+            ],
             "suspicious_labels": [
-                {name: value for name, value in asdict(suspect).items() if name not in unknown}
+                {name: value for name, value in asdict(suspect).items() if value is not None}
                 for suspect in self.suspects
             ],
         }
+        if self.p_value is not None:
+            found["chance"] = {"p_value": self.p_value, "no_better": self.is_no_better_than_chance}
+        if self.curve is not None:
+            found["size_curve"] = {
+                "sizes": self.curve.sizes.tolist(),
+                "average_precision": self.curve.mean.tolist(),
+                "spread": self.curve.spread.tolist(),
+                "best": self.curve.best,
+            }
+        if self.stability is not None:
+            found["stability"] = self.stability.as_dict()
+        return found
 
 
-def summarise(selector: BaseSelector, dataset: Dataset, method: str, *, converged: bool) -> Selection:
+def summarise(
+    selector: BaseSelector,
+    dataset: Dataset,
+    method: str,
+    *,
+    converged: bool,
+    curve: SizeCurve | None = None,
+    p_value: float | None = None,
+    stability: SelectionStability | None = None,
+) -> Selection:
     """Collect what a selector fitted on the candidates of `dataset` found.
 
     Examples
     --------
-    >>> from labelsieve import PMLFSMIR
+    >>> from labelsieve import EvidenceSelector
     >>> from labelsieve.datasets import load_digits_attributes
     >>> digits = load_digits_attributes()
-    >>> selector = PMLFSMIR(n_features_to_select=20).fit(digits.X, digits.candidates)
-    >>> found = summarise(selector, digits, "pml-fsmir", converged=True)
+    >>> selector = EvidenceSelector(n_features_to_select=20).fit(digits.X, digits.candidates)
+    >>> found = summarise(selector, digits, "evidence", converged=True)
     >>> len(found.selected), found.features[0].rank, found.n_candidates
     (20, 1, 8715)
     """
     order = np.argsort(selector.ranking_)
     selected = selector.get_support()
     history = getattr(selector, "objective_history_", None)
-    suspects, truth = _doubts(selector, dataset, order[: min(np.count_nonzero(selected), _MOST_WITNESSES)])
+    measures = {name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")}
+    suspects, caveat, truth = _doubts(dataset)
     return Selection(
         data=dataset.name,
         method=method,
@@ -146,45 +215,47 @@ def summarise(selector: BaseSelector, dataset: Dataset, method: str, *, converge
         objective=None if history is None else tuple(np.asarray(history, dtype=float).tolist()),
         n_iter=getattr(selector, "n_iter_", None),
         features=tuple(
-            RankedFeature(rank, dataset.feature_names[j], float(selector.scores_[j]), bool(selected[j]))
+            RankedFeature(
+                rank,
+                int(j),
+                dataset.feature_names[j],
+                float(selector.scores_[j]),
+                bool(selected[j]),
+                {name: float(values[j]) for name, values in measures.items()},
+            )
             for rank, j in enumerate(order, start=1)
         ),
         suspects=suspects,
+        caveat=caveat,
         truth=truth,
+        curve=getattr(selector, "size_curve_", curve),
+        p_value=p_value,
+        stability=stability,
     )
 
 
-def _doubts(
-    selector: BaseSelector, dataset: Dataset, witnesses: np.ndarray
-) -> tuple[tuple[Suspect, ...], TruthCheck | None]:
-    """Return the least supported candidates, and how many of them are false if that is known."""
-    candidates = sp.csr_array(dataset.candidates)
-    support = candidate_support(dataset.X[:, witnesses], candidates)
-    rows = np.repeat(np.arange(candidates.shape[0]), np.diff(candidates.indptr))
-    columns = candidates.indices
-    own = getattr(selector, "label_confidence_", None)
-    confidence = None if own is None else _entries(own, rows, columns)
+def _doubts(dataset: Dataset) -> tuple[tuple[Suspect, ...], str, TruthCheck | None]:
+    """Return the least supported candidates, what to keep in mind, and how well that tells false ones if known."""
+    issues = find_label_issues(dataset.X, dataset.candidates, label_names=dataset.label_names)
+    support = issues.support[issues.rows, issues.labels]
     known = dataset.Y is not None and dataset.Y_candidates is not None
-    wrong = _entries(dataset.Y, rows, columns) == 0 if known else None
+    wrong = _entries(dataset.Y, issues.rows, issues.labels) == 0 if known else None
     suspects = tuple(
         Suspect(
-            sample=int(rows[place]),
-            label=dataset.label_names[columns[place]],
+            sample=int(issues.rows[place]),
+            label=issues.label_names[issues.labels[place]],
             support=float(support[place]),
-            confidence=None if confidence is None else float(confidence[place]),
             wrong=None if wrong is None else bool(wrong[place]),
         )
-        for place in np.argsort(support, kind="stable")[:N_SUSPECTS]
+        for place in range(min(N_SUSPECTS, issues.n_candidates))
     )
+    caveat = issues.caveat("Check some by hand: labelsieve issues --draw 50.")
     if wrong is None or wrong.all() or not wrong.any():
-        return suspects, None
+        return suspects, caveat, None
     from sklearn.metrics import roc_auc_score
 
-    return suspects, TruthCheck(
-        n_wrong=int(wrong.sum()),
-        support_auc=float(roc_auc_score(~wrong, support)),
-        confidence_auc=None if confidence is None else float(roc_auc_score(~wrong, confidence)),
-    )
+    truth = TruthCheck(n_wrong=int(wrong.sum()), support_auc=float(roc_auc_score(~wrong, support)))
+    return suspects, caveat, truth
 
 
 def _entries(matrix: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
