@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,8 @@ from labelsieve.cli.target import told_if_unwritable
 from labelsieve.datasets import Dataset, load_digits_attributes, write
 from labelsieve.inspection.selection import Selection
 from labelsieve.pages import missing_packages
+from labelsieve.size_choice import choose_size
+from labelsieve.stability import STEADY
 
 EPILOG = """\
 Examples:
@@ -34,6 +37,7 @@ labelsieve demo --output my-demo
 _SIDE = 8
 _GRID_WIDTH = 4 * _SIDE
 _N_SELECTED = 12
+_N_RESAMPLES = 30
 _SUSPECTS_SHOWN = 5
 _PICTURED = 10
 
@@ -57,7 +61,9 @@ def demo(
         "Every label that does not apply was made a candidate with probability 0.2.\n"
     )
     with progress(notes) as name_activity:
-        found = fit(selector, digits, method, notes, name_activity)
+        found = fit(selector, digits, method, notes, name_activity, n_resamples=_N_RESAMPLES)
+        name_activity("trying numbers of pixels")
+        found = replace(found, curve=choose_size(selector, digits.X, digits.candidates))
         with told_if_unwritable(output):
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")
@@ -73,6 +79,8 @@ def demo(
     else:
         console.print(ranking_table(found, console), "", grid, sep="\n")
     console.print()
+    _say_how_many_and_how_sure(found, console)
+    console.print()
     console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
     if found.truth is not None:
         console.print(
@@ -84,7 +92,25 @@ def demo(
     if missing_packages():
         notes.print("For the picture and the page: pip install 'labelsieve[report]'")
     again = _program()
-    notes.print(f"Try next: {again} select {output / 'digits.csv'} -k 10\n          {again} methods")
+    notes.print(f"Try next: {again} select {output / 'digits.csv'} -k auto\n          {again} issues {output / 'digits.csv'}")
+
+
+def _say_how_many_and_how_sure(found: Selection, console: Console) -> None:
+    """Two of the four questions in a sentence each; the page has the curve and the bars."""
+    curve, stability = found.curve, found.stability
+    assert curve is not None
+    assert stability is not None
+    n_selected = len(found.selected)
+    reached = np.interp(n_selected, curve.sizes, curve.mean)
+    console.print(
+        f"How many are enough? {n_selected} pixels rank the labels of other digits with a precision of {reached:.2f}, "
+        f"{curve.best} with {curve.mean.max():.2f}, all {found.n_features} with {curve.mean[-1]:.2f}."
+    )
+    frequency = stability.frequency[[feature.column for feature in found.selected]]
+    console.print(
+        f"How sure is that? {np.count_nonzero(frequency >= STEADY)} of the {n_selected} are chosen on {STEADY:.0%} or more "
+        f"of {stability.n_resamples} halves of the digits."
+    )
 
 
 def _program() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ DEFAULT_METHOD = "evidence"
 
 #: Seconds before progress shows: what is faster needs none.
 PATIENCE = 1.0
+# Seconds of a fit from which on the halves of the rows are shared among processes.
+_LONG_FIT = 0.5
 
 _LOG = logging.getLogger("labelsieve")
 
@@ -113,7 +116,10 @@ def fit(
             name_activity("trying numbers of features")
             curve = _settle_size(selector, dataset)
         name_activity(f"fitting {method}")
+        start = time.perf_counter()
         selector.fit(dataset.X, dataset.candidates)
+        # Other processes take seconds to start.
+        n_jobs = -1 if time.perf_counter() - start > _LONG_FIT else None
         name_activity("comparing with shuffled labels")
         p_value = evidence_test(dataset.X, dataset.candidates).p_value
         if n_resamples:
@@ -122,7 +128,7 @@ def fit(
                 dataset.X,
                 dataset.candidates,
                 n_resamples=n_resamples,
-                n_jobs=-1,
+                n_jobs=n_jobs,
                 progress=lambda done, total: name_activity(f"half {done} of {total}"),
             )
         name_activity("checking the labels")
@@ -144,7 +150,7 @@ def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
     try:
         settles_itself._validate_params()
     except ValueError:
-        curve = size_choice.choose_size(selector, dataset.X, dataset.candidates, n_jobs=-1)
+        curve = size_choice.choose_size(selector, dataset.X, dataset.candidates)
         selector.set_params(n_features_to_select=curve.best)
         return curve
     selector.set_params(n_features_to_select="auto")

@@ -67,19 +67,17 @@ def stability_table(found: Selection, console: Console) -> Table:
     """Draw how often halves of the rows choose each selected feature."""
     stability = found.stability
     assert stability is not None
-    place = {name: index for index, name in enumerate(stability.feature_names)}
-    listed = [place[feature.name] for feature in found.selected]
-    columns = {
+    columns = [feature.column for feature in found.selected]
+    chosen, with_substitutes = stability.frequency[columns], stability.group_frequency[columns]
+    cells = {
         "feature": [feature.name for feature in found.selected],
-        "chosen": [f"{stability.frequency[j]:.0%}" for j in listed],
-        "95 % interval": [f"{stability.lower[j]:.0%} to {stability.upper[j]:.0%}" for j in listed],
+        "chosen": [f"{share:.0%}" for share in chosen],
+        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[columns]],
     }
-    if any(stability.substitute_frequency[j] > stability.frequency[j] for j in listed):
-        columns["or a substitute"] = [f"{stability.substitute_frequency[j]:.0%}" for j in listed]
+    if (with_substitutes > chosen).any():
+        cells["or a substitute"] = [f"{share:.0%}" for share in with_substitutes]
     title = f"how sure: chosen in {stability.n_resamples} halves of the rows"
-    return _with_bars(
-        console, columns, [float(stability.frequency[j]) for j in listed], width=console.width, title=title
-    )
+    return _with_bars(console, cells, chosen.tolist(), width=console.width, title=title)
 
 
 def _with_bars(

@@ -73,17 +73,17 @@ def draw_stability(found: Selection) -> Picture:
     stability = found.stability
     assert stability is not None
     listed = found.selected[:_MOST_BARS]
-    place = {name: index for index, name in enumerate(stability.feature_names)}
-    columns = [place[feature.name] for feature in listed]
+    columns = [feature.column for feature in listed]
     frequency = stability.frequency[columns]
     rows = np.arange(len(listed))
     with chart_style():
         figure = Figure(figsize=(6, 1 + 0.2 * len(listed)), layout="constrained")
         axes = figure.subplots()
         axes.barh(rows, frequency, color=ACCENT, height=0.7, alpha=0.75)
-        reach = np.vstack([frequency - stability.lower[columns], stability.upper[columns] - frequency])
+        lower, upper = stability.interval[columns].T
+        reach = np.vstack([frequency - lower, upper - frequency])
         axes.errorbar(frequency, rows, xerr=np.maximum(reach, 0), fmt="none", ecolor=INK, elinewidth=1)
-        axes.plot(stability.substitute_frequency[columns], rows, "|", color=INK, markersize=9, markeredgewidth=2)
+        axes.plot(stability.group_frequency[columns], rows, "|", color=INK, markersize=9, markeredgewidth=2)
         axes.set_yticks(rows, [_cut(one_line(feature.name)) for feature in listed])
         axes.set(xlim=(0, 1.02), ylim=(len(listed) - 0.4, -0.6))
         axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")

@@ -171,8 +171,28 @@ class Selection:
                 "best": self.curve.best,
             }
         if self.stability is not None:
-            found["stability"] = self.stability.as_dict()
+            found["stability"] = self._stability_as_dict()
         return found
+
+
+    def _stability_as_dict(self) -> dict[str, Any]:
+        stability = self.stability
+        assert stability is not None
+        return {
+            "n_resamples": stability.n_resamples,
+            "index": stability.index,
+            "n_steady": stability.n_steady,
+            "expected_by_chance": stability.expected_by_chance,
+            "features": [
+                {
+                    "name": feature.name,
+                    "frequency": float(stability.frequency[feature.column]),
+                    "interval": stability.interval[feature.column].tolist(),
+                    "frequency_with_substitutes": float(stability.group_frequency[feature.column]),
+                }
+                for feature in self.selected
+            ],
+        }
 
 
 def summarise(
