@@ -14,16 +14,17 @@ from labelsieve.datasets import Dataset, read, write
 
 pytestmark = pytest.mark.usefixtures("plain_terminal")
 
+PML_FSMIR = ("--method", "pml-fsmir")
 OUTPUTS = ("--output", "--html", "--write-data")
 
 
 def test_the_table_ranks_the_planted_features_first(capsys, table):
     code, out, err = run(capsys, "select", table, "--labels", "2", "-k", "2")
     assert code == 0
-    ranked = re.findall(r"^ +(\d+) +(\S+) +[\d.]+ +█", out, re.MULTILINE)
+    ranked = re.findall(r"^ +(\d+) +(\S+) +[\d.]+ +[\d.]+ +█", out, re.MULTILINE)
     assert sorted(name for _, name in ranked) == ["[red]width", "length"]
     assert [rank for rank, _ in ranked] == ["1", "2"]
-    assert re.search(r"^data: 60 samples, 5 features, 2 labels; pml-fsmir: converged in \d+ iter", err)
+    assert re.search(r"^data: 60 samples, 5 features, 2 labels; evidence: 2 features selected$", err, re.MULTILINE)
 
 
 @pytest.mark.parametrize("width", ["40", "80"])
@@ -33,23 +34,17 @@ def test_long_names_are_cut_and_numbers_are_not(capsys, monkeypatch, table, widt
     assert code == 0
     assert max(map(len, out.splitlines())) <= int(width)
     assert re.search(r"^ +\d +:bell: long\S*… +\d\.\d+ ", out, re.MULTILINE)
-    assert out.splitlines()[0].split()[:3] == ["rank", "feature", "score"]
+    assert out.splitlines()[0].split()[:4] == ["rank", "feature", "evidence", "criterion"]
 
 
 def test_json_holds_the_findings_and_nothing_else_is_on_standard_output(capsys, planted):
     write(planted, "data.npz")
-    code, out, _ = run(capsys, "select", "data.npz", "--json", "-k", "40%", "-p", "alpha=0.5")
+    code, out, _ = run(capsys, "select", "data.npz", "--json", "-k", "40%", "-p", "ridge=0.5")
     assert code == 0
     found = json.loads(out, parse_constant=pytest.fail)
-    assert (found["method"], found["n_samples"], found["n_features"], found["n_labels"]) == (
-        "pml-fsmir",
-        60,
-        5,
-        2,
-    )
-    assert found["parameters"]["alpha"] == 0.5
-    assert found["converged"] is True
-    assert found["n_iter"] >= 1
+    assert (found["method"], found["n_samples"], found["n_features"], found["n_labels"]) == ("evidence", 60, 5, 2)
+    assert found["parameters"]["ridge"] == 0.5
+    assert found["chance"] == {"p_value": 0.005, "no_better": False}
     assert [feature["rank"] for feature in found["features"]] == [1, 2]
     assert {feature["name"] for feature in found["features"]} == {"length", "[red]width"}
     assert len(found["suspicious_labels"]) == 20
@@ -61,7 +56,7 @@ def test_the_false_candidate_is_doubted_first_and_known_to_be_false(capsys, plan
     first, *others = json.loads(out)["suspicious_labels"]
     assert (first["sample"], first["label"], first["wrong"]) == (0, "label_a", True)
     assert not any(suspect["wrong"] for suspect in others)
-    assert 0 <= first["confidence"] <= 1
+    assert set(first) == {"sample", "label", "support", "wrong"}
 
 
 def test_without_a_truth_nothing_is_said_about_it(capsys, table):
@@ -104,13 +99,13 @@ def test_results_go_to_a_file_instead_of_standard_output(capsys, table):
 
 
 def test_quiet_leaves_standard_error_empty(capsys, table):
-    code, out, err = run(capsys, "select", table, "--labels", "2", "-p", "max_iter=2", "--quiet", "--json")
+    code, out, err = run(capsys, "select", table, "--labels", "2", *PML_FSMIR, "-p", "max_iter=2", "--quiet", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["converged"] is False
 
 
 def test_a_warning_of_the_method_becomes_one_note(capsys, table):
-    code, _, err = run(capsys, "select", table, "--labels", "2", "-p", "max_iter=2")
+    code, _, err = run(capsys, "select", table, "--labels", "2", *PML_FSMIR, "-p", "max_iter=2")
     assert code == 0
     assert re.search(r"^note: PMLFSMIR did not converge within its iterations\..*$", err, re.MULTILINE)
 
@@ -120,15 +115,57 @@ def test_selected_features_that_say_nothing_are_noted(capsys):
         stream.write("x,zero,nought,a\n" + "".join(f"{row % 2},0,0,{row % 2}\n" for row in range(20)))
     code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2")
     assert code == 0
-    assert "note: 1 of the 2 selected features have the score 0: column order alone" in err
+    assert "note: 1 of the 2 selected features have the evidence 0: column order alone" in err
 
 
 def test_scores_that_are_all_0_are_noted_once(capsys):
     with open("idle.csv", "w") as stream:
         stream.write("x,zero,nought,a\n" + "".join(f"0,0,0,{row % 2}\n" for row in range(20)))
-    code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2")
+    code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2", *PML_FSMIR)
     assert code == 0
     assert err.count("score 0") == 1
+    code, _, err = run(capsys, "select", "idle.csv", "--labels", "a", "-k", "2")
+    assert code == 0
+    assert err.count("no evidence at all") == 1
+
+
+@pytest.mark.parametrize("method", ["evidence", "sum-f"])
+def test_the_data_decide_how_many_features(capsys, table, method):
+    arguments = ("select", table, "--labels", "2", "-k", "auto", "--method", method)
+    code, out, err = run(capsys, *arguments)
+    assert code == 0, err
+    assert "how many are enough" in out
+    assert len(re.findall(r"^ *\d+ \* +0\.\d{3} ", out, re.MULTILINE)) == 1
+    found = json.loads(run(capsys, *arguments, "--json")[1])
+    assert found["size_curve"]["best"] == len(found["features"]) == 2
+    assert found["size_curve"]["sizes"][-1] == 5
+
+
+def test_halves_of_the_rows_say_how_sure_a_feature_is(capsys, table):
+    arguments = ("select", table, "--labels", "2", "-k", "2", "--stability", "6")
+    code, out, err = run(capsys, *arguments)
+    assert code == 0, err
+    assert "how sure: chosen in 6 halves of the rows" in out
+    assert re.search(r"^length +100% +61% to 100%", out, re.MULTILINE)
+    found = json.loads(run(capsys, *arguments, "--json")[1])
+    assert [feature["frequency"] for feature in found["stability"]["features"]] == [1.0, 1.0]
+
+
+def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):
+    rng = np.random.default_rng(3)
+    write(Dataset(rng.normal(size=(60, 8)), rng.random((60, 2)) < 0.4, name="chance"), "chance.npz")
+    code, out, err = run(capsys, "select", "chance.npz", "-k", "2", "--json", "--html", "page.html")
+    assert code == 0
+    assert json.loads(out)["chance"]["no_better"] is True
+    assert err.count("than chance would") == 1
+    with open("page.html", encoding="utf-8") as stream:
+        assert "No better than chance." in stream.read()
+
+
+def test_parameters_may_be_infinite(capsys, table):
+    code, out, err = run(capsys, "select", table, "--labels", "2", "-p", "redundancy=inf", "--json")
+    assert code == 0, err
+    assert json.loads(out, parse_constant=pytest.fail)["parameters"]["redundancy"] == "inf"
 
 
 def test_several_files_are_parts_of_one_data_set(capsys, planted):

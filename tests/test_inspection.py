@@ -10,9 +10,15 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import run
-from labelsieve import PMLFSMIR
+from labelsieve import EvidenceSelector, LabelSupport, PMLFSMIR, selection_stability
 from labelsieve.datasets import Dataset, write
-from labelsieve.inspection.figures import draw_convergence, draw_selected_pixels, draw_suspects
+from labelsieve.inspection.figures import (
+    draw_convergence,
+    draw_selected_pixels,
+    draw_size_curve,
+    draw_stability,
+    draw_suspects,
+)
 from labelsieve.inspection.page import render_page, write_page
 from labelsieve.inspection.selection import summarise
 
@@ -118,15 +124,13 @@ def test_figures_take_the_colour_of_the_page_and_leave_its_styles_alone(found):
     assert not re.search(r'^<svg[^>]*(?:width|height)="', svg)
 
 
-def test_a_method_without_iterations_or_confidences_has_a_page_too(found):
-
-    suspects = tuple(replace(suspect, confidence=None, wrong=None) for suspect in found.suspects)
+def test_a_method_without_iterations_has_a_page_too(found):
+    suspects = tuple(replace(suspect, wrong=None) for suspect in found.suspects)
     plain = replace(found, objective=None, n_iter=None, suspects=suspects, truth=None)
     html = render_page(plain)
     assert "iterations" not in html
     assert "<svg" not in html
     assert "The truth is known" not in html
-    assert "Confidence is" not in html
 
 
 def test_the_text_counts_what_the_table_lists(found):
@@ -166,7 +170,7 @@ def test_the_page_is_written_whole_or_not_at_all(found, tmp_path, monkeypatch):
 def test_what_stands_on_white_is_dark_on_a_dark_page_too(found):
     """What has no colour of its own, as black has none in SVG, takes that of the page."""
     images = np.ones((40, 2, 3))
-    ranks = draw_selected_pixels(found, images[0], np.arange(6.0)).svg()
+    ranks = draw_selected_pixels(found, images[0]).svg()
     assert re.findall(r"<text[^>]*#111111[^>]*>(\d)<", ranks) == ["1", "2", "3", "4", "5"]
     pixels = re.findall(r"<path[^>]*stroke:#fff[^>]*>", draw_suspects(found.suspects[:1], images).svg())
     assert ["fill:#" in pixel for pixel in pixels] == [True] * 6
@@ -193,14 +197,48 @@ def test_sparse_labels_give_the_same_findings(data, selector, found):
     assert [s.sample for s in other.suspects] == [s.sample for s in found.suspects]
     assert [s.wrong for s in other.suspects] == [s.wrong for s in found.suspects]
     np.testing.assert_allclose(
-        [s.confidence for s in other.suspects], [s.confidence for s in found.suspects], atol=1e-10
+        [s.support for s in other.suspects], [s.support for s in found.suspects], atol=1e-10
     )
 
 
-def test_the_truth_is_judged_over_all_candidates(data, selector, found):
+def test_the_truth_is_judged_over_all_candidates(data, found):
     from sklearn.metrics import roc_auc_score
 
     candidate = data.Y_candidates == 1
     assert found.truth.n_wrong == (data.Y_candidates - data.Y).sum()
-    expected = roc_auc_score(data.Y[candidate], selector.label_confidence_[candidate])
-    assert found.truth.confidence_auc == pytest.approx(expected)
+    support = LabelSupport().fit(data.X, data.Y_candidates).support_
+    assert found.truth.support_auc == pytest.approx(roc_auc_score(data.Y[candidate], support[candidate]))
+
+
+@pytest.fixture
+def settled(data):
+    """What the default method finds when it chooses the size itself, and halves of the rows are asked."""
+    selector = EvidenceSelector("auto").fit(data.X, data.candidates)
+    stability = selection_stability(selector, data.X, data.candidates, n_resamples=4)
+    return summarise(selector, data, "evidence", converged=True, p_value=0.3, stability=stability)
+
+
+def test_the_page_shows_what_was_asked_about_size_and_stability(settled):
+    page = Strict()
+    page.feed(render_page(settled))
+    assert page.open == []
+    for said in ("No better than chance", "How many are enough?", "How sure is that?", "evidence", "criterion"):
+        assert said in page.text
+    assert "No better than chance" not in render_page(replace(settled, p_value=0.05))
+
+
+def test_figures_say_in_words_what_they_show(settled):
+    curve = draw_size_curve(settled)
+    assert f"{settled.curve.mean.max():.3f} at {settled.curve.best}, the most" in curve.description
+    bars = draw_stability(settled)
+    assert [label.get_text() for label in bars.figure.axes[0].get_yticklabels()] == [
+        feature.name for feature in settled.selected
+    ]
+    widths = [bar.get_width() for bar in bars.figure.axes[0].patches]
+    np.testing.assert_allclose(widths, settled.stability.frequency[[f.column for f in settled.selected]])
+
+
+def test_what_is_shown_of_a_feature_is_its_evidence_where_there_is_any(settled, found):
+    assert settled.measure_names == ("evidence", "criterion")
+    assert found.measure_names == ("score",)
+    assert settled.features[0].as_dict().keys() == {"rank", "name", "score", "evidence", "criterion", "selected"}

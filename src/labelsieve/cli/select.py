@@ -214,10 +214,10 @@ def parse_value(text: str) -> int | float | bool | str | None:
 
     Examples
     --------
-    >>> [parse_value(text) for text in ("10", "1e-3", "true", "None", "minmax")]
-    [10, 0.001, True, None, 'minmax']
+    >>> [parse_value(text) for text in ("10", "1e-3", "inf", "true", "None", "minmax")]
+    [10, 0.001, inf, True, None, 'minmax']
     """
-    words = {"true": True, "false": False, "none": None}
+    words = {"true": True, "false": False, "none": None, "inf": math.inf}
     if text.lower() in words:
         return words[text.lower()]
     for kind in (int, float):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -147,7 +148,10 @@ class Selection:
         found: dict[str, Any] = {
             "data": self.data,
             "method": self.method,
-            "parameters": self.parameters,
+            # JSON has no infinity.
+            "parameters": {
+                name: "inf" if value == math.inf else value for name, value in self.parameters.items()
+            },
             "n_samples": self.n_samples,
             "n_features": self.n_features,
             "n_labels": self.n_labels,
