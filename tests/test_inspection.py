@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import run
-from labelsieve import EvidenceSelector, LabelSupport, PMLFSMIR, selection_stability
+from labelsieve import PMLFSMIR, EvidenceSelector, LabelSupport, selection_stability
 from labelsieve.datasets import Dataset, write
 from labelsieve.inspection.figures import (
     draw_convergence,
@@ -144,7 +144,7 @@ def test_features_that_only_column_order_selected_are_told(found):
     features = tuple(replace(feature, score=1.0) for feature in found.features)
     assert "column order" not in render_page(replace(found, features=features))
     features = (*features[:3], *(replace(feature, score=0.0) for feature in features[3:]))
-    assert "2 of the selected features have the score 0" in render_page(replace(found, features=features))
+    assert "2 of the 5 selected features have the score 0" in render_page(replace(found, features=features))
 
 
 def test_long_rankings_end_with_how_many_more():
@@ -222,7 +222,13 @@ def test_the_page_shows_what_was_asked_about_size_and_stability(settled):
     page = Strict()
     page.feed(render_page(settled))
     assert page.open == []
-    for said in ("No better than chance", "How many are enough?", "How sure is that?", "evidence", "criterion"):
+    for said in (
+        "No better than chance",
+        "How many are enough?",
+        "How sure is that?",
+        "evidence",
+        "criterion",
+    ):
         assert said in page.text
     assert "No better than chance" not in render_page(replace(settled, p_value=0.05))
 
@@ -241,4 +247,11 @@ def test_figures_say_in_words_what_they_show(settled):
 def test_what_is_shown_of_a_feature_is_its_evidence_where_there_is_any(settled, found):
     assert settled.measure_names == ("evidence", "criterion")
     assert found.measure_names == ("score",)
-    assert settled.features[0].as_dict().keys() == {"rank", "name", "score", "evidence", "criterion", "selected"}
+    assert settled.features[0].as_dict().keys() == {
+        "rank",
+        "name",
+        "score",
+        "evidence",
+        "criterion",
+        "selected",
+    }

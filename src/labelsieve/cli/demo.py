@@ -92,7 +92,9 @@ def demo(
     if missing_packages():
         notes.print("For the picture and the page: pip install 'labelsieve[report]'")
     again = _program()
-    notes.print(f"Try next: {again} select {output / 'digits.csv'} -k auto\n          {again} issues {output / 'digits.csv'}")
+    notes.print(
+        f"Try next: {again} select {output / 'digits.csv'} -k auto\n          {again} issues {output / 'digits.csv'}"
+    )
 
 
 def _say_how_many_and_how_sure(found: Selection, console: Console) -> None:
@@ -108,8 +110,8 @@ def _say_how_many_and_how_sure(found: Selection, console: Console) -> None:
     )
     frequency = stability.frequency[[feature.column for feature in found.selected]]
     console.print(
-        f"How sure is that? {np.count_nonzero(frequency >= STEADY)} of the {n_selected} are chosen on {STEADY:.0%} or more "
-        f"of {stability.n_resamples} halves of the digits."
+        f"How sure is that? {np.count_nonzero(frequency >= STEADY)} of the {n_selected} are chosen on {STEADY:.0%} "
+        f"or more of {stability.n_resamples} halves of the digits."
     )
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from labelsieve._base import BaseSelector
 from labelsieve._text import csv_text, printable
-from labelsieve.cli.console import PlainConsole, messages, results
+from labelsieve.cli.console import PlainConsole, counted, messages, results
 from labelsieve.cli.fitting import DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, size_table, stability_table, suspects_table
@@ -89,13 +89,18 @@ def select(
     features: Annotated[
         str | None,
         typer.Option(
-            "--features", "-k", help="How many to select: 20, a share, 0.2 or 20%, or 'auto': the data decide."
+            "--features",
+            "-k",
+            help="How many to select: 20, a share, 0.2 or 20%, or 'auto': the data decide.",
         ),
     ] = None,
     stability: Annotated[
         int,
         typer.Option(
-            "--stability", metavar="N", min=0, help="Ask N halves of the rows too, say 30: how sure is each feature?"
+            "--stability",
+            metavar="N",
+            min=0,
+            help="Ask N halves of the rows too, say 30: how sure is each feature?",
         ),
     ] = 0,
     form: Annotated[
@@ -289,8 +294,8 @@ def _headline(found: Selection) -> str:
     rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
     end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
     return (
-        f"{printable(found.data)}: {found.n_samples} samples, {found.n_features} features, {found.n_labels} labels; "
-        f"{found.method}: {end}{len(found.selected)} features selected"
+        f"{printable(found.data)}: {counted(found.n_samples, 'sample')}, {counted(found.n_features, 'feature')}, "
+        f"{counted(found.n_labels, 'label')}; {found.method}: {end}{counted(len(found.selected), 'feature')} selected"
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from labelsieve._text import printable
 from labelsieve.cli.console import bar
@@ -12,13 +13,17 @@ from labelsieve.inspection.selection import Selection
 from labelsieve.size_curve import SizeCurve
 
 _BAR_WIDTH, _LEAST_BAR_WIDTH = 20, 5
+# Narrower than this, the leading number of a feature is all there is room for.
+_TWO_MEASURES = 60
+# Columns of names that hold numbers.
+_COUNTS = ("features",)
 # What rich puts between two columns of this kind of table.
 _GAP = 3
 
 
 def ranking_table(
     found: Selection, console: Console, *, width: int | None = None, everything: bool = False
-) -> Table:
+) -> RenderableType:
     """Draw rank, name and worth of the selected features, or of all with the selected marked."""
     listed = found.features if everything else found.selected
     width = width or console.width
@@ -26,8 +31,10 @@ def ranking_table(
         "rank": [str(feature.rank) for feature in listed],
         "feature": [feature.name for feature in listed],
     }
-    for name in found.measure_names:
-        columns[name] = [f"{feature.shown[name]:#.4g}" for feature in listed]
+    for name in found.measure_names[: None if width >= _TWO_MEASURES else 1]:
+        # Evidence is a number like 55.8; scores have any size.
+        form = "#.4g" if name == "score" else ".1f"
+        columns[name] = [f"{feature.shown[name]:{form}}" for feature in listed]
     if everything:
         columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
     return _with_bars(
@@ -35,7 +42,7 @@ def ranking_table(
     )
 
 
-def suspects_table(found: Selection, console: Console, n_shown: int) -> Table:
+def suspects_table(found: Selection, console: Console, n_shown: int) -> RenderableType:
     """Draw the candidates that features and other labels support least."""
     listed = found.suspects[:n_shown]
     columns = {
@@ -49,21 +56,22 @@ def suspects_table(found: Selection, console: Console, n_shown: int) -> Table:
     return lay_out(console.width, columns, long="label", title=title)
 
 
-def size_table(curve: SizeCurve, console: Console) -> Table:
+def size_table(curve: SizeCurve, console: Console) -> RenderableType:
     """Draw how well the best features predict held-out candidates, by their number."""
     columns = {
-        "features": [f"{size}{' *' if size == curve.best else ''}" for size in curve.sizes],
+        "features": [str(size) for size in curve.sizes],
         "precision": [f"{value:.3f}" for value in curve.mean],
         "spread": [f"{value:.3f}" for value in curve.spread],
+        "taken": ["yes" if size == curve.best else "" for size in curve.sizes],
     }
     top = curve.mean.max() or 1.0
-    title = "how many are enough: average precision on held-out rows, * most"
+    title = "how many are enough: average precision on held-out rows"
     return _with_bars(
         console, columns, list(curve.mean / top), width=console.width, long="features", title=title
     )
 
 
-def stability_table(found: Selection, console: Console) -> Table:
+def stability_table(found: Selection, console: Console) -> RenderableType:
     """Draw how often halves of the rows choose each selected feature."""
     stability = found.stability
     assert stability is not None
@@ -88,7 +96,7 @@ def _with_bars(
     width: int,
     long: str = "feature",
     title: str | None = None,
-) -> Table:
+) -> RenderableType:
     """Lay out columns with a bar at the end, where it does not cost a name."""
     free = width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
     bar_width = min(free, _BAR_WIDTH)
@@ -97,24 +105,19 @@ def _with_bars(
     return lay_out(width, columns, long=long, title=title)
 
 
-def lay_out(width: int, columns: dict[str, list[str]], *, long: str, title: str | None = None) -> Table:
+def lay_out(
+    width: int, columns: dict[str, list[str]], *, long: str, title: str | None = None
+) -> RenderableType:
     """Lay out columns of which one holds names of any length: that one is cut where the terminal ends."""
     columns = {**columns, long: [printable(name) for name in columns[long]]}
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items() if name != long}
     room = width - sum(widths.values()) - _GAP * len(widths)
     for name, cells in columns.items():
-        is_number = cells[0][-1:].isdigit() and name != long
+        is_number = cells[0][-1:].isdigit() or cells[0][-1:] == "%"
         table.add_column(
             name,
-            justify="right" if is_number else "left",
+            justify="right" if is_number and (name != long or name in _COUNTS) else "left",
             no_wrap=True,
             overflow="ellipsis",
             min_width=widths.get(name),
@@ -122,4 +125,5 @@ def lay_out(width: int, columns: dict[str, list[str]], *, long: str, title: str 
         )
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
-    return table
+    # A title of the table itself would be broken where the table ends.
+    return table if title is None else Group(Text(title, style="bold"), table)

@@ -43,7 +43,11 @@ def draw_pixel_worth(found: Selection, shape: tuple[int, ...]) -> Picture:
 
 def draw_overview(found: Selection, mean_image: np.ndarray) -> Picture:
     """Draw selected pixels, what pixels are worth and, if there are any, the curves beside one another."""
-    curves = [draw for given, draw in ((found.curve, _size_curve), (found.objective, _convergence)) if given is not None]
+    curves = [
+        draw
+        for given, draw in ((found.curve, _size_curve), (found.objective, _convergence))
+        if given is not None
+    ]
     figure = _figure(2 + len(curves))
     panels = figure.subplots(1, 2 + len(curves), gridspec_kw={"wspace": 0.12})
     _selected_pixels(panels[0], found, mean_image)
@@ -129,7 +133,9 @@ def _selected_pixels(axes: Axes, found: Selection, mean_image: np.ndarray) -> No
     for feature in found.selected:
         row, column = divmod(feature.column, mean_image.shape[1])
         axes.add_patch(_square(row, column))
-        axes.text(column + 0.5, row + 0.53, str(feature.rank), ha="center", va="center", fontsize=9, color="#111111")
+        axes.text(
+            column + 0.5, row + 0.53, str(feature.rank), ha="center", va="center", fontsize=9, color="#111111"
+        )
     _title(axes, f"The {len(found.selected)} selected pixels", "by rank, on the mean of all images")
 
 
@@ -172,7 +178,12 @@ def _size_curve(axes: Axes, found: Selection) -> None:
     curve = found.curve
     assert curve is not None
     axes.fill_between(
-        curve.sizes, curve.mean - curve.spread, curve.mean + curve.spread, color=ACCENT, alpha=0.2, linewidth=0
+        curve.sizes,
+        curve.mean - curve.spread,
+        curve.mean + curve.spread,
+        color=ACCENT,
+        alpha=0.2,
+        linewidth=0,
     )
     axes.plot(curve.sizes, curve.mean, color=ACCENT, linewidth=2.2, marker="o", markersize=4)
     axes.axvline(len(found.selected), color=INK, linewidth=1, linestyle=":")

@@ -130,8 +130,18 @@ class Selection:
 
     @property
     def n_arbitrary(self) -> int:
-        """How many of the selected features have nothing to show, so that column order alone chose them."""
-        return sum(feature.leading == 0 for feature in self.selected)
+        """How many of the selected features have nothing to show, so that column order or noise chose them."""
+        # Below the threshold a millionth of the evidence counts, which orders features that have none.
+        noise = 1e-6 * self.parameters["threshold"] * self.n_labels if "evidence" in self.measure_names else 0
+        return sum(feature.leading <= noise for feature in self.selected)
+
+    @property
+    def arbitrary_note(self) -> str:
+        """Say how many of the selected features have nothing to show."""
+        many = f"{self.n_arbitrary} of the {len(self.selected)} selected features"
+        if "evidence" in self.measure_names:
+            return f"{many} have no evidence above noise: chance put them there."
+        return f"{many} have the {self.measure_names[0]} 0: column order alone put them there."
 
     @property
     def listed_wrong(self) -> int:
@@ -157,9 +167,7 @@ class Selection:
             "n_labels": self.n_labels,
             "converged": self.converged,
             "n_iter": self.n_iter,
-            "features": [
-                feature.as_dict() for feature in (self.features if all_features else self.selected)
-            ],
+            "features": [feature.as_dict() for feature in (self.features if all_features else self.selected)],
             "suspicious_labels": [
                 {name: value for name, value in asdict(suspect).items() if value is not None}
                 for suspect in self.suspects
@@ -177,7 +185,6 @@ class Selection:
         if self.stability is not None:
             found["stability"] = self._stability_as_dict()
         return found
-
 
     def _stability_as_dict(self) -> dict[str, Any]:
         stability = self.stability
