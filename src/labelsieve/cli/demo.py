@@ -16,14 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from labelsieve.cli.console import messages, results
-from labelsieve.cli.fitting import DEFAULT_METHOD, fit, progress
+from labelsieve.cli.fitting import DEFAULT_METHOD, fit, progress, size_curve
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
 from labelsieve.cli.target import told_if_unwritable
 from labelsieve.datasets import Dataset, load_digits_attributes, write
 from labelsieve.inspection.selection import Selection
 from labelsieve.pages import missing_packages
-from labelsieve.size_choice import choose_size
 from labelsieve.stability import STEADY
 
 EPILOG = """\
@@ -63,7 +62,7 @@ def demo(
     with progress(notes) as name_activity:
         found = fit(selector, digits, method, notes, name_activity, n_resamples=_N_RESAMPLES)
         name_activity("trying numbers of pixels")
-        found = replace(found, curve=choose_size(selector, digits.X, digits.candidates))
+        found = replace(found, curve=size_curve(selector, digits))
         with told_if_unwritable(output):
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")
@@ -104,9 +103,10 @@ def _say_how_many_and_how_sure(found: Selection, console: Console) -> None:
     assert stability is not None
     n_selected = len(found.selected)
     reached = np.interp(n_selected, curve.sizes, curve.mean)
+    most = "all" if curve.best == found.n_features else curve.best
     console.print(
-        f"How many are enough? {n_selected} pixels rank the labels of other digits with a precision of {reached:.2f}, "
-        f"{curve.best} with {curve.mean.max():.2f}, all {found.n_features} with {curve.mean[-1]:.2f}."
+        f"How many are enough? {n_selected} pixels rank the labels of other digits with a precision of {reached:.2f}; "
+        f"the most, {curve.mean.max():.2f}, takes {most} of {found.n_features}."
     )
     frequency = stability.frequency[[feature.column for feature in found.selected]]
     console.print(

@@ -141,17 +141,31 @@ def fit(
     return found
 
 
-def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
-    """Let a method that can settle its size itself do so in `fit`; for others, cross-validation does."""
-    settles_itself = clone(selector).set_params(n_features_to_select="auto")
-    try:
-        settles_itself._validate_params()
-    except ValueError:
-        curve = size_choice.choose_size(selector, dataset.X, dataset.candidates)
-        selector.set_params(n_features_to_select=curve.best)
+def size_curve(selector: BaseSelector, dataset: Dataset) -> SizeCurve:
+    """Say how well the method does with how many features."""
+    if _settles_size_itself(selector):
+        automatic = clone(selector).set_params(n_features_to_select="auto")
+        curve: SizeCurve = automatic.fit(dataset.X, dataset.candidates).size_curve_
         return curve
-    selector.set_params(n_features_to_select="auto")
-    return None
+    return size_choice.choose_size(selector, dataset.X, dataset.candidates)
+
+
+def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
+    """Let the data decide the number of features: in `fit` where the method can, else by cross-validation."""
+    if _settles_size_itself(selector):
+        selector.set_params(n_features_to_select="auto")
+        return None
+    curve = size_curve(selector, dataset)
+    selector.set_params(n_features_to_select=curve.best)
+    return curve
+
+
+def _settles_size_itself(selector: BaseSelector) -> bool:
+    try:
+        clone(selector).set_params(n_features_to_select="auto")._validate_params()
+    except ValueError:
+        return False
+    return True
 
 
 @contextmanager

@@ -175,6 +175,8 @@ def _title(axes: Axes, title: str, remark: str) -> None:
 
 
 def _size_curve(axes: Axes, found: Selection) -> None:
+    from matplotlib.ticker import LogLocator
+
     curve = found.curve
     assert curve is not None
     axes.fill_between(
@@ -189,7 +191,9 @@ def _size_curve(axes: Axes, found: Selection) -> None:
     axes.axvline(len(found.selected), color=INK, linewidth=1, linestyle=":")
     _title(axes, "How many are enough?", f"precision on held-out rows, most at {curve.best}")
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     _as_curve(axes, "features (dotted: selected)")
 
 
