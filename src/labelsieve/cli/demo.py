@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labelsieve.cli.console import messages, results
-from labelsieve.cli.fitting import DEFAULT_METHOD, fit, progress, size_curve
+from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress, size_curve
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
 from labelsieve.cli.target import told_if_unwritable
@@ -86,7 +86,7 @@ def demo(
             f"\n{found.listed_wrong} of the {len(found.suspects)} least supported candidates are wrong; "
             f"of all candidates, {found.truth.n_wrong / found.n_candidates:.0%} are."
         )
-    notes.print(f"\n{found.caveat}")
+    notes.print(f"\n{found.caveat} {ADVICE}")
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
     if missing_packages():
         notes.print("For the picture and the page: pip install 'labelsieve[report]'")

@@ -19,7 +19,7 @@ from rich.console import Console
 from labelsieve._base import BaseSelector
 from labelsieve._text import csv_text, printable
 from labelsieve.cli.console import PlainConsole, counted, messages, results
-from labelsieve.cli.fitting import DEFAULT_METHOD, fit, progress
+from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, size_table, stability_table, suspects_table
 from labelsieve.cli.target import (
@@ -309,7 +309,9 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
                 console.print(size_table(found.curve, console), "", sep="\n")
             if found.stability is not None:
                 console.print(stability_table(found, console), "", sep="\n")
-            console.print(suspects_table(found, console, _SUSPECTS_SHOWN), "", found.caveat, sep="\n")
+            console.print(
+                suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
+            )
         return captured.get()
     if form is Format.csv:
         listed = found.features if everything else found.selected

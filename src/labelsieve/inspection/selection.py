@@ -280,7 +280,7 @@ def _doubts(dataset: Dataset) -> tuple[tuple[Suspect, ...], str, TruthCheck | No
         )
         for place in range(min(N_SUSPECTS, issues.n_candidates))
     )
-    caveat = issues.caveat("Check some by hand: labelsieve issues --draw 50.")
+    caveat = issues.caveat("").strip()
     if wrong is None or wrong.all() or not wrong.any():
         return suspects, caveat, None
     from sklearn.metrics import roc_auc_score
