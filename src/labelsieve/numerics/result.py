@@ -26,6 +26,8 @@ class SolverResult:
         Objective at the start and after every iteration; None for a method without iterations.
     converged : bool
         Whether the stopping rule was met within the budget.
+    n_selected : int or None
+        How many features to keep, from a method that was asked to choose; None for as many as it was told.
     extra : mapping
         Further fitted attributes, name without the trailing underscore -> value.
     """
@@ -33,6 +35,7 @@ class SolverResult:
     scores: np.ndarray
     objective: np.ndarray | None = None
     converged: bool = True
+    n_selected: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

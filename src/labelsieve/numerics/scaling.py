@@ -11,6 +11,9 @@ from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
+#: Standard deviation, as a share of the largest value, up to which a feature counts as constant.
+_CONSTANT = 1e-12
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -73,6 +76,10 @@ class Scaling:
             return cls(mean, factor.astype(np.float64))
         return cls(None if is_sparse(X) else mean.astype(X.dtype), factor.astype(X.dtype))
 
+    def of(self, features: int | np.ndarray) -> Scaling:
+        """Return the scaling of some of the features."""
+        return Scaling(None if self.offset is None else self.offset[features], self.factor[features])
+
     def apply(self, X: Matrix) -> Matrix:
         """Return the scaled features, dense where there is an offset; the input is left alone."""
         if self.offset is None:
@@ -105,6 +112,27 @@ class Scaling:
         """
         W = (coef * self.factor).T
         return W, intercept if self.offset is None else intercept - self.offset @ W
+
+
+def standard_scaling(X: Matrix) -> Scaling:
+    """Learn to give every feature mean 0 and variance 1, in float64; `Scaling.split` keeps sparse ones sparse.
+
+    A feature is taken for constant, and becomes 0, if its standard deviation is within ``1e-12`` of its
+    largest value: what is left of it would be rounding.
+
+    Examples
+    --------
+    >>> standard_scaling(np.array([[1.0, 0.0], [1 + 1e-15, 4.0]])).factor
+    array([0. , 0.5])
+    """
+    scaling = Scaling.learn(X, "standard", centre=True)
+    scaling.factor[scaling.factor * (_CONSTANT * largest_values(X)) >= 1] = 0
+    return scaling
+
+
+def largest_values(X: Matrix) -> np.ndarray:
+    """Return the largest absolute value of every column, in the dtype of ``X`` and without a copy of it."""
+    return np.maximum(dense(X.max(axis=0)).ravel(), -dense(X.min(axis=0)).ravel())
 
 
 def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
