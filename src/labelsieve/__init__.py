@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.contract import check_selector as check_selector
     from labelsieve.methods import METHODS as METHODS
     from labelsieve.methods.drmfs import DRMFS as DRMFS
+    from labelsieve.methods.evidence import EvidenceSelector as EvidenceSelector
     from labelsieve.methods.fpml import FPML as FPML
     from labelsieve.methods.gmm import GMM as GMM
     from labelsieve.methods.mdmr import MDMR as MDMR
@@ -27,12 +28,14 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.sum_f import SumF as SumF
     from labelsieve.methods.sum_mi import SumMI as SumMI
     from labelsieve.metrics import METRICS as METRICS
+    from labelsieve.size_curve import SizeCurve as SizeCurve
     from labelsieve.validation import pml_cross_validate as pml_cross_validate
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "DRMFS": "methods.drmfs",
+    "EvidenceSelector": "methods.evidence",
     "FPML": "methods.fpml",
     "GMM": "methods.gmm",
     "MDMR": "methods.mdmr",
@@ -47,6 +50,7 @@ _HOMES = {
     "ParticleMAP": "methods.particle_map",
     "ParticleVLS": "methods.particle_vls",
     "RandomRanking": "methods.random_ranking",
+    "SizeCurve": "size_curve",
     "SumF": "methods.sum_f",
     "SumMI": "methods.sum_mi",
     "check_selector": "contract",

@@ -74,12 +74,15 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         ],
     }
 
+    #: Whether asking for another number of features changes the order of the features, not only where it is cut.
+    ranking_depends_on_size: ClassVar[bool] = False
+
     #: Checks of the contract (`labelsieve.contract`) a method cannot pass -> why not.
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
     n_features_in_: int
 
-    def __init__(self, n_features_to_select: int | float | None = None) -> None:
+    def __init__(self, n_features_to_select: int | float | str | None = None) -> None:
         self.n_features_to_select = n_features_to_select
 
     @abstractmethod
@@ -171,6 +174,9 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         wanted = self.n_features_to_select
         if wanted is None:
             return max(1, n_features // 2)
+        if isinstance(wanted, str):
+            # "auto": the method says in its result how many; until then, all.
+            return n_features
         if isinstance(wanted, Integral):
             if wanted > n_features:
                 raise ValueError(
@@ -188,7 +194,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         self.scores_ = scores
         self.ranking_ = np.empty(len(scores), dtype=np.intp)
         self.ranking_[order] = np.arange(1, len(scores) + 1)
-        self.n_features_ = n_selected
+        self.n_features_ = n_selected if result.n_selected is None else result.n_selected
         for name, value in result.extra.items():
             setattr(self, name + "_", value)
         if result.objective is not None:

@@ -86,6 +86,8 @@ class MDMR(BaseSelector):
         "verbose": ["verbose"],
     }
 
+    ranking_depends_on_size: ClassVar[bool] = True
+
     def __init__(
         self, n_features_to_select: int | float | None = None, *, n_bins: int = 3, verbose: int = 0
     ) -> None:
