@@ -30,6 +30,7 @@ QUESTIONS = {
     "How much faster is the accelerated solver of PML-FSMIR?": ("solvers", "--race"),
     "How much does PML-FSMIR's choice depend on start and rows?": ("stability",),
     "How fast are the readers?": ("readers",),
+    "What does the evidence selector cost?": ("evidence",),
     "Which methods find planted features?": ("planted",),
     "What do parallel cells gain, and what does the runner cost?": ("experiments",),
     "What does every method cost?": ("costs", "--datasets", *SMALLER),

@@ -12,6 +12,11 @@ import pytest
     [
         ("stability", ("--datasets", "planted", "--repeats", "2"), ("planted, nndsvda", "planted, random")),
         ("planted", ("--methods", "sum-f", "random-ranking"), ("sum-f", "random-ranking")),
+        (
+            "evidence",
+            ("--shrink", "20"),
+            ("dense 100 x 150, 10 labels, k = 20", "sparse 5000 x 2500, 50 labels, k = 100"),
+        ),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
     ],
 )

@@ -17,7 +17,7 @@ _TIE_BREAK = 1e-6
 #: What is left of a feature's variance is never taken for less.
 _SMALLEST_REST = 1e-10
 #: Entries that are worked on together, so that they stay in the cache from one operation to the next.
-_BLOCK = 2**14
+_BLOCK = 2**15
 #: Bits of a criterion that count when features are compared: about ten digits.
 _BITS = 33
 
