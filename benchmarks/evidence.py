@@ -1,8 +1,8 @@
 """What the evidence selector costs with everything automatic but the size; run ``python -m benchmarks.evidence``.
 
-A dense table with groups of features that repeat one another, and wide sparse data in which every label has words of its
-own. The time is that of the processor, the memory the rise of the process's peak above its size with the data loaded;
-beside it stand a plain filter and the bare product X'Y, measured in the same run.
+A dense table with groups of features that repeat one another, and wide sparse data in which every label has words of
+its own. The time is that of the processor, the memory the rise of the process's peak above its size with the data
+loaded; beside it stand a plain filter and the bare product X'Y, measured in the same run.
 """
 
 from __future__ import annotations

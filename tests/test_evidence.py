@@ -433,6 +433,12 @@ class TestMemory:
         ):
             solve(X, Y, 4, 0.0, budget=1919)
 
+    def test_inner_folds_need_room_for_their_products(self):
+        X, Y = problem(22)
+        assert len(solve(X, Y, 4, budget=8 * 15 * (3 * 6 + 4))[0]) == 15
+        with pytest.raises(ValueError, match="Got 2640 bytes"):
+            solve(X, Y, 4, budget=8 * 15 * (3 * 6 + 4) - 1)
+
     def test_a_filter_needs_no_room_for_steps(self):
         X, Y = problem(22)
         assert len(solve(X, Y, 4, np.inf, budget=8 * 15 * 6)[0]) == 15
@@ -501,6 +507,10 @@ class TestSelector:
     def test_more_folds_than_five_choose_the_size_too(self):
         X, Y = problem(27)
         assert EvidenceSelector("auto", n_folds=7).fit(X, Y).size_curve_.scores.shape[0] == 7
+
+    def test_other_methods_do_not_choose_their_size(self):
+        with pytest.raises(ValueError, match="The 'n_features_to_select' parameter of SumF must be"):
+            SumF("auto").fit(X_SMALL, Y_SMALL)
 
     def test_the_ranking_depends_on_the_size(self):
         assert EvidenceSelector.ranking_depends_on_size

@@ -143,7 +143,7 @@ class EvidenceSelector(BaseSelector):
 
     Of up to 5000 dense features all pairs are formed once, and those of an inner fold by subtraction, where
     this is cheaper than the products that the search asks for one by one. Sparse features are never made
-    dense. A search of ``m`` steps holds ``8 n_features (2 n_labels + m)`` bytes; where these would exceed
+    dense. A search of ``m`` steps holds up to ``8 n_features (3 n_labels + m)`` bytes; where these would exceed
     4 GiB, labels with fewer than 5 candidates are left out, and if that is not enough, the data refused.
 
     Examples

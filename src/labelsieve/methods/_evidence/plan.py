@@ -52,8 +52,10 @@ class Plan:
         return int(self.most_steps + n_greedy * self.inner_steps * max(self.n_folds - 1, 0))
 
     def n_bytes(self, n_features: int, n_labels: int) -> int:
-        """Bytes of the products with the labels, at the start and as they change, and of the greedy steps."""
-        return 8 * n_features * (n_labels * (2 if self.most_steps else 1) + self.most_steps)
+        """Bytes of what grows with the features: their products with the labels, and the greedy steps."""
+        # The products of all rows, those of a fold, and those that change along a search.
+        n_products = 1 + (self.n_folds > 0) + (self.most_steps > 0)
+        return 8 * n_features * (n_products * n_labels + self.most_steps)
 
 
 def plan_fit(
