@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from labelsieve import EvidenceSelector, SumF
 from labelsieve.methods import evidence as module
 from labelsieve.methods._evidence import gram as gram_module
+from labelsieve.methods._evidence.choice import best_pair, steadiest
 from labelsieve.methods._evidence.gram import is_gram_cheaper
 from labelsieve.methods._evidence.plan import plan_fit, size_grid
 from labelsieve.methods._evidence.problem import Rows
@@ -559,6 +560,44 @@ class TestSelector:
             ValueError, match=f"The '{next(iter(wrong))}' parameter of EvidenceSelector must be"
         ):
             EvidenceSelector(**wrong).fit(X_SMALL, Y_SMALL)
+
+
+class TestChoice:
+    folds = np.arange(4) % 2
+
+    def test_differences_of_rounding_do_not_choose(self):
+        precision = np.full((4, 3), [0.3, 0.1 + 0.2, 0.2])
+        assert 0.1 + 0.2 > 0.3
+        choice = steadiest(precision, self.folds, REDUNDANCIES, 5, tolerance=0.0)
+        assert (choice.redundancy, choice.n_selected) == (np.inf, 5)
+        pair = best_pair(precision[:, :, None], self.folds, REDUNDANCIES, np.array([5]))
+        assert (pair.redundancy, pair.n_selected) == (np.inf, 5)
+
+    def test_of_equal_pairs_the_smaller_size_then_the_steadier_redundancy(self):
+        precision = np.full((4, 3, 3), 0.5)
+        precision[:, 1, 1] = precision[:, 2, 1] = precision[:, 0, 2] = 0.9
+        choice = best_pair(precision, self.folds, REDUNDANCIES, np.array([2, 4, 8]))
+        assert (choice.redundancy, choice.n_selected) == (1, 4)
+
+    def test_the_standard_error_bounds_what_steadiness_may_cost(self):
+        rng = np.random.default_rng(0)
+        best = 0.5 + 0.1 * rng.random(1000)
+        # Behind by .001 in every row: sure, however little. By .001 on average only: unsure.
+        surely, unsurely = best - 0.001, best - 0.001 + 0.05 * np.tile([1, -1], 500)
+        folds = np.arange(1000) % 3
+        for worse, expected in ((surely, 0.0), (unsurely, np.inf)):
+            precision = np.column_stack([worse, best - 0.3, best])
+            choice = steadiest(precision, folds, REDUNDANCIES, 5, tolerance=1.64)
+            assert choice.redundancy == expected
+            np.testing.assert_allclose(choice.grounds["cv_gap"], [0.001, 0.3, 0], atol=1e-12)
+        assert choice.grounds["cv_allowed"][0] == pytest.approx(1.64 * 0.05 / np.sqrt(1000))
+
+    def test_rows_without_precision_do_not_count(self):
+        precision = np.array([[np.nan] * 3, [0.4, 0.5, 0.6], [np.nan] * 3, [np.nan] * 3])
+        choice = steadiest(precision, np.array([0, 1, 1, 2]), REDUNDANCIES, 5, tolerance=1.64)
+        assert choice.redundancy == 0
+        np.testing.assert_array_equal(choice.grounds["cv_scores"], [[0, 0, 0], [0.4, 0.5, 0.6], [0, 0, 0]])
+        assert steadiest(precision[:1], np.array([0]), REDUNDANCIES, 5, tolerance=0.0).redundancy == np.inf
 
 
 def test_the_grid_of_sizes():

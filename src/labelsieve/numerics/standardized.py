@@ -86,7 +86,7 @@ class _Dense(StandardizedFeatures):
 
     def gram_column(self, feature: int) -> np.ndarray:
         z = self.scaling.of(feature).apply(self.X[:, feature])
-        # The product with X must not see what rounding left of the mean, large as the means of X may be.
+        # What rounding left of the mean would be multiplied by the means of X, large as they may be.
         z -= z.mean()
         column: np.ndarray = self.X.T @ z
         column *= self.scaling.factor
@@ -94,8 +94,13 @@ class _Dense(StandardizedFeatures):
 
     def products(self, Y: Matrix) -> np.ndarray:
         total = np.zeros((Y.shape[1], self.X.shape[1]))
+        rest = np.zeros(self.X.shape[1])
         for rows in batches(self.n_samples, self.X.shape[1]):
-            total += Y[rows].T @ self.scaling.apply(self.X[rows])
+            Z = self.scaling.apply(self.X[rows])
+            total += Y[rows].T @ Z
+            rest += Z.sum(axis=0)
+        # Sums that would be 0 if the means were not rounded.
+        total -= np.outer(np.asarray(Y.sum(axis=0)).ravel() / self.n_samples, rest)
         return np.ascontiguousarray(total.T)
 
 
