@@ -1,7 +1,12 @@
-"""How much PML-FSMIR's choice depends on the start and on the rows; run ``python -m benchmarks.stability``.
+"""How much the choice of features depends on the rows and, for PML-FSMIR, on the start.
 
-For every start: mean overlap of the top 20 features over pairs of random states, and over pairs of bootstrap
-samples of the rows, with the objective it ends at. An overlap of 1 is the same 20 features.
+    python -m benchmarks.stability           methods side by side
+    python -m benchmarks.stability --starts  the starts of PML-FSMIR
+
+For every method: Kuncheva's index of the 20 features chosen on disjoint halves of the rows; the evidence selector
+finds its redundancy anew on every half. 1 is the same features, 0 is chance. For every start: mean overlap of the top
+20 features over pairs of random states, and over pairs of bootstrap samples of the rows, with the objective it ends
+at. An overlap of 1 is the same 20 features.
 """
 
 from __future__ import annotations
@@ -12,26 +17,72 @@ import warnings
 from itertools import combinations
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.problems import noisy
 from benchmarks.table import print_table
-from labelsieve import PMLFSMIR
+from labelsieve import PMLFSMIR, EvidenceSelector, SumF
+from labelsieve.stability import kuncheva_stability
 
+METHODS = {
+    "evidence, redundancy auto": EvidenceSelector(20),
+    "evidence, redundancy inf": EvidenceSelector(20, redundancy=np.inf),
+    "evidence, redundancy 1": EvidenceSelector(20, redundancy=1.0),
+    "evidence, redundancy 0": EvidenceSelector(20, redundancy=0.0),
+    "sum-f": SumF(20),
+    "pml-fsmir": PMLFSMIR(20, random_state=0),
+}
 STARTS = ("nndsvda", "nndsvd", "random")
+# Water quality has 16 features, which are all chosen.
+DATASETS = ["birds", "cal500", "chd_49", "slashdot", "yeast"]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--datasets", nargs="+", default=["birds", "yeast", "cal500"])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--starts", action="store_true")
+    parser.add_argument("--datasets", nargs="+")
     parser.add_argument("--repeats", type=int, default=10)
     options = parser.parse_args()
+    if options.starts:
+        compare_starts(options.datasets or ["birds", "yeast", "cal500"], options.repeats)
+    else:
+        compare_methods(options.datasets or DATASETS, options.repeats)
+
+
+def compare_methods(datasets, repeats):
+    """Kuncheva's index over the halves of the rows: methods by data sets."""
+    columns = {}
+    for name in datasets:
+        X, Y = noisy(name)
+        halves = []
+        for seed in range(repeats // 2):
+            rows = np.random.default_rng(seed).permutation(X.shape[0])
+            halves += [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            columns[name] = [
+                kuncheva_stability([clone(selector).fit(X[half], Y[half]).get_support() for half in halves])
+                for selector in METHODS.values()
+            ]
+        print(name, columns[name], file=sys.stderr, flush=True)
+    rows = [
+        (method, *(f"{value:.2f}" for value in (*values, np.mean(values))))
+        for method, *values in zip(METHODS, *columns.values(), strict=True)
+    ]
+    print_table(["method", *columns, "mean"], rows)
+
+
+def compare_starts(datasets, repeats):
+    """Overlaps over states and bootstraps: starts by what changes."""
     rows = []
-    for name in options.datasets:
+    for name in datasets:
         X, Y = noisy(name)
         for init in STARTS:
-            over_states = [fit(X, Y, init, seed) for seed in range(options.repeats)]
+            over_states = [fit(X, Y, init, seed) for seed in range(repeats)]
             over_rows = []
-            for seed in range(options.repeats):
+            for seed in range(repeats):
                 drawn = np.random.default_rng(seed).integers(X.shape[0], size=X.shape[0])
                 over_rows.append(fit(X[drawn], Y[drawn], init, 0))
             ends = [selector.objective_history_[-1] for selector in over_states]

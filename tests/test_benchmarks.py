@@ -10,7 +10,13 @@ import pytest
 @pytest.mark.parametrize(
     ("module", "options", "rows"),
     [
-        ("stability", ("--datasets", "planted", "--repeats", "2"), ("planted, nndsvda", "planted, random")),
+        ("stability", ("--datasets", "planted", "--repeats", "2"), ("evidence, redundancy auto", "sum-f")),
+        (
+            "stability",
+            ("--starts", "--datasets", "planted", "--repeats", "2"),
+            ("planted, nndsvda", "planted, random"),
+        ),
+        ("size", ("--datasets", "planted", "--splits", "1"), ("planted, evidence", "mean, sum-f")),
         ("planted", ("--methods", "sum-f", "random-ranking"), ("sum-f", "random-ranking")),
         (
             "evidence",

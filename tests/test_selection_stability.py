@@ -199,6 +199,14 @@ def test_a_selector_of_scikit_learn_will_do():
     assert (found.runs.sum(axis=1) == 3).all()
 
 
+def test_classes_may_be_words_and_one_may_be_missing_from_a_half(problem):
+    X, _ = problem
+    classes = np.where(X[:, 0] > 0.5, "large", "small")
+    classes[0] = "only here"
+    found = selection_stability(SumF(2), X, classes, n_resamples=4)
+    assert found.frequency[0] == 1
+
+
 def test_a_label_that_vanishes_in_a_half_is_no_obstacle(problem):
     X, Y = problem
     Y = np.column_stack([Y, np.arange(len(Y)) == 0])

@@ -14,6 +14,7 @@ from sklearn.model_selection import check_cv
 from labelsieve._base import as_generator, check_problem
 from labelsieve.methods._evidence.plan import size_grid
 from labelsieve.numerics.candidate_precision import ridge_precision
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.size_curve import SizeCurve
 
@@ -78,6 +79,7 @@ def choose_size(
     True
     """
     X, Y = check_problem(X, Y)
+    X = X.tocsr() if is_sparse(X) else X
     tried = _sizes(sizes, X.shape[1])
     folds = list(_folds(Y, cv, random_state))
     # One fit serves all sizes, unless the ranking depends on the size.
@@ -109,9 +111,10 @@ def _score(
     selector: Any, X: Matrix, Y: Matrix, train: np.ndarray, test: np.ndarray, sizes: np.ndarray
 ) -> np.ndarray:
     """Rank the features on some rows; mean precision on the others for every size, nan if no row has any."""
-    selector.fit(X[train], Y[train])
+    X_train, Y_train = X[train], Y[train]
+    selector.fit(X_train, Y_train)
     order = np.argsort(selector.ranking_, kind="stable")
-    precision = ridge_precision(X[train], Y[train], X[test], Y[test], order, sizes)
+    precision = ridge_precision(X_train, Y_train, X[test], Y[test], order, sizes)
     scored = ~np.isnan(precision).any(axis=1)
     return precision[scored].mean(axis=0) if scored.any() else np.full(len(sizes), np.nan)
 

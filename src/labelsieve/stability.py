@@ -49,7 +49,7 @@ _MOST_COMPARED = 5000
 SIGNIFICANT = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SelectionStability:
     """How often each feature is chosen when half of the rows decide.
 
@@ -218,7 +218,14 @@ def selection_stability(
     whole = clone(selector).fit(X, Y)
     settled = whole._settled_params() if hasattr(whole, "_settled_params") else {}
     asked = clone(selector).set_params(**settled)
+    features, candidates = check_problem(X, Y)
     halves = list(_halves(n_samples, n_resamples, as_generator(random_state)))
+    has_candidates = np.asarray(candidates.sum(axis=1)).ravel() > 0
+    if not all(has_candidates[rows].any() for rows in halves):
+        raise ValueError(
+            f"Y must have candidates in both halves of the rows. Got a half of {n_samples // 2} rows with none. "
+            f"Leave out rows without candidates, or try another random_state."
+        )
     finished = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_selected_on)(clone(asked), X, Y, rows) for rows in halves
     )
@@ -242,11 +249,11 @@ def selection_stability(
         ),
         selected,
         runs,
-        _group(check_problem(X, Y)[0], runs.mean(axis=0)),
+        _group(features, runs.mean(axis=0)),
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EvidenceTest:
     """Whether the features tell more about the labels than about shuffled ones.
 
@@ -436,15 +443,9 @@ def _halves(n_samples: int, n_halves: int, rng: np.random.Generator) -> Iterator
 
 def _selected_on(selector: Any, X: Any, Y: Any, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Choose features by some rows alone; returns the choice, and what was warned of."""
-    labels = take_rows(Y, rows)
-    if not (labels.nnz if is_sparse(labels) else np.asarray(labels).any()):
-        raise ValueError(
-            f"Y must have candidates in both halves of the rows. Got a half of {len(rows)} rows with none. Leave "
-            "out rows without candidates, or try another random_state."
-        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        selector.fit(take_rows(X, rows), labels)
+        selector.fit(take_rows(X, rows), take_rows(Y, rows))
     # One a fit: they are counted.
     notes = [" ".join(str(warning.message).split()) for warning in caught[:1]]
     return np.asarray(selector.get_support(), dtype=bool), notes

@@ -1,0 +1,103 @@
+"""How good is the size that is chosen without true labels? Run ``python -m benchmarks.size``.
+
+Each data set is split in three; on the training rows, with 20 % flip noise, a size is chosen by cross-validation on
+the candidates, and a linear SVM on that many features is judged by the true labels of the test rows. The regret is
+what the best of the sizes would have given more, had the truth been known, as a mean over the splits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn.model_selection import KFold
+
+from benchmarks.problems import NOISE
+from benchmarks.table import print_table
+from labelsieve import METRICS, EvidenceSelector, SumF, choose_size
+from labelsieve.classify import LabelwiseSVM
+from labelsieve.datasets import add_candidates, load
+
+DATASETS = ("birds", "chd_49", "water_quality", "yeast", "cal500", "slashdot")
+JUDGES = {"AP": METRICS["average_precision"], "micro-F1": METRICS["micro_f1"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--datasets", nargs="+", default=DATASETS)
+    parser.add_argument("--splits", type=int, default=3)
+    options = parser.parse_args()
+    rows = []
+    for name in options.datasets:
+        data = load(name)
+        found = {method: [] for method in METHODS}
+        for number, (train, test) in enumerate(KFold(3, shuffle=True, random_state=0).split(data.X)):
+            if number < options.splits:
+                Y_train = add_candidates(data.Y[train], "flip", rate=NOISE, random_state=number)
+                for method, rank in METHODS.items():
+                    order, sizes, chosen = rank(data.X[train], Y_train)
+                    value = partial(judge, data.X[train], Y_train, data.X[test], data.Y[test], order)
+                    found[method].append((chosen, *regrets(value, sizes, chosen, data.X.shape[1])))
+        for method, values in found.items():
+            rows.append((name, method, np.mean(values, axis=0)))
+            print(*rows[-1], file=sys.stderr, flush=True)
+    for method in METHODS:
+        means = np.mean([values for _, other, values in rows if other == method], axis=0)
+        rows.append(("mean", method, np.array([np.nan, *means[1:]])))
+    columns = [f"{judge}, {size}" for judge in JUDGES for size in ("chosen", "20 %", "all")]
+    print_table(
+        ["data set, ranking", "chosen size", *columns],
+        (
+            (
+                f"{name}, {method}",
+                "" if np.isnan(size) else f"{size:.0f}",
+                *(f"{value:.3f}" for value in regret),
+            )
+            for name, method, (size, *regret) in rows
+        ),
+    )
+
+
+def rank_by_evidence(X, Y):
+    """Features, best first; the sizes that were tried, and the one that was chosen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chosen = EvidenceSelector("auto").fit(X, Y)
+        # The same search, as far as any size needs.
+        whole = EvidenceSelector(0.99, redundancy=chosen.redundancy_, max_steps=X.shape[1]).fit(X, Y)
+    return np.argsort(whole.ranking_), chosen.size_curve_.sizes, chosen.n_features_
+
+
+def rank_by_sum_f(X, Y):
+    """Features, best first; the sizes that were tried, and the one that was chosen."""
+    curve = choose_size(SumF(), X, Y)
+    return np.argsort(SumF().fit(X, Y).ranking_), curve.sizes, curve.best
+
+
+METHODS = {"evidence": rank_by_evidence, "sum-f": rank_by_sum_f}
+
+
+def regrets(value, sizes, chosen, n_features):
+    """By judge and by size, the chosen one, a fifth and all: what the best size gives more."""
+    compared = [chosen, max(1, round(0.2 * n_features)), n_features]
+    values = {size: value(size) for size in sorted({*sizes.tolist(), *compared})}
+    best = np.max(list(values.values()), axis=0)
+    return np.column_stack([best - values[size] for size in compared]).ravel()
+
+
+def judge(X, Y, X_test, Y_test, order, size):
+    """What a linear SVM on the first features is worth."""
+    columns = order[:size]
+    machine = LabelwiseSVM().fit(X[:, columns], Y)
+    outputs = {
+        "scores": machine.decision_function(X_test[:, columns]),
+        "predictions": machine.predict(X_test[:, columns]),
+    }
+    return np.array([metric.function(Y_test, outputs[metric.needs]) for metric in JUDGES.values()])
+
+
+if __name__ == "__main__":
+    main()
