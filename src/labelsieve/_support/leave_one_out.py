@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelsieve._support.standardised import Standardised
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.sparse import dense
+from labelsieve.numerics.standardized import standardize
 from labelsieve.numerics.typing import Matrix
 
 # Penalties per row for linear features, and as shares of the trace of a kernel.
@@ -57,10 +57,10 @@ class Directions:
 def linear_directions(X: Matrix) -> Directions:
     """Directions of the standardised features, through the smaller of Z'Z and ZZ'."""
     n_samples, n_features = X.shape
-    Z, penalties = Standardised(X), n_samples * _LINEAR_PENALTIES
+    Z, penalties = standardize(X), n_samples * _LINEAR_PENALTIES
     if n_features <= n_samples:
-        strength, vectors = _eigenpairs(Z.column_products(), n_samples)
-        return Directions(strength, Z.rows, vectors / np.sqrt(strength), penalties)
+        strength, vectors = _eigenpairs(Z.gram(slice(None)), n_samples)
+        return Directions(strength, Z.take, vectors / np.sqrt(strength), penalties)
     strength, vectors = _eigenpairs(Z.row_products(), n_samples)
     return Directions(strength, vectors.__getitem__, None, penalties)
 
@@ -68,7 +68,7 @@ def linear_directions(X: Matrix) -> Directions:
 def rbf_directions(X: Matrix) -> Directions:
     """Directions of the centred kernel exp(-distance / median distance), distances being squared."""
     n_samples = X.shape[0]
-    kernel = Standardised(X).row_products()
+    kernel = standardize(X).row_products()
     norms = kernel.diagonal().copy()
     kernel *= -2
     kernel += norms

@@ -76,7 +76,7 @@ class Scaling:
             return cls(mean, factor.astype(np.float64))
         return cls(None if is_sparse(X) else mean.astype(X.dtype), factor.astype(X.dtype))
 
-    def of(self, features: int | np.ndarray) -> Scaling:
+    def of(self, features: int | slice | np.ndarray) -> Scaling:
         """Return the scaling of some of the features."""
         return Scaling(None if self.offset is None else self.offset[features], self.factor[features])
 

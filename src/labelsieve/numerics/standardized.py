@@ -7,6 +7,7 @@ sparse features stay sparse, dense ones are standardised a few rows at a time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 
@@ -37,8 +38,16 @@ class StandardizedFeatures(ABC):
         self.scaling = scaling
 
     @abstractmethod
-    def gram(self, features: np.ndarray) -> np.ndarray:
-        """Z'Z of some features: len(features) x len(features)."""
+    def take(self, rows: slice) -> np.ndarray:
+        """Some rows of Z."""
+
+    @abstractmethod
+    def row_products(self) -> np.ndarray:
+        """ZZ', a number for every pair of rows."""
+
+    @abstractmethod
+    def gram(self, features: np.ndarray | slice) -> np.ndarray:
+        """Z'Z of some features, a number for every pair of them."""
 
     @abstractmethod
     def gram_column(self, feature: int) -> np.ndarray:
@@ -62,8 +71,8 @@ def standardize(X: Matrix) -> StandardizedFeatures:
            [-1.   ]])
     """
     scaling = standard_scaling(X)
-    X = X.astype(np.float64, copy=False)
-    return _Sparse(X, scaling) if is_sparse(X) else _Dense(X, scaling)
+    # Of dense features that are not float64 a few rows at a time become so.
+    return _Sparse(X.astype(np.float64, copy=False), scaling) if is_sparse(X) else _Dense(X, scaling)
 
 
 def second_moments(X: np.ndarray, scaling: Scaling) -> np.ndarray:
@@ -81,7 +90,17 @@ class _Dense(StandardizedFeatures):
         super().__init__(len(X), scaling)
         self.X = X
 
-    def gram(self, features: np.ndarray) -> np.ndarray:
+    def take(self, rows: slice) -> np.ndarray:
+        return dense(self.scaling.apply(self.X[rows]))
+
+    def row_products(self) -> np.ndarray:
+        total = np.zeros((self.n_samples, self.n_samples))
+        for features in batches(self.X.shape[1], self.n_samples):
+            Z = self.scaling.of(features).apply(self.X[:, features])
+            total += Z @ Z.T
+        return total
+
+    def gram(self, features: np.ndarray | slice) -> np.ndarray:
         return second_moments(self.X[:, features], self.scaling.of(features))
 
     def gram_column(self, feature: int) -> np.ndarray:
@@ -111,10 +130,23 @@ class _Sparse(StandardizedFeatures):
         super().__init__(X.shape[0], scaling)
         rows = scale_columns(X.tocsr(), scaling.factor)
         assert is_sparse(rows)  # as X is
-        self.rows, self.columns = rows, rows.tocsc()
+        self.rows = rows
         self.mean = np.asarray(scaling.offset) * scaling.factor
 
-    def gram(self, features: np.ndarray) -> np.ndarray:
+    @cached_property
+    def columns(self) -> SparseMatrix:
+        """The same by columns, for who asks for some of them."""
+        return self.rows.tocsc()
+
+    def take(self, rows: slice) -> np.ndarray:
+        taken: np.ndarray = dense(self.rows[rows]) - self.mean
+        return taken
+
+    def row_products(self) -> np.ndarray:
+        shift = self.rows @ self.mean
+        return dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
+
+    def gram(self, features: np.ndarray | slice) -> np.ndarray:
         S, mean = self.columns[:, features], self.mean[features]
         return dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
 
