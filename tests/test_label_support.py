@@ -319,10 +319,9 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = problem(40, 5)
     Y[Y.sum(axis=1) == 0, 0] = 1
     whole = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
-    for module in ("standardised", "leave_one_out", "other_labels", "confidence", "checks"):
-        monkeypatch.setattr(
-            f"labelsieve._support.{module}.batches", lambda length, width: batches(length, width, 30)
-        )
+    parts = ("leave_one_out", "other_labels", "confidence", "checks")
+    for module in ("numerics.standardized", *(f"_support.{part}" for part in parts)):
+        monkeypatch.setattr(f"labelsieve.{module}.batches", lambda length, width: batches(length, width, 30))
     small = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
     np.testing.assert_allclose(small.support_, whole.support_, rtol=0, atol=1e-12)
     np.testing.assert_allclose(small.confidence_, whole.confidence_, rtol=0, atol=1e-12)
