@@ -42,6 +42,7 @@ def test_the_paper_profile_is_the_papers_experiment():
         "no-features",
         "all-features",
         "random-ranking",
+        "evidence",
         "sum-f",
         "sum-mi",
         "rfs",

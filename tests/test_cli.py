@@ -117,7 +117,7 @@ def test_what_the_demo_says_about_wrong_candidates_is_true(demonstration):
 def test_what_the_demo_proposes_next_runs(capsys, monkeypatch, demonstration):
     _out, err, folder = demonstration
     monkeypatch.chdir(folder.parent)
-    commands = re.findall(r"labelsieve ((?:select|methods).*)$", err, re.MULTILINE)
+    commands = re.findall(r"labelsieve ((?:select|issues) \S*digits.*)$", err, re.MULTILINE)
     assert len(commands) == 2
     for command in commands:
         assert run(capsys, *shlex.split(command))[0] == 0
@@ -139,7 +139,8 @@ def test_the_demo_proposes_the_command_it_was_started_by(capsys, monkeypatch, st
     monkeypatch.setattr("sys.argv", [started, "demo"])
     monkeypatch.setattr("labelsieve.cli.demo.missing_packages", lambda: ["matplotlib"])
     err = run(capsys, "demo")[2]
-    assert f"Try next: {told} select labelsieve-demo/digits.csv -k 10\n          {told} methods\n" in err
+    data = "labelsieve-demo/digits.csv"
+    assert f"Try next: {told} select {data} -k auto\n          {told} issues {data}\n" in err
 
 
 def test_the_demo_without_the_report_extra_says_what_to_install(capsys, monkeypatch):
@@ -301,6 +302,10 @@ def test_verbose_reaches_standard_error_where_there_is_no_terminal(capsys, table
     code, out, err = run(capsys, "select", table, "--labels", "2", "--json", "-p", "verbose=1")
     assert code == 0
     json.loads(out)
+    assert re.search(r"^inner fold 1 of 3$", err, re.MULTILINE)
+    err = run(capsys, "select", table, "--labels", "2", "--json", "--method", "pml-fsmir", "-p", "verbose=1")[
+        2
+    ]
     assert re.search(r"^iteration 1 of at most 1000: objective", err, re.MULTILINE)
 
 

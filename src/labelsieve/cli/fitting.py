@@ -85,16 +85,17 @@ class _Display(logging.Handler):
         self._progress.update(self._task, description=printable(activity), state="")
 
     def emit(self, record: logging.LogRecord) -> None:
-        iteration = getattr(record, "iteration", None)
-        if iteration is None:
-            if record.levelno >= logging.WARNING:
-                self._console.print(f"note: {one_line(record.getMessage())}")
+        message = one_line(record.getMessage())
+        if record.levelno >= logging.WARNING:
+            self._console.print(f"note: {message}")
         elif self.visible:
-            objective = getattr(record, "objective", None)
+            iteration, objective = getattr(record, "iteration", None), getattr(record, "objective", None)
             value = "" if objective is None else f", objective {objective:.5g}"
-            self._progress.update(self._task, state=f"iteration {iteration}{value}")
+            self._progress.update(
+                self._task, state=message if iteration is None else f"iteration {iteration}{value}"
+            )
         else:  # the method's own `verbose` asked for it
-            self._console.print(record.getMessage())
+            self._console.print(message)
 
 
 def fit(
