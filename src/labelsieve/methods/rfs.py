@@ -87,7 +87,8 @@ class RFS(BaseSelector):
     auto        0.521  0.405
     ==========  =====  =====
 
-    where 100 and ``3 sqrt(n)`` left out every feature on five or six of the data sets, and "auto" on none.
+    where 100 and ``3 sqrt(n)`` exceed the weight that leaves out every feature on six and five of the data sets,
+    "auto" on none. The share of 0.9 was chosen among 0.5, 0.75 and 0.9 on these same data sets.
 
     References
     ----------
