@@ -79,8 +79,6 @@ def apply_review(
     had, has = (np.asarray(data.candidates.sum(axis=1)).ravel() > 0 for data in (dataset, cleaned))
     if (had & ~has).any():
         console.print(f"note: {np.count_nonzero(had & ~has)} rows have no candidate any more.")
-    if ids is not None:
-        console.print(
-            f"note: the column {printable(repr(ids.column))} names rows and is not in the cleaned data."
-        )
+    if ids is not None and not keeps_names:
+        console.print(f"note: {printable(output)} does not hold the names of the rows; .csv and .tsv do.")
     console.print(f"wrote {printable(output)}")
