@@ -33,11 +33,13 @@ QUESTIONS = {
     "How good is a size that is chosen without true labels?": ("size",),
     "How fast are the readers?": ("readers",),
     "What does the evidence selector cost?": ("evidence",),
+    "What does label support cost?": ("label_noise", "--speed"),
     "Which methods find planted features?": ("planted",),
     "What do parallel cells gain, and what does the runner cost?": ("experiments",),
     "What does every method cost?": ("costs", "--datasets", *SMALLER),
 }
 LONG_QUESTIONS = {
+    "Are right candidates told from wrong ones?": ("label_noise",),
     "What does every method cost on the two largest data sets?": ("costs", "--datasets", *LARGER),
     "How much memory does a fit on wide sparse data take?": ("memory",),
     "How fast is reading a file of 1 GiB?": ("readers", "--big"),

@@ -23,6 +23,7 @@ import pytest
             ("--shrink", "20"),
             ("dense 100 x 150, 10 labels, k = 20", "sparse 5000 x 2500, 50 labels, k = 100"),
         ),
+        ("label_noise", ("--datasets", "planted"), ("planted, flip", "planted, instance", "planted, label")),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
     ],
 )

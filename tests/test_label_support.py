@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelsieve import LabelSupport
@@ -563,6 +564,20 @@ def test_the_regression_on_checks_is_at_its_minimum():
 
 def test_no_checks_are_no_probabilities():
     assert LabelSupport().fit(X, Y, checked=([], [], [])).probability_ is None
+    assert LabelSupport().fit(X, Y, CHECKED).check(None).probability_ is None
+
+
+def test_later_checks_say_what_checks_at_once_say():
+    X, Y = problem(40, 5, 3)
+    Y = np.column_stack([np.ones(40), Y])
+    at_once = LabelSupport().fit(X, Y, some_checked(Y))
+    later = LabelSupport().fit(X, Y, ([0], [0], [0])).check(some_checked(Y))
+    np.testing.assert_array_equal(later.probability_, at_once.probability_)
+    assert later.n_checked_ == at_once.n_checked_ < 12
+    with pytest.raises(ValueError, match="candidates only"):
+        later.check((np.nonzero(Y == 0)[0][:1], np.nonzero(Y == 0)[1][:1], [1]))
+    with pytest.raises(NotFittedError):
+        LabelSupport().check(CHECKED)
 
 
 def test_equal_answers_move_the_level_and_leave_a_defined_result():

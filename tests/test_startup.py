@@ -77,6 +77,7 @@ def test_methods_are_a_mapping():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_entrance_says_of_a_command_what_the_command_says(name):
-    module = import_module(f"labelsieve.cli.{name}")
-    text = module.app.info.help if hasattr(module, "app") else inspect.getdoc(getattr(module, name))
+    function = name.replace("-", "_")
+    module = import_module(f"labelsieve.cli.{function}")
+    text = module.app.info.help if hasattr(module, "app") else inspect.getdoc(getattr(module, function))
     assert text.partition("\n")[0] == COMMANDS[name]

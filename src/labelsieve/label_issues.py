@@ -113,6 +113,11 @@ class LabelIssues:
         """Of every candidate, in order, x such that it is among the least supported x %."""
         return 100 * np.arange(1, self.n_candidates + 1) / self.n_candidates
 
+    @property
+    def unchecked(self) -> np.ndarray:
+        """Places, in the order of `rows`, of the candidates that nobody checked."""
+        return np.flatnonzero(self.answers < 0)
+
     def by_label(self) -> tuple[LabelDoubts, ...]:
         """Return the labels that have candidates, each in numbers, in the order of the columns."""
         scale = self.probability if self.has_probabilities else self.confidence
@@ -179,7 +184,7 @@ class LabelIssues:
         n_shown : int, default=5
             How many of the candidates that were not checked to list.
         """
-        open_places = np.flatnonzero(self.answers < 0)[:n_shown]
+        open_places = self.unchecked[:n_shown]
         lines = [
             f"{self.n_candidates} candidates of {self.support.shape[0]} rows and {len(self.label_names)} labels; "
             "to doubt first:",

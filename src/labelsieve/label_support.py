@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from labelsieve._base import StrOptions, validate_problem
 from labelsieve._support.checks import Candidates, CheckedModel, Checks, fit_checked
@@ -167,30 +168,34 @@ class LabelSupport(BaseEstimator):
         self.label_penalty_: float | None = None
         self.press_: float | None = None
         self.rate_: float | None = None
-        self.checked_model_: CheckedModel | None = None
-        self.probability_: np.ndarray | None = None
-        self.n_checked_ = 0 if checks is None else int(varies[checks.labels].sum())
-        # Labels that do not vary are taken at their word.
-        support = confidence = probability = np.empty((n_samples, 0))
+        support = confidence = np.empty((n_samples, 0))
+        self._varies = varies
+        self._candidates: Candidates | None = None
         if varies.any():
-            among = None if checks is None else checks.among(varies)
-            support, confidence, probability = self._estimate(
-                X,
-                Y if varies.all() else Y[:, varies],
-                _can_be_stated(Y) if self.each_row_has_truth else False,
-                among,
-            )
+            is_stated = self.each_row_has_truth and _can_be_stated(Y)
+            support, confidence = self._estimate(X, Y if varies.all() else Y[:, varies], is_stated)
         self.support_ = _completed(support, Y, varies)
         self.confidence_ = _completed(confidence, Y, varies)
-        if checks is not None:
-            self.probability_ = _completed(probability, Y, varies)
-            self.probability_[checks.rows, checks.labels] = checks.answers
-        return self
+        return self._learn_from(checks)
 
-    def _estimate(
-        self, X: Matrix, Y: Matrix, rows_have_truth: bool, checks: Checks | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Support, confidence and, with checks, probability of labels that vary."""
+    def check(self, checked: Any) -> Self:
+        """Learn from checked candidates, other ones or more, without estimating the support again.
+
+        Parameters
+        ----------
+        checked : tuple of (rows, labels, answers) or None
+            As in `fit`; what was checked before is forgotten.
+
+        Returns
+        -------
+        self : object
+            The estimator, with other probabilities.
+        """
+        check_is_fitted(self, "support_")
+        return self._learn_from(Checks.of(checked, self.confidence_))  # positive for candidates only
+
+    def _estimate(self, X: Matrix, Y: Matrix, is_stated: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Support and confidence of labels that vary."""
         rows, labels = candidate_places(Y)
         regression = self._regression(_witnesses(X, Y), Y)
         self.penalty_, self.press_ = regression.penalty, regression.press
@@ -202,16 +207,30 @@ class LabelSupport(BaseEstimator):
         support[rows, labels] += 1
         self.rate_ = common_rate(support)
         confidence = candidate_confidence(support, Y, self.rate_)
-        if rows_have_truth:
+        if is_stated:
             state_that_rows_have_truth(support, confidence, Y, self.rate_)
+        self._candidates = Candidates(rows, labels, support, feature_support)
+        return support, confidence
+
+    def _learn_from(self, checks: Checks | None) -> Self:
+        """Set the probabilities, None without checks."""
+        self.n_checked_ = 0
+        self.checked_model_: CheckedModel | None = None
+        self.probability_: np.ndarray | None = None
         if checks is None:
-            return support, confidence, support
-        candidates = Candidates(rows, labels, support, feature_support)
-        places = np.searchsorted(rows * Y.shape[1] + labels, checks.rows * Y.shape[1] + checks.labels)
-        self.checked_model_ = fit_checked(candidates, places, checks.answers)
-        probability = np.zeros(Y.shape)
-        probability[rows, labels] = self.checked_model_.probability(candidates)
-        return support, confidence, probability
+            return self
+        # Candidates of labels that do not vary are taken at their word.
+        probability = (self.confidence_ > 0).astype(float)
+        known = self._candidates
+        if known is not None:
+            among = checks.among(self._varies)
+            self.n_checked_ = len(among.rows)
+            self.checked_model_ = fit_checked(known, known.places(among.rows, among.labels), among.answers)
+            columns = np.flatnonzero(self._varies)[known.labels]
+            probability[known.rows, columns] = self.checked_model_.probability(known)
+        probability[checks.rows, checks.labels] = checks.answers
+        self.probability_ = probability
+        return self
 
     def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
         """The regression on features or kernel, whichever is asked for or predicts better."""

@@ -113,7 +113,7 @@ class Candidates:
     Parameters
     ----------
     rows, labels : ndarray of shape (n_candidates,)
-        Places of the candidates.
+        Places of the candidates, by row, then label.
     support : ndarray of shape (n_samples, n_labels)
         Support of all pairs.
     feature_support : ndarray of shape (n_candidates,)
@@ -124,6 +124,12 @@ class Candidates:
         self, rows: np.ndarray, labels: np.ndarray, support: np.ndarray, feature_support: np.ndarray
     ) -> None:
         self.rows, self.labels, self.support, self.feature_support = rows, labels, support, feature_support
+
+    def places(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Where these candidates stand among all, which are sorted by row, then label."""
+        n_labels = self.support.shape[1]
+        found: np.ndarray = np.searchsorted(self.rows * n_labels + self.labels, rows * n_labels + labels)
+        return found
 
     def columns(self) -> Iterator[np.ndarray]:
         """The six columns, one at a time and standardised; one that does not vary is 0."""

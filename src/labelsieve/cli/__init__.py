@@ -28,12 +28,16 @@ labelsieve methods pml-fsmir
 labelsieve select data.csv --labels 'label_*' -k 20%
 
 labelsieve select data.arff -k 10 --write-data small.arff
+
+labelsieve issues data.csv --labels 'label_*' --id name --output review.csv
 """
 
 #: Every command is the module of its name; the sentence is the first of its own help.
 COMMANDS = {
     "demo": "Select pixels of handwritten digits: real data, no download.",
     "select": "Select the features that matter for the labels of a data set.",
+    "issues": "List the candidate labels to doubt first, and write a file to review them in.",
+    "apply-review": "Write the data without the candidate labels that a review removes.",
     "methods": "List the methods, or the parameters of one.",
     "report": "Write the report of a run: a page, tables and figures.",
     "datasets": "List, describe and fetch data sets.",
@@ -76,11 +80,12 @@ def _program(args: list[str]) -> typer.Typer:
         if name != called:
             app.command(name, help=sentence)(lambda: None)
             continue
-        module = import_module(f"labelsieve.cli.{name}")
+        function = name.replace("-", "_")
+        module = import_module(f"labelsieve.cli.{function}")
         if hasattr(module, "app"):  # a command with commands of its own
             app.add_typer(module.app, name=name)
         else:
-            app.command(epilog=module.EPILOG)(getattr(module, name))
+            app.command(epilog=module.EPILOG)(getattr(module, function))
     return app
 
 

@@ -116,7 +116,7 @@ def fit(
     `n_resamples` is positive.
     """
     curve = stability = None
-    with _warnings_as_notes(console) as caught, _told_as_data_errors(dataset):
+    with warnings_as_notes(console) as caught, told_as_data_errors(dataset):
         if choose_size:
             name_activity("trying numbers of features")
             curve = _settle_size(selector, dataset)
@@ -182,7 +182,7 @@ def _settles_size_itself(selector: BaseSelector) -> bool:
 
 
 @contextmanager
-def _warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage]]:
+def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage]]:
     """Collect warnings, and tell what they say to users, once each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -193,7 +193,7 @@ def _warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessag
 
 
 @contextmanager
-def _told_as_data_errors(dataset: Dataset) -> Iterator[None]:
+def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
     """Tell whose data it was that a method refuses."""
     try:
         yield

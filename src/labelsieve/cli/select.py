@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -28,15 +27,16 @@ from labelsieve.cli.target import (
     Labels,
     Missing,
     Nominal,
+    check_targets,
+    coding_note,
     find_target,
     open_target,
     reading_options,
+    refuse_repeated,
     told_if_unwritable,
 )
-from labelsieve.datasets import Dataset, DatasetError, write
-from labelsieve.datasets.readers.mulan_xml import find_beside
-from labelsieve.datasets.readers.source import Source
-from labelsieve.datasets.writing import WRITERS, replacing
+from labelsieve.datasets import Dataset, write
+from labelsieve.datasets.writing import replacing
 from labelsieve.inspection.selection import Selection
 from labelsieve.pages import missing_packages
 
@@ -58,7 +58,6 @@ labelsieve select data.csv --labels 2 --html page.html
 
 _AUTOMATIC = "auto"
 _SUSPECTS_SHOWN = 5
-_CODED_SHOWN = 5
 
 
 class Format(StrEnum):
@@ -128,7 +127,7 @@ def select(
     form = _form(form, as_json)
     _check_usage(files, html)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
-    _check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html})
+    check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html}, data="--write-data")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
@@ -138,7 +137,7 @@ def select(
         name_activity(f"reading {printable(Path(files[0]).name)}")
         dataset = open_target(files, entry, options)
         if entry is None and options.nominal != "onehot" and dataset.nominal:
-            console.print(_coding_note(dataset.nominal))
+            console.print(coding_note(dataset.nominal))
         found = fit(
             selector,
             dataset,
@@ -176,15 +175,6 @@ def _form(form: Format | None, as_json: bool) -> Format:
     if as_json and form not in (None, Format.json):
         raise typer.BadParameter("give one of --json and --format, not both", param_hint="--json")
     return Format.json if as_json else form or Format.table
-
-
-def _coding_note(nominal: Sequence[str]) -> str:
-    """Say which columns were text."""
-    shown = [*map(printable, nominal[:_CODED_SHOWN]), *("...",) * (len(nominal) > _CODED_SHOWN)]
-    return (
-        f"note: categories were coded 0, 1, 2, ... in {len(nominal)} columns: {', '.join(shown)}; "
-        "--nominal onehot makes a feature of each."
-    )
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:
@@ -251,42 +241,11 @@ def _parse_amount(text: str) -> int | float:
 
 def _check_usage(files: Sequence[str], html: Path | None) -> None:
     """Refuse what cannot be meant or done, whatever the data."""
-    if len({os.path.realpath(file) for file in files}) < len(files):
-        raise typer.BadParameter("the same file is given twice", param_hint="FILE")
+    refuse_repeated(files)
     if html is not None and missing_packages():
         raise typer.BadParameter(
             f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
         )
-
-
-def _check_targets(sources: Sequence[str], targets: dict[str, Path | None]) -> None:
-    """Refuse, before any work, to write where nothing can be written or over the data."""
-    taken = {os.path.realpath(path) for source in sources for path in (source, _xml_beside(source))}
-    for option, target in targets.items():
-        if target is None:
-            continue
-        is_data = option == "--write-data"
-        beside = [target.with_suffix(".xml")] if is_data and target.suffix.lower() == ".arff" else []
-        for path in (target, *beside):
-            real = os.path.realpath(path)
-            complaint = ""
-            if path.is_dir() or not os.path.isdir(os.path.dirname(real)):
-                complaint = "is not a file in an existing folder"
-            elif real in taken:
-                complaint = "is read or written already"
-            elif is_data and target.suffix.lower() not in WRITERS:
-                complaint = f"must end in one of {', '.join(WRITERS)}"
-            if complaint:
-                raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
-            taken.add(real)
-
-
-def _xml_beside(source: str) -> str:
-    """The XML file that the reader finds beside a data file, or the file itself."""
-    try:
-        return str(find_beside(Source(source)) or source)
-    except DatasetError:  # a name of the catalogue, a pattern of columns, or a file that `read` will refuse
-        return source
 
 
 def _headline(found: Selection) -> str:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from labelsieve._text import printable
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
 from labelsieve.datasets.options import OptionError, ReadOptions
-from labelsieve.datasets.reading import read_files
+from labelsieve.datasets.readers.mulan_xml import find_beside
+from labelsieve.datasets.readers.source import Source
+from labelsieve.datasets.reading import read_files, read_identifiers
+from labelsieve.datasets.writing import WRITERS
+from labelsieve.review import RowNames
 
 # Options of the commands that read a file.
 Labels = Annotated[
@@ -35,6 +42,8 @@ Nominal = Annotated[
     str | None, typer.Option(help="Text columns become 'code' (numbers, the default) or 'onehot'.")
 ]
 Missing = Annotated[str | None, typer.Option(help="Missing values: 'error' (the default), 'mean' or 'zero'.")]
+
+_CODED_SHOWN = 5
 
 
 def reading_options(**given: str | None) -> ReadOptions:
@@ -87,3 +96,67 @@ def _is_file(target: str) -> bool:
             "or choose from: labelsieve datasets."
         )
     return False
+
+
+def open_named(
+    files: list[str], entry: CatalogEntry | None, options: ReadOptions, column: str | None
+) -> tuple[Dataset, RowNames | None]:
+    """Open a target, and its column that names the rows, which is then no feature."""
+    if column is None:
+        return open_target(files, entry, options), None
+    if entry is not None:
+        raise typer.BadParameter(f"the rows of {entry.name} have no names, only numbers", param_hint="--id")
+    names, is_left_out = read_identifiers(files, column)
+    if not is_left_out:
+        ignore = options.ignore or ()
+        others = [part.strip() for part in ignore.split(",")] if isinstance(ignore, str) else ignore
+        options = replace(options, ignore=[*filter(None, others), column])
+    return open_target(files, entry, options), RowNames(column, names)
+
+
+def coding_note(nominal: Sequence[str]) -> str:
+    """Say which columns were text."""
+    shown = [*map(printable, nominal[:_CODED_SHOWN]), *("...",) * (len(nominal) > _CODED_SHOWN)]
+    return (
+        f"note: categories were coded 0, 1, 2, ... in {len(nominal)} columns: {', '.join(shown)}; "
+        "--nominal onehot makes a feature of each."
+    )
+
+
+def refuse_repeated(files: Sequence[str]) -> None:
+    """Refuse the same file given twice."""
+    if len({os.path.realpath(file) for file in files}) < len(files):
+        raise typer.BadParameter("the same file is given twice", param_hint="FILE")
+
+
+def check_targets(sources: Sequence[str], targets: dict[str, Path | None], *, data: str) -> None:
+    """Refuse, before any work, to write where nothing can be written or over the data.
+
+    Targets are the files to write by option; `data` is the option of the one that is a data file.
+    """
+    taken = {os.path.realpath(path) for source in sources for path in (source, _xml_beside(source))}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        is_data = option == data
+        beside = [target.with_suffix(".xml")] if is_data and target.suffix.lower() == ".arff" else []
+        for path in (target, *beside):
+            real = os.path.realpath(path)
+            complaint = ""
+            if path.is_dir() or not os.path.isdir(os.path.dirname(real)):
+                complaint = "is not a file in an existing folder"
+            elif real in taken:
+                complaint = "is read or written already"
+            elif is_data and target.suffix.lower() not in WRITERS:
+                complaint = f"must end in one of {', '.join(WRITERS)}"
+            if complaint:
+                raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
+            taken.add(real)
+
+
+def _xml_beside(source: str) -> str:
+    """The XML file that the reader finds beside a data file, or the file itself."""
+    try:
+        return str(find_beside(Source(source)) or source)
+    except DatasetError:  # a name of the catalogue, a pattern of columns, or a file that `read` will refuse
+        return source

@@ -12,6 +12,7 @@ from labelsieve.datasets.dataset import Dataset, dataset_of
 from labelsieve.datasets.errors import DatasetError, Mention
 from labelsieve.datasets.labelling import split_table
 from labelsieve.datasets.options import ReadOptions
+from labelsieve.datasets.readers import arff, delimited, parquet
 from labelsieve.datasets.readers.arff import read_arff
 from labelsieve.datasets.readers.delimited import read_delimited
 from labelsieve.datasets.readers.matlab import read_matlab
@@ -148,6 +149,36 @@ def read_files(paths: Sequence[PathLike], options: ReadOptions, *, name: str | N
         if any(str(part.path) in str(error) for part in sources):
             raise
         raise DatasetError(f"{origin}: ", *error.args) from None
+
+
+def read_identifiers(paths: Sequence[PathLike], column: str) -> tuple[tuple[str, ...], bool]:
+    """Read the column that names the rows, as text.
+
+    Returns the names, all different, and whether `read_files` would leave that column out by itself, as it does with
+    string attributes of ARFF files; otherwise it has to be told to ignore it.
+    """
+    names: list[str] = []
+    is_left_out = False
+    for source in map(Source, paths):
+        kind = _kind(source)
+        if kind == "arff":
+            texts, is_left_out = arff.read_texts(source, column)
+        elif kind in _TABLES:
+            texts = (delimited if kind == "delimited" else parquet).read_texts(source, column)
+        else:
+            raise source.error("has no columns that could name its rows; leave out ", Mention("id"))
+        names += texts
+    seen: set[str] = set()
+    for name in names:
+        if name in seen or not name:
+            problem = f"{name[:80]!r} twice" if name else "a row without a name"
+            raise DatasetError(
+                f"{paths[0]}: column {column!r} must name every row once, got {problem}; name all rows, or leave out ",
+                Mention("id"),
+                ".",
+            )
+        seen.add(name)
+    return tuple(names), is_left_out
 
 
 def _read_parts(sources: list[Source], options: ReadOptions) -> Matrices:

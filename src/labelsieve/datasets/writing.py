@@ -8,7 +8,7 @@ import io
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +31,12 @@ _ROWS_AT_ONCE = 512
 _MAX_CATEGORIES = 100_000
 
 
-def write(data: Dataset, path: str | os.PathLike[str]) -> None:
+def write(
+    data: Dataset,
+    path: str | os.PathLike[str],
+    *,
+    row_names: tuple[str, Sequence[str]] | None = None,
+) -> None:
     """Write a data set in the format the ending of `path` names, for `read` to give back the same.
 
     Parameters
@@ -41,6 +46,8 @@ def write(data: Dataset, path: str | os.PathLike[str]) -> None:
     path : path
         ``.arff`` (with a Mulan ``.xml`` beside it), ``.csv``, ``.tsv``, ``.npz``, ``.svm``, ``.svmlight`` or
         ``.libsvm``. The file appears complete or not at all.
+    row_names : tuple of (heading, names) or None, default=None
+        A first column that names the rows, in CSV and TSV only; `read` must be told to ignore it.
 
     Raises
     ------
@@ -75,8 +82,12 @@ def write(data: Dataset, path: str | os.PathLike[str]) -> None:
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise DatasetError(f"{path}: the ending must be one of {', '.join(WRITERS)}, got {path.suffix!r}.")
+    if row_names is not None and writer is not _write_csv:
+        raise DatasetError(
+            f"{path}: names of rows can be written to .csv and .tsv only, got {path.suffix!r}."
+        )
     try:
-        writer(data, path)
+        writer(data, path) if row_names is None else _write_csv(data, path, row_names)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be written ({error}); check the folder and free space.") from None
 
@@ -214,21 +225,33 @@ def _entries(rows: sp.csr_array) -> Iterator[list[tuple[int, float]]]:
     return (pairs[start:end] for start, end in pairwise(starts))
 
 
-def _write_csv(data: Dataset, path: Path) -> None:
+def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] | None = None) -> None:
     _refuse_prefixes(data, path)
     nominal = set(data.nominal)
     names = [NOMINAL_PREFIX + name if name in nominal else name for name in data.feature_names]
     names += [prefix + name for prefix, _ in _labels(data) for name in data.label_names]
+    if row_names is not None:
+        names.insert(0, row_names[0])
     spaced = [name for name in names if name != name.strip()]
     if spaced:
         raise DatasetError(f"{path}: the name {spaced[0]!r} has spaces at an end; rename it or write .npz.")
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    header = io.StringIO()
-    # Quoted throughout: a name may hold separators or start with a byte order mark.
-    csv.writer(header, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     with replacing(path) as stream:
-        stream.write(header.getvalue().encode())
-        stream.writelines(rows.replace(b",", separator.encode()) for rows in _dense_rows(data))
+        stream.write(_quoted_line(names, separator))
+        chunks = (rows.replace(b",", separator.encode()) for rows in _dense_rows(data))
+        if row_names is None:
+            stream.writelines(chunks)
+            return
+        lines = (line for rows in chunks for line in rows.splitlines(keepends=True))
+        for name, line in zip(row_names[1], lines, strict=True):
+            stream.write(_quoted_line([name], separator).rstrip(b"\n") + separator.encode() + line)
+
+
+def _quoted_line(texts: Sequence[str], separator: str) -> bytes:
+    """A line of texts, quoted throughout: one may hold separators or start with a byte order mark."""
+    line = io.StringIO()
+    csv.writer(line, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(texts)
+    return line.getvalue().encode()
 
 
 def _write_svmlight(data: Dataset, path: Path) -> None:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from labelsieve.datasets.readers import bulk
 from labelsieve.datasets.readers.arff_header import QUOTED, Attribute, read_header, unquote
 from labelsieve.datasets.readers.source import Source, decode
-from labelsieve.datasets.readers.table import Table
+from labelsieve.datasets.readers.table import Table, column_place
 
 # Possessive repeats (*+) keep matching linear in the length of a hostile line.
 _FIELD = re.compile(rf"\s*+({QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
@@ -45,6 +45,14 @@ def read_arff(source: Source) -> Table:
         header.meka_labels(),
     )
     return table if len(kept) == len(table.names) else table.keep(kept)
+
+
+def read_texts(source: Source, column: str) -> tuple[list[str], bool]:
+    """One attribute as text, and whether `read_arff` leaves it out; what a sparse row does not hold is "0"."""
+    header = read_header(source)
+    place = column_place([attribute.name for attribute in header.attributes], column, source)
+    texts = _Rows(header.attributes, source).texts(header.data, place)
+    return texts, header.attributes[place].kind == "string"
 
 
 class _Rows:
@@ -75,6 +83,16 @@ class _Rows:
                 return self._sparse(rest) if start.group(1) == b"{" else self._dense(rest)
         raise self.source.error("has no rows after @data; copy it again")
 
+    def texts(self, blocks: Iterator[tuple[int, bytes]], index: int) -> list[str]:
+        """One attribute of all rows as it stands there."""
+        lines = ((number, line) for start, block in blocks for number, line in _lines(start, block))
+        return [
+            unquote(self._sparse_fields(line, number).get(index, "0"))
+            if line.startswith("{")
+            else unquote(self._checked_fields(line, number)[index])
+            for number, line in lines
+        ]
+
     def _dense(self, blocks: Iterator[tuple[int, bytes]]) -> np.ndarray:
         parts = []
         for first_line, block in blocks:
@@ -94,21 +112,25 @@ class _Rows:
         return rows
 
     def _dense_by_line(self, first_line: int, block: bytes) -> np.ndarray:
-        width = len(self.attributes)
         rows: list[list[float]] = []
         for number, line in _lines(first_line, block):
             if line.startswith("{"):
                 raise self.source.error(
                     "got a sparse row in a dense file; use one form throughout", line=number
                 )
-            fields = self._fields(line, number)
-            if len(fields) != width:
-                raise self.source.error(
-                    f"expected {width} values, one an attribute, got {len(fields)}; correct the row",
-                    line=number,
-                )
+            fields = self._checked_fields(line, number)
             rows.append([self._value(index, field, number) for index, field in enumerate(fields)])
-        return np.array(rows, dtype=np.float64).reshape(len(rows), width)
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.attributes))
+
+    def _checked_fields(self, line: str, number: int) -> list[str]:
+        """The raw fields of a dense row, one an attribute."""
+        fields = self._fields(line, number)
+        if len(fields) != len(self.attributes):
+            raise self.source.error(
+                f"expected {len(self.attributes)} values, one an attribute, got {len(fields)}; correct the row",
+                line=number,
+            )
+        return fields
 
     def _fields(self, line: str, number: int) -> list[str]:
         """The raw fields of a dense row, still quoted."""
@@ -183,9 +205,14 @@ class _Rows:
 
     def _sparse_row(self, line: str, number: int) -> dict[int, float]:
         """Values of one ``{index value, ...}`` row by index."""
+        fields = self._sparse_fields(line, number)
+        return {index: self._value(index, field, number) for index, field in fields.items()}
+
+    def _sparse_fields(self, line: str, number: int) -> dict[int, str]:
+        """The raw fields of a sparse row by index."""
         if not line.startswith("{"):
             raise self.source.error("got a dense row in a sparse file; use one form throughout", line=number)
-        row: dict[int, float] = {}
+        row: dict[int, str] = {}
         position, mark = 1, ","
         if _END_OF_ROW.fullmatch(line, position):
             return row
@@ -202,7 +229,7 @@ class _Rows:
                     "stands twice in the row" if index in row else f"is not below {len(self.attributes)}"
                 )
                 raise self.source.error(f"attribute index {index} {problem}; correct the row", line=number)
-            row[index] = self._value(index, entry.group(2).strip(), number)
+            row[index] = entry.group(2).strip()
             position, mark = entry.end(), entry.group(3)
         rest = line[position:].strip()
         if rest and not rest.startswith("%"):

@@ -20,6 +20,7 @@ from labelsieve.datasets.readers.table import (
     Table,
     check_names,
     coded,
+    column_place,
     in_order,
 )
 
@@ -51,6 +52,22 @@ def read_delimited(source: Source) -> Table:
         return _by_record(source, separator, names, headless)
     except csv.Error as error:
         raise source.error(f"is no proper table ({error}); check its quotes and separators") from None
+
+
+def read_records(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """Rows of fields as they stand, the header among them, each with its line number."""
+    try:
+        yield from _records(source, _separator(source))
+    except csv.Error as error:
+        raise source.error(f"is no proper table ({error}); check its quotes and separators") from None
+
+
+def read_texts(source: Source, column: str) -> list[str]:
+    """One column as text."""
+    records = read_records(source)
+    names = [field.strip() for _, record in islice(records, 1) for field in record]
+    place = column_place(names, column, source)
+    return [record[place].strip() if place < len(record) else "" for _, record in records]
 
 
 def _separator(source: Source) -> str:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.readers.source import Source
-from labelsieve.datasets.readers.table import MAX_CATEGORIES, Table, check_names, coded, in_order
+from labelsieve.datasets.readers.table import (
+    MAX_CATEGORIES,
+    Table,
+    check_names,
+    coded,
+    column_place,
+    in_order,
+)
 
 
 def read_parquet(source: Source) -> Table:
     """Read a Parquet file: numbers, truth values and dates as numbers, text as nominal."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[parquet]'") from None
-    try:
-        file = pq.ParquetFile(pa.BufferReader(source.content()))
-        # A few bytes of run-length encoding can stand for any number of rows.
-        source.check_expanded(file.metadata.num_rows * file.metadata.num_columns * 8)
-        table = file.read()
-        if 0 in table.shape:
-            raise source.error("has no rows or no columns; write it again")
+    with _opened(source) as (table, pa):
         names = list(table.column_names)
         check_names(names, source)
         values = np.empty(table.shape)
@@ -37,12 +35,38 @@ def read_parquet(source: Source) -> Table:
                 free_text.add(index)
             elif codes is not None:
                 categories[index] = codes
+    return Table(names, values, in_order(values, categories), free_text=frozenset(free_text))
+
+
+def read_texts(source: Source, column: str) -> list[str]:
+    """One column as text; nothing for null."""
+    with _opened(source) as (table, _):
+        place = column_place(table.column_names, column, source)
+        values = table.columns[place].to_pylist()
+    return ["" if value is None else str(value) for value in values]
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[tuple[Any, Any]]:
+    """The table of a file, and pyarrow; what goes wrong meanwhile is said in one sentence."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[parquet]'") from None
+    try:
+        file = pq.ParquetFile(pa.BufferReader(source.content()))
+        # A few bytes of run-length encoding can stand for any number of rows.
+        source.check_expanded(file.metadata.num_rows * file.metadata.num_columns * 8)
+        table = file.read()
+        if 0 in table.shape:
+            raise source.error("has no rows or no columns; write it again")
+        yield table, pa
     except DatasetError:
         raise
     except Exception as error:  # pyarrow raises its own kinds, OSError, ValueError and more on damaged files
         first_line = str(error).partition("\n")[0]
         raise source.error(f"cannot be read as Parquet ({first_line}); write it again") from None
-    return Table(names, values, in_order(values, categories), free_text=frozenset(free_text))
 
 
 def _column(column: Any, pa: Any) -> tuple[Any, dict[str, int] | None]:

@@ -144,6 +144,14 @@ def check_names(names: list[str], source: Source, number: int | None = None) -> 
         seen.add(name)
 
 
+def column_place(names: Sequence[str], column: str, source: Source) -> int:
+    """Position of a column that must be there."""
+    if column not in names:
+        listed = ", ".join(map(repr, [*names[:5], *("...",) * (len(names) > 5)]))
+        raise source.error(f"has no column {column[:80]!r}; its columns are {listed}")
+    return list(names).index(column)
+
+
 def coded(column: Iterable[str], codes: dict[str, int]) -> list[float]:
     """Codes in order of appearance, extending `codes`; NaN for missing."""
     fields = (field.strip() for field in column)

@@ -1,0 +1,84 @@
+"""``labelsieve apply-review``: the data without what a review removes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from labelsieve._text import printable
+from labelsieve.cli.console import messages
+from labelsieve.cli.target import (
+    Candidates,
+    Ignore,
+    Labels,
+    Missing,
+    Nominal,
+    check_targets,
+    find_target,
+    open_named,
+    reading_options,
+    refuse_repeated,
+)
+from labelsieve.datasets import write
+from labelsieve.review import id_column, read_review, without_removed
+
+EPILOG = """\
+Examples:
+
+labelsieve apply-review data.csv review.csv --labels 5 -o clean.csv
+
+labelsieve apply-review train.arff test.arff review.csv -o clean.arff
+"""
+
+
+def apply_review(
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE REVIEW",
+            help="Data file, its parts, or a name of the catalogue; then the review file.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the cleaned data to this file.")],
+    labels: Labels = None,
+    candidates: Candidates = None,
+    ignore: Ignore = None,
+    nominal: Nominal = None,
+    missing: Missing = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes; errors only.")] = False,
+) -> None:
+    """Write the data without the candidate labels that a review removes.
+
+    Give the data with the options they were reviewed with. Candidates with the verdict remove are taken off, those
+    with keep or nothing stay.
+    """
+    *files, review_file = targets
+    if not files:
+        raise typer.BadParameter("give the data file, then the review file", param_hint="FILE REVIEW")
+    refuse_repeated(targets)
+    named = (*targets, *(source for source in (labels, candidates) if source is not None))
+    check_targets(named, {"--output": output}, data="--output")
+    options = reading_options(
+        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    )
+    column = id_column(Path(review_file))
+    console = messages(quiet=quiet)
+    dataset, ids = open_named(files, find_target(files, options, console), options, column)
+    review = read_review(Path(review_file), dataset.label_names, ids, dataset.candidates)
+    cleaned = without_removed(dataset, review)
+    keeps_names = ids is not None and output.suffix.lower() in (".csv", ".tsv")
+    write(cleaned, output, row_names=(ids.column, ids.names) if ids is not None and keeps_names else None)
+    n_candidates = int(dataset.candidates.sum())
+    console.print(
+        f"{printable(dataset.name)}: {review.n_removed} candidates removed, {review.n_kept} kept; "
+        f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and stay"
+    )
+    had, has = (np.asarray(data.candidates.sum(axis=1)).ravel() > 0 for data in (dataset, cleaned))
+    if (had & ~has).any():
+        console.print(f"note: {np.count_nonzero(had & ~has)} rows have no candidate any more.")
+    if ids is not None and not keeps_names:
+        console.print(f"note: {printable(output)} does not hold the names of the rows; .csv and .tsv do.")
+    console.print(f"wrote {printable(output)}")

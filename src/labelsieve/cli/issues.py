@@ -1,0 +1,311 @@
+"""``labelsieve issues``: which candidate labels to doubt first, and a file to review them in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from labelsieve._text import printable
+from labelsieve.cli.console import messages, results
+from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
+from labelsieve.cli.tables import lay_out
+from labelsieve.cli.target import (
+    Candidates,
+    Ignore,
+    Labels,
+    Missing,
+    Nominal,
+    check_targets,
+    coding_note,
+    find_target,
+    open_named,
+    reading_options,
+    refuse_repeated,
+    told_if_unwritable,
+)
+from labelsieve.datasets import Dataset, DatasetError
+from labelsieve.datasets.writing import replacing
+from labelsieve.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates, find_label_issues
+from labelsieve.review import (
+    RowNames,
+    id_column,
+    issues_text,
+    n_verdicts,
+    places_text,
+    read_review,
+)
+
+EPILOG = """\
+Examples:
+
+labelsieve issues data.csv --labels 'label_*'
+
+labelsieve issues data.csv --labels 5 --id name --output review.csv
+
+labelsieve issues data.csv --labels 5 --id name --draw 50 --output check.csv
+
+labelsieve issues data.csv --labels 5 --checked check.csv --output review.csv
+
+labelsieve apply-review data.csv review.csv --labels 5 -o clean.csv
+
+In a review file the verdict is keep, remove or nothing. Random candidates, as --draw picks them, make probabilities;
+the doubtful ones alone would paint too dark a picture.
+"""
+
+_SHOWN, _LABELS_SHOWN = 10, 20
+_LONGEST_ID = 24
+_ADVICE = f"Check {ENOUGH_CHECKS} that --draw {ENOUGH_CHECKS} --output FILE picks, then give that file to --checked."
+
+
+class Kernel(StrEnum):
+    """How the features predict labels."""
+
+    auto = "auto"
+    linear = "linear"
+    rbf = "rbf"
+
+
+def issues(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Data file, its parts, or a name of the catalogue."),
+    ],
+    labels: Labels = None,
+    candidates: Candidates = None,
+    ignore: Ignore = None,
+    nominal: Nominal = None,
+    missing: Missing = None,
+    identifier: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column that names the rows; else they are numbered from 0."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write all candidates, worst first, to this CSV file for review."
+        ),
+    ] = None,
+    draw: Annotated[
+        int | None,
+        typer.Option(
+            "--draw", metavar="N", min=1, help="Write N random candidates instead, to check first: 50."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Which random candidates --draw picks.")] = 0,
+    checked: Annotated[
+        Path | None, typer.Option("--checked", help="Review file whose verdicts to learn from.")
+    ] = None,
+    worst: Annotated[
+        int | None,
+        typer.Option(
+            "--worst",
+            "-n",
+            metavar="N",
+            min=1,
+            help="List N candidates that nobody checked, here (10 unless given) and in the file (all).",
+        ),
+    ] = None,
+    kernel: Annotated[
+        Kernel, typer.Option("--kernel", help="How the features predict; 'auto' takes what predicts better.")
+    ] = Kernel.auto,
+    use_labels: Annotated[
+        bool, typer.Option("--use-labels/--no-labels", help="Whether to ask the other labels of a row too.")
+    ] = True,
+    each_row_has_truth: Annotated[
+        bool,
+        typer.Option("--each-row-has-truth", help="State that every row has a right candidate, if it is so."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
+) -> None:
+    """List the candidate labels to doubt first, and write a file to review them in.
+
+    Every candidate is predicted from the other rows by features and labels. Rows are numbered from 0 where no column
+    names them.
+    """
+    _check_usage(files, output, draw, checked)
+    named = (*files, *(source for source in (labels, candidates) if source is not None))
+    check_targets((*named, *([str(checked)] if checked else ())), {"--output": output}, data="")
+    options = reading_options(
+        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    )
+    column = _id_column(identifier, checked)
+    _spare_verdicts(output)
+    console = messages(quiet=quiet)
+    entry = find_target(files, options, console)
+    with progress(console) as name_activity:
+        name_activity(f"reading {printable(Path(files[0]).name)}")
+        dataset, ids = open_named(files, entry, options, column)
+        if entry is None and options.nominal != "onehot" and dataset.nominal:
+            console.print(coding_note(dataset.nominal))
+        if draw is not None:
+            assert output is not None  # --draw asks for it
+            with told_as_data_errors(dataset):
+                rows, places = draw_candidates(dataset.candidates, draw, random_state=seed)
+            _write(output, places_text(rows, places, dataset.label_names, ids))
+            console.print(_drawn(len(rows), output))
+            return
+        review = (
+            None if checked is None else read_review(checked, dataset.label_names, ids, dataset.candidates)
+        )
+        name_activity("asking the other rows")
+        with warnings_as_notes(console), told_as_data_errors(dataset):
+            found = find_label_issues(
+                dataset.X,
+                dataset.candidates,
+                kernel=kernel.value,
+                use_labels=use_labels,
+                each_row_has_truth=each_row_has_truth,
+                checked=None if review is None else review.checked,
+                label_names=dataset.label_names,
+            )
+    console.print(
+        f"{printable(dataset.name)}: {dataset.X.shape[0]} samples, {dataset.X.shape[1]} features, "
+        f"{len(dataset.label_names)} labels, {found.n_candidates} candidates"
+    )
+    if output is not None:
+        _write(output, issues_text(found, ids, worst))
+    if as_json:
+        typer.echo(json.dumps(_as_dict(found, dataset, ids, worst or _SHOWN), indent=2, allow_nan=False))
+    else:
+        _print_tables(found, dataset, ids, worst or _SHOWN, results())
+    if output is not None:
+        console.print(f"wrote {printable(output)}")
+
+
+def _check_usage(files: Sequence[str], output: Path | None, draw: int | None, checked: Path | None) -> None:
+    """Refuse what cannot be meant, whatever the data."""
+    refuse_repeated(files)
+    if draw is not None and output is None:
+        raise typer.BadParameter("needs --output, the file to write them to", param_hint="--draw")
+    if draw is not None and checked is not None:
+        raise typer.BadParameter("give one of --draw and --checked, not both", param_hint="--draw")
+    if output is not None and output.suffix.lower() != ".csv":
+        raise typer.BadParameter(f"{str(output)!r} must end in .csv", param_hint="--output")
+
+
+def _id_column(given: str | None, checked: Path | None) -> str | None:
+    """The column that names the rows, from the option or from the review file that is used."""
+    written = None if checked is None else id_column(checked)
+    if given is not None and checked is not None and given != written:
+        has = "numbers its rows" if written is None else f"names its rows by {written!r}"
+        raise typer.BadParameter(f"{str(checked)!r} {has}, not by {given!r}", param_hint="--id")
+    return given or written
+
+
+def _spare_verdicts(output: Path | None) -> None:
+    """Refuse to overwrite the work of a person."""
+    if output is None or not output.is_file():
+        return
+    n_given = n_verdicts(output)
+    if n_given:
+        raise DatasetError(
+            f"{output}: holds {n_given} verdicts, which would be lost; name another file, and use them with --checked."
+        )
+
+
+def _write(path: Path, text: str) -> None:
+    with told_if_unwritable(path), replacing(path) as stream:
+        stream.write(text.encode())
+        stream.flush()
+
+
+def _drawn(n_drawn: int, output: Path) -> str:
+    few = "" if n_drawn >= ENOUGH_CHECKS else f" Probabilities need {ENOUGH_CHECKS}."
+    return (
+        f"wrote {n_drawn} random candidates to {printable(output)}: write keep or remove into the verdict column, then "
+        f"give the file to --checked.{few}"
+    )
+
+
+def _print_tables(
+    found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_shown: int, console: Console
+) -> None:
+    """Print the worst candidates that nobody checked, the labels, and what to make of them."""
+    shown = found.unchecked[:n_shown]
+    if len(shown):
+        rows, labels = found.rows[shown], found.labels[shown]
+        columns = {"sample": [str(row) for row in rows]}
+        if ids is not None:
+            columns = {"id": [_short(ids.names[row]) for row in rows]}
+        columns["label"] = [dataset.label_names[label] for label in labels]
+        if found.probability is not None and found.has_probabilities:
+            columns["right with"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
+        else:
+            columns["least supported"] = [f"{percent:.2g} %" for percent in found.percentiles[shown]]
+        wrong = _known_wrong(dataset, rows, labels)
+        if wrong is not None:
+            columns["truth"] = ["wrong" if is_wrong else "right" for is_wrong in wrong]
+        console.print(lay_out(console.width, columns, long="label", title="candidate labels to doubt first"))
+        console.print()
+    listed = sorted(found.by_label(), key=lambda doubts: -doubts.n_to_look_at)
+    columns = {
+        "label": [doubts.label for doubts in listed[:_LABELS_SHOWN]],
+        "candidates": [str(doubts.n_candidates) for doubts in listed[:_LABELS_SHOWN]],
+        "to look at": [str(doubts.n_to_look_at) for doubts in listed[:_LABELS_SHOWN]],
+    }
+    if found.has_probabilities:
+        columns["wrong, estimated"] = [f"{doubts.share_wrong:.0%}" for doubts in listed[:_LABELS_SHOWN]]
+    title = "labels" if len(listed) <= _LABELS_SHOWN else f"labels, {_LABELS_SHOWN} of {len(listed)}"
+    console.print(lay_out(console.width, columns, long="label", title=title))
+    console.print()
+    console.print(found.caveat(_ADVICE))
+
+
+def _short(name: str) -> str:
+    """A name of a row that leaves room for others."""
+    shown = printable(name)
+    return shown if len(shown) <= _LONGEST_ID else f"{shown[: _LONGEST_ID - 3]}..."
+
+
+def _known_wrong(dataset: Dataset, rows: Any, labels: Any) -> list[bool] | None:
+    """Which candidates are wrong, where the data know."""
+    if dataset.Y is None or dataset.Y_candidates is None:
+        return None
+    return [not dataset.Y[row, label] for row, label in zip(rows, labels, strict=True)]
+
+
+def _as_dict(found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_listed: int) -> dict[str, Any]:
+    """The findings as values JSON can hold."""
+    places = found.unchecked[:n_listed]
+    rows, labels = found.rows[places], found.labels[places]
+    wrong = _known_wrong(dataset, rows, labels)
+    listed = []
+    for at, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
+        one: dict[str, Any] = {
+            "sample": row,
+            "label": dataset.label_names[label],
+            "rank": int(places[at]) + 1,
+        }
+        if ids is not None:
+            one["id"] = ids.names[row]
+        one["least_supported_percent"] = float(found.percentiles[places[at]])
+        if found.probability is not None and found.has_probabilities:
+            one["probability"] = float(found.probability[row, label])
+        if wrong is not None:
+            one["wrong"] = wrong[at]
+        listed.append(one)
+    unknown = set() if found.has_probabilities else {"share_wrong"}
+    return {
+        "data": dataset.name,
+        "n_samples": dataset.X.shape[0],
+        "n_labels": len(dataset.label_names),
+        "n_candidates": found.n_candidates,
+        "n_checked": found.n_checked,
+        **({"share_wrong": found.share_wrong} if found.has_probabilities else {}),
+        "caveat": found.caveat(_ADVICE),
+        "candidates": listed,
+        "labels": [
+            {name: value for name, value in asdict(doubts).items() if name not in unknown}
+            for doubts in found.by_label()
+        ],
+    }
