@@ -606,6 +606,21 @@ def test_checks_find_the_label_that_is_often_wrong():
     assert probability.mean() == pytest.approx(truth[rows, labels].mean(), abs=0.1)
 
 
+def test_checks_of_the_doubtful_end_only_are_used_with_a_warning():
+    X, Y = problem(200, 5)
+    model = LabelSupport().fit(X, Y)
+    rows, labels = np.nonzero(Y)
+    order = np.argsort(model.support_[rows, labels])
+    middle = 10 / len(rows)  # of the first twenty, half have less support
+    for chosen, share in ((order[:20], middle), (order[-20:], 1 - middle)):
+        checked = rows[chosen], labels[chosen], np.ones(20)
+        with pytest.warns(UserWarning, match=f"no random draw: on average {share:.0%} of all candidates"):
+            assert model.check(checked).probability_ is not None
+    for seed in range(200):  # draws at random are not complained about
+        drawn = np.random.default_rng(seed).permutation(len(rows))[:50]
+        model.check((rows[drawn], labels[drawn], np.ones(50)))
+
+
 def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
     X, Y = problem()
     monkeypatch.setattr(checks_module, "_MOST_LABEL_EFFECTS", 3)

@@ -33,6 +33,8 @@ _LARGEST_SIDE = 6000
 _MOST_WITNESSES = 1000
 _MOST_RELATED_LABELS = 5000
 _LEAST_ROWS = 3
+# Random draws stray further than this once in fifteen thousand times.
+_CHANCE_DEVIATIONS = 4.0
 
 
 class LabelSupport(BaseEstimator):
@@ -144,7 +146,8 @@ class LabelSupport(BaseEstimator):
             Candidate labels, 0/1, or classes.
         checked : tuple of (rows, labels, answers) or None, default=None
             Candidates that a person verified: row and label of each, counted from 0, and 1 where the candidate is
-            right, 0 where it is wrong. Draw them at random: `labelsieve.draw_candidates`.
+            right, 0 where it is wrong. Draw them at random: `labelsieve.draw_candidates`. Those that can be no random
+            draw, such as the least supported only, are used with a warning.
 
         Returns
         -------
@@ -225,7 +228,9 @@ class LabelSupport(BaseEstimator):
         if known is not None:
             among = checks.among(self._varies)
             self.n_checked_ = len(among.rows)
-            self.checked_model_ = fit_checked(known, known.places(among.rows, among.labels), among.answers)
+            places = known.places(among.rows, among.labels)
+            _warn_if_chosen(known.support[known.rows, known.labels], places)
+            self.checked_model_ = fit_checked(known, places, among.answers)
             columns = np.flatnonzero(self._varies)[known.labels]
             probability[known.rows, columns] = self.checked_model_.probability(known)
         probability[checks.rows, checks.labels] = checks.answers
@@ -290,6 +295,22 @@ def _witnesses(X: Matrix, Y: Matrix) -> Matrix:
 
     selector = EvidenceSelector(_MOST_WITNESSES, redundancy=np.inf).fit(X, Y)
     return X[:, selector.get_support(indices=True)]
+
+
+def _warn_if_chosen(support: np.ndarray, places: np.ndarray) -> None:
+    """Warn where the checked candidates, at these places, cannot be a random draw from all."""
+    # Of a random draw, the mean share of candidates with less support is 1/2 with a deviation of 1 / sqrt(12 m).
+    ordered, own = np.sort(support), support[places]
+    shares = (np.searchsorted(ordered, own, "left") + np.searchsorted(ordered, own, "right")) / (
+        2 * len(ordered)
+    )
+    if len(places) and abs(shares.mean() - 0.5) * np.sqrt(12 * len(places)) > _CHANCE_DEVIATIONS:
+        warnings.warn(
+            f"The checked candidates are no random draw: on average {shares.mean():.0%} of all candidates have less "
+            "support than they. What is estimated for the others is a guess then; check candidates drawn at random.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _completed(estimated: np.ndarray, Y: Matrix, varies: np.ndarray) -> np.ndarray:
