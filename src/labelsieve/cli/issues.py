@@ -18,6 +18,7 @@ from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_no
 from labelsieve.cli.tables import lay_out
 from labelsieve.cli.target import (
     Candidates,
+    Files,
     Ignore,
     Labels,
     Missing,
@@ -73,10 +74,7 @@ class Kernel(StrEnum):
 
 
 def issues(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Data file, its parts, or a name of the catalogue."),
-    ],
+    files: Files,
     labels: Labels = None,
     candidates: Candidates = None,
     ignore: Ignore = None,

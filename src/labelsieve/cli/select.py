@@ -23,6 +23,7 @@ from labelsieve.cli.methods import closest, find_method
 from labelsieve.cli.tables import ranking_table, size_table, stability_table, suspects_table
 from labelsieve.cli.target import (
     Candidates,
+    Files,
     Ignore,
     Labels,
     Missing,
@@ -69,10 +70,7 @@ class Format(StrEnum):
 
 
 def select(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Data file, its parts, or a name of the catalogue."),
-    ],
+    files: Files,
     labels: Labels = None,
     candidates: Candidates = None,
     ignore: Ignore = None,

@@ -25,7 +25,11 @@ from labelsieve.datasets.reading import read_files, read_identifiers
 from labelsieve.datasets.writing import WRITERS
 from labelsieve.review import RowNames
 
-# Options of the commands that read a file.
+# Argument and options of the commands that read a file.
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE", help="Data file, its parts, or a name of the catalogue."),
+]
 Labels = Annotated[
     str | None,
     typer.Option(
