@@ -6,7 +6,13 @@ import unicodedata
 import pytest
 
 from labelsieve.report.analysis.run_analysis import analyse
-from labelsieve.report.tables.comparison import duel_table, metric_tables, paper_tables, rank_table
+from labelsieve.report.tables.comparison import (
+    all_ranks_table,
+    duel_table,
+    metric_tables,
+    paper_tables,
+    rank_table,
+)
 from labelsieve.report.tables.fits import cost_tables, stability_tables
 from labelsieve.report.tables.sensitivity import ablation_table, noise_tables
 from labelsieve.report.tables.table import Column, Entry, Table, as_csv, as_latex, as_markdown
@@ -51,6 +57,23 @@ def test_best_second_and_average_ranks_are_shown():
         "| average rank |                 **1.50** |                 **1.50** |           – |",
     ]
     assert lines[0] == "### Ranking loss ↓"
+
+
+def test_references_are_ranked_under_every_classifier():
+    """The second classifier turns the order around."""
+    order = {"linear-svm": ("a", "b", "sum-f"), "ml-knn": ("sum-f", "b", "a")}
+
+    def value(*, method, classifier, **_):
+        return order[classifier].index(method) / 4
+
+    run = make_summary(value, metrics=("ranking_loss",), references=("sum-f",), classifiers=tuple(order))
+    table = all_ranks_table(analyse(run))
+    assert [[entry.value for entry in row] for row in table.rows] == [
+        ["a", 1.0, 3.0],
+        ["b", 2.0, 2.0],
+        ["sum-f", 3.0, 1.0],
+    ]
+    assert [column.heading for column in table.columns] == ["method", "as above", "ml-knn"]
 
 
 def test_latex_is_a_booktabs_table():

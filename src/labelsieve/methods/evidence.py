@@ -53,9 +53,9 @@ class EvidenceSelector(BaseSelector):
 
     This method is our own and has no paper. Under this package's protocol it ranks first with a linear
     classifier, level with :class:`~labelsieve.RFS` on some data; its margin over plain filters such as
-    :class:`~labelsieve.SumF` is small, that over published methods large. It selects less stably than a filter: another sample of the rows brings another list,
-    chiefly where many features carry nearly the same evidence. ``redundancy=inf`` is for whoever wants the
-    same list again.
+    :class:`~labelsieve.SumF` is small, that over published methods large. It selects less stably than a
+    filter: another sample of the rows brings another list, chiefly where many features carry nearly the same
+    evidence. ``redundancy=inf`` is for whoever wants the same list again.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from labelsieve.report.analysis.comparison import ALPHA
 from labelsieve.report.analysis.paper import CITATION
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.tables.comparison import (
+    all_ranks_table,
     challenge_tables,
     condition_table,
     difference_table,
@@ -74,9 +75,9 @@ def make_sections(analysis: Analysis) -> list[Section]:
 def _ranks(analysis: Analysis) -> Iterator[Section]:
     main = analysis.main
     if main.standings and len(main.ranked_methods) > 1:
-        other = condition_table(analysis)
+        others = condition_table(analysis), all_ranks_table(analysis)
         text = f"Each method's place on each data set, averaged over {_scope(analysis)}."
-        yield Section("ranks", "Average ranks", (text,), _there(rank_table(main), other))
+        yield Section("ranks", "Average ranks", (text,), _there(rank_table(main), *others))
 
 
 def _metrics(analysis: Analysis) -> Iterator[Section]:

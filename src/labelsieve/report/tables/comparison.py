@@ -220,6 +220,28 @@ def condition_table(analysis: Analysis) -> Table | None:
     )
 
 
+def all_ranks_table(analysis: Analysis) -> Table | None:
+    """Average ranks with the references ranked too, under each noise and classifier; None if there is one condition."""
+    others = {name: other.among_all for name, other in analysis.others.items() if other.among_all}
+    if not others:
+        return None
+    conditions = {"as above": analysis.main.among_all, **others}
+    names = sorted(analysis.main.among_all, key=analysis.main.among_all.__getitem__)
+    rows = tuple(
+        (Entry(name), *(Entry(ranks.get(name), form=_RANK) for ranks in conditions.values()))
+        for name in names
+    )
+    return _mark_lowest(
+        Table(
+            "conditions_with_references",
+            "Average ranks under other conditions, with the references ranked too",
+            name_columns("method", conditions),
+            rows,
+            note="Over all metrics and the data sets complete there; 1 is best.",
+        )
+    )
+
+
 def _metric_table(table: MetricTable, standing: Standing | None) -> Table:
     n_methods = len(table.methods)
     rows = []
