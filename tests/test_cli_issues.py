@@ -168,7 +168,8 @@ def test_seeds_draw_other_candidates_and_larger_draws_the_same_and_more(table, c
 def test_a_review_cleans_the_data(named, planted, capsys):
     run(capsys, "issues", named, "--labels", "2", "--id", "bird", "-o", "review.csv")
     judge("review.csv", lambda line: {"1": "remove", "2": "keep"}.get(line["rank"], ""))
-    code, out, err = run(capsys, "apply-review", named, "review.csv", "--labels", "2", "-o", "clean.csv")
+    options = ["--labels", "2", "--id", "bird", "-o", "clean.csv"]
+    code, out, err = run(capsys, "apply-review", named, "review.csv", *options)
     assert (code, out) == (0, "")
     n_candidates = int(planted.Y_candidates.sum())
     assert f"1 candidates removed, 1 kept; {n_candidates - 2} of {n_candidates} have no verdict" in err
@@ -267,6 +268,9 @@ def test_wrong_names_of_rows_are_told(table, named, capsys):
     assert "the rows of digits have no names" in fails(capsys, 2, "issues", "digits", "--id", "name")
     run(capsys, "issues", table, "--labels", "2", "-o", "review.csv")
     said = fails(capsys, 2, "issues", named, "--labels", "2", "--id", "bird", "--checked", "review.csv")
+    assert "'review.csv' numbers its rows, not by 'bird'" in said
+    options = ["--labels", "2", "--id", "bird", "-o", "clean.csv"]
+    said = fails(capsys, 2, "apply-review", named, "review.csv", *options)
     assert "'review.csv' numbers its rows, not by 'bird'" in said
 
 

@@ -12,18 +12,20 @@ from labelsieve._text import printable
 from labelsieve.cli.console import messages
 from labelsieve.cli.target import (
     Candidates,
+    Identifier,
     Ignore,
     Labels,
     Missing,
     Nominal,
     check_targets,
     find_target,
+    naming_column,
     open_named,
     reading_options,
     refuse_repeated,
 )
 from labelsieve.datasets import write
-from labelsieve.review import id_column, read_review, without_removed
+from labelsieve.review import read_review, without_removed
 
 EPILOG = """\
 Examples:
@@ -48,6 +50,7 @@ def apply_review(
     ignore: Ignore = None,
     nominal: Nominal = None,
     missing: Missing = None,
+    identifier: Identifier = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes; errors only.")] = False,
 ) -> None:
     """Write the data without the candidate labels that a review removes.
@@ -64,7 +67,7 @@ def apply_review(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    column = id_column(Path(review_file))
+    column = naming_column(identifier, Path(review_file))
     console = messages(quiet=quiet)
     dataset, ids = open_named(files, find_target(files, options, console), options, column)
     review = read_review(Path(review_file), dataset.label_names, ids, dataset.candidates)

@@ -19,6 +19,7 @@ from labelsieve.cli.tables import lay_out
 from labelsieve.cli.target import (
     Candidates,
     Files,
+    Identifier,
     Ignore,
     Labels,
     Missing,
@@ -26,6 +27,7 @@ from labelsieve.cli.target import (
     check_targets,
     coding_note,
     find_target,
+    naming_column,
     open_named,
     reading_options,
     refuse_repeated,
@@ -36,7 +38,6 @@ from labelsieve.datasets.writing import replacing
 from labelsieve.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates, find_label_issues
 from labelsieve.review import (
     RowNames,
-    id_column,
     issues_text,
     n_verdicts,
     places_text,
@@ -80,12 +81,7 @@ def issues(
     ignore: Ignore = None,
     nominal: Nominal = None,
     missing: Missing = None,
-    identifier: Annotated[
-        str | None,
-        typer.Option(
-            "--id", metavar="COLUMN", help="Column that names the rows; else they are numbered from 0."
-        ),
-    ] = None,
+    identifier: Identifier = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -136,7 +132,7 @@ def issues(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    column = _id_column(identifier, checked)
+    column = naming_column(identifier, checked)
     _spare_verdicts(output)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console)
@@ -189,15 +185,6 @@ def _check_usage(files: Sequence[str], output: Path | None, draw: int | None, ch
         raise typer.BadParameter("give one of --draw and --checked, not both", param_hint="--draw")
     if output is not None and output.suffix.lower() != ".csv":
         raise typer.BadParameter(f"{str(output)!r} must end in .csv", param_hint="--output")
-
-
-def _id_column(given: str | None, checked: Path | None) -> str | None:
-    """The column that names the rows, from the option or from the review file that is used."""
-    written = None if checked is None else id_column(checked)
-    if given is not None and checked is not None and given != written:
-        has = "numbers its rows" if written is None else f"names its rows by {written!r}"
-        raise typer.BadParameter(f"{str(checked)!r} {has}, not by {given!r}", param_hint="--id")
-    return given or written
 
 
 def _spare_verdicts(output: Path | None) -> None:

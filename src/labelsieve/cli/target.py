@@ -23,7 +23,7 @@ from labelsieve.datasets.readers.mulan_xml import find_beside
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.reading import read_files, read_identifiers
 from labelsieve.datasets.writing import WRITERS
-from labelsieve.review import RowNames
+from labelsieve.review import RowNames, id_column
 
 # Argument and options of the commands that read a file.
 Files = Annotated[
@@ -40,12 +40,16 @@ Candidates = Annotated[
     str | None, typer.Option(help="Candidate label columns or a second table, if there is a truth too.")
 ]
 Ignore = Annotated[
-    str | None, typer.Option(help="Columns that are neither, such as an identifier: names or a pattern.")
+    str | None, typer.Option(help="Columns that are neither features nor labels: names or a pattern.")
 ]
 Nominal = Annotated[
     str | None, typer.Option(help="Text columns become 'code' (numbers, the default) or 'onehot'.")
 ]
 Missing = Annotated[str | None, typer.Option(help="Missing values: 'error' (the default), 'mean' or 'zero'.")]
+Identifier = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column that names the rows; else they are numbered from 0."),
+]
 
 _CODED_SHOWN = 5
 
@@ -116,6 +120,15 @@ def open_named(
         others = [part.strip() for part in ignore.split(",")] if isinstance(ignore, str) else ignore
         options = replace(options, ignore=[*filter(None, others), column])
     return open_target(files, entry, options), RowNames(column, names)
+
+
+def naming_column(given: str | None, review: Path | None) -> str | None:
+    """The column that names the rows, from the option or from the review file that is used."""
+    written = None if review is None else id_column(review)
+    if given is not None and review is not None and given != written:
+        has = "numbers its rows" if written is None else f"names its rows by {written!r}"
+        raise typer.BadParameter(f"{str(review)!r} {has}, not by {given!r}", param_hint="--id")
+    return given or written
 
 
 def coding_note(nominal: Sequence[str]) -> str:
