@@ -103,6 +103,8 @@ def test_drawn_candidates_checked_by_a_person_give_probabilities(named, planted,
     assert code == 0, err
     assert "estimated from 50 checked candidates" in " ".join(out.split())
     assert "wrong, estimated" in out
+    assert "chance right" in out
+    assert "holds no verdict" not in err
     lines = lines_of("review.csv")
     assert "probability" in lines[0]
     assert sum(bool(line["verdict"]) for line in lines) == 50
@@ -119,6 +121,14 @@ def test_few_checks_show_no_probability(table, capsys):
     assert code == 0
     assert "uses 9 checked candidates, no probability" in " ".join(out.split())
     assert "probability" not in lines_of("review.csv")[0]
+
+
+def test_a_review_without_verdicts_is_told(table, capsys):
+    run(capsys, "issues", table, "--labels", "2", "--draw", "9", "-o", "check.csv")
+    code, out, err = run(capsys, "issues", table, "--labels", "2", "--checked", "check.csv")
+    assert code == 0
+    assert "note: check.csv holds no verdict yet; write keep or remove into its verdict column." in err
+    assert "checked candidates" not in out
 
 
 def test_json_says_the_same(named, capsys):
@@ -172,7 +182,7 @@ def test_a_review_cleans_the_data(named, planted, capsys):
     code, out, err = run(capsys, "apply-review", named, "review.csv", *options)
     assert (code, out) == (0, "")
     n_candidates = int(planted.Y_candidates.sum())
-    assert f"1 candidates removed, 1 kept; {n_candidates - 2} of {n_candidates} have no verdict" in err
+    assert f"1 candidate removed, 1 kept; {n_candidates - 2} of {n_candidates} have no verdict" in err
     cleaned = read("clean.csv", ignore="bird")
     np.testing.assert_array_equal(cleaned.Y, planted.Y)
     np.testing.assert_array_equal(cleaned.X, planted.X)
@@ -200,7 +210,7 @@ def test_rows_that_lose_their_last_candidate_are_counted(table, planted, capsys)
     judge("review.csv", lambda line: "remove" if int(line["sample"]) < 5 else "")
     _, _, err = run(capsys, "apply-review", table, "review.csv", "--labels", "2", "-o", "clean.npz")
     n_emptied = int(planted.Y_candidates[:5].any(axis=1).sum())
-    assert f"note: {n_emptied} rows have no candidate any more" in err
+    assert f"note: {n_emptied} rows lost the last candidate." in err
 
 
 def test_formats_that_hold_no_names_say_so(named, capsys):
@@ -216,7 +226,7 @@ def test_verdicts_are_never_overwritten(table, capsys):
     judge("review.csv", lambda line: "keep" if line["rank"] == "7" else "")
     for options in ([], ["--draw", "5"]):
         said = fails(capsys, 1, "issues", table, "--labels", "2", "-o", "review.csv", *options)
-        assert "review.csv: holds 1 verdicts, which would be lost" in said
+        assert "review.csv: holds 1 verdict, which would be lost" in said
     assert "is read or written already" in fails(
         capsys, 2, "issues", table, "--labels", "2", "--checked", "review.csv", "-o", "review.csv"
     )

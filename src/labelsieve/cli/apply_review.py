@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from labelsieve._text import printable
-from labelsieve.cli.console import messages
+from labelsieve.cli.console import counted, messages
 from labelsieve.cli.target import (
     Candidates,
     Identifier,
@@ -76,12 +76,13 @@ def apply_review(
     write(cleaned, output, row_names=(ids.column, ids.names) if ids is not None and keeps_names else None)
     n_candidates = int(dataset.candidates.sum())
     console.print(
-        f"{printable(dataset.name)}: {review.n_removed} candidates removed, {review.n_kept} kept; "
+        f"{printable(dataset.name)}: {counted(review.n_removed, 'candidate')} removed, {review.n_kept} kept; "
         f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and stay"
     )
     had, has = (np.asarray(data.candidates.sum(axis=1)).ravel() > 0 for data in (dataset, cleaned))
     if (had & ~has).any():
-        console.print(f"note: {np.count_nonzero(had & ~has)} rows have no candidate any more.")
+        n_emptied = int(np.count_nonzero(had & ~has))
+        console.print(f"note: {counted(n_emptied, 'row')} lost the last candidate.")
     if ids is not None and not keeps_names:
         console.print(f"note: {printable(output)} does not hold the names of the rows; .csv and .tsv do.")
     console.print(f"wrote {printable(output)}")

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import printable
-from labelsieve.cli.console import messages, results
+from labelsieve.cli.console import counted, messages, results
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
 from labelsieve.cli.tables import lay_out
 from labelsieve.cli.target import (
@@ -91,7 +91,10 @@ def issues(
     draw: Annotated[
         int | None,
         typer.Option(
-            "--draw", metavar="N", min=1, help="Write N random candidates instead, to check first: 50."
+            "--draw",
+            metavar="N",
+            min=1,
+            help="Write N random candidates instead, for a first check; 50 are enough.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Which random candidates --draw picks.")] = 0,
@@ -123,8 +126,9 @@ def issues(
 ) -> None:
     """List the candidate labels to doubt first, and write a file to review them in.
 
-    Every candidate is predicted from the other rows by features and labels. Rows are numbered from 0 where no column
-    names them.
+    Every candidate is predicted from the other rows by features and labels. "Least supported 2 %" says that a candidate
+    is among the 2 % that the prediction supports least; "to look at" counts the candidates of a label that look rather
+    wrong than right and have no verdict.
     """
     _check_usage(files, output, draw, checked)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
@@ -151,6 +155,10 @@ def issues(
         review = (
             None if checked is None else read_review(checked, dataset.label_names, ids, dataset.candidates)
         )
+        if checked is not None and review is not None and not len(review.checked[0]):
+            console.print(
+                f"note: {printable(checked)} holds no verdict yet; write keep or remove into its verdict column."
+            )
         name_activity("asking the other rows")
         with warnings_as_notes(console), told_as_data_errors(dataset):
             found = find_label_issues(
@@ -194,7 +202,8 @@ def _spare_verdicts(output: Path | None) -> None:
     n_given = n_verdicts(output)
     if n_given:
         raise DatasetError(
-            f"{output}: holds {n_given} verdicts, which would be lost; name another file, and use them with --checked."
+            f"{output}: holds {counted(n_given, 'verdict')}, which would be lost; name another file, and use them with "
+            "--checked."
         )
 
 
@@ -224,7 +233,7 @@ def _print_tables(
             columns = {"id": [_short(ids.names[row]) for row in rows]}
         columns["label"] = [dataset.label_names[label] for label in labels]
         if found.probability is not None and found.has_probabilities:
-            columns["right with"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
+            columns["chance right"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
         else:
             columns["least supported"] = [f"{percent:.2g} %" for percent in found.percentiles[shown]]
         wrong = _known_wrong(dataset, rows, labels)
