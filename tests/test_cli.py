@@ -190,8 +190,11 @@ def test_the_examples_of_the_help_run(capsys, monkeypatch, example):
     write(data, "data.arff")
     with open("data.csv", "w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow([*data.feature_names, *data.label_names])
-        writer.writerows([*x, *y] for x, y in zip(data.X, data.Y, strict=True))
+        is_named = " name" in example
+        writer.writerow([*["name"] * is_named, *data.feature_names, *data.label_names])
+        writer.writerows(
+            [*[f"row {k}"] * is_named, *x, *y] for k, (x, y) in enumerate(zip(data.X, data.Y, strict=True))
+        )
     monkeypatch.setattr(
         "labelsieve.cli.demo.missing_packages", lambda: ["matplotlib"]
     )  # drawing is tested above

@@ -3,12 +3,14 @@
 import csv
 import json
 import os
+import shlex
 
 import numpy as np
 import pytest
 
 from conftest import fails, run
 from labelsieve import draw_candidates, find_label_issues
+from labelsieve.cli.issues import EPILOG
 from labelsieve.datasets import read, write
 
 pytestmark = pytest.mark.usefixtures("plain_terminal")
@@ -48,7 +50,7 @@ def test_the_odd_candidate_comes_first_and_the_blind_spot_is_told(table, capsys)
     first = next(line for line in out.splitlines() if "label_a" in line)
     assert first.split()[:2] == ["0", "label_a"]
     assert "systematic noise" in " ".join(out.split())
-    assert "no probability" in out
+    assert "not a probability" in out
     assert "--draw 50" in " ".join(out.split())
     assert "60 samples, 5 features, 2 labels" in err
     assert "to look at" in out
@@ -119,7 +121,7 @@ def test_few_checks_show_no_probability(table, capsys):
     judge("check.csv", lambda line: "keep")
     code, out, _ = run(capsys, "issues", table, "--labels", "2", "--checked", "check.csv", "-o", "review.csv")
     assert code == 0
-    assert "uses 9 checked candidates, no probability" in " ".join(out.split())
+    assert "uses 9 checked candidates, not a probability" in " ".join(out.split())
     assert "probability" not in lines_of("review.csv")[0]
 
 
@@ -220,6 +222,19 @@ def test_formats_that_hold_no_names_say_so(named, capsys):
     assert "clean.npz does not hold the names of the rows" in err
 
 
+def test_what_the_cleaned_file_does_not_hold_is_told(capsys):
+    with open("data.csv", "w") as stream:
+        stream.write("bird,colour,note,x,tag_a,tag_b\n")
+        stream.writelines(f"b{k},{('red', 'blue')[k % 2]},seen,{k},{k % 2},{int(k < 3)}\n" for k in range(8))
+    options = ["--labels", "tag_*", "--id", "bird", "--ignore", "note"]
+    assert run(capsys, "issues", "data.csv", *options, "-o", "review.csv")[0] == 0
+    code, _, err = run(capsys, "apply-review", "data.csv", "review.csv", *options, "-o", "clean.csv")
+    assert code == 0
+    assert "note: categories were coded 0, 1, 2, ... in 1 column: colour" in err
+    assert "note: clean.csv does not hold the columns that --ignore leaves out." in err
+    assert list(lines_of("clean.csv")[0]) == ["bird", "nominal:colour", "x", "label:tag_a", "label:tag_b"]
+
+
 def test_verdicts_are_never_overwritten(table, capsys):
     run(capsys, "issues", table, "--labels", "2", "-o", "review.csv")
     run(capsys, "issues", table, "--labels", "2", "-o", "review.csv")  # nothing is lost
@@ -298,6 +313,21 @@ def test_a_review_needs_data_and_a_place_to_write(table, capsys):
     assert "none.csv: does not exist" in said
 
 
+def test_the_examples_of_the_help_run_one_after_the_other(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 8))
+    names = [*(f"x{j}" for j in range(8)), *(f"label_{j}" for j in range(5))]
+    with open("data.csv", "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["name", *names])
+        writer.writerows([f"row {k}", *row] for k, row in enumerate(np.hstack([X, X[:, :5] > 0.5]).tolist()))
+    examples = [line for line in EPILOG.splitlines() if line.startswith("labelsieve ")]
+    assert len(examples) == 5
+    for example in examples:
+        code, _, err = run(capsys, *shlex.split(example)[1:])
+        assert code == 0, err
+
+
 def test_a_full_disk_leaves_no_review(table, capsys):
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no full device")
@@ -314,4 +344,4 @@ def test_labels_that_all_rows_have_cannot_be_drawn(capsys):
     assert "a candidate of some rows but not of all" in said
     code, out, _ = run(capsys, "issues", "data.csv")
     assert code == 0
-    assert "no probability" in out
+    assert "not a probability" in out

@@ -265,7 +265,7 @@ def test_columns_that_were_coded_are_noted(capsys, count):
         )
     err = run(capsys, "select", "text.csv", "--labels", "a")[2]
     listed = ", ".join(names[:5]) + (", ..." if count > 5 else "")
-    assert f"in {count} columns: {listed}; --nominal onehot" in err
+    assert f"in {count} column{'s' * (count > 1)}: {listed}; --nominal onehot" in err
     assert "coded" not in run(capsys, "select", "text.csv", "--labels", "a", "--nominal", "onehot")[2]
 
 

@@ -78,7 +78,7 @@ def test_without_checks_nothing_looks_like_a_probability(data):
     text = str(issues)
     assert "systematic noise" in text
     assert "draw_candidates" in text
-    assert "no probability" in text
+    assert "not a probability" in text
     assert "least supported 0.19 %" in text  # 1 of 536
     assert "estimated" not in text
 
@@ -90,7 +90,7 @@ def test_few_checks_change_the_order_and_show_no_probability(data):
     assert (np.diff(issues.probability[issues.rows, issues.labels]) >= 0).all()
     assert "probability" not in issues.to_frame()
     assert "share_wrong" not in issues.label_summary()
-    assert "an order that uses 49 checked candidates, no probability" in str(issues)
+    assert "an order that uses 49 checked candidates, not a probability" in str(issues)
 
 
 def test_fifty_checks_show_probabilities_and_shares(data):

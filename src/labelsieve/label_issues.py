@@ -198,7 +198,7 @@ class LabelIssues:
         if share is not None:
             return f"About {share:.0%} of all candidates are wrong, estimated from {self.n_checked} checked candidates."
         used = f" that uses {self.n_checked} checked candidates" if self.n_checked else ""
-        return f"This is an order{used}, no probability. {BLIND_SPOT} {advice}"
+        return f"This is an order{used}, not a probability. {BLIND_SPOT} {advice}"
 
     def _line(self, place: int) -> str:
         row, label = self.rows[place], self.labels[place]

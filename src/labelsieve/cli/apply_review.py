@@ -18,6 +18,7 @@ from labelsieve.cli.target import (
     Missing,
     Nominal,
     check_targets,
+    coding_note,
     find_target,
     naming_column,
     open_named,
@@ -30,7 +31,7 @@ from labelsieve.review import read_review, without_removed
 EPILOG = """\
 Examples:
 
-labelsieve apply-review data.csv review.csv --labels 5 -o clean.csv
+labelsieve apply-review data.csv review.csv --labels 5 --id name -o clean.csv
 
 labelsieve apply-review train.arff test.arff review.csv -o clean.arff
 """
@@ -56,7 +57,8 @@ def apply_review(
     """Write the data without the candidate labels that a review removes.
 
     Give the data with the options they were reviewed with. Candidates with the verdict remove are taken off, those
-    with keep or nothing stay.
+    with keep or nothing stay. Ignored columns are not written, and texts become numbers. In CSV the label
+    columns are then called label:NAME, so that reading the file needs no --labels.
     """
     *files, review_file = targets
     if not files:
@@ -69,7 +71,8 @@ def apply_review(
     )
     column = naming_column(identifier, Path(review_file))
     console = messages(quiet=quiet)
-    dataset, ids = open_named(files, find_target(files, options, console), options, column)
+    entry = find_target(files, options, console)
+    dataset, ids = open_named(files, entry, options, column)
     review = read_review(Path(review_file), dataset.label_names, ids, dataset.candidates)
     cleaned = without_removed(dataset, review)
     keeps_names = ids is not None and output.suffix.lower() in (".csv", ".tsv")
@@ -79,6 +82,10 @@ def apply_review(
         f"{printable(dataset.name)}: {counted(review.n_removed, 'candidate')} removed, {review.n_kept} kept; "
         f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and stay"
     )
+    if entry is None and options.nominal != "onehot" and dataset.nominal:
+        console.print(coding_note(dataset.nominal))
+    if options.ignore:
+        console.print(f"note: {printable(output)} does not hold the columns that --ignore leaves out.")
     had, has = (np.asarray(data.candidates.sum(axis=1)).ravel() > 0 for data in (dataset, cleaned))
     if (had & ~has).any():
         n_emptied = int(np.count_nonzero(had & ~has))

@@ -29,7 +29,7 @@ DEFAULT_METHOD = "evidence"
 #: Seconds before progress shows: what is faster needs none.
 PATIENCE = 1.0
 #: How to make more of the label check.
-ADVICE = "Check some by hand: labelsieve issues --draw 50."
+ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
 # Seconds of a fit from which on the halves of the rows are shared among processes.
 _LONG_FIT = 0.5
 _LARGE_PRODUCT = 2e8

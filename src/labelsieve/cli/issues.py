@@ -47,15 +47,15 @@ from labelsieve.review import (
 EPILOG = """\
 Examples:
 
-labelsieve issues data.csv --labels 'label_*'
+labelsieve issues data.csv --labels 'label_*' --ignore name
 
 labelsieve issues data.csv --labels 5 --id name --output review.csv
 
 labelsieve issues data.csv --labels 5 --id name --draw 50 --output check.csv
 
-labelsieve issues data.csv --labels 5 --checked check.csv --output review.csv
+labelsieve issues data.csv --labels 5 --id name --checked check.csv --output review.csv
 
-labelsieve apply-review data.csv review.csv --labels 5 -o clean.csv
+labelsieve apply-review data.csv review.csv --labels 5 --id name -o clean.csv
 
 In a review file the verdict is keep, remove or nothing. Random candidates, as --draw picks them, make probabilities;
 the doubtful ones alone would paint too dark a picture.

@@ -44,7 +44,7 @@ from labelsieve.pages import missing_packages
 EPILOG = """\
 Examples:
 
-labelsieve select data.csv --labels 'label_*'
+labelsieve select data.csv --labels 'label_*' --ignore name
 
 labelsieve select data.csv --labels 2 -k auto --stability 30
 
@@ -88,7 +88,7 @@ def select(
         typer.Option(
             "--features",
             "-k",
-            help="How many to select: 20, a share, 0.2 or 20%, or 'auto': the data decide.",
+            help="How many to select: a number, a share such as 20%, or 'auto' (the data decide); half unless given.",
         ),
     ] = None,
     stability: Annotated[
@@ -97,7 +97,7 @@ def select(
             "--stability",
             metavar="N",
             min=0,
-            help="Ask N halves of the rows too, say 30: how sure is each feature?",
+            help="Select on N random halves of the rows too, say 30: how often is each feature chosen?",
         ),
     ] = 0,
     form: Annotated[
@@ -119,7 +119,9 @@ def select(
 ) -> None:
     """Select the features that matter for the labels of a data set.
 
-    Candidate labels are used where the data has them, otherwise all labels are taken as candidates.
+    Candidate labels are used where the data has them, otherwise all labels are taken as candidates. In the ranking,
+    evidence is what a feature says about the labels by itself; the criterion is what it was worth when it was taken,
+    beside the features before it.
     """
     selector = _selector(method, parameters or [], features)
     form = _form(form, as_json)

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import printable
+from labelsieve.cli.console import counted
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.dataset import Dataset
@@ -135,7 +136,7 @@ def coding_note(nominal: Sequence[str]) -> str:
     """Say which columns were text."""
     shown = [*map(printable, nominal[:_CODED_SHOWN]), *("...",) * (len(nominal) > _CODED_SHOWN)]
     return (
-        f"note: categories were coded 0, 1, 2, ... in {len(nominal)} columns: {', '.join(shown)}; "
+        f"note: categories were coded 0, 1, 2, ... in {counted(len(nominal), 'column')}: {', '.join(shown)}; "
         "--nominal onehot makes a feature of each."
     )
 
