@@ -21,7 +21,7 @@ import pytest
 import bench_runs as bench
 import damage_results
 import kill_runs
-from labelsieve.bench import RunError
+from labelsieve.bench import RunError, RunInterrupted, runner
 from labelsieve.bench.config import load_experiment
 from labelsieve.bench.repair import repair
 from labelsieve.bench.results import read_results
@@ -146,6 +146,19 @@ def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, proje
     if jobs == 1:
         bench.finish(config, "--jobs", 2)
         assert bench.stored(folder) == undisturbed[1]
+
+
+def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypatch):
+    config, folder = project
+    record = Store.record
+
+    def record_and_stop(*arguments):
+        record(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "record", record_and_stop)
+    with pytest.raises(RunInterrupted, match="^stopped; 1 of 72 cells are finished and stored"):
+        runner.run(load_experiment(config), folder)
 
 
 # Moved, deleted

@@ -20,7 +20,18 @@ pytestmark = pytest.mark.usefixtures("plain_terminal")
 def test_a_terminated_program_says_so_and_leaves_nothing(table, n_signals):
     program = f"import sys; from labelsieve.cli import main; {RUN}"
     # A fit without end: more iterations than anyone waits for, and no tolerance.
-    endless = ["-p", "verbose=1", "-p", "max_iter=1000000000", "-p", "tol=0", "--output", "ranking.csv"]
+    endless = [
+        "--method",
+        "pml-fsmir",
+        "-p",
+        "verbose=1",
+        "-p",
+        "max_iter=1000000000",
+        "-p",
+        "tol=0",
+        "--output",
+        "ranking.csv",
+    ]
     command = [sys.executable, "-c", program, "select", table, "--labels", "2", *endless]
     before = sorted(os.listdir())
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

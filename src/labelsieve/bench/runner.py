@@ -111,7 +111,7 @@ def run(
         missing = list({cell.key: cell for cell in cells if cell.key not in kept}.values())
         params = {cell.key: _params(cell.method) for cell in missing}
         with (
-            _stopped_by_user(cells, outcomes),
+            _stopped_by_user(cells, store),
             closing(_results(experiment, missing, jobs, dask, observer)) as found,
         ):
             for cell, result in found:
@@ -182,11 +182,12 @@ def _results(
 
 
 @contextmanager
-def _stopped_by_user(cells: Sequence[Cell], outcomes: dict[str, bool]) -> Iterator[None]:
+def _stopped_by_user(cells: Sequence[Cell], store: Store) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        summary = _summary(cells, outcomes, 0)
+        # The file knows: the last cell may have been stored, and not yet noted here.
+        summary = _summary(cells, store.read().outcomes(), 0)
         raise RunInterrupted(
             f"stopped; {summary.n_done + summary.n_failed} of {summary.n_planned} cells are finished and stored"
         ) from stop
