@@ -157,7 +157,7 @@ def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Store, "record", record_and_stop)
-    with pytest.raises(RunInterrupted, match="^stopped; 1 of 72 cells are finished and stored"):
+    with pytest.raises(RunInterrupted, match=r"^stopped; 1 of 72 cells are finished and stored"):
         runner.run(load_experiment(config), folder)
 
 

@@ -21,6 +21,7 @@ from labelsieve.inspection.figures import (
 )
 from labelsieve.inspection.page import render_page, write_page
 from labelsieve.inspection.selection import summarise
+from labelsieve.size_curve import SizeCurve
 
 HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
 
@@ -255,3 +256,21 @@ def test_what_is_shown_of_a_feature_is_its_evidence_where_there_is_any(settled, 
         "criterion",
         "selected",
     }
+
+
+def test_how_many_are_enough_is_said_in_a_sentence(settled):
+    sizes = np.array([1, 2, 5])
+    flat = replace(settled, curve=SizeCurve(sizes, np.array([[0.5, 0.8, 0.85], [0.5, 0.8, 0.77]])))
+    assert flat.size_note == (
+        "The best precision, 0.810, is that of 5 of 5 features; 2 are within the spread of the folds: 0.800."
+    )
+    steep = replace(settled, curve=SizeCurve(sizes, np.array([[0.5, 0.8, 0.9], [0.5, 0.8, 0.9]])))
+    assert steep.size_note == (
+        "The best precision, 0.900, is that of 5 of 5 features; no smaller number comes within the spread of the folds."
+    )
+
+
+def test_features_without_evidence_have_no_bar(settled):
+    faint = replace(settled.features[0], measures={"evidence": 3e-6, "criterion": 3e-6})
+    assert settled.share(faint) == 0
+    assert max(map(settled.share, settled.features)) == 1

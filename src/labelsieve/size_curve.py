@@ -28,8 +28,8 @@ class SizeCurve:
     >>> curve = SizeCurve(np.array([1, 2, 5]), np.array([[0.5, 0.8, 0.7], [0.5, 0.6, 0.7]]))
     >>> curve.mean
     array([0.5, 0.7, 0.7])
-    >>> curve.best
-    2
+    >>> curve.best, curve.enough
+    (2, 2)
     """
 
     sizes: np.ndarray
@@ -52,3 +52,10 @@ class SizeCurve:
         """The size with the highest mean; of equally good ones the smallest."""
         mean = self.mean
         return int(self.sizes[np.argmax(mean >= mean.max() - _EQUAL)])
+
+    @property
+    def enough(self) -> int:
+        """The smallest size whose mean lies within the spread over the folds of the best: hardly worse."""
+        best = np.searchsorted(self.sizes, self.best)
+        least = self.mean[best] - self.spread[best] - _EQUAL
+        return int(self.sizes[np.argmax(self.mean >= least)])

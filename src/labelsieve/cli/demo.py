@@ -103,10 +103,9 @@ def _say_how_many_and_how_sure(found: Selection, console: Console) -> None:
     assert stability is not None
     n_selected = len(found.selected)
     reached = np.interp(n_selected, curve.sizes, curve.mean)
-    most = "all" if curve.best == found.n_features else curve.best
     console.print(
-        f"How many are enough? {n_selected} pixels rank the labels of other digits with a precision of {reached:.2f}; "
-        f"the most, {curve.mean.max():.2f}, takes {most} of {found.n_features}."
+        f"How many are enough? {n_selected} pixels rank the labels of other digits with a precision of {reached:.3f}. "
+        f"{found.size_note}"
     )
     frequency = stability.frequency[[feature.column for feature in found.selected]]
     console.print(

@@ -265,7 +265,7 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
             console.print(ranking_table(found, console, everything=everything))
             console.print()
             if found.curve is not None:
-                console.print(size_table(found.curve, console), "", sep="\n")
+                console.print(size_table(found.curve, console), "", found.size_note, "", sep="\n")
             if found.stability is not None:
                 console.print(stability_table(found, console), "", sep="\n")
             console.print(

@@ -37,9 +37,7 @@ def ranking_table(
         columns[name] = [f"{feature.shown[name]:{form}}" for feature in listed]
     if everything:
         columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
-    return _with_bars(
-        console, columns, [max(feature.leading, 0) / found.highest for feature in listed], width=width
-    )
+    return _with_bars(console, columns, [found.share(feature) for feature in listed], width=width)
 
 
 def suspects_table(found: Selection, console: Console, n_shown: int) -> RenderableType:

@@ -129,11 +129,21 @@ class Selection:
         return values
 
     @property
+    def _nothing(self) -> float:
+        """The leading number of a feature that has nothing to show."""
+        # Below the threshold a millionth of the evidence counts, which orders features that have none.
+        return (
+            1e-6 * self.parameters["threshold"] * self.n_labels if "evidence" in self.measure_names else 0.0
+        )
+
+    def share(self, feature: RankedFeature) -> float:
+        """Length of a feature's bar, the longest being 1."""
+        return 0.0 if feature.leading <= self._nothing else feature.leading / self.highest
+
+    @property
     def n_arbitrary(self) -> int:
         """How many of the selected features have nothing to show, so that column order or noise chose them."""
-        # Below the threshold a millionth of the evidence counts, which orders features that have none.
-        noise = 1e-6 * self.parameters["threshold"] * self.n_labels if "evidence" in self.measure_names else 0
-        return sum(feature.leading <= noise for feature in self.selected)
+        return sum(feature.leading <= self._nothing for feature in self.selected)
 
     @property
     def arbitrary_note(self) -> str:
@@ -147,6 +157,18 @@ class Selection:
     def listed_wrong(self) -> int:
         """How many of the listed suspects are false."""
         return sum(bool(suspect.wrong) for suspect in self.suspects)
+
+    @property
+    def size_note(self) -> str:
+        """Say which number of features is best, and which is hardly worse; there must be a curve."""
+        curve = self.curve
+        assert curve is not None
+        best = int(np.searchsorted(curve.sizes, curve.best))
+        note = f"The best precision, {curve.mean[best]:.3f}, is that of {curve.best} of {self.n_features} features"
+        if curve.enough == curve.best:
+            return f"{note}; no smaller number comes within the spread of the folds."
+        reached = curve.mean[np.searchsorted(curve.sizes, curve.enough)]
+        return f"{note}; {curve.enough} are within the spread of the folds: {reached:.3f}."
 
     @property
     def is_no_better_than_chance(self) -> bool:
@@ -181,6 +203,7 @@ class Selection:
                 "average_precision": self.curve.mean.tolist(),
                 "spread": self.curve.spread.tolist(),
                 "best": self.curve.best,
+                "enough": self.curve.enough,
             }
         if self.stability is not None:
             found["stability"] = self._stability_as_dict()
