@@ -76,3 +76,16 @@ def test_twins_of_any_scale_and_float32_belong_together():
     X = np.column_stack([x + 1e6, -1e-3 * x, x]).astype(np.float64)
     assert correlated_groups(X, 1 - 1e-9).tolist() == [0, 0, 0]
     assert correlated_groups(X[:, 1:].astype(np.float32), 0.999).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("as_features", [np.asarray, sp.csc_array])
+@pytest.mark.parametrize("mean", [1e6, 1e9, 1e11])
+def test_large_means_join_no_strangers(as_features, mean):
+    X = np.random.default_rng(0).normal(size=(200, 5)) + mean
+    assert correlated_groups(as_features(X), 0.9).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("mean", [1e6, 1e9])
+def test_large_means_part_no_twins(mean):
+    x = np.random.default_rng(0).integers(0, 50, size=200) + mean
+    assert correlated_groups(np.column_stack([x, 2 * x]), 0.9).tolist() == [0, 0]

@@ -44,13 +44,19 @@ def correlated_groups(X: Matrix, threshold: float) -> np.ndarray:
     for block in batches(n_columns, max(n_samples, n_columns)):
         first = X[:, block]
         if is_sparse(X):
-            products = dense(first.T @ X) - n_samples * np.outer(mean[block], mean)
+            taken_off = n_samples * np.outer(mean[block], mean)
+            products = dense(first.T @ X) - taken_off
+            # Beside means as large as this the difference is rounding.
+            rounding = n_samples * np.finfo(np.float64).eps * np.abs(taken_off)
         else:
-            # Centring one side is enough.
-            products = (first - mean[block]).T @ X
+            # Centring one side is enough, twice: what rounding left of its means is multiplied by those of X.
+            first = first - mean[block]
+            first -= first.mean(axis=0)
+            products = first.T @ X
+            rounding = 0.0
         limits = threshold * np.outer(spread[block], spread)
         # Twins must not be parted by rounding.
-        rows, columns = np.nonzero((np.abs(products) >= limits * (1 - 1e-12)) & (limits > 0))
+        rows, columns = np.nonzero((np.abs(products) >= limits * (1 - 1e-12)) & (limits > rounding))
         strong.append(sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=products.shape))
     _, groups = connected_components(sp.vstack(strong), directed=False)
     return groups.astype(np.intp)
