@@ -79,7 +79,7 @@ def test_without_checks_nothing_looks_like_a_probability(data):
     assert "systematic noise" in text
     assert "draw_candidates" in text
     assert "not a probability" in text
-    assert "least supported 0.19 %" in text  # 1 of 536
+    assert "least supported 0.187 %" in text  # 1 of 536
     assert "estimated" not in text
 
 
@@ -122,6 +122,22 @@ def test_checked_candidates_have_their_verdicts_and_are_not_listed_again(data):
         assert own["verdict"].tolist() == ["keep" if answer else "remove"]
         assert own["probability"].tolist() == [answer]
     assert "probability 0.00" not in issues.summary(n_shown=20)
+
+
+def test_checks_may_be_given_in_small_integers(data):
+    X, Y, truth = data
+    rows, labels, answers = checked(Y[:200], truth[:200], 60)
+    wide = find_label_issues(X[:200], Y[:200], checked=(rows, labels, answers))
+    small = find_label_issues(
+        X[:200], Y[:200], checked=(rows.astype(np.uint8), labels.astype(np.int8), answers)
+    )
+    assert rows.max() * Y.shape[1] > 255  # a place among all would not fit
+    assert small.verdicts() == wide.verdicts()
+
+
+def test_the_last_candidate_is_among_all(data):
+    X, Y, _ = data
+    assert "least supported 100 %" in find_label_issues(X, Y).summary(n_shown=int(Y.sum()))
 
 
 def test_the_pile_to_look_at_holds_what_looks_rather_wrong_than_right(data):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelsieve._base import as_generator, check_candidates
+from labelsieve._support.checks import Checks
 from labelsieve._text import one_line
 from labelsieve.label_support import LabelSupport, candidate_places, varying_labels
 from labelsieve.numerics.sparse import check_structure, is_sparse
@@ -205,7 +206,7 @@ class LabelIssues:
         name = f"row {one_line(self.row_ids[row])}, label {one_line(self.label_names[label])}"
         if self.probability is not None and self.has_probabilities:
             return f"{name}: right with probability {self.probability[row, label]:.2f}"
-        return f"{name}: least supported {self.percentiles[place]:.2g} %"
+        return f"{name}: least supported {self.percentiles[place]:.3g} %"
 
     def __str__(self) -> str:
         return self.summary()
@@ -282,10 +283,10 @@ def find_label_issues(
     names = model.label_names_in_ if label_names is None else label_names
     rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
     answers = np.full(len(rows), -1, dtype=np.int8)
-    if model.probability_ is not None:
-        checked_rows, checked_labels, given = map(np.asarray, checked)
-        places = np.searchsorted(rows * n_labels + labels, checked_rows * n_labels + checked_labels)
-        answers[places] = given
+    checks = Checks.of(checked, model.confidence_)
+    if checks is not None:
+        places = np.searchsorted(rows * n_labels + labels, checks.rows * n_labels + checks.labels)
+        answers[places] = checks.answers
     scores = model.support_ if model.probability_ is None else model.probability_
     order = np.argsort(scores[rows, labels], kind="stable")
     return LabelIssues(

@@ -235,7 +235,7 @@ def _print_tables(
         if found.probability is not None and found.has_probabilities:
             columns["chance right"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
         else:
-            columns["least supported"] = [f"{percent:.2g} %" for percent in found.percentiles[shown]]
+            columns["least supported"] = [f"{percent:.3g} %" for percent in found.percentiles[shown]]
         wrong = _known_wrong(dataset, rows, labels)
         if wrong is not None:
             columns["truth"] = ["wrong" if is_wrong else "right" for is_wrong in wrong]
