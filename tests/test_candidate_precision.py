@@ -76,6 +76,17 @@ def test_labels_that_are_predicted_alike_are_ties_whatever_the_rounding(n_labels
     np.testing.assert_array_equal(found, np.column_stack([expected, expected]))
 
 
+@pytest.mark.parametrize("mean", [1e7, 1e8])
+@pytest.mark.parametrize("n_labels", [5, 13])
+def test_ties_stay_ties_where_means_are_large(n_labels, mean):
+    X, Y = problem(0, n_labels=n_labels)
+    X += mean
+    Y[:40, 1:] = Y[:40, :1]
+    found = ridge_precision(X[:40], Y[:40], X[40:], Y[40:], np.arange(9), [3, 9])
+    expected = average_precision_rows(Y[40:], np.zeros((20, n_labels)))
+    np.testing.assert_array_equal(found, np.column_stack([expected, expected]))
+
+
 @pytest.mark.parametrize("container", [np.asarray, np.float32, sp.csr_matrix, sp.csc_array])
 def test_products_with_standardised_features_equal_those_with_a_copy(container):
     X, Y = problem(4)

@@ -187,18 +187,17 @@ def precision_by_size(
     A[np.diag_indices_from(A)] += _RIDGE * moments.n_samples
     L = cholesky(A, lower=True, overwrite_a=True, check_finite=False)
     half_solved = solve_triangular(L, moments.products, lower=True, check_finite=False)
-    models = []
-    for size in sizes:
-        weights = solve_triangular(
-            L[:size, :size], half_solved[:size], lower=True, trans="T", check_finite=False
-        )
-        features = moments.features.of(np.arange(size))
-        models.append(features.unscaled_model((weights * labels.deviation).T, labels.mean))
+    models = [
+        solve_triangular(L[:size, :size], half_solved[:size], lower=True, trans="T", check_finite=False)
+        * labels.deviation
+        for size in sizes
+    ]
     Y_test = Y_test[:, labels.varying]
     X_test = X_test.tocsr() if is_sparse(X_test) else X_test
     for rows in batches(n_test, max(X_test.shape[1], len(labels.varying))):
-        X, Y = X_test[rows], dense(Y_test[rows])
-        for i, (size, (weights, intercept)) in enumerate(zip(sizes, models, strict=True)):
-            predicted = np.round(X[:, :size] @ weights + intercept, _DIGITS)
+        (Z, shift), Y = moments.features.split(X_test[rows]), dense(Y_test[rows])
+        for i, (size, weights) in enumerate(zip(sizes, models, strict=True)):
+            intercept = labels.mean if shift is None else labels.mean - shift[:size] @ weights
+            predicted = np.round(Z[:, :size] @ weights + intercept, _DIGITS)
             precision[rows, i] = average_precision_rows(Y, predicted)
     return precision
