@@ -119,6 +119,16 @@ def test_scale_and_offset_of_features_do_not_matter():
     assert found.p_value == expected.p_value
 
 
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("size", [2.0**-700, 2.0**700])
+def test_features_whose_squares_overflow_or_vanish_are_seen(size, container):
+    X, Y = problem(5)
+    expected = evidence_test(container(X), Y, n_permutations=19)
+    found = evidence_test(container(X * size), Y, n_permutations=19)
+    np.testing.assert_allclose(found.shuffled, expected.shuffled, rtol=1e-12)
+    assert found.p_value == expected.p_value
+
+
 def test_bad_input_is_told_in_a_sentence():
     X, Y = problem(6)
     with pytest.raises(ValueError, match=r"n_permutations must be at least 1\. Got 0"):

@@ -152,6 +152,13 @@ def test_bad_input_is_told_in_a_sentence(problem, options, message):
         choose_size(SumF(), *problem, **options)
 
 
+@pytest.mark.parametrize("size", [2.0**-700, 2.0**700])
+def test_features_whose_squares_overflow_or_vanish_have_the_same_curve(problem, size):
+    X, Y = problem
+    expected = choose_size(SumF(), X, Y, sizes=[1, 4])
+    np.testing.assert_allclose(choose_size(SumF(), X * size, Y, sizes=[1, 4]).scores, expected.scores)
+
+
 def test_any_splitter_will_do(problem):
     assert choose_size(SumF(), *problem, sizes=[2, 4], cv=ShuffleSplit(4, random_state=0)).scores.shape == (
         4,

@@ -21,6 +21,7 @@ from labelsieve._support.checks import Candidates, CheckedModel, Checks, fit_che
 from labelsieve._support.confidence import candidate_confidence, common_rate, state_that_rows_have_truth
 from labelsieve._support.leave_one_out import LeaveOneOut, linear_directions, rbf_directions
 from labelsieve._support.other_labels import explain_by_other_labels
+from labelsieve.numerics.scaling import within_range
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
@@ -200,7 +201,7 @@ class LabelSupport(BaseEstimator):
     def _estimate(self, X: Matrix, Y: Matrix, is_stated: bool) -> tuple[np.ndarray, np.ndarray]:
         """Support and confidence of labels that vary."""
         rows, labels = candidate_places(Y)
-        regression = self._regression(_witnesses(X, Y), Y)
+        regression = self._regression(within_range(_witnesses(X, Y)), Y)
         self.penalty_, self.press_ = regression.penalty, regression.press
         residuals = regression.residuals()
         feature_support = 1 - residuals[rows, labels]

@@ -14,6 +14,7 @@ from sklearn.model_selection import check_cv
 from labelsieve._base import as_generator, check_problem
 from labelsieve.methods._evidence.plan import size_grid
 from labelsieve.numerics.candidate_precision import ridge_precision
+from labelsieve.numerics.scaling import within_range
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.size_curve import SizeCurve
@@ -79,7 +80,7 @@ def choose_size(
     True
     """
     X, Y = check_problem(X, Y)
-    X = X.tocsr() if is_sparse(X) else X
+    X = within_range(X.tocsr() if is_sparse(X) else X)
     tried = _sizes(sizes, X.shape[1])
     folds = list(_folds(Y, cv, random_state))
     # One fit serves all sizes, unless the ranking depends on the size.

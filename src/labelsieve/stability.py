@@ -25,6 +25,7 @@ from labelsieve.numerics.batches import BUDGET
 from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.candidate_precision import LabelScale
 from labelsieve.numerics.correlation import correlated_groups
+from labelsieve.numerics.scaling import within_range
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.standardized import standardize
 from labelsieve.numerics.typing import Matrix
@@ -457,7 +458,7 @@ def _group(X: Matrix, frequency: np.ndarray) -> np.ndarray:
     compared = np.sort(often[frequency[often] > 0])
     groups = np.arange(len(frequency))
     # A group is numbered by its first feature.
-    found = correlated_groups(X[:, compared], SUBSTITUTE)
+    found = correlated_groups(within_range(X[:, compared]), SUBSTITUTE)
     _, firsts = np.unique(found, return_index=True)
     groups[compared] = compared[firsts[found]]
     return groups
@@ -465,7 +466,7 @@ def _group(X: Matrix, frequency: np.ndarray) -> np.ndarray:
 
 def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float) -> Iterator[float]:
     """Yield the evidence of all features for the labels, their rows in each of these orders."""
-    features, labels = standardize(X), LabelScale.learn(Y)
+    features, labels = standardize(within_range(X)), LabelScale.learn(Y)
     criterion = Criterion(threshold, ridge=0.0)
     Y = Y[:, labels.varying]
     n_samples, n_labels = Y.shape

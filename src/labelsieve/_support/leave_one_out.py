@@ -89,11 +89,6 @@ def rbf_directions(X: Matrix) -> Directions:
 
 def _eigenpairs(products: np.ndarray, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues that are more than rounding, and their vectors."""
-    if not np.isfinite(products).all():
-        raise ValueError(
-            "X must hold numbers whose squares are finite. Got numbers too large for that. Divide the largest "
-            "columns by a constant first."
-        )
     values, vectors = np.linalg.eigh(products)
     # The second bound is for features or kernels that do not vary at all: those that do have a value near n.
     kept = (values > 1e-9 * values[-1]) & (values > 1e-12 * n_samples)

@@ -23,7 +23,7 @@ from labelsieve.methods._evidence.plan import Plan, plan_fit
 from labelsieve.methods._evidence.problem import Rows
 from labelsieve.numerics.candidate_precision import LabelScale
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.scaling import largest_values, scale_columns
+from labelsieve.numerics.scaling import within_range
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["EvidenceSelector", "solve_evidence"]
@@ -32,8 +32,6 @@ __all__ = ["EvidenceSelector", "solve_evidence"]
 BUDGET = 2**32
 #: Labels with fewer candidates are left out first where memory is short: their evidence is hardly reliable.
 _FEWEST_CANDIDATES = 5
-#: Features with larger or, inverted, smaller values are brought into a range where their squares can be added.
-_LARGEST_VALUE = 1e140
 #: Fitted attributes that only some settings have.
 _CHOICES = ("cv_scores_", "cv_gap_", "cv_allowed_", "size_curve_")
 
@@ -109,7 +107,8 @@ class EvidenceSelector(BaseSelector):
         Mean average precision of the held-out rows in every inner fold, for inf, 1 and 0, at the number of
         features selected. Like the following two only where inner cross-validation chose the redundancy.
     cv_gap_ : ndarray of shape (3,)
-        How far the mean over all held-out rows lies behind the best.
+        How far the mean over all held-out rows, or over the folds where the number of features is chosen too,
+        lies behind the best.
     cv_allowed_ : ndarray of shape (3,)
         How far it may lie behind for a redundancy that is steadier; 0 where the number of features is chosen
         too, as then the best pair is taken.
@@ -258,7 +257,7 @@ def solve_evidence(
         X.shape, n_selected=n_selected, redundancy=redundancy, n_folds=n_folds, max_steps=max_steps
     )
     Y = _affordable_labels(Y, plan, n_features, budget)
-    rows = Rows(_within_range(X), Y, form_gram=is_gram_cheaper(X, plan.n_columns, plan.n_folds))
+    rows = Rows(within_range(X), Y, form_gram=is_gram_cheaper(X, plan.n_columns, plan.n_folds))
     criterion = Criterion(threshold, ridge)
     if not plan.n_folds:
         choice = Choice(1.0 if redundancy is None else redundancy, n_selected or max(1, n_features // 2))
@@ -299,13 +298,3 @@ def _affordable_labels(Y: Matrix, plan: Plan, n_features: int, budget: int) -> M
             f"{_FEWEST_CANDIDATES} candidates. Leave out labels or features, or lower max_steps."
         )
     return Y
-
-
-def _within_range(X: Matrix) -> Matrix:
-    """Scale features of extreme size by powers of two: exact, and their squares do not overflow or vanish."""
-    largest = largest_values(X).astype(np.float64)
-    is_extreme = (largest > _LARGEST_VALUE) | ((largest > 0) & (largest < 1 / _LARGEST_VALUE))
-    if not is_extreme.any():
-        return X
-    exponent = np.where(is_extreme, np.frexp(largest)[1], 0)
-    return scale_columns(X, np.ldexp(1.0, np.clip(-exponent, -1000, 1000)))

@@ -13,6 +13,8 @@ from labelsieve.numerics.typing import Matrix
 
 #: Standard deviation, as a share of the largest value, up to which a feature counts as constant.
 _CONSTANT = 1e-12
+#: Features with larger or, inverted, smaller values are brought into a range where their squares can be added.
+_LARGEST_VALUE = 1e140
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,25 @@ def standard_scaling(X: Matrix) -> Scaling:
     scaling = Scaling.learn(X, "standard", centre=True)
     scaling.factor[scaling.factor * (_CONSTANT * largest_values(X)) >= 1] = 0
     return scaling
+
+
+def within_range(X: Matrix) -> Matrix:
+    """Scale features of extreme size by powers of two: exact, and their squares do not overflow or vanish.
+
+    Others, and ``X`` itself if there is no such feature, are left alone.
+
+    Examples
+    --------
+    >>> within_range(np.array([[2.0**700, 3.0], [2.0**699, 0.0]]))
+    array([[0.5 , 3.  ],
+           [0.25, 0.  ]])
+    """
+    largest = largest_values(X).astype(np.float64)
+    is_extreme = (largest > _LARGEST_VALUE) | ((largest > 0) & (largest < 1 / _LARGEST_VALUE))
+    if not is_extreme.any():
+        return X
+    exponent = np.where(is_extreme, np.frexp(largest)[1], 0)
+    return scale_columns(X, np.ldexp(1.0, np.clip(-exponent, -1000, 1000)))
 
 
 def largest_values(X: Matrix) -> np.ndarray:
