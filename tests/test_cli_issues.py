@@ -299,6 +299,14 @@ def test_wrong_names_of_rows_are_told(table, named, capsys):
     assert "'review.csv' numbers its rows, not by 'bird'" in said
 
 
+def test_a_file_that_is_no_review_is_told_before_the_data_are_read(named, capsys):
+    with open("other.csv", "w") as stream:
+        stream.write("bird 0,0,label_a,1,0.5,keep\n")
+    for command in (["issues", named, "--checked", "other.csv"], ["apply-review", named, "other.csv"]):
+        said = fails(capsys, 1, *command, "--labels", "2", "-o", "out.csv")
+        assert "other.csv, line 1: is no review file of these data: it needs one column 'verdict'" in said
+
+
 def test_a_review_needs_data_and_a_place_to_write(table, capsys):
     assert "give the data file, then the review file" in fails(
         capsys, 2, "apply-review", table, "-o", "x.csv"

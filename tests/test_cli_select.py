@@ -308,6 +308,7 @@ def test_more_features_than_there_are_is_bad_data(capsys, table):
         (("--write-data", "small.xls"), "must end in one of .arff"),
         (("--write-data", "data.csv"), "'data.csv' is read or written already"),
         (("--output", "a.csv", "--write-data", "a.csv"), "'a.csv' is read or written already"),
+        (("--stability", "1"), "--stability: needs two halves or more"),
         (("--frobnicate",), "--frobnicate"),
     ],
 )

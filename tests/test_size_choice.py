@@ -129,7 +129,7 @@ def test_rows_and_folds_without_candidates_are_not_scored(problem):
     expected = by_hand(lambda X, Y, size: SumF().fit(X, Y).ranking_, X, Y, folds[:2], [3, 9])
     np.testing.assert_allclose(curve.scores, expected, rtol=1e-9)
     with pytest.raises(
-        ValueError, match="Y must have candidates in the training and in the test rows of a fold"
+        ValueError, match="Y must have a label that some training rows of a fold have and others do not"
     ):
         choose_size(SumF(), X, Y, sizes=[3], cv=folds[2:])
     with pytest.raises(ValueError, match="Got no such fold"):

@@ -43,6 +43,7 @@ __all__ = [
     "StrOptions",
     "as_generator",
     "check_candidates",
+    "check_count",
     "check_problem",
     "nonnegative_features",
     "take_rows",
@@ -286,6 +287,12 @@ def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
     check_structure(y, "y")
     X, y = check_X_y(X, y, **_TABLE)
     return canonical(X), check_candidates(y)[0]
+
+
+def check_count(value: Any, name: str, *, least: int) -> None:
+    """Refuse what is no whole number of at least ``least``, for functions that have no constraints."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}. Got {value!r}.")
 
 
 def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:

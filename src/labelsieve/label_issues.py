@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._base import as_generator, check_candidates
+from labelsieve._base import as_generator, check_candidates, check_count
 from labelsieve._support.checks import Checks
 from labelsieve._text import one_line
 from labelsieve.label_support import LabelSupport, candidate_places, varying_labels
@@ -328,8 +327,7 @@ def draw_candidates(
     >>> draw_candidates([[1, 0], [1, 1], [0, 1]], 2)
     (array([0, 1]), array([0, 1]))
     """
-    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"n must be a whole number of at least 1. Got {n!r}. Ask for 50.")
+    check_count(n, "n", least=1)
     check_structure(Y, "Y")
     candidates, _ = check_candidates(Y if is_sparse(Y) else np.asarray(Y))
     rows, labels = candidate_places(candidates)

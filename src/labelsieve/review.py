@@ -142,8 +142,10 @@ def _written(names: Sequence[str], role: str) -> dict[str, int]:
 
 def id_column(path: Path) -> str | None:
     """The column of the data that names the rows of a review file; None if they are numbered."""
-    _, header = next(read_records(Source(path)), (0, []))
-    named = [name.strip() for name in header if name.strip().startswith(_ID_PREFIX)]
+    source = Source(path)
+    number, header = next(_lines(source), (1, []))
+    _place("verdict", header, source, number)
+    named = [name for name in header if name.startswith(_ID_PREFIX)]
     return named[0][len(_ID_PREFIX) :] if named else None
 
 
@@ -181,14 +183,9 @@ def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, ca
     records = _lines(source)
     number, header = next(records, (1, []))
     row_heading = "sample" if ids is None else f"{_ID_PREFIX}{ids.column}"
-    headings = (row_heading, "label", "verdict")
-    for heading in headings:
-        if header.count(heading) != 1:
-            raise source.error(
-                f"is no review file of these data: it needs one column {heading!r}; write one with labelsieve issues",
-                line=number,
-            )
-    row_at, label_at, verdict_at = map(header.index, headings)
+    row_at, label_at, verdict_at = (
+        _place(heading, header, source, number) for heading in (row_heading, "label", "verdict")
+    )
     known_labels = _written(label_names, "labels")
     known_rows = None if ids is None else _written(ids.names, "rows")
     found: dict[tuple[int, int], int] = {}
@@ -235,6 +232,16 @@ def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
             raise source.error(f"expected {width} fields, got {len(record)}; correct the line", line=number)
         # Spreadsheets leave out empty fields at the end of a line.
         yield number, [*record, *("",) * (width - len(record))]
+
+
+def _place(heading: str, header: list[str], source: Source, line: int) -> int:
+    """Where a column stands that a review file must have."""
+    if header.count(heading) != 1:
+        raise source.error(
+            f"is no review file of these data: it needs one column {heading!r}; write one with labelsieve issues",
+            line=line,
+        )
+    return header.index(heading)
 
 
 def _row(text: str, known: dict[str, int] | None, n_rows: int, source: Source, line: int) -> int:

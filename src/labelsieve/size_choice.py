@@ -102,8 +102,8 @@ def choose_size(
     scores = scores[~np.isnan(scores).any(axis=1)]
     if not len(scores):
         raise ValueError(
-            "Y must have candidates in the training and in the test rows of a fold. Got no such fold. Use other "
-            "folds, or collect more rows with candidates."
+            "Y must have a label that some training rows of a fold have and others do not, and that a test row has. "
+            "Got no such fold. Use other folds, or collect more rows with candidates."
         )
     return SizeCurve(tried, scores)
 
@@ -137,7 +137,10 @@ def _folds(Y: Matrix, cv: Any, random_state: Any) -> Iterator[tuple[np.ndarray, 
     if isinstance(cv, Integral):
         n_folds = int(cv)
         if not 2 <= n_folds <= n_samples:
-            raise ValueError(f"cv must be from 2 to the number of rows ({n_samples}). Got {cv!r}.")
+            raise ValueError(
+                f"cv must be from 2 to the number of rows ({n_samples}). Got {cv!r}. Use fewer folds, or say yourself "
+                f"how many features to keep."
+            )
         number = as_generator(random_state).permutation(n_samples) % n_folds
         folds = ((np.flatnonzero(number != fold), np.flatnonzero(number == fold)) for fold in range(n_folds))
     else:

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from scipy import stats
 from sklearn.base import clone
 
-from labelsieve._base import as_generator, check_problem, take_rows
+from labelsieve._base import as_generator, check_count, check_problem, take_rows
 from labelsieve.methods._evidence.path import Criterion
 from labelsieve.numerics.batches import BUDGET
 from labelsieve.numerics.binary import is_binary
@@ -116,8 +116,8 @@ class SelectionStability:
     def expected_by_chance(self) -> float:
         """How many of the steady features chance alone explains at most, on average.
 
-        ``k^2 / ((2 pi - 1) d)`` with ``pi = 0.6`` for ``k`` of ``d`` features [1]_. It says nothing where it is as
-        large as `n_steady`.
+        ``k^2 / ((2 pi - 1) d)`` with ``pi = 0.6`` for ``k`` of ``d`` features, by Meinshausen and Buehlmann; see
+        `selection_stability`. It says nothing where it is as large as `n_steady`.
         """
         return self.n_selected**2 / ((2 * STEADY - 1) * len(self.selected))
 
@@ -209,8 +209,7 @@ def selection_stability(
     >>> round(found.expected_by_chance, 2)
     1.25
     """
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples must be at least 2, a half and another. Got {n_resamples!r}.")
+    check_count(n_resamples, "n_resamples", least=2)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_samples < 4:
         raise ValueError(
@@ -310,8 +309,9 @@ def evidence_test(
     >>> evidence_test(X, Y).p_value  # no shuffled table has as much
     0.005
     """
-    if n_permutations < 1:
-        raise ValueError(f"n_permutations must be at least 1. Got {n_permutations!r}.")
+    check_count(n_permutations, "n_permutations", least=1)
+    if not threshold >= 0:  # nor is nan
+        raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
     X, Y = check_problem(X, Y)
     rng = as_generator(random_state)
     n_samples = X.shape[0]

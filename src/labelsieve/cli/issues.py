@@ -171,8 +171,9 @@ def issues(
                 label_names=dataset.label_names,
             )
     console.print(
-        f"{printable(dataset.name)}: {dataset.X.shape[0]} samples, {dataset.X.shape[1]} features, "
-        f"{len(dataset.label_names)} labels, {found.n_candidates} candidates"
+        f"{printable(dataset.name)}: {counted(dataset.X.shape[0], 'sample')}, "
+        f"{counted(dataset.X.shape[1], 'feature')}, {counted(len(dataset.label_names), 'label')}, "
+        f"{counted(found.n_candidates, 'candidate')}"
     )
     if output is not None:
         _write(output, issues_text(found, ids, worst))
@@ -216,8 +217,8 @@ def _write(path: Path, text: str) -> None:
 def _drawn(n_drawn: int, output: Path) -> str:
     few = "" if n_drawn >= ENOUGH_CHECKS else f" Probabilities need {ENOUGH_CHECKS}."
     return (
-        f"wrote {n_drawn} random candidates to {printable(output)}: write keep or remove into the verdict column, then "
-        f"give the file to --checked.{few}"
+        f"wrote {counted(n_drawn, 'random candidate')} to {printable(output)}: write keep or remove into the verdict "
+        f"column, then give the file to --checked.{few}"
     )
 
 

@@ -125,7 +125,7 @@ def select(
     """
     selector = _selector(method, parameters or [], features)
     form = _form(form, as_json)
-    _check_usage(files, html)
+    _check_usage(files, html, stability)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
     check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html}, data="--write-data")
     options = reading_options(
@@ -239,9 +239,11 @@ def _parse_amount(text: str) -> int | float:
     return amount  # type: ignore[return-value]  # narrowed above
 
 
-def _check_usage(files: Sequence[str], html: Path | None) -> None:
+def _check_usage(files: Sequence[str], html: Path | None, n_halves: int) -> None:
     """Refuse what cannot be meant or done, whatever the data."""
     refuse_repeated(files)
+    if n_halves == 1:
+        raise typer.BadParameter("needs two halves or more, such as 30", param_hint="--stability")
     if html is not None and missing_packages():
         raise typer.BadParameter(
             f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"

@@ -13,12 +13,10 @@ from labelsieve.datasets import Dataset
 from labelsieve.label_issues import find_label_issues
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import SelectionStability
+from labelsieve.stability import SIGNIFICANT, SelectionStability
 
 #: How many of the least supported candidates are listed.
 N_SUSPECTS = 20
-#: Above this probability of evidence as large without any relation, nothing is told from chance.
-CHANCE_LEVEL = 0.05
 # What a method that orders features by steps says about each; a score there is but the place.
 _MEASURES = ("evidence", "criterion")
 
@@ -173,7 +171,7 @@ class Selection:
     @property
     def is_no_better_than_chance(self) -> bool:
         """Whether shuffled labels give as much evidence; False if that was not asked."""
-        return self.p_value is not None and self.p_value > CHANCE_LEVEL
+        return self.p_value is not None and self.p_value > SIGNIFICANT
 
     def as_dict(self, *, all_features: bool = False) -> dict[str, Any]:
         """Return the findings as values JSON can hold."""
