@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.stats import binomtest
-from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.feature_selection import SelectFwe, SelectKBest, f_classif
 
 from labelsieve import MDMR, RFS, EvidenceSelector, RandomRanking, SumF, selection_stability
 from labelsieve._base import BaseSelector
@@ -197,6 +197,15 @@ def test_a_selector_of_scikit_learn_will_do():
     X, Y = make_pml(n_labels=1, random_state=0)
     found = selection_stability(SelectKBest(f_classif, k=3), X, Y[:, 0], n_resamples=4)
     assert (found.runs.sum(axis=1) == 3).all()
+
+
+@pytest.mark.parametrize("as_features", [np.asarray, sp.csr_matrix])
+def test_a_selector_may_choose_nothing(as_features):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    found = selection_stability(SelectFwe(alpha=1e-9), as_features(X), y, n_resamples=4)
+    assert (found.n_selected, found.index, found.expected_by_chance) == (0, 1.0, 0.0)
+    assert found.group_frequency.tolist() == found.frequency.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_classes_may_be_words_and_one_may_be_missing_from_a_half(problem):

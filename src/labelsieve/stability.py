@@ -457,6 +457,8 @@ def _group(X: Matrix, frequency: np.ndarray) -> np.ndarray:
     often = np.argsort(-frequency, kind="stable")[:_MOST_COMPARED]
     compared = np.sort(often[frequency[often] > 0])
     groups = np.arange(len(frequency))
+    if not len(compared):
+        return groups
     # A group is numbered by its first feature.
     found = correlated_groups(within_range(X[:, compared]), SUBSTITUTE)
     _, firsts = np.unique(found, return_index=True)
