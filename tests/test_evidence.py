@@ -302,6 +302,13 @@ class TestInvariances:
         assert order.tolist() == np.argsort(-r2.sum(axis=1)).tolist()
         assert order[0] == np.argmax(SumF().fit(X, Y).scores_)
 
+    def test_whole_numbers_do_for_every_weight(self):
+        X, Y = problem(9)
+        whole = EvidenceSelector(4, redundancy=1, threshold=4, ridge=1, tolerance=2).fit(X, Y)
+        expected = EvidenceSelector(4, redundancy=1.0, threshold=4.0, ridge=1.0, tolerance=2.0).fit(X, Y)
+        np.testing.assert_array_equal(whole.criterion_, expected.criterion_)
+        assert EvidenceSelector(4, redundancy=0, ridge=0).fit(X, Y).redundancy_ == 0
+
     def test_extreme_scales_change_nothing(self):
         X, Y = problem(9)
         order, expected = solve(X, Y, 6)

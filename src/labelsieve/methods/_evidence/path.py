@@ -110,7 +110,7 @@ class GreedyPath:
         self.head_start = head_start
         self.criterion = criterion
         self.penalty = criterion.ridge * problem.n_samples
-        self.a = np.where(problem.features.factor > 0, problem.n_samples, 0) + self.penalty
+        self.a = np.where(problem.features.factor > 0, float(problem.n_samples), 0.0) + self.penalty
         self.c = problem.products.copy()
         self.factor = np.empty((n_steps, len(self.c)))
         self.taken: list[int] = []
