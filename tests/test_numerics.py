@@ -104,6 +104,12 @@ def test_moments_of_sparse_single_precision_are_those_of_double_precision(contai
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_array])
+def test_moments_of_sparse_zeros_are_zeros(container):
+    for found in column_moments(container((5, 3))):
+        np.testing.assert_array_equal(found, np.zeros(3), strict=True)
+
+
 def test_the_upper_edge_of_a_bin_belongs_to_it():
     """Thirds are not exact in binary, and 2/3 rounds up at 12 decimals."""
     T = np.array([[1 / 3], [2 / 3], [0.5], [1.0]])

@@ -39,7 +39,8 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
         mean = np.bincount(columns, weights=X.data, minlength=n_features) / n_samples
         n_stored = np.bincount(columns, minlength=n_features)
         deviation = np.bincount(columns, weights=(X.data - mean[columns]) ** 2, minlength=n_features)
-        deviation += (n_samples - n_stored) * mean**2
+        # Not in place: counting nothing at all gives integers, whatever the weights.
+        deviation = deviation + (n_samples - n_stored) * mean**2
     else:
         mean = X.mean(axis=0, dtype=np.float64)
         deviation = np.empty(n_features, dtype=np.float64)
