@@ -143,7 +143,7 @@ def fit(
         found = summarise(
             selector, dataset, method, converged=converged, curve=curve, p_value=p_value, stability=stability
         )
-    if 0 < found.n_arbitrary < len(found.selected):  # when none shows anything, the method itself warns
+    if found.n_arbitrary and found.features[0].leading > 0:  # when all are 0, the method itself warns
         console.print(f"note: {found.arbitrary_note} Ask for fewer.")
     return found
 
