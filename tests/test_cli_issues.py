@@ -273,7 +273,7 @@ def test_a_wrong_review_is_refused_and_nothing_is_written(named, header, line, s
     [
         (["--draw", "5"], "needs --output"),
         (["--draw", "5", "--checked", "data.csv", "-o", "x.csv"], "give one of --draw and --checked"),
-        (["--draw", "0", "-o", "x.csv"], "greater than or equal to 1"),
+        (["--draw", "0", "-o", "x.csv"], "Invalid value for '--draw'"),
         (["-o", "review.tsv"], "'review.tsv' must end in .csv"),
         (["-o", "data.csv"], "'data.csv' is read or written already"),
         (["-o", "nowhere/review.csv"], "is not a file in an existing folder"),

@@ -104,7 +104,8 @@ class _Dense(StandardizedFeatures):
         return second_moments(self.X[:, features], self.scaling.of(features))
 
     def gram_column(self, feature: int) -> np.ndarray:
-        z = self.scaling.of(feature).apply(self.X[:, feature])
+        # A single feature less a single number would stay float32.
+        z = self.scaling.of(feature).apply(self.X[:, feature].astype(np.float64))
         # What rounding left of the mean would be multiplied by the means of X, large as they may be.
         z -= z.mean()
         column: np.ndarray = self.X.T @ z
