@@ -160,8 +160,12 @@ def test_halves_of_the_rows_say_how_sure_a_feature_is(capsys, table):
     assert code == 0, err
     assert "how sure: chosen in 6 halves of the rows" in out
     assert re.search(r"^length +100% +61% to 100%", out, re.MULTILINE)
+    # 2^2 / ((2 * 0.6 - 1) * 5) = 4: a bound above the two steady features says nothing.
+    said = " ".join(out.split())
+    assert "2 features are chosen by 60% of the halves or more; how many chance alone would choose cannot" in said
     found = json.loads(run(capsys, *arguments, "--json")[1])
     assert [feature["frequency"] for feature in found["stability"]["features"]] == [1.0, 1.0]
+    assert found["stability"]["expected_by_chance"] == pytest.approx(4)
 
 
 def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):

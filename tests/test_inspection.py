@@ -22,6 +22,7 @@ from labelsieve.inspection.figures import (
 from labelsieve.inspection.page import render_page, write_page
 from labelsieve.inspection.selection import summarise
 from labelsieve.size_curve import SizeCurve
+from labelsieve.stability import SelectionStability
 
 HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
 
@@ -232,6 +233,29 @@ def test_the_page_shows_what_was_asked_about_size_and_stability(settled):
     ):
         assert said in page.text
     assert "No better than chance" not in render_page(replace(settled, p_value=0.05))
+
+
+def test_steady_features_are_told_with_what_chance_explains(settled):
+    n_features = 400
+    runs = np.zeros((4, n_features), dtype=bool)
+    runs[:, :2] = True
+    runs[:2, 2] = runs[2:, 3] = True
+
+    def told(twins=()):
+        group = np.arange(n_features)
+        group[list(twins)] = min(twins, default=0)
+        stability = SelectionStability(settled.stability.feature_names, runs[0], runs, group)
+        return replace(settled, stability=stability, n_features=n_features)
+
+    # Two are chosen on all halves, two on half of them; 3^2 / (0.2 * 400) = 0.1125 is at most 0.2.
+    expected = "2 features are chosen by 60% of the halves or more; chance alone explains 0.2 of them on average"
+    assert told().stability_note == f"{expected} at most."
+    assert expected in render_page(told())
+    first = settled.selected[0]
+    twin = next(feature for feature in settled.features if not feature.selected)
+    found = told([first.column, twin.column]).as_dict()["stability"]["features"]
+    assert found[0]["substitutes"] == [twin.name]
+    assert all(feature["substitutes"] == [] for feature in found[1:])
 
 
 def test_figures_say_in_words_what_they_show(settled):

@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelsieve import LabelSupport
 from labelsieve._support import checks as checks_module
+from labelsieve._support import other_labels
 from labelsieve._support.leave_one_out import LeaveOneOut, linear_directions, rbf_directions
 from labelsieve._support.other_labels import explain_by_other_labels
 from labelsieve.numerics.batches import batches
@@ -84,7 +85,34 @@ def test_the_kernel_of_the_worked_example_agrees_with_a_computation_in_longer_nu
     expected = T - (T - fitted) / (1 - np.diag(hat))[:, None]
     found = LabelSupport(kernel="rbf", use_labels=False).fit(X, Y).support_
     np.testing.assert_allclose(found, expected.astype(float), rtol=0, atol=1e-11)
-    assert found[0, 0] == pytest.approx(0.7175955591846275, abs=1e-11)
+    worked_out = [
+        [0.7175955591846275, 0.6247247267515779, 0.18579656048558504],
+        [0.6815485716612809, 0.517497458085163, 0.77485068574166],
+        [0.2926219246585776, 0.8785160669284435, 0.18833992898308816],
+        [0.3083391547176029, 0.4553980878100426, 0.7880871391536179],
+        [0.6158289284587948, 0.40116507437139093, 0.46276456682234],
+        [0.024729509599925537, 0.6778793856067473, 0.9238501681177719],
+    ]
+    np.testing.assert_allclose(found, worked_out, rtol=0, atol=1e-11)
+
+
+def test_the_other_labels_add_what_was_worked_out_at_a_given_penalty():
+    # The choice among all penalties takes none of them for so few rows.
+    residuals = Y - LabelSupport(kernel="linear", use_labels=False).fit(X, Y).support_
+    left = residuals - residuals.mean(axis=0)
+    deviation = left.std(axis=0)
+    left /= deviation
+    values, vectors = np.linalg.eigh(left.T @ left / 6)
+    left = other_labels._left_out(left @ vectors, vectors, 1 / (values + 1), 6) * deviation
+    added = [
+        [0.0032353357337149835, 0.006604320124607654, 0.09163818163714152],
+        [0.017216986532403222, -0.11002444123065744, -0.13522115169206617],
+        [0.09804689546776285, -0.3575169825682238, -0.3068943928230661],
+        [0.0754655967244605, 0.007650699684659035, 0.1735420061353693],
+        [-0.05397579409384165, -0.15657226841020283, -0.2675316972366605],
+        [0.06178053969438125, -0.0988431073878378, -0.02123067407368917],
+    ]
+    np.testing.assert_allclose(residuals - left, added, rtol=0, atol=1e-12)
 
 
 def inverse(A):

@@ -269,7 +269,7 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
             if found.curve is not None:
                 console.print(size_table(found.curve, console), "", found.size_note, "", sep="\n")
             if found.stability is not None:
-                console.print(stability_table(found, console), "", sep="\n")
+                console.print(stability_table(found, console), "", found.stability_note, "", sep="\n")
             console.print(
                 suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
             )

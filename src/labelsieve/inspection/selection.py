@@ -13,7 +13,7 @@ from labelsieve.datasets import Dataset
 from labelsieve.label_issues import find_label_issues
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import SIGNIFICANT, SelectionStability
+from labelsieve.stability import SIGNIFICANT, STEADY, SelectionStability
 
 #: How many of the least supported candidates are listed.
 N_SUSPECTS = 20
@@ -169,6 +169,22 @@ class Selection:
         return f"{note}; {curve.enough} are within the spread of the folds: {reached:.3f}."
 
     @property
+    def stability_note(self) -> str:
+        """Say how many features are steady, and how many of these chance explains; halves must have been asked."""
+        stability = self.stability
+        assert stability is not None
+        many = "1 feature is" if stability.n_steady == 1 else f"{stability.n_steady} features are"
+        note = f"{many} chosen by {STEADY:.0%} of the halves or more"
+        if stability.expected_by_chance < stability.n_steady:
+            # It is a bound, so it is rounded up.
+            most = math.ceil(10 * stability.expected_by_chance) / 10
+            return f"{note}; chance alone explains {most:.1f} of them on average at most."
+        return (
+            f"{note}; how many chance alone would choose cannot be said where {stability.n_selected} of "
+            f"{self.n_features} features are asked for."
+        )
+
+    @property
     def is_no_better_than_chance(self) -> bool:
         """Whether shuffled labels give as much evidence; False if that was not asked."""
         return self.p_value is not None and self.p_value > SIGNIFICANT
@@ -210,6 +226,7 @@ class Selection:
     def _stability_as_dict(self) -> dict[str, Any]:
         stability = self.stability
         assert stability is not None
+        names = {feature.column: feature.name for feature in self.features}
         return {
             "n_resamples": stability.n_resamples,
             "index": stability.index,
@@ -220,6 +237,7 @@ class Selection:
                     "name": feature.name,
                     "frequency": float(stability.frequency[feature.column]),
                     "interval": stability.interval[feature.column].tolist(),
+                    "substitutes": [names[column] for column in stability.substitutes(feature.column)],
                     "frequency_with_substitutes": float(stability.group_frequency[feature.column]),
                 }
                 for feature in self.selected
