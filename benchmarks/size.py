@@ -2,7 +2,7 @@
 
 Each data set is split in three; on the training rows, with 20 % flip noise, a size is chosen by cross-validation on
 the candidates, and a linear SVM on that many features is judged by the true labels of the test rows. The regret is
-what the best of the sizes would have given more, had the truth been known, as a mean over the splits.
+what the best of the sizes would have given more, had the truth been known; sizes and regrets are means over the splits.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from labelsieve.datasets import add_candidates, load
 
 DATASETS = ("birds", "chd_49", "water_quality", "yeast", "cal500", "slashdot")
 JUDGES = {"AP": METRICS["average_precision"], "micro-F1": METRICS["micro_f1"]}
+#: Sizes at the beginning of a line: the chosen one, and the best by each judge.
+N_SIZES = 1 + len(JUDGES)
 
 
 def main():
@@ -40,23 +42,24 @@ def main():
                 for method, rank in METHODS.items():
                     order, sizes, chosen = rank(data.X[train], Y_train)
                     value = partial(judge, data.X[train], Y_train, data.X[test], data.Y[test], order)
-                    found[method].append((chosen, *regrets(value, sizes, chosen, data.X.shape[1])))
+                    found[method].append(compare(value, sizes, chosen, data.X.shape[1]))
         for method, values in found.items():
             rows.append((name, method, np.mean(values, axis=0)))
             print(*rows[-1], file=sys.stderr, flush=True)
     for method in METHODS:
         means = np.mean([values for _, other, values in rows if other == method], axis=0)
-        rows.append(("mean", method, np.array([np.nan, *means[1:]])))
+        means[:N_SIZES] = np.nan
+        rows.append(("mean", method, means))
     columns = [f"{judge}, {size}" for judge in JUDGES for size in ("chosen", "20 %", "all")]
     print_table(
-        ["data set, ranking", "chosen size", *columns],
+        ["data set, ranking", "chosen size", *(f"best, {judge}" for judge in JUDGES), *columns],
         (
             (
                 f"{name}, {method}",
-                "" if np.isnan(size) else f"{size:.0f}",
-                *(f"{value:.3f}" for value in regret),
+                *("" if np.isnan(size) else f"{size:.0f}" for size in values[:N_SIZES]),
+                *(f"{value:.3f}" for value in values[N_SIZES:]),
             )
-            for name, method, (size, *regret) in rows
+            for name, method, values in rows
         ),
     )
 
@@ -80,12 +83,14 @@ def rank_by_sum_f(X, Y):
 METHODS = {"evidence": rank_by_evidence, "sum-f": rank_by_sum_f}
 
 
-def regrets(value, sizes, chosen, n_features):
-    """By judge and by size, the chosen one, a fifth and all: what the best size gives more."""
+def compare(value, sizes, chosen, n_features):
+    """The chosen size and the best by each judge; then, by judge, what the best gives more than it, a fifth and all."""
     compared = [chosen, max(1, round(0.2 * n_features)), n_features]
-    values = {size: value(size) for size in sorted({*sizes.tolist(), *compared})}
-    best = np.max(list(values.values()), axis=0)
-    return np.column_stack([best - values[size] for size in compared]).ravel()
+    tried = sorted({*sizes.tolist(), *compared})
+    values = np.array([value(size) for size in tried])
+    best = values.argmax(axis=0)  # of equal ones the smallest
+    regrets = values.max(axis=0)[:, None] - values[np.searchsorted(tried, compared)].T
+    return np.array([chosen, *np.take(tried, best), *regrets.ravel()])
 
 
 def judge(X, Y, X_test, Y_test, order, size):

@@ -154,6 +154,15 @@ def test_the_data_decide_how_many_features(capsys, table, method):
     assert found["size_curve"]["sizes"][-1] == 5
 
 
+def test_who_lets_the_data_decide_is_told_which_smaller_number_would_do(capsys):
+    code, out, err = run(capsys, "select", "digits", "-k", "auto", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    # Some pixels are never written on, and more of the others are better.
+    assert found["size_curve"]["enough"] < found["size_curve"]["best"] == 64
+    assert f"chance put them there. Ask for fewer, such as -k {found['size_curve']['enough']}." in err
+
+
 def test_halves_of_the_rows_say_how_sure_a_feature_is(capsys, table):
     arguments = ("select", table, "--labels", "2", "-k", "2", "--stability", "6")
     code, out, err = run(capsys, *arguments)
@@ -162,7 +171,10 @@ def test_halves_of_the_rows_say_how_sure_a_feature_is(capsys, table):
     assert re.search(r"^length +100% +61% to 100%", out, re.MULTILINE)
     # 2^2 / ((2 * 0.6 - 1) * 5) = 4: a bound above the two steady features says nothing.
     said = " ".join(out.split())
-    assert "2 features are chosen by 60% of the halves or more; how many chance alone would choose cannot" in said
+    assert (
+        "2 features are chosen by 60% of the halves or more; how many chance alone would choose cannot"
+        in said
+    )
     found = json.loads(run(capsys, *arguments, "--json")[1])
     assert [feature["frequency"] for feature in found["stability"]["features"]] == [1.0, 1.0]
     assert found["stability"]["expected_by_chance"] == pytest.approx(4)

@@ -248,7 +248,9 @@ def test_steady_features_are_told_with_what_chance_explains(settled):
         return replace(settled, stability=stability, n_features=n_features)
 
     # Two are chosen on all halves, two on half of them; 3^2 / (0.2 * 400) = 0.1125 is at most 0.2.
-    expected = "2 features are chosen by 60% of the halves or more; chance alone explains 0.2 of them on average"
+    expected = (
+        "2 features are chosen by 60% of the halves or more; chance alone explains 0.2 of them on average"
+    )
     assert told().stability_note == f"{expected} at most."
     assert expected in render_page(told())
     first = settled.selected[0]

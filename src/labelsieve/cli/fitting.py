@@ -144,7 +144,10 @@ def fit(
             selector, dataset, method, converged=converged, curve=curve, p_value=p_value, stability=stability
         )
     if found.n_arbitrary and found.features[0].leading > 0:  # when all are 0, the method itself warns
-        console.print(f"note: {found.arbitrary_note} Ask for fewer.")
+        n_selected = len(found.selected)
+        enough = n_selected if found.curve is None else found.curve.enough
+        example = f", such as -k {enough}" if enough < n_selected else ""
+        console.print(f"note: {found.arbitrary_note} Ask for fewer{example}.")
     return found
 
 
