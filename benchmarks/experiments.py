@@ -27,7 +27,7 @@ from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fol
 from labelsieve.bench.plan import plan
 from labelsieve.bench.runner import run
 from labelsieve.classify import LabelFrequency
-from labelsieve.metrics import METRICS
+from labelsieve.metrics import METRICS, PROTOCOL_METRICS
 
 RUN = "import sys; from labelsieve.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -117,7 +117,8 @@ def judge(classifier, parts, columns):
     classifier.fit(parts.X_train[:, columns], parts.Y_learn)
     X = parts.X_test[:, columns]
     outputs = {"scores": classifier.decision_function(X), "predictions": classifier.predict(X)}
-    return [metric.function(parts.Y_test, outputs[metric.needs]) for metric in METRICS.values()]
+    metrics = [METRICS[name] for name in PROTOCOL_METRICS]
+    return [metric.function(parts.Y_test, outputs[metric.needs]) for metric in metrics]
 
 
 if __name__ == "__main__":

@@ -13,12 +13,13 @@ from sklearn.model_selection import KFold
 from conftest import fails, run
 from labelsieve import METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import evaluate
+from labelsieve.bench.cells import choose_metrics, evaluate
 from labelsieve.bench.config import load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.plan import plan
 from labelsieve.classify import LabelFrequency, LabelwiseSVM, MLkNN
 from labelsieve.datasets import Dataset, add_candidates, write
+from labelsieve.metrics import PROTOCOL_METRICS
 
 BASE = 'datasets = ["planted"]\nfolds = 3\n'
 
@@ -69,7 +70,8 @@ def test_a_cell_is_the_protocol_step_by_step(slug, selector):
         machine = LabelwiseSVM().fit(data.X[train][:, order[:count]], candidates)
         X_test = data.X[test][:, order[:count]]
         outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
-        for name, metric in METRICS.items():
+        for name in PROTOCOL_METRICS:
+            metric = METRICS[name]
             expected[percent, name] = metric.function(data.Y[test], outputs[metric.needs])
     assert values(result) == expected
     assert {(row.size, row.n_features) for row in result.scores} == {(5.0, 3), (20.0, 12)}
@@ -176,13 +178,15 @@ def test_conventions_reach_the_metrics():
         machine.decision_function(data.X[test][:, order]),
         machine.predict(data.X[test][:, order]),
     )
-    count = METRICS["coverage"].with_options(zero_based=False, divide=False)
+    count = METRICS["coverage"].with_options(unit="count")
     assert judged('coverage = "count"')["coverage"] == count.function(data.Y[test], scores)
     hard = judged('ranking_scores = "hard"')
     assert hard["ranking_loss"] == METRICS["ranking_loss"].function(data.Y[test], predictions)
     assert hard["macro_f1"] == judged("")["macro_f1"]
     skip = METRICS["macro_f1"].with_options(undefined="skip")
     assert judged('f1_undefined = "skip"')["macro_f1"] == skip.function(data.Y[test], predictions)
+    named = parse(BASE + 'methods = ["sum-f"]\nmetrics = ["samples_f1"]\n[conventions]\nf1_undefined = 1\n')
+    assert choose_metrics(named.metrics, named.conventions)["samples_f1"].function([[0]], [[0]]) == 1
     perfect = METRICS["one_error"].with_options(empty_rows="perfect")
     assert judged('empty_rows = "perfect"')["one_error"] == perfect.function(data.Y[test], scores)
 

@@ -18,7 +18,7 @@ from labelsieve.bench.data import describe, load_dataset
 from labelsieve.bench.doctor import Effect, diagnose
 from labelsieve.bench.plan import plan
 from labelsieve.datasets import Dataset, write
-from labelsieve.metrics import METRICS
+from labelsieve.metrics import PROTOCOL_METRICS
 
 FOLDS, PERCENT = 3, (10, 30)
 
@@ -82,7 +82,7 @@ def by_hand(spec, changes):
         metric: [
             float(np.mean([row.value for row in result.scores if row.metric == metric])) for result in results
         ]
-        for metric in METRICS
+        for metric in PROTOCOL_METRICS
     }
 
 
@@ -275,7 +275,7 @@ def test_progress_counts_rankings(spec):
 def test_a_random_method_is_drawn_several_times_a_fold():
     found = diagnose("planted", "random-ranking", folds=2)
     assert found.experiment.random_draws == 3
-    assert [len(values) for values in found.values.values()] == [2] * len(METRICS)
+    assert [len(values) for values in found.values.values()] == [2] * len(PROTOCOL_METRICS)
 
 
 def test_a_choice_that_fails_leaves_the_others():
@@ -335,7 +335,7 @@ def test_markdown_is_one_table_with_a_column_per_metric(capsys):
     assert code == 0
     rows = [line for line in out.splitlines() if line.startswith("|")]
     assert len(rows) == 3 + len(EXPECTED)
-    assert {row.count("|") for row in rows} == {len(METRICS) + 3}
+    assert {row.count("|") for row in rows} == {len(PROTOCOL_METRICS) + 3}
     assert re.search(r"^\| ranking scores \| hard \| .*\(\+0\.\d{3}\\\*\)", out, flags=re.MULTILINE)
 
 

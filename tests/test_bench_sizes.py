@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bench_runs as bench
-from labelsieve import MDMR, METRICS
+from labelsieve import MDMR
 from labelsieve.bench.cells import evaluate
 from labelsieve.bench.config import DatasetSpec, Experiment, parse_experiment
 from labelsieve.bench.data import describe, load_dataset, split_fold
@@ -17,6 +17,7 @@ from labelsieve.bench.plan import plan
 from labelsieve.bench.results import read_results
 from labelsieve.bench.status import read_status
 from labelsieve.datasets import Dataset, write
+from labelsieve.metrics import PROTOCOL_METRICS
 from labelsieve.report.analysis.summary import summarise
 from labelsieve.stability import kuncheva_stability
 
@@ -195,7 +196,7 @@ def test_keys_of_other_methods_are_the_digests_they_always_were():
                     },
                 }
             ],
-            "metrics": list(METRICS),
+            "metrics": list(PROTOCOL_METRICS),
             "conventions": experiment.conventions.model_dump(),
             "dataset": "planted",
             "checksum": known.checksum,
@@ -266,7 +267,7 @@ def test_the_doctor_ranks_for_every_number_and_agrees_with_the_experiment(tmp_pa
         )
         cells = plan(experiment, {"own": describe(spec, load_dataset(spec, None), experiment)})
         rows = [(cell.fold, row) for cell in cells for row in evaluate(experiment, cell).scores]
-        for metric in METRICS:
+        for metric in PROTOCOL_METRICS:
             by_fold = [
                 np.mean([row.value for at, row in rows if at == fold and row.metric == metric])
                 for fold in range(2)

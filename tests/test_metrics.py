@@ -16,7 +16,16 @@ from sklearn.metrics import (
 from sklearn.metrics import hamming_loss as sklearn_hamming_loss
 
 from labelsieve import METRICS
-from labelsieve.metrics import average_precision, coverage, macro_f1, micro_f1, one_error, ranking_loss
+from labelsieve.metrics import (
+    PROTOCOL_METRICS,
+    average_precision,
+    coverage,
+    macro_f1,
+    micro_f1,
+    one_error,
+    ranking_loss,
+    samples_f1,
+)
 
 RANKING = [name for name, metric in METRICS.items() if metric.needs == "scores"]
 COUNTING = [name for name, metric in METRICS.items() if metric.needs == "predictions"]
@@ -44,16 +53,29 @@ def slow_ranking_loss(true, false, row):
     return sum(row[t] <= row[f] for t, f in pairs) / len(pairs) if pairs else 0.0
 
 
-def slow_coverage(true, false, row):
-    worst = max(sum(other >= row[t] for other in row) for t in true)
-    return (worst - 1) / len(row)
+def at_or_above(label, row, ties):
+    """The label and all that come before it; those that tie with it too, or only if in earlier columns."""
+    if ties == "errors":
+        return [other for other in range(len(row)) if row[other] >= row[label]]
+    ordered = sorted(range(len(row)), key=lambda other: (-row[other], other))
+    return ordered[: ordered.index(label) + 1]
 
 
-def slow_average_precision(true, false, row):
+def slow_coverage(true, false, row, ties="errors", unit="zero-based"):
+    c, n_true, n_labels = max(len(at_or_above(t, row, ties)) for t in true), len(true), len(row)
+    return {
+        "zero-based": (c - 1) / n_labels,
+        "count": c,
+        "one-based": c / n_labels,
+        "excess": (c - n_true) / (n_labels - n_true) if false else 0.0,
+    }[unit]
+
+
+def slow_average_precision(true, false, row, ties="errors"):
     precisions = []
     for t in true:
-        at_or_above = [label for label in range(len(row)) if row[label] >= row[t]]
-        precisions.append(sum(label in true for label in at_or_above) / len(at_or_above))
+        met = at_or_above(t, row, ties)
+        precisions.append(sum(label in true for label in met) / len(met))
     return sum(precisions) / len(precisions)
 
 
@@ -69,13 +91,13 @@ SLOW = {
 }
 
 
-def slow_mean(name, Y, scores):
+def slow_mean(name, Y, scores, **options):
     values = []
     for labels, row in zip(Y, scores, strict=True):
         true = [label for label in range(len(row)) if labels[label]]
         false = [label for label in range(len(row)) if not labels[label]]
         if true:
-            values.append(SLOW[name](true, false, row))
+            values.append(SLOW[name](true, false, row, **options))
     return sum(values) / len(values)
 
 
@@ -89,6 +111,36 @@ def test_ranking_metrics_equal_their_definition(name, problem):
     assert METRICS[name].function(Y, scores) == pytest.approx(slow_mean(name, Y, scores), abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("average_precision", {"ties": "index"}),
+        *(
+            ("coverage", {"unit": unit, "ties": ties})
+            for unit in ("zero-based", "count", "one-based", "excess")
+            for ties in ("errors", "index")
+        ),
+    ],
+    ids=str,
+)
+@settings(max_examples=60, deadline=None)
+@given(problem=labels_and_scores())
+def test_conventions_of_ties_and_units_equal_their_definition(name, options, problem):
+    Y, scores = problem
+    if not Y.any():
+        return
+    value = METRICS[name].with_options(**options).function(Y, scores)
+    assert value == pytest.approx(slow_mean(name, Y, scores, **options), abs=1e-12)
+
+
+@pytest.mark.parametrize("scores", [[[True, True, False]], np.array([[7, 7, 2]], dtype=np.uint8)])
+def test_ties_are_broken_by_column_in_scores_of_any_kind(scores):
+    assert coverage([[1, 0, 0]], scores, unit="count", ties="index") == 1
+    assert coverage([[0, 1, 0]], scores, unit="count", ties="index") == 2
+    assert average_precision([[0, 1, 0]], scores, ties="index") == 1 / 2
+    assert average_precision([[0, 1, 1]], scores, ties="index") == pytest.approx((1 / 2 + 2 / 3) / 2)
+
+
 @settings(max_examples=60, deadline=None)
 @given(problem=labels_and_scores())
 def test_scikit_learn_conventions_give_scikit_learn_numbers(problem):
@@ -99,7 +151,7 @@ def test_scikit_learn_conventions_give_scikit_learn_numbers(problem):
     assert average_precision(Y, scores, empty_rows="perfect") == pytest.approx(
         label_ranking_average_precision_score(Y, scores)
     )
-    ours = coverage(Y, scores, zero_based=False, divide=False, empty_rows="perfect")
+    ours = coverage(Y, scores, unit="count", empty_rows="perfect")
     assert ours == pytest.approx(coverage_error(Y, scores))
 
 
@@ -110,7 +162,7 @@ def test_counting_metrics_equal_scikit_learn(problem):
     if Y.shape[1] == 1:
         return
     for undefined in (0, 1):
-        for name, function in (("macro", macro_f1), ("micro", micro_f1)):
+        for name, function in (("macro", macro_f1), ("micro", micro_f1), ("samples", samples_f1)):
             expected = f1_score(Y, predicted, average=name, zero_division=undefined)
             assert function(Y, predicted, undefined=undefined) == pytest.approx(expected)
     assert METRICS["hamming_loss"].function(Y, predicted) == pytest.approx(sklearn_hamming_loss(Y, predicted))
@@ -128,6 +180,29 @@ def test_skipped_labels_leave_the_mean(problem):
     if has_positives.sum() == 1:  # read as classes: the F1 of class 1 is the last
         expected = expected[-1:]
     assert macro_f1(Y, predicted, undefined="skip") == pytest.approx(expected.mean())
+
+
+@pytest.mark.parametrize("undefined", [0, 1, "skip"])
+@settings(max_examples=40, deadline=None)
+@given(problem=two_label_matrices())
+def test_samples_f1_is_the_harmonic_mean_of_precision_and_recall_of_a_row(undefined, problem):
+    values = []
+    for true, predicted in zip(*problem, strict=True):
+        hits = sum(true * predicted)
+        if hits:
+            precision, recall = hits / sum(predicted), hits / sum(true)
+            values.append(2 / (1 / precision + 1 / recall))
+        elif any(true) or any(predicted):
+            values.append(0)
+        elif undefined != "skip":
+            values.append(undefined)
+    if values:
+        assert samples_f1(*problem, undefined=undefined) == pytest.approx(sum(values) / len(values))
+
+
+def test_experiments_take_the_metrics_of_the_protocol_and_others_on_demand():
+    assert tuple(METRICS)[:8] == PROTOCOL_METRICS
+    assert set(METRICS) - set(PROTOCOL_METRICS) == {"samples_f1"}
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -157,8 +232,10 @@ def test_the_truth_itself_is_best(name):
 def test_coverage_is_the_worst_place_by_hand():
     # True labels at places 1 and 3 of 4: two steps below the first, a half of the labels.
     assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]]) == 2 / 4
-    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]], divide=False) == 2
-    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]], zero_based=False) == 3 / 4
+    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]], unit="count") == 3
+    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]], unit="one-based") == 3 / 4
+    # One of the two false labels is among the three.
+    assert coverage([[1, 0, 1, 0]], [[4, 3, 2, 1]], unit="excess") == 1 / 2
 
 
 def test_constant_scores_earn_nothing():
@@ -175,6 +252,7 @@ def test_rows_with_every_label_cannot_be_ranked_wrongly():
     assert average_precision(Y, scores) == 1
     assert one_error(Y, scores) == 0
     assert coverage(Y, scores) == 2 / 3
+    assert coverage(Y, scores, unit="excess") == 0
 
 
 @pytest.mark.parametrize("name", RANKING)
@@ -194,7 +272,7 @@ def test_ranking_nothing_is_an_error_and_not_a_number(name):
         METRICS[name].function(np.zeros((2, 3)), np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("name", ["macro_f1", "micro_f1"])
+@pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "samples_f1"])
 def test_f1_of_nothing_is_what_the_option_says(name):
     nothing = np.zeros((2, 3))
     assert METRICS[name].function(nothing, nothing) == 0
@@ -218,7 +296,8 @@ def test_batches_of_rows_change_nothing(name, monkeypatch):
     Y, scores = (rng.random((50, 7)) < 0.3).astype(int), rng.normal(size=(50, 7))
     whole = METRICS[name].function(Y, scores)
     monkeypatch.setattr(
-        "labelsieve.metrics.batches", lambda length, width: (slice(i, i + 3) for i in range(0, length, 3))
+        "labelsieve.metrics.ranking.batches",
+        lambda length, width: (slice(i, i + 3) for i in range(0, length, 3)),
     )
     assert METRICS[name].function(Y, scores) == pytest.approx(whole, abs=1e-12)
 
@@ -254,6 +333,10 @@ def test_bad_scores_predictions_and_options_are_refused():
         ranking_loss([[1, 0]], sp.csr_matrix([[1.0, 0.0]]))
     with pytest.raises(ValueError, match="Y_pred must hold 0 and 1 only"):
         macro_f1([[1, 0]], [[0.7, 0.1]])
+    with pytest.raises(ValueError, match=r"""ties must be "errors" or "index". Got 'first'."""):
+        coverage([[1, 0]], [[1, 0]], ties="first")
+    with pytest.raises(ValueError, match=r"""unit must be "zero-based", .* or "excess". Got 'share'."""):
+        coverage([[1, 0]], [[1, 0]], unit="share")
     with pytest.raises(ValueError, match="Got 'ignore'"):
         ranking_loss([[1, 0]], [[1, 0]], empty_rows="ignore")
     with pytest.raises(ValueError, match="Got 'nan'"):

@@ -147,7 +147,7 @@ def test_splitters_and_single_metrics_are_taken(problem):
 
 
 def test_metrics_with_other_conventions_are_taken(problem):
-    lenient = METRICS["coverage"].with_options(zero_based=False, divide=False)
+    lenient = METRICS["coverage"].with_options(unit="count")
     results = pml_cross_validate(
         LabelFrequency(),
         *problem,
@@ -167,7 +167,7 @@ def test_listed_probabilities_become_scores_even_with_one_class(problem):
     # The label that never occurs scores 0, below or beside every other; the one that always does scores 1.
     last = pml_cross_validate(model, X, Y_candidates, never, cv=2, scoring="coverage")
     np.testing.assert_allclose(last["test_coverage"], 4 / 5)
-    strict_order = METRICS["coverage"].with_options(zero_based=False, divide=False)
+    strict_order = METRICS["coverage"].with_options(unit="count")
     first = pml_cross_validate(
         model, X, Y_candidates[:, :2], always[:, :2], cv=2, scoring={"d": strict_order}
     )

@@ -176,11 +176,12 @@ def judge(
 
 def choose_metrics(names: tuple[str, ...], conventions: Conventions) -> dict[str, Metric]:
     """Take the metrics with the conventions of the experiment."""
-    in_count = {"zero_based": False, "divide": False}
     options: dict[str, dict[str, Any]] = {
-        "coverage": in_count if conventions.coverage == "count" else {},
+        # Results on file call the default a share.
+        "coverage": {"unit": "count" if conventions.coverage == "count" else "zero-based"},
         "macro_f1": {"undefined": conventions.f1_undefined},
         "micro_f1": {"undefined": conventions.f1_undefined},
+        "samples_f1": {"undefined": conventions.f1_undefined},
     }
     for name, metric in METRICS.items():
         if metric.needs == "scores":

@@ -24,7 +24,7 @@ from labelsieve.bench import RunError
 from labelsieve.datasets.errors import Mention
 from labelsieve.datasets.options import OptionError, ReadOptions
 from labelsieve.methods import METHODS
-from labelsieve.metrics import METRICS
+from labelsieve.metrics import METRICS, PROTOCOL_METRICS
 
 __all__ = [
     "PROFILES",
@@ -257,7 +257,7 @@ class Experiment(_Part):
         (ClassifierSpec(name="linear-svm", classifier="linear-svm"),), min_length=1
     )
     sizes: Sizes = Sizes()
-    metrics: tuple[str, ...] = Field(tuple(METRICS), min_length=1)
+    metrics: tuple[str, ...] = Field(PROTOCOL_METRICS, min_length=1)
     conventions: Conventions = Conventions()
     limits: Limits = Limits()
     control: str = ""

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 
 from labelsieve.metrics import METRICS
 
-_METRIC_WORDS = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "one_error": "one-error"}
+_METRIC_WORDS = {
+    "macro_f1": "macro-F1",
+    "micro_f1": "micro-F1",
+    "samples_f1": "samples-F1",
+    "one_error": "one-error",
+}
 _REFERENCE_WORDS = {
     "random-ranking": "random features",
     "all-features": "all features",

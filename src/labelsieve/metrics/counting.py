@@ -1,0 +1,158 @@
+"""Metrics that look at 0/1 predictions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from labelsieve.metrics._labels import as_labels, require_same_shape
+from labelsieve.numerics.typing import Matrix
+
+Undefined = Literal[0, 1, "skip"]
+
+
+def macro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
+    """F1 of every label, averaged over the labels; 1 is best.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
+        True and predicted labels, 0/1.
+    undefined : {0, 1, "skip"}, default=0
+        F1 of a label with neither a true nor a predicted positive, or "skip" to leave it out of the mean.
+
+    Returns
+    -------
+    f1 : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> macro_f1([[1, 0], [1, 0]], [[1, 0], [0, 0]])  # 2/3 and an undefined 0
+    0.3333333333333333
+    >>> macro_f1([[1, 0], [1, 0]], [[1, 0], [0, 0]], undefined="skip")
+    0.6666666666666666
+    """
+    true, predicted = _label_pair(Y_true, Y_pred)
+    return _mean_f1((true & predicted).sum(axis=0), true.sum(axis=0) + predicted.sum(axis=0), undefined)
+
+
+def micro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
+    """F1 of all entries of the label matrix taken together; 1 is best.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
+        True and predicted labels, 0/1.
+    undefined : {0, 1, "skip"}, default=0
+        What to return when nothing is true and nothing predicted; "skip" has nothing left and is an error.
+
+    Returns
+    -------
+    f1 : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> micro_f1([[1, 0], [1, 1]], [[1, 0], [0, 0]])
+    0.5
+    """
+    true, predicted = _label_pair(Y_true, Y_pred)
+    return _mean_f1(
+        np.array([np.count_nonzero(true & predicted)]),
+        np.array([np.count_nonzero(true) + np.count_nonzero(predicted)]),
+        undefined,
+    )
+
+
+def samples_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
+    """F1 of every row, averaged over the rows; 1 is best.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
+        True and predicted labels, 0/1.
+    undefined : {0, 1, "skip"}, default=0
+        F1 of a row with neither a true nor a predicted label, or "skip" to leave it out of the mean.
+
+    Returns
+    -------
+    f1 : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> samples_f1([[1, 0, 1], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]])  # 2/3 and an undefined 0
+    0.3333333333333333
+    >>> samples_f1([[1, 0, 1], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]], undefined=1)
+    0.8333333333333333
+    """
+    true, predicted = _label_pair(Y_true, Y_pred)
+    return _mean_f1((true & predicted).sum(axis=1), true.sum(axis=1) + predicted.sum(axis=1), undefined)
+
+
+def hamming_loss(Y_true: Matrix, Y_pred: Matrix) -> float:
+    """Share of the entries of the label matrix that are predicted wrongly; 0 is best.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
+        True and predicted labels, 0/1.
+
+    Returns
+    -------
+    loss : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [1, 0]])
+    0.25
+    """
+    true, predicted = _label_pair(Y_true, Y_pred)
+    return float(np.count_nonzero(true != predicted) / true.size)
+
+
+def subset_accuracy(Y_true: Matrix, Y_pred: Matrix) -> float:
+    """Share of rows whose labels are all predicted rightly; 1 is best.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
+        True and predicted labels, 0/1.
+
+    Returns
+    -------
+    accuracy : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> subset_accuracy([[1, 0], [1, 1]], [[1, 0], [1, 0]])
+    0.5
+    """
+    true, predicted = _label_pair(Y_true, Y_pred)
+    return float((true == predicted).all(axis=1).mean())
+
+
+def _mean_f1(hits: np.ndarray, positives: np.ndarray, undefined: Undefined) -> float:
+    """Average 2 hits / (true + predicted positives) where there are positives, ``undefined`` elsewhere."""
+    if undefined not in (0, 1, "skip"):
+        raise ValueError(f'undefined must be 0, 1 or "skip". Got {undefined!r}.')
+    is_defined = positives > 0
+    f1 = 2 * hits[is_defined] / positives[is_defined]
+    if undefined != "skip":
+        return float((f1.sum() + undefined * np.count_nonzero(~is_defined)) / len(positives))
+    if not is_defined.any():
+        raise ValueError(
+            "Y_true and Y_pred must have a positive when undefined F1 is left out. Got only zeros. "
+            "Use more rows, or undefined=0."
+        )
+    return float(f1.mean())
+
+
+def _label_pair(Y_true: Matrix, Y_pred: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    true, predicted = as_labels(Y_true, "Y_true"), as_labels(Y_pred, "Y_pred")
+    require_same_shape(true, predicted, "Y_pred")
+    return true, predicted
