@@ -31,6 +31,7 @@ QUESTIONS = {
     "How much does PML-FSMIR's choice depend on start and rows?": ("stability", "--starts"),
     "Which methods choose the same features on other rows?": ("stability",),
     "How good is a size that is chosen without true labels?": ("size",),
+    "How much faster are all labels' SVMs together?": ("machines",),
     "How fast are the readers?": ("readers",),
     "What does the evidence selector cost?": ("evidence",),
     "What does label support cost?": ("label_noise", "--speed"),

@@ -22,6 +22,21 @@ def test_conjugate_gradients_solve_a_different_system_in_every_column():
         np.testing.assert_allclose(solution[:, column], expected, rtol=1e-6)
 
 
+def test_conjugate_gradients_need_few_steps_with_a_good_preconditioner():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(30, 30))
+    A = A @ A.T
+    shifts, B = np.array([1.0, 1.5, 3.0]), rng.normal(size=(30, 3))
+    near = np.linalg.inv(A + 1.5 * np.eye(30))
+    solution = conjugate_gradient(
+        lambda Z: A @ Z + shifts * Z, B, preconditioner=lambda R: near @ R, max_iter=12
+    )
+    for column, shift in enumerate(shifts):
+        expected = np.linalg.solve(A + shift * np.eye(30), B[:, column])
+        np.testing.assert_allclose(solution[:, column], expected, rtol=1e-6)
+    assert np.abs(conjugate_gradient(lambda Z: A @ Z + shifts * Z, B, max_iter=12) - solution).max() > 1e-3
+
+
 def test_conjugate_gradients_cut_short_still_lower_the_quadratic():
     rng = np.random.default_rng(1)
     A = rng.normal(size=(20, 20))

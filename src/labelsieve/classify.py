@@ -6,14 +6,16 @@ and `predict` says which apply: those with a score above 0. One-dimensional targ
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
@@ -22,6 +24,7 @@ from labelsieve._prediction import LabelPredictor
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import check_structure, dense
+from labelsieve.numerics.squared_hinge import solve_squared_hinge
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
@@ -30,7 +33,7 @@ __all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
 class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
     """Validation and decoding shared by the classifiers; a subclass learns and scores a 0/1 matrix."""
 
-    # liblinear and libsvm count in 32 bits.
+    # libsvm counts in 32 bits.
     _validation: ClassVar[dict[str, Any]] = {
         "accept_sparse": ("csr",),
         "accept_large_sparse": False,
@@ -107,8 +110,8 @@ class LabelwiseSVM(_MultilabelClassifier):
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        Linear with squared hinge loss (`sklearn.svm.LinearSVC`), or a Gaussian kernel with hinge loss
-        (`sklearn.svm.SVC`).
+        Linear with squared hinge loss, the machines of `sklearn.svm.LinearSVC` but solved together for all
+        labels, or a Gaussian kernel with hinge loss (`sklearn.svm.SVC`).
     C : float, default=1.0
         Weight of the loss against the margin.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -182,25 +185,32 @@ class LabelwiseSVM(_MultilabelClassifier):
         n_positive = Y.sum(axis=0)
         self._is_always = n_positive == Y.shape[0]
         self._is_learnt = (n_positive > 0) & ~self._is_always
+        if self.kernel == "rbf":
+            self._learn_gaussian(X, Y[:, self._is_learnt])
+        else:
+            self._learn_linear(X, Y)
+
+    def _learn_gaussian(self, X: Matrix, Y: np.ndarray) -> None:
+        # The seed changes no result; without it SVC would draw from the global generator.
+        machine = SVC(C=self.C, gamma=self.gamma, max_iter=self.max_iter, random_state=0)
         # X has been checked once; hundreds of labels need not check it again.
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            machines = [self._machine().fit(X, labels) for labels in Y[:, self._is_learnt].T]
-        self.n_iter_ = max((int(np.max(machine.n_iter_)) for machine in machines), default=0)
-        if self.kernel == "rbf":
-            self._machines = machines
-            return
-        self.coef_ = np.zeros((Y.shape[1], X.shape[1]))
-        self.intercept_ = np.zeros(Y.shape[1])
-        for label, machine in zip(np.flatnonzero(self._is_learnt), machines, strict=True):
-            self.coef_[label], self.intercept_[label] = machine.coef_[0], machine.intercept_[0]
+            self._machines = [clone(machine).fit(X, labels) for labels in Y.T]
+        self.n_iter_ = max((int(np.max(machine.n_iter_)) for machine in self._machines), default=0)
 
-    def _machine(self) -> LinearSVC | SVC:
-        # The seeds change no result; without them both would draw from the global generator.
-        if self.kernel == "rbf":
-            return SVC(C=self.C, gamma=self.gamma, max_iter=self.max_iter, random_state=0)
-        # The primal solver has no random part. On noisy labels it is several times as fast as the dual
-        # one, and its last steps are so large that the tighter tolerance costs next to nothing.
-        return LinearSVC(C=self.C, dual=False, tol=1e-6, max_iter=self.max_iter, random_state=0)
+    def _learn_linear(self, X: Matrix, Y: np.ndarray) -> None:
+        fit = solve_squared_hinge(X, Y[:, self._is_learnt], C=self.C, max_iter=self.max_iter)
+        self.coef_, self.intercept_ = np.zeros((Y.shape[1], X.shape[1])), np.zeros(Y.shape[1])
+        self.coef_[self._is_learnt], self.intercept_[self._is_learnt] = fit.coef, fit.intercept
+        self.n_iter_ = int(fit.n_iter.max(initial=0))
+        n_open = np.count_nonzero(~fit.converged)
+        if n_open:
+            warnings.warn(
+                f"{n_open} of {len(fit.converged)} linear machines did not converge in {self.n_iter_} iterations. "
+                f'Scale the features (scale="minmax"), lower C, or increase the number of iterations (max_iter).',
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         X = self.scaling_.apply(X)
