@@ -224,14 +224,14 @@ def _preconditioner(X: Matrix, C: float) -> Callable[[np.ndarray], np.ndarray]:
             pass
         else:
             return partial(_solve_factored, factor)
-    squares = dense(X.multiply(X).sum(axis=0)) if is_sparse(X) else np.einsum("ij,ij->j", X, X)
+    squares = X.multiply(X).sum(axis=0) if is_sparse(X) else np.einsum("ij,ij->j", X, X)
     scale = 1 / (1 + 2 * C * np.asarray(squares).reshape(-1, 1))
     return partial(np.multiply, scale)
 
 
 def _solve_factored(factor: tuple[np.ndarray, bool], R: np.ndarray) -> np.ndarray:
-    solution: np.ndarray = cho_solve(factor, R, check_finite=False)
-    return solution
+    # LAPACK answers column by column; sparse products want rows.
+    return np.ascontiguousarray(cho_solve(factor, R, check_finite=False))
 
 
 def _with_ones(X: Matrix) -> Matrix:
@@ -239,7 +239,7 @@ def _with_ones(X: Matrix) -> Matrix:
     ones = np.ones((X.shape[0], 1))
     if not is_sparse(X):
         return np.hstack([X.astype(np.float64, copy=False), ones])
-    extended: Matrix = sp.hstack([X.astype(np.float64), ones], format="csr")
+    extended: Matrix = sp.hstack([X.astype(np.float64), sp.csr_matrix(ones)], format="csr")
     return extended
 
 
