@@ -17,7 +17,7 @@ import pytest
             ("planted, nndsvda", "planted, random"),
         ),
         ("size", ("--datasets", "planted", "--splits", "1"), ("planted, evidence", "mean, sum-f")),
-        ("machines", ("--datasets", "planted"), ("planted, dense 500 x 12, 5 labels",)),
+        ("machines", ("--datasets", "planted"), ("planted, dense 300 x 12, 8 labels",)),
         ("planted", ("--methods", "sum-f", "random-ranking"), ("sum-f", "random-ranking")),
         (
             "evidence",

@@ -17,6 +17,8 @@ from labelsieve.numerics.typing import Matrix
 
 #: Features up to which X'X is formed: beyond, only its diagonal.
 _LARGEST_GRAM = 3000
+#: Entries of a table of decision values: 4 MiB, which a processor keeps near; larger ones were slower.
+_BLOCK_ENTRIES = 2**19
 #: How far conjugate gradients go for one step.
 _CG_RTOL, _CG_MAX_ITER = 0.05, 30
 #: Share of what the slope at its beginning promises that a full step must gain; otherwise it is shortened.
@@ -66,9 +68,10 @@ def solve_squared_hinge(
 
     Notes
     -----
-    Labels are solved in blocks, so that a table of a number per row and label stays within 32 MiB. The same input
-    gives the same bytes. Which labels share a block changes the rounding of products, and rounding may tip a
-    stopping rule, so with others beside it a label is the same to the tolerance, not to the last digit.
+    Labels are solved in blocks, so that a table of a number per row and label stays within 4 MiB, or has one
+    column. The same input gives the same bytes. Which labels share a block changes the rounding of products, and
+    rounding may tip a stopping rule, so with others beside it a label is the same to the tolerance, not to the
+    last digit.
 
     Examples
     --------
@@ -84,7 +87,7 @@ def solve_squared_hinge(
     # Features whose squares overflow end as labels that are not solved.
     with np.errstate(over="ignore", invalid="ignore"):
         preconditioner = _preconditioner(X, C)
-        for labels in batches(n_labels, width=n_samples):
+        for labels in batches(n_labels, width=n_samples, budget=_BLOCK_ENTRIES):
             W[:, labels], n_iter[labels], converged[labels] = _solve_block(
                 X, Y[:, labels], C, tol, max_iter, preconditioner
             )
