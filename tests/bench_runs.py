@@ -206,13 +206,8 @@ def finish(config, *arguments, code=0, timeout=240, **options):
 def inside(config, *arguments, verb="run", code=0):
     """Call the command line in this process, which saves its start; cells run in others all the same."""
     out, err = io.StringIO(), io.StringIO()
-    path = list(sys.path)
-    try:
-        with chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
-            found = main(["bench", verb, config.name, *map(str, arguments)])
-    finally:  # the next experiment has a module of that name as well
-        sys.path[:] = path
-        sys.modules.pop("own_methods", None)
+    with chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
+        found = main(["bench", verb, config.name, *map(str, arguments)])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
 

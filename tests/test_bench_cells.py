@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from conftest import fails, run
 from labelsieve import METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import choose_metrics, evaluate
+from labelsieve.bench.components import build_method, use_folder
 from labelsieve.bench.config import load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.plan import plan
@@ -403,3 +405,20 @@ def test_a_data_file_is_not_taken_for_a_damaged_run(capsys, plain_terminal, tabl
         assert "its results.sqlite or a name below runs/ was expected, got 'data.csv'" in fails(
             capsys, 1, *command, table
         )
+
+
+def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
+    """Two folders with a module of the same name, in turn: each experiment gets the one beside it."""
+    experiments = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "twin_methods.py").write_text(
+            f"from labelsieve import SumF\n\nclass Mine(SumF):\n    home = {name!r}\n"
+        )
+        config = tmp_path / name / "own.toml"
+        config.write_text('datasets = ["planted"]\nmethods = ["twin_methods:Mine"]\n')
+        experiments.append((name, load_experiment(config)))
+    for name, experiment in [*experiments, *experiments, experiments[1]]:
+        use_folder(experiment)
+        assert build_method(experiment.methods[0]).home == name
+    assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]

@@ -34,12 +34,27 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {
     "ml-knn": MLkNN,
 }
 
+#: The folder that an experiment of this process put on the path, if one did.
+_in_use: dict[str, str] = {}
+
 
 def use_folder(experiment: Experiment) -> None:
-    """Let modules beside the configuration be imported, if it names any."""
-    folder = experiment.folder
-    if folder is not None and experiment.import_paths() and folder not in sys.path:
+    """Let modules beside the configuration be imported, if it names any.
+
+    Another experiment of this process may have modules of the same names beside it: those are forgotten.
+    """
+    folder = experiment.folder if experiment.import_paths() else None
+    if folder is None or folder == _in_use.get("folder"):
+        return
+    before = _in_use.pop("folder", None)
+    if before is not None:
+        sys.path[:] = [path for path in sys.path if path != before]
+        for name, module in list(sys.modules.items()):
+            if Path(getattr(module, "__file__", None) or "").parent == Path(before):
+                del sys.modules[name]
+    if folder not in sys.path:
         sys.path.append(folder)
+        _in_use["folder"] = folder
 
 
 def build_method(spec: MethodSpec) -> Any:
