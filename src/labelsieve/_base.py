@@ -87,6 +87,9 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     #: Whether asking for another number of features changes the order of the features, not only where it is cut.
     ranking_depends_on_size: ClassVar[bool] = False
 
+    #: Whether ``coef_`` scores the labels by itself, from features that ``scale="minmax"`` brought to [0, 1].
+    weights_score_labels: ClassVar[bool] = False
+
     #: Checks of the contract (`labelsieve.contract`) a method cannot pass -> why not.
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 

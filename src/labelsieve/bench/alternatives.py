@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from labelsieve.bench.config import Experiment
 from labelsieve.bench.data import DatasetFacts
 
-__all__ = ["Alternative", "list_alternatives", "vary"]
+__all__ = ["Alternative", "list_alternatives"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Alternative:
     words : str
         The choice in plain words, as the subject of a sentence.
     changes : dict
-        What the configuration of an experiment says then, where it differs from the default.
+        What an entry of ``conventions`` says then.
     reference : str, default=""
         The alternative it is compared with; empty for the defaults.
     obstacle : str, default=""
@@ -46,68 +45,92 @@ class Alternative:
     @property
     def setting(self) -> str:
         """The change as it stands in a configuration file."""
-        return "\n".join(_toml_lines(self.changes))
+        places = {"noise": "noise", "classifiers": "classifiers", "rounding": "sizes.rounding"}
+        return "\n".join(
+            f"{places.get(key, f'conventions.{key}')} = {_toml(value)}" for key, value in self.changes.items()
+        )
 
 
-def list_alternatives(baseline: Experiment, facts: DatasetFacts, has_candidates: bool) -> list[Alternative]:
+def list_alternatives(
+    facts: DatasetFacts, rate: float, *, has_candidates: bool, has_weights: bool, in_numbers: bool
+) -> list[Alternative]:
     """List every alternative that the protocol names, whether or not it can apply.
 
     Noise gives nearly every label both classes and makes classifiers predict it somewhere. What to do about
     one-class labels and undefined F1 therefore shows on clean training labels, so both are compared there too.
+
+    Parameters
+    ----------
+    facts : DatasetFacts
+        The data set.
+    rate : float
+        Of the noise that the alternatives are compared under.
+    has_candidates : bool
+        Whether the data has candidates of its own.
+    has_weights : bool
+        Whether the method can be judged by its own weights.
+    in_numbers : bool
+        Whether sizes are numbers of features.
     """
-    rate = baseline.noise[0].rate
-    assert rate is not None
     count = comparable_count(rate, facts)
     relative = {"noise": [{"model": "relative", "rate": rate}]}
     by_count = {"noise": [{"model": "count", "rate": count}]}
     given = {"noise": [{"model": "given"}]}
     none_given = "" if has_candidates else "the data has no candidates of its own"
-    in_numbers = "sizes are numbers of features" if baseline.sizes.counts else ""
-    clean = Alternative("training labels", "clean", "training on clean labels", _set(train_labels="clean"))
+    no_weights = "" if has_weights else "the method has no weights for features in [0, 1]"
+    no_rounding = "sizes are numbers of features" if in_numbers else ""
+    clean = {"train_labels": "clean"}
+    on_clean = "training labels, clean"
     one_class = "a constant score for one-class labels"
+    absent = "leaving out labels without a training positive"
     f1_of_1 = "an F1 of 1 where it is undefined"
     if_clean = ", when training on clean labels,"
-    return [
-        Alternative("noise model", f"relative {rate:g}", "noise relative to the true labels", relative),
-        Alternative("noise model", f"count {count}", f"noise of {count} labels in every row", by_count),
-        Alternative("noise model", "given", "the noise of the data itself", given, obstacle=none_given),
-        Alternative("test labels", "noisy", "noise in the test labels", _set(test_labels="noisy")),
-        clean,
-        Alternative("classifier", "RBF SVM", "an RBF SVM", {"classifiers": ["rbf-svm"]}),
-        Alternative("classifier", "ML-kNN", "ML-kNN", {"classifiers": ["ml-knn"]}),
-        Alternative("one-class labels", "constant", one_class, _set(one_class="constant")),
-        Alternative(
-            "one-class labels",
-            "constant (clean)",
-            one_class + if_clean,
-            _set(train_labels="clean", one_class="constant"),
-            str(clean),
+    entries: list[tuple[str, str, str, Mapping[str, Any], str, str]] = [
+        ("noise model", f"relative {rate:g}", "noise relative to the true labels", relative, "", ""),
+        ("noise model", f"count {count}", f"noise of {count} labels in every row", by_count, "", ""),
+        ("noise model", "given", "the noise of the data itself", given, "", none_given),
+        ("test labels", "noisy", "noise in the test labels", {"test_labels": "noisy"}, "", ""),
+        (
+            "test labels",
+            "noisy for F1",
+            "noise in the test labels of F1",
+            {"test_labels": "noisy-f1"},
+            "",
+            "",
         ),
-        Alternative("ranking scores", "hard", "ranking by 0/1 predictions", _set(ranking_scores="hard")),
-        Alternative("empty rows", "perfect", "counting empty rows as perfect", _set(empty_rows="perfect")),
-        Alternative("coverage", "count", "coverage in labels", _set(coverage="count")),
-        Alternative("folds", "stratified", "stratifying the folds", _set(folds="stratified")),
-        Alternative("undefined F1", "1", f1_of_1, _set(f1_undefined=1)),
-        Alternative("undefined F1", "left out", "leaving undefined F1 out", _set(f1_undefined="skip")),
-        Alternative(
-            "undefined F1",
-            "1 (clean)",
-            f1_of_1 + if_clean,
-            _set(train_labels="clean", f1_undefined=1),
-            str(clean),
+        ("training labels", "clean", "training on clean labels", clean, "", ""),
+        ("classifier", "RBF SVM", "an RBF SVM", {"classifiers": ["rbf-svm"]}, "", ""),
+        ("classifier", "ML-kNN", "ML-kNN", {"classifiers": ["ml-knn"]}, "", ""),
+        ("classifier", "own weights", "own weights", {"classifiers": ["own-weights"]}, "", no_weights),
+        ("one-class labels", "constant", one_class, {"one_class": "constant"}, "", ""),
+        (
+            *("one-class labels", "constant (clean)", one_class + if_clean),
+            *({**clean, "one_class": "constant"}, on_clean, ""),
         ),
-        Alternative(
-            "rounding of sizes",
-            "floor",
-            "rounding sizes down",
-            {"sizes": {"rounding": "floor"}},
-            obstacle=in_numbers,
+        ("absent labels", "left out", absent, {"absent_labels": "skip"}, "", ""),
+        (
+            *("absent labels", "left out (clean)", absent + if_clean),
+            *({**clean, "absent_labels": "skip"}, on_clean, ""),
         ),
+        ("ranking scores", "hard", "ranking by 0/1 predictions", {"ranking_scores": "hard"}, "", ""),
+        ("empty rows", "perfect", "counting empty rows as perfect", {"empty_rows": "perfect"}, "", ""),
+        ("ties", "by index", "breaking ties by column", {"ties": "index"}, "", ""),
+        (
+            *("ties", "by index (hard)", "breaking ties by column, when ranking by 0/1 predictions,"),
+            *({"ties": "index", "ranking_scores": "hard"}, "ranking scores, hard", ""),
+        ),
+        ("coverage", "count", "coverage in labels", {"coverage": "count"}, "", ""),
+        ("coverage", "one-based", "coverage from 1 on", {"coverage": "one-based"}, "", ""),
+        ("coverage", "excess", "coverage beyond the true labels", {"coverage": "excess"}, "", ""),
+        ("folds", "stratified", "stratifying the folds", {"folds": "stratified"}, "", ""),
+        ("folds", "consecutive", "folds of consecutive rows", {"folds": "consecutive"}, "", ""),
+        ("undefined F1", "1", f1_of_1, {"f1_undefined": 1}, "", ""),
+        ("undefined F1", "left out", "leaving undefined F1 out", {"f1_undefined": "skip"}, "", ""),
+        ("undefined F1", "1 (clean)", f1_of_1 + if_clean, {**clean, "f1_undefined": 1}, on_clean, ""),
+        ("rounding of sizes", "floor", "rounding sizes down", {"rounding": "floor"}, "", no_rounding),
+        ("rounding of sizes", "up", "rounding sizes up", {"rounding": "up"}, "", no_rounding),
     ]
-
-
-def _set(**conventions: str | int) -> dict[str, Any]:
-    return {"conventions": conventions}
+    return [Alternative(*entry) for entry in entries]
 
 
 def comparable_count(rate: float, facts: DatasetFacts) -> int:
@@ -120,24 +143,6 @@ def comparable_count(rate: float, facts: DatasetFacts) -> int:
     2
     """
     return max(1, round(rate * (facts.n_labels - facts.cardinality)))
-
-
-def vary(baseline: Experiment, changes: Mapping[str, Any]) -> Experiment:
-    """Return the experiment with some of its settings changed; tables are changed key by key."""
-    settings = baseline.as_dict()
-    for key, value in changes.items():
-        settings[key] = {**settings[key], **value} if isinstance(value, Mapping) else value
-    return Experiment.model_validate(settings)
-
-
-def _toml_lines(changes: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for key, value in changes.items():
-        if isinstance(value, Mapping):
-            lines += [f"{key}.{line}" for line in _toml_lines(value)]
-        else:
-            lines.append(f"{key} = {_toml(value)}")
-    return lines
 
 
 def _toml(value: Any) -> str:

@@ -1,11 +1,13 @@
-"""Run one cell: rank on candidates, classify at every size, judge by the truth."""
+"""Run one cell: rank on candidates, judge the ranking by the truth."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 import traceback
 import warnings
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,66 +16,117 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from labelsieve.bench.components import build_classifier, build_method, feature_order, use_folder
-from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, Conventions, Experiment
-from labelsieve.bench.data import Fold, derive_seed, split_fold
+from labelsieve.bench.components import build_method, feature_order, use_folder
+from labelsieve.bench.config import UNRANKED, Experiment
+from labelsieve.bench.data import Fold, split_fold
+from labelsieve.bench.judging import Judging, ScoreRow, seeded
 from labelsieve.bench.limits import forget_peak_memory, peak_mebibytes
-from labelsieve.bench.plan import Cell
-from labelsieve.classify import LabelFrequency
-from labelsieve.metrics import METRICS, Metric
-from labelsieve.validation import label_outputs
+from labelsieve.bench.plan import Cell, has_weights
+from labelsieve.bench.seals import basis
 
-__all__ = ["CellResult", "ScoreRow", "choose_metrics", "evaluate", "judge", "one_thread", "rank_features"]
+__all__ = ["CellResult", "JudgementResult", "Ranked", "Task", "evaluate"]
 
 _LONGEST_HISTORY = 10_000
 
 
-class ScoreRow(NamedTuple):
-    """One number: a metric of a classifier on a subset of the features."""
+class Ranked(NamedTuple):
+    """What judging needs of a ranking; nothing for references that rank nothing."""
 
-    classifier: str
-    size: float | None
-    n_features: int
-    metric: str
-    value: float
+    #: Features, best first.
+    order: np.ndarray | None = None
+    #: Of shape (n_labels, n_features), where they score labels.
+    weights: np.ndarray | None = None
+
+    @property
+    def order_bytes(self) -> bytes | None:
+        """The order as it is stored."""
+        return None if self.order is None else np.ascontiguousarray(self.order, dtype="<i4").tobytes()
+
+    @property
+    def weights_digest(self) -> str | None:
+        """Checksum of the weights."""
+        if self.weights is None:
+            return None
+        return hashlib.sha256(np.ascontiguousarray(self.weights, dtype="<f4").tobytes()).hexdigest()
+
+    def basis(self, uses_weights: bool) -> str:
+        """Checksum of what a judgement is made of: where it is another, the judgement is out of date."""
+        return basis(self.order_bytes, self.weights_digest if uses_weights else None)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process is asked to do: a cell with the judgements that are missing."""
+
+    cell: Cell
+    #: The ranking, if it is there already.
+    ranked: Ranked | None = None
+    #: Key of a judgement that is there -> what it was made of; it is made again if the ranking turns out otherwise.
+    known: dict[str, str] = field(default_factory=dict)
+    #: Whether the ranking was there, without what the judgements need.
+    again: bool = False
+
+    @property
+    def key(self) -> str:
+        """That of the ranking."""
+        return self.cell.key
+
+    def __str__(self) -> str:
+        return str(self.cell)
 
 
 @dataclass
-class CellResult:
-    """What became of a cell; a failed one has an error and its traceback instead of scores."""
+class JudgementResult:
+    """What became of a judgement; a failed one has an error and its traceback instead of scores."""
 
+    basis: str = ""
     error: str | None = None
     traceback: str | None = None
-    fit_seconds: float | None = None
     seconds: float = 0.0
-    peak_mib: float | None = None
-    n_iter: int | None = None
-    converged: bool | None = None
-    ranking: np.ndarray | None = None
-    objective: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     scores: list[ScoreRow] = field(default_factory=list)
 
 
-def evaluate(experiment: Experiment, cell: Cell) -> CellResult:
+@dataclass
+class CellResult:
+    """What became of a cell; where the ranking failed, or its process did, there is an error."""
+
+    error: str | None = None
+    traceback: str | None = None
+    fit_seconds: float | None = None
+    #: Of all that was done.
+    seconds: float = 0.0
+    peak_mib: float | None = None
+    n_iter: int | None = None
+    converged: bool | None = None
+    ranked: Ranked = field(default_factory=Ranked)
+    objective: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+    #: Key -> what became of it.
+    judgements: dict[str, JudgementResult] = field(default_factory=dict)
+
+
+def evaluate(experiment: Experiment, task: Task) -> CellResult:
     """Run a cell. Whatever goes wrong in it is part of the result."""
     start = time.perf_counter()
     result = CellResult()
-    try:
-        with one_thread(), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            _run(experiment, cell, result, caught)
-    except (Exception, SystemExit) as error:
-        result = CellResult(
-            error=" ".join(f"{type(error).__name__}: {error}".split()), traceback=traceback.format_exc()
-        )
-    else:
-        result.notes = tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
+    cell = task.cell
+    with _one_thread(), _recorded(result) as caught:
+        use_folder(experiment)
+        place = cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum, cell.split
+        fold = split_fold(experiment, *place)
+        if task.ranked is not None:
+            result.ranked = task.ranked
+        elif cell.method.method not in UNRANKED:
+            _rank(cell, fold, result, caught)
+        result.judgements = _judge(experiment, task, fold, result.ranked)
+    if result.error is not None:
+        result = CellResult(error=result.error, traceback=result.traceback)
     result.seconds = time.perf_counter() - start
     return result
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def _one_thread() -> AbstractContextManager[Any]:
     """Compute in one thread whatever the number of jobs: sums in another order would give other last digits."""
     limited: AbstractContextManager[Any] = _threadpools().limit(limits=1)
     return limited
@@ -85,39 +138,38 @@ def _threadpools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _run(experiment: Experiment, cell: Cell, result: CellResult, caught: list[Any]) -> None:
-    use_folder(experiment)
-    fold = split_fold(experiment, cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum)
-    metrics = choose_metrics(experiment.metrics, experiment.conventions)
-    n_features = fold.X_train.shape[1]
-    if cell.method.method == NO_FEATURES:
-        column = np.arange(1)
-        constant = LabelFrequency().fit(fold.X_train[:, column], fold.Y_learn)
-        values = judge(constant, fold, column, metrics, experiment.conventions)
-        names = [classifier.name for classifier in experiment.classifiers]
-        result.scores = [ScoreRow(name, None, 0, *value) for name in names for value in values]
-        return
-    if cell.method.method == ALL_FEATURES:
-        order = np.arange(n_features)
-        sizes: tuple[tuple[float | None, int], ...] = ((None, n_features),)
-    else:
-        order = rank_features(cell, fold, result, caught)
-        sizes = cell.sizes
-    for entry in experiment.classifiers:
-        # Small percentages of few features are the same number of them.
-        by_count = {}
-        for size, count in sizes:
-            if count not in by_count:
-                columns = order[:count]
-                classifier = build_classifier(entry, experiment.conventions)
-                seeded(classifier, cell, "classifier", entry.params)
-                classifier.fit(fold.X_train[:, columns], fold.Y_learn)
-                by_count[count] = judge(classifier, fold, columns, metrics, experiment.conventions)
-            result.scores += [ScoreRow(entry.name, size, count, *value) for value in by_count[count]]
+@contextmanager
+def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.WarningMessage]]:
+    """Note what is warned of, and what goes wrong."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield caught
+        except (Exception, SystemExit) as error:
+            result.error = " ".join(f"{type(error).__name__}: {error}".split())
+            result.traceback = traceback.format_exc()
+        else:
+            told = [" ".join(str(warning.message).split()) for warning in caught]
+            result.notes = tuple(dict.fromkeys(told))
 
 
-def rank_features(cell: Cell, fold: Fold, result: CellResult, caught: list[Any]) -> np.ndarray:
-    """Fit the method to the candidates of the training part, timed; returns the features, best first."""
+def _judge(experiment: Experiment, task: Task, fold: Fold, ranked: Ranked) -> dict[str, JudgementResult]:
+    judging = Judging(task.cell, fold, *ranked, experiment.metrics)
+    results = {}
+    for judgement in task.cell.judgements:
+        result = JudgementResult(ranked.basis(judgement.uses_weights))
+        if judgement.obstacle or task.known.get(judgement.key) == result.basis:
+            continue
+        start = time.perf_counter()
+        with _recorded(result):
+            result.scores = judging.judge(judgement)
+        result.seconds = time.perf_counter() - start
+        results[judgement.key] = result
+    return results
+
+
+def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.WarningMessage]) -> None:
+    """Fit the method to the candidates of the training part, timed."""
     selector = seeded(build_method(cell.method), cell, "method", cell.method.params)
     forget_peak_memory()
     before = peak_mebibytes()
@@ -127,23 +179,18 @@ def rank_features(cell: Cell, fold: Fold, result: CellResult, caught: list[Any])
     after = peak_mebibytes()
     if before is not None and after is not None:
         result.peak_mib = max(0.0, after - before)
-    result.ranking = feature_order(selector, fold.X_train.shape[1])
+    n_features, n_labels = fold.X_train.shape[1], fold.Y_train.shape[1]
+    # In single precision, which halves the file: judged is what is stored.
+    weights = np.asarray(selector.coef_, dtype=np.float32) if has_weights(selector) else None
+    if weights is not None and weights.shape != (n_labels, n_features):
+        raise TypeError(f"coef_ must have the shape {(n_labels, n_features)!r}. Got {weights.shape!r}.")
+    result.ranked = Ranked(feature_order(selector, n_features), weights)
     objective = getattr(selector, "objective_history_", None)
     if objective is not None:
         result.objective = _thinned(np.asarray(objective, dtype=float))
     if hasattr(selector, "n_iter_"):
         result.n_iter = int(np.max(selector.n_iter_))
         result.converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return result.ranking
-
-
-def seeded(estimator: Any, cell: Cell, purpose: str, given: dict[str, Any]) -> Any:
-    """Seed an estimator that has a random part, unless the configuration does; returns it."""
-    has_seed = hasattr(estimator, "get_params") and "random_state" in estimator.get_params(deep=False)
-    if has_seed and "random_state" not in given:
-        seed = derive_seed(cell.seed, purpose, cell.dataset.name, cell.fold, cell.draw)
-        estimator.set_params(random_state=seed)
-    return estimator
 
 
 def _thinned(history: np.ndarray) -> np.ndarray:
@@ -152,38 +199,3 @@ def _thinned(history: np.ndarray) -> np.ndarray:
         return history
     kept: np.ndarray = np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)
     return np.asarray(history[kept])
-
-
-def judge(
-    classifier: Any, fold: Fold, columns: np.ndarray, metrics: dict[str, Metric], conventions: Conventions
-) -> list[tuple[str, float]]:
-    """Compare what a classifier, taught on these columns, says of the test part with the labels there."""
-    X_test = fold.X_test[:, columns]
-    n_labels = fold.Y_test.shape[1]
-    predictions = label_outputs(classifier, X_test, "predictions", n_labels)
-    outputs = {
-        "predictions": predictions,
-        "scores": predictions
-        if conventions.ranking_scores == "hard"
-        else label_outputs(classifier, X_test, "scores", n_labels),
-    }
-    values = [(name, metric.function(fold.Y_test, outputs[metric.needs])) for name, metric in metrics.items()]
-    for name, value in values:
-        if not np.isfinite(value):
-            raise ValueError(f"{name} must be a finite number. Got {value!r}.")
-    return values
-
-
-def choose_metrics(names: tuple[str, ...], conventions: Conventions) -> dict[str, Metric]:
-    """Take the metrics with the conventions of the experiment."""
-    options: dict[str, dict[str, Any]] = {
-        # Results on file call the default a share.
-        "coverage": {"unit": "count" if conventions.coverage == "count" else "zero-based"},
-        "macro_f1": {"undefined": conventions.f1_undefined},
-        "micro_f1": {"undefined": conventions.f1_undefined},
-        "samples_f1": {"undefined": conventions.f1_undefined},
-    }
-    for name, metric in METRICS.items():
-        if metric.needs == "scores":
-            options.setdefault(name, {})["empty_rows"] = conventions.empty_rows
-    return {name: METRICS[name].with_options(**options.get(name, {})) for name in names}

@@ -9,15 +9,14 @@ import asyncio
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, as_completed
 
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import CellResult
+from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.config import Experiment
-from labelsieve.bench.plan import Cell
 from labelsieve.bench.workers import Crew, Death, SecondChance
 
 __all__ = ["run_on_dask"]
@@ -27,22 +26,23 @@ _LATER = -1
 
 
 def run_on_dask(
-    experiment: Experiment, cells: Sequence[Cell], address: str, remark: Callable[[str], None]
-) -> Generator[tuple[Cell, CellResult]]:
+    experiment: Experiment, tasks: Iterable[Task], address: str, remark: Callable[[str], None]
+) -> Generator[tuple[Task, CellResult]]:
     """Run cells on the cluster of a scheduler and yield them in the order they finish.
 
     Parameters
     ----------
     experiment : Experiment
         The configuration; the workers must find its files under the same paths.
-    cells : sequence of Cell
+    tasks : iterable of Task
         What to run.
     address : str
         Of the scheduler, for example ``tcp://10.0.0.1:8786``.
     remark : callable
         Told when a process dies.
     """
-    if not cells:
+    tasks = list(tasks)
+    if not tasks:
         return
     # What goes wrong is said in one sentence; dask would add pages to it.
     for name in ("distributed", "distributed.client"):
@@ -57,7 +57,7 @@ def run_on_dask(
         except TimeoutError:
             raise RunError(f"--dask: the scheduler at {address!r} has no workers; start some.") from None
         try:
-            yield from _results(client, experiment, cells, SecondChance(remark))
+            yield from _results(client, experiment, tasks, SecondChance(remark))
         except (asyncio.CancelledError, concurrent.futures.CancelledError):
             raise RunError(
                 f"--dask: the scheduler at {address!r} is gone; finished cells are stored. Start it again, then run "
@@ -66,33 +66,33 @@ def run_on_dask(
 
 
 def _results(
-    client: Client, experiment: Experiment, cells: Sequence[Cell], chance: SecondChance
-) -> Generator[tuple[Cell, CellResult]]:
-    cell_of: dict[Any, Cell] = {}
+    client: Client, experiment: Experiment, tasks: Iterable[Task], chance: SecondChance
+) -> Generator[tuple[Task, CellResult]]:
+    task_of: dict[Any, Task] = {}
 
-    def submit(cell: Cell, priority: int = 0) -> Future[Any]:
-        future = client.submit(_run_here, experiment, cell, pure=False, priority=priority)
-        cell_of[future.key] = cell
+    def submit(task: Task, priority: int = 0) -> Future[Any]:
+        future = client.submit(_run_here, experiment, task, pure=False, priority=priority)
+        task_of[future.key] = task
         return future
 
-    suspects: list[Cell] = []
-    finished = as_completed([submit(cell) for cell in cells])
+    suspects: list[Task] = []
+    finished = as_completed([submit(task) for task in tasks])
     for future in finished:
-        cell = cell_of.pop(future.key)
+        task = task_of.pop(future.key)
         outcome = _outcome(future)
-        result = chance.settle(cell, outcome)
+        result = chance.settle(task, outcome)
         if result is not None:
-            yield cell, result
+            yield task, result
         elif future.status == "error":
-            suspects.append(cell)
+            suspects.append(task)
         else:
-            finished.add(submit(cell, _LATER))
+            finished.add(submit(task, _LATER))
     # dask suspects every cell that a dying worker had, also those that waited there: one at a time, it is sure.
-    for cell in suspects:
+    for task in suspects:
         result = None
         while result is None:
-            result = chance.settle(cell, _outcome(submit(cell)))
-        yield cell, result
+            result = chance.settle(task, _outcome(submit(task)))
+        yield task, result
 
 
 def _outcome(future: Future[Any]) -> CellResult | Death:
@@ -111,7 +111,7 @@ def _outcome(future: Future[Any]) -> CellResult | Death:
 _here = threading.local()
 
 
-def _run_here(experiment: Experiment, cell: Cell) -> CellResult | Death:
+def _run_here(experiment: Experiment, task: Task) -> CellResult | Death:
     """Run a cell in a process that the thread of a worker keeps for the next one."""
     if getattr(_here, "experiment", None) != experiment:
         if hasattr(_here, "crew"):
@@ -119,7 +119,7 @@ def _run_here(experiment: Experiment, cell: Cell) -> CellResult | Death:
         _here.crew, _here.experiment = Crew(experiment), experiment
     crew: Crew = _here.crew
     try:
-        crew.begin(cell)
+        crew.begin(task)
         return crew.next_outcome()[1]
     except BaseException:
         crew.close()

@@ -15,13 +15,14 @@ import numpy as np
 
 from labelsieve.bench import RunError
 from labelsieve.bench.config import (
-    ALL_FEATURES,
-    NO_FEATURES,
+    OWN_WEIGHTS,
+    UNRANKED,
     ClassifierSpec,
     Conventions,
     Experiment,
     MethodSpec,
 )
+from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
 
@@ -32,6 +33,7 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {
     "linear-svm": LabelwiseSVM,
     "rbf-svm": lambda **params: LabelwiseSVM(kernel="rbf", **params),
     "ml-knn": MLkNN,
+    OWN_WEIGHTS: OwnWeights,
 }
 
 #: The folder that an experiment of this process put on the path, if one did.
@@ -59,7 +61,7 @@ def use_folder(experiment: Experiment) -> None:
 
 def build_method(spec: MethodSpec) -> Any:
     """Make the selector of a configuration, unfitted."""
-    known = [*METHODS, NO_FEATURES, ALL_FEATURES]
+    known = [*METHODS, *UNRANKED]
     factory = METHODS.get(spec.method) or _import(spec.method, "methods", known)
     return _make(factory, spec.params, f"methods: {spec.name}")
 

@@ -8,7 +8,7 @@ import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -32,6 +32,7 @@ __all__ = [
     "Conventions",
     "DatasetSpec",
     "Experiment",
+    "Judge",
     "Limits",
     "MethodSpec",
     "NoiseSpec",
@@ -40,8 +41,12 @@ __all__ = [
     "load_experiment",
 ]
 
-#: References that are no ranking of the features.
-NO_FEATURES, ALL_FEATURES = "no-features", "all-features"
+#: References that are no ranking of the features: label frequencies alone, the same with every label predicted,
+#: a classifier of all features.
+NO_FEATURES, EVERY_LABEL, ALL_FEATURES = "no-features", "every-label", "all-features"
+UNRANKED = (NO_FEATURES, EVERY_LABEL, ALL_FEATURES)
+#: The judgement that teaches no classifier: scores by the weights that came with the ranking.
+OWN_WEIGHTS = "own-weights"
 RANDOM = "random-ranking"
 #: Every method of the package.
 EVERY = "*"
@@ -50,6 +55,7 @@ Role = Literal["method", "ablation", "sweep", "reference"]
 Percent = Annotated[float, Field(gt=0, le=100)]
 Count = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(ge=0)]
+Rounding = Literal["round", "floor", "up"]
 
 
 class _Part(BaseModel):
@@ -187,7 +193,7 @@ class SweepSpec(_Part):
 
 
 class ClassifierSpec(_Part):
-    """A classifier: ``linear-svm``, ``rbf-svm``, ``ml-knn`` or an import path, and parameters."""
+    """A classifier: ``linear-svm``, ``rbf-svm``, ``ml-knn``, ``own-weights`` or an import path, and parameters."""
 
     name: str = Field(min_length=1)
     classifier: str = Field(min_length=1)
@@ -208,7 +214,7 @@ class Sizes(_Part):
 
     percent: tuple[Percent, ...] = (5, 10, 20)
     counts: dict[str, tuple[Count, ...]] = {}
-    rounding: Literal["round", "floor"] = "round"
+    rounding: Rounding = "round"
 
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
@@ -219,16 +225,55 @@ class Sizes(_Part):
 
 
 class Conventions(_Part):
-    """What papers leave open; the defaults are the protocol's."""
+    """What papers leave open; the defaults are the protocol's.
 
-    test_labels: Literal["clean", "noisy"] = "clean"
+    The noise, the classifiers and the rounding of sizes are open, too. They are given for all conventions in their
+    own places; an entry of several may have its own instead.
+    """
+
+    name: str = Field(min_length=1)
+    test_labels: Literal["clean", "noisy", "noisy-f1"] = "clean"
     train_labels: Literal["candidates", "clean"] = "candidates"
     one_class: Literal["lowest", "constant"] = "lowest"
+    absent_labels: Literal["keep", "skip"] = "keep"
     ranking_scores: Literal["decision", "hard"] = "decision"
     empty_rows: Literal["skip", "perfect"] = "skip"
-    coverage: Literal["share", "count"] = "share"
+    ties: Literal["errors", "index"] = "errors"
+    coverage: Literal["zero-based", "count", "one-based", "excess"] = "zero-based"
     f1_undefined: Literal[0, 1, "skip"] = 0
-    folds: Literal["shuffled", "stratified"] = "shuffled"
+    folds: Literal["shuffled", "stratified", "consecutive"] = "shuffled"
+    noise: Annotated[tuple[NoiseSpec, ...], Field(min_length=1)] | None = None
+    classifiers: Annotated[tuple[ClassifierSpec, ...], Field(min_length=1)] | None = None
+    rounding: Rounding | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_choices(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        # So it was called before there were others.
+        value = {**value, **({"coverage": "zero-based"} if value.get("coverage") == "share" else {})}
+        choices = [
+            f"{key} {choice}".replace("_", " ")
+            for key, choice in value.items()
+            if isinstance(choice, str | int)
+            and key in cls.model_fields
+            and choice != cls.model_fields[key].default
+        ]
+        return {"name": ", ".join(choices) or "defaults", **value}
+
+    def choices(self) -> dict[str, Any]:
+        """What a judgement depends on besides its ranking, classifier and sizes; defaults need not be said."""
+        elsewhere = {"name", "folds", "noise", "classifiers", "rounding"}
+        return self.model_dump(exclude=elsewhere, exclude_defaults=True)
+
+
+class Judge(NamedTuple):
+    """One way to judge a ranking: a classifier under one set of conventions."""
+
+    name: str
+    classifier: ClassifierSpec
+    conventions: Conventions
 
 
 class Limits(_Part):
@@ -258,7 +303,10 @@ class Experiment(_Part):
     )
     sizes: Sizes = Sizes()
     metrics: tuple[str, ...] = Field(PROTOCOL_METRICS, min_length=1)
-    conventions: Conventions = Conventions()
+    #: One table, or several to compare.
+    conventions: tuple[Conventions, ...] = Field((Conventions(name="defaults"),), min_length=1)
+    #: Whether weights are stored with the rankings, so that they can be judged by them later.
+    store_weights: bool = True
     limits: Limits = Limits()
     control: str = ""
     #: Folder of the configuration file: paths of data are relative to it, own modules are imported from it.
@@ -278,6 +326,11 @@ class Experiment(_Part):
         others = [slug for slug in METHODS if slug not in named]
         place = methods.index(EVERY)
         return {**given, "methods": [*methods[:place], *others, *methods[place + 1 :]]}
+
+    @field_validator("conventions", mode="before")
+    @classmethod
+    def _one_table_or_several(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, dict) else value
 
     @field_validator("name")
     @classmethod
@@ -303,6 +356,8 @@ class Experiment(_Part):
             ("datasets", [dataset.name for dataset in self.datasets]),
             ("methods", names),
             ("classifiers", [classifier.name for classifier in self.classifiers]),
+            ("conventions", [conventions.name for conventions in self.conventions]),
+            ("judgements", [judge.name for judge in self.judges()]),
             ("noise", [noise.label for noise in self.noise]),
             ("seeds", [str(seed) for seed in self.seeds]),
             ("metrics", list(self.metrics)),
@@ -329,11 +384,27 @@ class Experiment(_Part):
             *(method.model_copy(update={"role": "reference"}) for method in self.references),
         )
 
+    def judges(self) -> tuple[Judge, ...]:
+        """Every classifier under every set of conventions, in the order of tables; named by what tells them apart."""
+        found = []
+        for conventions in self.conventions:
+            classifiers = conventions.classifiers or self.classifiers
+            for classifier in classifiers:
+                parts = [conventions.name] if len(self.conventions) > 1 else []
+                parts += [classifier.name] if len(classifiers) > 1 or not parts else []
+                found.append(Judge(", ".join(parts), classifier, conventions))
+        return tuple(found)
+
+    def noises(self) -> tuple[NoiseSpec, ...]:
+        """Every noise, of all conventions."""
+        own = (noise for conventions in self.conventions for noise in conventions.noise or ())
+        return tuple(dict.fromkeys((*self.noise, *own)))
+
     def import_paths(self) -> tuple[str, ...]:
         """What is imported to run this: code that is not of this package."""
         named = (
             *(method.method for method in self.all_methods()),
-            *(entry.classifier for entry in self.classifiers),
+            *(judge.classifier.classifier for judge in self.judges()),
         )
         return tuple(dict.fromkeys(name for name in named if ":" in name))
 

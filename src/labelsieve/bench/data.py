@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,13 +44,33 @@ class DatasetFacts:
 
 @dataclass(frozen=True)
 class Fold:
-    """Training and test part; `Y_train` holds candidates, `Y_learn` what the classifier is taught."""
+    """Training and test part of the data.
+
+    Attributes
+    ----------
+    X_train, X_test : matrices
+        Features.
+    Y_train : matrix
+        Candidates of the training part: all that a method sees.
+    Y_clean : matrix
+        True labels of the training part.
+    Y_test : matrix
+        True labels of the test part.
+    noise : callable
+        Makes candidates of the test part.
+    """
 
     X_train: Matrix
     Y_train: Matrix
-    Y_learn: Matrix
+    Y_clean: Matrix
     X_test: Matrix
     Y_test: Matrix
+    noise: Callable[[], Matrix]
+
+    @cached_property
+    def Y_noisy(self) -> Matrix:
+        """Candidates of the test part."""
+        return self.noise()
 
 
 def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
@@ -137,6 +158,8 @@ def _folds(
     random_state = derive_seed(seed, "folds", spec.name)
     if n_folds > dataset.X.shape[0]:
         raise RunError(f"folds: {n_folds} folds of {spec.name} need as many rows, got {dataset.X.shape[0]}.")
+    if scheme == "consecutive":
+        return tuple(KFold(n_folds).split(dataset.X))
     if scheme == "shuffled":
         return tuple(KFold(n_folds, shuffle=True, random_state=random_state).split(dataset.X))
     from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
@@ -153,24 +176,26 @@ def split_fold(
     seed: int,
     fold: int,
     checksum: str | None = None,
+    split: str = "shuffled",
 ) -> Fold:
     """Make the parts of one fold; every method sees the same.
 
-    `checksum` is that of the data the experiment was planned for; other data is refused.
+    `checksum` is that of the data the experiment was planned for; other data is refused. `split` says how the rows
+    are divided.
     """
-    conventions = experiment.conventions
     source = (spec, experiment.folder, checksum)
     dataset = _planned_dataset(*source)
-    train, test = _folds(*source, experiment.folds, conventions.folds, seed)[fold]
+    train, test = _folds(*source, experiment.folds, split, seed)[fold]
     Y = dataset.Y
     assert Y is not None
-    X_train, X_test = dataset.X[train], dataset.X[test]
-    Y_train = _candidates(dataset, train, noise, derive_seed(seed, "noise", spec.name, fold))
-    Y_test = Y[test]
-    if conventions.test_labels == "noisy":
-        Y_test = _candidates(dataset, test, noise, derive_seed(seed, "test noise", spec.name, fold))
-    Y_learn = Y_train if conventions.train_labels == "candidates" else Y[train]
-    return Fold(X_train, Y_train, Y_learn, X_test, Y_test)
+    return Fold(
+        X_train=dataset.X[train],
+        Y_train=_candidates(dataset, train, noise, derive_seed(seed, "noise", spec.name, fold)),
+        Y_clean=Y[train],
+        X_test=dataset.X[test],
+        Y_test=Y[test],
+        noise=partial(_candidates, dataset, test, noise, derive_seed(seed, "test noise", spec.name, fold)),
+    )
 
 
 def _candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int) -> Matrix:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from labelsieve.bench import RunError
-from labelsieve.bench.alternatives import Alternative, list_alternatives, vary
-from labelsieve.bench.choices import Outcome, run_choices
-from labelsieve.bench.components import use_folder
-from labelsieve.bench.config import (
-    ALL_FEATURES,
-    NO_FEATURES,
-    DatasetSpec,
-    Experiment,
-    build_experiment,
-)
-from labelsieve.bench.data import DatasetFacts, describe, load_dataset
-from labelsieve.bench.plan import plan, subset_sizes
+from labelsieve.bench.alternatives import Alternative, list_alternatives
+from labelsieve.bench.cells import CellResult, Task
+from labelsieve.bench.components import build_method, use_folder
+from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, Judge, build_experiment
+from labelsieve.bench.data import DatasetFacts, Fold, describe, load_dataset, split_fold
+from labelsieve.bench.plan import Cell, has_weights, subset_sizes
+from labelsieve.bench.results import Results, read_results
+from labelsieve.bench.runner import Observer, run
 from labelsieve.datasets import Dataset
 from labelsieve.metrics import METRICS
 
 __all__ = ["Diagnosis", "Effect", "Finding", "diagnose"]
 
+#: The conventions that all others are compared with.
+DEFAULTS = "protocol defaults"
 #: A difference stands out when it is more than this many standard errors.
 _STANDARD_ERRORS = 2
 
@@ -179,12 +179,13 @@ def diagnose(
     counts: Sequence[int] = (),
     jobs: int = 1,
     folder: str | None = None,
+    out: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Diagnosis:
     """Measure what every open convention of the protocol does to every metric.
 
-    Features are ranked again only where the convention changes what the method sees, and a classifier is
-    taught again only where the convention changes what it learns.
+    This is an ordinary experiment whose conventions are the alternatives: features are ranked again only where a
+    convention changes what the method sees, and a classifier is taught again only where it changes what that learns.
 
     Parameters
     ----------
@@ -204,8 +205,10 @@ def diagnose(
         Processes; the result does not depend on it.
     folder : str or None, default=None
         Where relative paths and own modules are looked for.
+    out : Path or None, default=None
+        Where to keep the run, so that it can be resumed and reported; None keeps nothing.
     progress : callable or None, default=None
-        Called with the number of finished parts and of all parts.
+        Called with the number of finished rankings and of all.
 
     Returns
     -------
@@ -216,80 +219,147 @@ def diagnose(
     --------
     >>> found = diagnose("planted", "sum-f", folds=2)
     >>> [str(finding.alternative) for finding in found.findings if not finding.effects]
-    ['noise model, given']
+    ['noise model, given', 'classifier, own weights']
     """
     spec = DatasetSpec(name=dataset) if isinstance(dataset, str) else dataset
-    baseline = _baseline(spec, method, folds, seed, percent, counts, folder)
-    use_folder(baseline)
-    data = load_dataset(spec, folder)
-    facts = describe(spec, data, baseline)
-    alternatives = list_alternatives(baseline, facts, data.Y_candidates is not None)
-    experiments = {"": baseline}
-    for alternative in alternatives:
-        if not alternative.obstacle:
-            experiments[str(alternative)] = vary(baseline, alternative.changes)
-    plans = {name: plan(experiment, facts={spec.name: facts}) for name, experiment in experiments.items()}
-    sizes = {name: subset_sizes(experiment, facts) for name, experiment in experiments.items()}
-    if not sizes[""]:
-        raise RunError(
-            f"sizes: numbers up to the {facts.n_features} features of {facts.name} were expected, got "
-            f"{', '.join(map(str, counts))}."
-        )
-    outcomes, told = run_choices(experiments, plans, jobs, progress)
-    if outcomes[""].error:
-        raise RunError(f"{facts.name}, {method}: {outcomes[''].error}")
-    return Diagnosis(
-        facts,
-        baseline,
-        sizes[""],
-        outcomes[""].by_fold(),
-        tuple(_finding(alternative, outcomes, sizes, data) for alternative in alternatives),
-        told,
-    )
-
-
-def _baseline(
-    spec: DatasetSpec,
-    method: str,
-    folds: int,
-    seed: int,
-    percent: Sequence[float],
-    counts: Sequence[int],
-    folder: str | None,
-) -> Experiment:
-    """The protocol's defaults."""
-    if method in (NO_FEATURES, ALL_FEATURES):
+    if method in UNRANKED:
         raise RunError(f"a method that ranks features was expected, got {method!r}; see: labelsieve methods.")
-    sizes = {"counts": {spec.name: list(counts)}} if counts else {"percent": list(percent)}
-    settings = {
+    settings: dict[str, Any] = {
         "name": "doctor",
+        "title": f"Open conventions on {spec.name}",
         "seeds": [seed],
         "folds": folds,
         "datasets": [spec.model_dump()],
         "methods": [method],
-        "sizes": sizes,
+        "sizes": {"counts": {spec.name: list(counts)}} if counts else {"percent": list(percent)},
         "folder": folder,
     }
-    return build_experiment(settings, "doctor")
+    baseline = build_experiment(settings, "doctor")
+    use_folder(baseline)
+    data = load_dataset(spec, folder)
+    facts = describe(spec, data, baseline)
+    sizes = subset_sizes(baseline, facts)
+    if not sizes:
+        raise RunError(
+            f"sizes: numbers up to the {facts.n_features} features of {facts.name} were expected, got "
+            f"{', '.join(map(str, counts))}."
+        )
+    rate = baseline.noise[0].rate
+    assert rate is not None
+    alternatives = list_alternatives(
+        facts,
+        rate,
+        has_candidates=data.Y_candidates is not None,
+        has_weights=has_weights(build_method(baseline.methods[0])),
+        in_numbers=bool(counts),
+    )
+    entries = [
+        {"name": str(alternative), **alternative.changes}
+        for alternative in alternatives
+        if not alternative.obstacle
+    ]
+    experiment = build_experiment({**settings, "conventions": [{"name": DEFAULTS}, *entries]}, "doctor")
+    with TemporaryDirectory() as temporary:
+        place = out or Path(temporary)
+        run(experiment, place, _Counting(progress), jobs=jobs, command="labelsieve bench doctor")
+        results = read_results(place)
+    outcomes = _Outcomes(experiment, facts, data, results)
+    problem = outcomes.problem(DEFAULTS)
+    if problem:
+        raise RunError(f"{facts.name}, {method}: {problem}")
+    told = [record.notes for record in results.cells] + [record.notes for record in results.judgements]
+    return Diagnosis(
+        facts,
+        experiment,
+        sizes,
+        outcomes.values(DEFAULTS),
+        tuple(_finding(alternative, outcomes) for alternative in alternatives),
+        tuple(dict.fromkeys(note for notes in told for note in notes)),
+    )
 
 
-def _finding(
-    alternative: Alternative,
-    outcomes: Mapping[str, Outcome],
-    sizes: Mapping[str, Sequence[tuple[float, int]]],
-    data: Dataset,
-) -> Finding:
+class _Counting(Observer):
+    """Counts rankings for who wants to know."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None) -> None:
+        self._progress = progress
+        self._n_tasks = self._n_finished = 0
+
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
+        self._n_tasks = len(tasks)
+
+    def finished(self, task: Task, result: CellResult) -> None:
+        self._n_finished += 1
+        if self._progress is not None:
+            self._progress(self._n_finished, self._n_tasks)
+
+
+class _Outcomes:
+    """What the rankings gave under every choice."""
+
+    def __init__(self, experiment: Experiment, facts: DatasetFacts, data: Dataset, results: Results) -> None:
+        self.data = data
+        self._experiment = experiment
+        self._facts = facts
+        self._results = results
+        self._judges = {judge.name: judge for judge in experiment.judges()}
+
+    def problem(self, name: str) -> str:
+        """What went wrong first; empty if nothing did."""
+        return next(
+            (found.error for found in self._results.judgements if found.judge == name and found.error), ""
+        )
+
+    def values(self, name: str) -> dict[str, np.ndarray]:
+        """Metric -> values, an entry per fold: the mean over the sizes and over the draws of a random method."""
+        found: dict[str, dict[int, list[float]]] = {metric: {} for metric in self._experiment.metrics}
+        for score in self._results.scores:
+            if score.judge == name:
+                fold = self._results.cells[score.cell].fold
+                found[score.metric].setdefault(fold, []).append(score.value)
+        return {
+            metric: np.array([np.mean(values) for _, values in sorted(folds.items())])
+            for metric, folds in found.items()
+        }
+
+    def sizes(self, name: str) -> str:
+        """Numbers of features, in words."""
+        rounding = self._judges[name].conventions.rounding
+        return ", ".join(str(count) for _, count in subset_sizes(self._experiment, self._facts, rounding))
+
+    def candidates_per_row(self, name: str) -> float:
+        """Candidates that the method sees, on average."""
+        folds = [part.Y_train for part in self._folds(self._judges[name])]
+        return float(np.mean([Y.sum(dtype=np.int64) / Y.shape[0] for Y in folds]))
+
+    def n_labels_with(self, name: str, *numbers: Literal["none", "all"]) -> float:
+        """Labels that none, or all, of the rows have that the classifier learns from, on average."""
+        judge = self._judges[name]
+        counts = []
+        for part in self._folds(judge):
+            Y = part.Y_clean if judge.conventions.train_labels == "clean" else part.Y_train
+            wanted = {"none": 0, "all": Y.shape[0]}
+            n_rows = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
+            counts.append(np.isin(n_rows, [wanted[number] for number in numbers]).sum())
+        return float(np.mean(counts))
+
+    def _folds(self, judge: Judge) -> Iterator[Fold]:
+        (spec,), (seed,) = self._experiment.datasets, self._experiment.seeds
+        noise = (judge.conventions.noise or self._experiment.noise)[0]
+        for fold in range(self._experiment.folds):
+            yield split_fold(self._experiment, spec, noise, seed, fold, split=judge.conventions.folds)
+
+
+def _finding(alternative: Alternative, outcomes: _Outcomes) -> Finding:
     """Compare a choice with the defaults, or with its own reference."""
     paired = alternative.convention != "folds"
-    outcome = outcomes.get(str(alternative), Outcome())
-    other = outcomes[alternative.reference]
-    problem = alternative.obstacle or outcome.error or other.error
+    name, other = str(alternative), alternative.reference or DEFAULTS
+    problem = alternative.obstacle or outcomes.problem(name) or outcomes.problem(other)
     if problem:
         return Finding(alternative, {}, {}, paired, problem)
-    values, reference = outcome.by_fold(), other.by_fold()
+    values, reference = outcomes.values(name), outcomes.values(other)
     effects = {metric: _compare(values[metric], reference[metric], paired) for metric in values}
-    note = _note(alternative, outcome, other, sizes, data)
-    return Finding(alternative, values, effects, paired, note)
+    return Finding(alternative, values, effects, paired, _note(alternative, name, other, outcomes))
 
 
 def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
@@ -298,47 +368,35 @@ def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
     return Effect(float(values.mean()), float(values.mean() - reference.mean()), float(np.sqrt(variance)))
 
 
-def _note(
-    alternative: Alternative,
-    outcome: Outcome,
-    other: Outcome,
-    sizes: Mapping[str, Sequence[tuple[float, int]]],
-    data: Dataset,
-) -> str:
+def _note(alternative: Alternative, name: str, other: str, outcomes: _Outcomes) -> str:
     """Say what the choice means for this data."""
     match alternative.convention:
         case "noise model":
-            return _note_on_noise(alternative, outcome, other)
+            here, there = outcomes.candidates_per_row(name), outcomes.candidates_per_row(other)
+            how = "as many as the default adds on average, rounded; " if "count" in alternative.choice else ""
+            return f"{how}{here:.2f} candidates per row, {there:.2f} by default"
         case "one-class labels":
-            return _note_on_one_class(outcome)
+            return _note_on_labels(outcomes.n_labels_with(name, "none", "all"), "one class")
+        case "absent labels":
+            return _note_on_labels(outcomes.n_labels_with(name, "none"), "no positive")
         case "empty rows":
+            data = outcomes.data
             n_empty = int((np.asarray(data.Y.sum(axis=1)) == 0).sum())  # type: ignore[union-attr]
             return f"{n_empty} of {data.X.shape[0]} rows have no true label"
-        case "coverage":
+        case "coverage" if alternative.choice == "count":
             return "another unit: labels from 1 on, not a share"
         case "folds":
             return "other folds, so the comparison is not paired"
-        case "undefined F1" if alternative.changes["conventions"]["f1_undefined"] == 1:
-            same = np.array_equal(outcome.by_fold()["macro_f1"], other.by_fold()["macro_f1"])
+        case "undefined F1" if alternative.changes["f1_undefined"] == 1:
+            same = np.array_equal(outcomes.values(name)["macro_f1"], outcomes.values(other)["macro_f1"])
             return "every label is true or predicted somewhere in every test part" if same else ""
         case "rounding of sizes":
-            return _note_on_sizes(sizes[str(alternative)], sizes[""])
+            kept, usual = outcomes.sizes(name), outcomes.sizes(other)
+            return "the same numbers of features" if kept == usual else f"{kept} instead of {usual} features"
     return ""
 
 
-def _note_on_noise(alternative: Alternative, outcome: Outcome, other: Outcome) -> str:
-    here, there = outcome.mean("candidates_per_row"), other.mean("candidates_per_row")
-    how = "as many as the default adds on average, rounded; " if "count" in alternative.choice else ""
-    return f"{how}{here:.2f} candidates per row, {there:.2f} by default"
-
-
-def _note_on_one_class(outcome: Outcome) -> str:
-    n_one_class = outcome.mean("n_one_class")
-    if not n_one_class:
-        return "no label has one class in a training part"
-    return f"{n_one_class:.1f} labels have one class in a training part, on average"
-
-
-def _note_on_sizes(*choices: Sequence[tuple[float, int]]) -> str:
-    floor, default = (", ".join(str(count) for _, count in sizes) for sizes in choices)
-    return "the same numbers of features" if floor == default else f"{floor} instead of {default} features"
+def _note_on_labels(n_labels: float, what: str) -> str:
+    if not n_labels:
+        return f"no label has {what} in a training part"
+    return f"{n_labels:.1f} labels have {what} in a training part, on average"

@@ -1,54 +1,80 @@
-"""From a configuration to the cells it consists of. A cell's key names everything its result depends on."""
+"""From a configuration to the cells it consists of. A cell's key names everything its result depends on.
+
+There are two kinds. A ranking is a method fitted to one fold; a judgement is what one classifier says of its best
+features under one set of conventions. Each has a key, so that a ranking serves every judgement that comes later.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from labelsieve.bench.components import build_classifier, build_method, identify
 from labelsieve.bench.config import (
-    ALL_FEATURES,
+    EVERY_LABEL,
     NO_FEATURES,
+    OWN_WEIGHTS,
     RANDOM,
+    UNRANKED,
     DatasetSpec,
     Experiment,
+    Judge,
     MethodSpec,
     NoiseSpec,
+    Rounding,
 )
 from labelsieve.bench.data import DatasetFacts
 
-__all__ = ["Cell", "plan", "subset_sizes"]
+__all__ = ["Cell", "Judgement", "digest", "has_weights", "plan", "subset_sizes"]
 
 # Raised when the meaning of a cell changes although its configuration does not.
-_SCHEME = 1
+_SCHEME = 2
 # The parameter that says how many features are asked for.
 _NUMBER = "n_features_to_select"
+
+#: Configured size -> number of features.
+Sizes = tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How a ranking is judged."""
+
+    key: str
+    judge: Judge
+    #: Empty for references that rank nothing.
+    sizes: Sizes
+    #: Why the ranking cannot be judged so; empty if it can.
+    obstacle: str = ""
+
+    @property
+    def uses_weights(self) -> bool:
+        """Whether it is made of the weights that came with the ranking."""
+        return self.judge.classifier.classifier == OWN_WEIGHTS
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One ranking of the features of one fold, judged by all classifiers at the sizes it was made for.
-
-    These are all sizes, unless the ranking depends on the number of features that is asked for: then a cell is
-    one number, and its method is asked for it.
-    """
+    """One ranking of the features of one fold, and the judgements of it."""
 
     key: str
     dataset: DatasetSpec
     noise: NoiseSpec
+    #: How the rows are divided into folds.
+    split: str
     seed: int
     fold: int
     method: MethodSpec
     draw: int
-    #: Configured size -> number of features; empty for references that rank nothing.
-    sizes: tuple[tuple[float, int], ...]
     #: Checksum of the data that the cell was planned for.
     checksum: str
     #: The number that the method is asked for, where its ranking depends on it.
-    n_selected: int | None = None
+    n_selected: int | None
+    judgements: tuple[Judgement, ...]
 
     def __str__(self) -> str:
         draw = f", draw {self.draw}" if self.draw else ""
@@ -59,75 +85,104 @@ class Cell:
         )
 
 
+class _Planned(NamedTuple):
+    """How a ranking is judged, before its key is known."""
+
+    judge: Judge
+    identity: dict[str, Any]
+    sizes: Sizes
+    obstacle: str = ""
+
+
+class _Ranked(NamedTuple):
+    """What is fitted to every fold."""
+
+    method: MethodSpec
+    identity: dict[str, Any]
+    n_selected: int | None
+    judged: list[_Planned]
+
+
 def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
     """List the cells of an experiment: data set by data set, fold by fold."""
-    methods = experiment.all_methods()
-    common = {
-        "scheme": _SCHEME,
-        "folds": experiment.folds,
-        "classifiers": [_classifier_identity(experiment, entry) for entry in experiment.classifiers],
-        "metrics": experiment.metrics,
-        "conventions": experiment.conventions.model_dump(),
-    }
-    cells = []
+    judges = [(judge, _judge_identity(experiment, judge)) for judge in experiment.judges()]
+    cells: list[Cell] = []
     for dataset in experiment.datasets:
         known = facts[dataset.name]
-        sizes = subset_sizes(experiment, known)
-        on_data = {**common, "dataset": dataset.name, "checksum": known.checksum}
-        rankings = [
-            (method, n_selected, judged, _identity(method))
-            for entry in methods
-            for method, n_selected, judged in _rankings(entry, sizes)
-        ]
-        for noise in experiment.noise:
-            for seed in experiment.seeds:
-                for fold in range(experiment.folds):
-                    for method, n_selected, judged, identity in rankings:
-                        for draw in range(experiment.random_draws if method.method == RANDOM else 1):
-                            content = {
-                                **on_data,
-                                "noise": noise.model_dump(),
-                                "seed": seed,
-                                "fold": fold,
-                                "method": identity,
-                                "draw": draw,
-                                "sizes": judged,
-                            }
-                            cells.append(
-                                Cell(
-                                    _digest(content),
-                                    dataset,
-                                    noise,
-                                    seed,
-                                    fold,
-                                    method,
-                                    draw,
-                                    judged,
-                                    known.checksum,
-                                    n_selected,
-                                )
-                            )
+        on_data = {"scheme": _SCHEME, "dataset": dataset.name, "checksum": known.checksum}
+        for noise in experiment.noises():
+            # What is judged under this noise, by how the rows are divided.
+            by_split: dict[str, list[_Planned]] = {}
+            for judge, identity in judges:
+                if noise in (judge.conventions.noise or experiment.noise):
+                    sizes = subset_sizes(experiment, known, judge.conventions.rounding)
+                    judged = by_split.setdefault(judge.conventions.folds, [])
+                    judged.append(_Planned(judge, identity, sizes))
+            for split, judged in by_split.items():
+                methods = experiment.all_methods()
+                rankings = [ranking for method in methods for ranking in _rankings(method, judged)]
+                content = {**on_data, "folds": experiment.folds, "split": split, "noise": noise.model_dump()}
+                cells += (
+                    _cell(content, dataset, noise, seed, fold, ranking, draw)
+                    for seed in experiment.seeds
+                    for fold in range(experiment.folds)
+                    for ranking in rankings
+                    for draw in range(experiment.random_draws if ranking.method.method == RANDOM else 1)
+                )
     return cells
 
 
-def _rankings(
-    method: MethodSpec, sizes: tuple[tuple[float, int], ...]
-) -> Iterator[tuple[MethodSpec, int | None, tuple[tuple[float, int], ...]]]:
-    """Yield every ranking that a method makes of a fold: what is fitted, for how many features, judged where."""
-    if method.method in (NO_FEATURES, ALL_FEATURES):
-        yield method, None, ()
+def _cell(
+    content: dict[str, Any],
+    dataset: DatasetSpec,
+    noise: NoiseSpec,
+    seed: int,
+    fold: int,
+    ranking: _Ranked,
+    draw: int,
+) -> Cell:
+    key = digest({**content, "seed": seed, "fold": fold, "method": ranking.identity, "draw": draw})
+    return Cell(
+        key=key,
+        dataset=dataset,
+        noise=noise,
+        split=content["split"],
+        seed=seed,
+        fold=fold,
+        method=ranking.method,
+        draw=draw,
+        checksum=content["checksum"],
+        n_selected=ranking.n_selected,
+        judgements=tuple(
+            Judgement(digest({"ranking": key, **identity, "sizes": sizes}), judge, sizes, obstacle)
+            for judge, identity, sizes, obstacle in ranking.judged
+        ),
+    )
+
+
+def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
+    """Yield every ranking that a method makes of a fold, for how many features, and how it is judged."""
+    if method.method in UNRANKED:
+        own = [part._replace(sizes=(), obstacle=_obstacle(method, None, part.judge)) for part in judged]
+        yield _Ranked(method, {"method": method.method}, None, own)
         return
-    depends = getattr(build_method(method), "ranking_depends_on_size", False)
+    selector = build_method(method)
+    judged = [part._replace(obstacle=_obstacle(method, selector, part.judge)) for part in judged]
+    numbers = dict.fromkeys(count for part in judged for _, count in part.sizes)
     # Who sets the number asks for that very ranking, and for nothing else at all sizes.
-    if not sizes or not depends or _NUMBER in method.params:
-        yield method, None, sizes
+    if not numbers or not getattr(selector, "ranking_depends_on_size", False) or _NUMBER in method.params:
+        yield _Ranked(method, identify(selector), None, judged)
         return
-    for n_selected in dict.fromkeys(count for _, count in sizes):
-        asked = method.model_copy(update={"params": {**method.params, _NUMBER: n_selected}})
-        yield asked, n_selected, tuple(pair for pair in sizes if pair[1] == n_selected)
+    for number in numbers:
+        asked = method.model_copy(update={"params": {**method.params, _NUMBER: number}})
+        kept = [
+            part._replace(sizes=tuple(pair for pair in part.sizes if pair[1] == number)) for part in judged
+        ]
+        own = [part for part in kept if part.sizes]
+        yield _Ranked(asked, identify(build_method(asked)), number, own)
 
 
-def subset_sizes(experiment: Experiment, facts: DatasetFacts) -> tuple[tuple[float, int], ...]:
+def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding | None = None) -> Sizes:
     """Pair every configured size of a data set with the number of features it means.
 
     Numbers above the number of features are left out; a percentage keeps at least one feature.
@@ -135,22 +190,34 @@ def subset_sizes(experiment: Experiment, facts: DatasetFacts) -> tuple[tuple[flo
     counts = experiment.sizes.counts.get(facts.name)
     if counts is not None:
         return tuple((float(count), count) for count in counts if count <= facts.n_features)
-    rounding = round if experiment.sizes.rounding == "round" else int
+    ways: dict[str, Callable[[float], int]] = {"round": round, "floor": math.floor, "up": math.ceil}
+    how = ways[rounding or experiment.sizes.rounding]
     # Rounded first: 7 % of 100 features are 7.000000000000001 in binary.
     shares = [(percent, round(percent * facts.n_features / 100, 9)) for percent in experiment.sizes.percent]
-    return tuple((float(percent), max(1, rounding(share))) for percent, share in shares)
+    return tuple((float(percent), max(1, how(share))) for percent, share in shares)
 
 
-def _identity(method: MethodSpec) -> dict[str, Any]:
-    """Name the class and all its parameters: a default that changes makes another cell."""
-    if method.method in (NO_FEATURES, ALL_FEATURES):
-        return {"method": method.method}
-    return identify(build_method(method))
+def has_weights(selector: Any) -> bool:
+    """Whether the weights of a selector score labels from features in [0, 1]."""
+    scale = getattr(selector, "scale", "minmax")
+    return bool(getattr(selector, "weights_score_labels", False) and scale == "minmax")
 
 
-def _classifier_identity(experiment: Experiment, entry: Any) -> dict[str, Any]:
-    return {"name": entry.name, **identify(build_classifier(entry, experiment.conventions))}
+def _obstacle(method: MethodSpec, selector: Any, judge: Judge) -> str:
+    if judge.classifier.classifier != OWN_WEIGHTS:
+        return ""
+    needs_none = method.method in (NO_FEATURES, EVERY_LABEL)
+    return "" if needs_none or has_weights(selector) else "it has no weights for features in [0, 1]"
 
 
-def _digest(content: dict[str, Any]) -> str:
+def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
+    return {
+        "classifier": identify(build_classifier(judge.classifier, judge.conventions)),
+        "conventions": judge.conventions.choices(),
+        "metrics": experiment.metrics,
+    }
+
+
+def digest(content: dict[str, Any]) -> str:
+    """Make a key of what a result depends on."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -24,10 +24,9 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from labelsieve.bench.cells import CellResult, evaluate
+from labelsieve.bench.cells import CellResult, Task, evaluate
 from labelsieve.bench.config import Experiment, Limits
 from labelsieve.bench.limits import resident_mebibytes, too_long, too_much
-from labelsieve.bench.plan import Cell
 
 __all__ = ["CellProcess", "Message"]
 
@@ -59,13 +58,13 @@ class CellProcess:
 
     Attributes
     ----------
-    cell : Cell
-        The last cell it was given.
+    task : Task
+        The last one it was given.
     traceback : str or None
         Where the process was when it crashed or was stopped, if it came to tell.
     """
 
-    cell: Cell
+    task: Task
     traceback: str | None = None
 
     def __init__(self, experiment: Experiment, messages: SimpleQueue[Message]) -> None:
@@ -90,9 +89,9 @@ class CellProcess:
         self._listener = threading.Thread(target=self._listen, args=(messages,), daemon=True)
         self._listener.start()
 
-    def begin(self, cell: Cell) -> None:
-        """Hand a cell over; if the process is gone, that shows when it should answer."""
-        self.cell = cell
+    def begin(self, task: Task) -> None:
+        """Hand a task over; if the process is gone, that shows when it should answer."""
+        self.task = task
         self._began = None
         if self._ready:
             self._start()
@@ -166,7 +165,7 @@ class CellProcess:
     def _start(self) -> None:
         self._began = time.monotonic()
         self._memory_before = resident_mebibytes(self._process.pid)
-        self._send(self.cell)
+        self._send(self.task)
 
     def _send(self, content: Any) -> None:
         assert self._process.stdin is not None
@@ -204,20 +203,20 @@ def serve(trace: int) -> None:
         experiment = pickle.load(commands)
     except _HUNG_UP:  # the run was stopped before it began
         return
-    cells: SimpleQueue[Cell] = SimpleQueue()
-    threading.Thread(target=_receive, args=(commands, cells), daemon=True).start()
+    tasks: SimpleQueue[Task] = SimpleQueue()
+    threading.Thread(target=_receive, args=(commands, tasks), daemon=True).start()
     answer: Any = _READY
     with suppress(BrokenPipeError):  # nobody listens any more
         while True:
             pickle.dump(answer, answers)
             answers.flush()
-            answer = evaluate(experiment, cells.get())
+            answer = evaluate(experiment, tasks.get())
     os._exit(0)
 
 
-def _receive(commands: Any, cells: SimpleQueue[Cell]) -> None:
-    """Pass cells on; when there will be no more, or the runner was killed, end at once."""
+def _receive(commands: Any, tasks: SimpleQueue[Task]) -> None:
+    """Pass tasks on; when there will be no more, or the runner was killed, end at once."""
     with suppress(*_HUNG_UP):
         while True:
-            cells.put(pickle.load(commands))
+            tasks.put(pickle.load(commands))
     os._exit(0)

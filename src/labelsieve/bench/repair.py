@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labelsieve.bench import RunError
-from labelsieve.bench.seals import TABLES, Seal
-from labelsieve.bench.store import UNSEALED, Store, lock_path
+from labelsieve.bench import RunError, earlier_format
+from labelsieve.bench.seals import TABLES, Seal, cell_digest, scores_by_key
+from labelsieve.bench.store import Store, lock_path
 
 __all__ = ["Repaired", "repair"]
 
@@ -39,7 +39,7 @@ def repair(path: Path) -> Repaired:
     """
     with Store.locked(path):
         tables = _intact(path)
-        if not tables["cells"]:
+        if not tables["rankings"]:
             raise RunError(f"{path}: no cell can be read; move the file away and run again.")
         fresh = path.with_name(f"{path.name}.new")
         fresh.unlink(missing_ok=True)
@@ -67,16 +67,24 @@ def repair(path: Path) -> Repaired:
 
 def _intact(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Read every table; one without a checksum per row is taken as a whole or not at all."""
-    tables = {name: _readable(path, name) for name in (*TABLES, "scores")}
-    if not _is_sealed(path):
+    is_earlier = bool(_readable(path, "cells")) and not _readable(path, "rankings")
+    names = earlier_format.TABLES if is_earlier else (*TABLES, "scores", "weights")
+    tables = {name: _readable(path, name) for name in names}
+    if is_earlier and not _is_sealed(path):
         tables["runs"] = [row for row in tables["runs"] if all(map(_is_json, row[-2:]))]
         tables["datasets"] = [row for row in tables["datasets"] if _is_json(row[-1])]
+    else:
+        seals = {name: Seal(*seal) for name, *seal in _readable(path, "seals")}
+        for name in ("runs", "datasets", "plan"):
+            if Seal().changed(tables[name]) != seals.get(name):
+                tables[name] = []
+    if not is_earlier:
         return tables
-    seals = {name: Seal(*seal) for name, *seal in _readable(path, "seals")}
-    for name in ("runs", "datasets", "plan"):
-        if Seal().changed(tables[name]) != seals.get(name):
-            tables[name] = []
-    return tables
+    scores = scores_by_key(tables["scores"])
+    tables["cells"] = [
+        row for row in tables["cells"] if row[-1] == cell_digest(row[:-1], scores.get(row[0], ()))
+    ]
+    return earlier_format.convert(tables)
 
 
 def _is_json(text: Any) -> bool:
@@ -89,7 +97,7 @@ def _is_json(text: Any) -> bool:
 
 def _is_sealed(path: Path) -> bool:
     with closing(_open(path)) as database, suppress(*_UNREADABLE):
-        return bool(database.execute("PRAGMA user_version").fetchone() != (UNSEALED,))
+        return bool(database.execute("PRAGMA user_version").fetchone() != (earlier_format.UNSEALED,))
     return True
 
 

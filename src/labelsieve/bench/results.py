@@ -17,15 +17,16 @@ from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.seals import Contents
 from labelsieve.bench.store import Store, damaged, database_path, no_results, unpack
 
-__all__ = ["CellRecord", "DatasetFacts", "Results", "RunRecord", "Score", "read_results"]
+__all__ = ["CellRecord", "DatasetFacts", "JudgementRecord", "Results", "RunRecord", "Score", "read_results"]
 
 
 class Score(NamedTuple):
-    """One number of a cell."""
+    """One number of a ranking."""
 
     #: Index into `Results.cells`.
     cell: int
-    classifier: str
+    #: The classifier and, where there are several, the conventions: a name of `Experiment.judges`.
+    judge: str
     #: Configured size; None for the references without features and with all.
     size: float | None
     n_features: int
@@ -35,7 +36,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class CellRecord:
-    """A cell of the plan that was run, done or failed."""
+    """A ranking of the plan that was made, or failed."""
 
     key: str
     dataset: str
@@ -62,6 +63,20 @@ class CellRecord:
 
 
 @dataclass(frozen=True)
+class JudgementRecord:
+    """A judgement of a ranking, done or failed; it fails with its ranking."""
+
+    #: Index into `Results.cells`.
+    cell: int
+    judge: str
+    status: str
+    error: str | None
+    traceback: str | None
+    seconds: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One call of the runner."""
 
@@ -84,8 +99,9 @@ class Results:
     methods: tuple[str, ...]
     roles: dict[str, str]
     cells: tuple[CellRecord, ...]
-    #: Data set, noise and method -> how many cells are planned there.
-    planned: dict[tuple[str, str, str], int]
+    judgements: tuple[JudgementRecord, ...]
+    #: Data set, noise, method and judge -> how many judgements are planned there; none where they cannot be made.
+    planned: dict[tuple[str, str, str, str], int]
     scores: tuple[Score, ...]
     runs: tuple[RunRecord, ...]
     #: Stored cells that are not as they were written; they are left out.
@@ -110,7 +126,7 @@ def read_results(target: str | Path) -> Results:
 
 
 def _read(contents: Contents, path: Path) -> Results:
-    computed = Counter(row["run"] for row in contents.cells)
+    computed = Counter(row["run"] for row in contents.judgements)
     runs = tuple(
         RunRecord(
             number=row["number"],
@@ -128,18 +144,34 @@ def _read(contents: Contents, path: Path) -> Results:
     datasets = {fact.name: fact for fact in facts}
     methods = experiment.all_methods()
     roles: dict[str, str] = {method.name: method.role for method in methods}
-    stored = {row["key"]: row for row in contents.cells}
+    rankings = {row["key"]: row for row in contents.rankings}
+    judged = {row["key"]: row for row in contents.judgements}
+    names = {judge.name for judge in experiment.judges()}
     cells: list[CellRecord] = []
+    judgements: list[JudgementRecord] = []
     # A cell may stand in the plan under two names, as a method and as the full variant of an ablation.
-    places: dict[str, list[int]] = {}
+    indices: dict[tuple[str, str], int] = {}
+    places: dict[str, list[tuple[int, str]]] = {}
     for planned in contents.plan:
-        if planned["method"] not in roles:
-            raise ValueError(f"the method {planned['method']!r} of the plan is not in the configuration")
+        if planned["method"] not in roles or planned["judge"] not in names:
+            raise ValueError(f"{planned['method']!r} by {planned['judge']!r} is not in the configuration")
         n_features = datasets[planned["dataset"]].n_features
-        if planned["key"] in stored:
-            places.setdefault(planned["key"], []).append(len(cells))
-            cells.append(_cell(planned, stored[planned["key"]], n_features))
-    scores = tuple(Score(place, *values) for key, *values in contents.scores for place in places.get(key, ()))
+        if planned["ranking"] not in rankings:
+            continue
+        row = rankings[planned["ranking"]]
+        index = indices.setdefault((row["key"], planned["method"]), len(cells))
+        if index == len(cells):
+            cells.append(_cell(planned, row, n_features))
+        if planned["obstacle"] is None:
+            places.setdefault(planned["key"], []).append((index, planned["judge"]))
+            found = judged.get(planned["key"], row if row["error"] is not None else None)
+            if found is not None:
+                judgements.append(_judgement(index, planned["judge"], found))
+    scores = tuple(
+        Score(index, judge, *values)
+        for key, *values in contents.scores
+        for index, judge in places.get(key, ())
+    )
     return Results(
         name=experiment.name,
         experiment=experiment,
@@ -147,28 +179,50 @@ def _read(contents: Contents, path: Path) -> Results:
         methods=tuple(roles),
         roles=roles,
         cells=tuple(cells),
-        planned=dict(Counter((row["dataset"], row["noise"], row["method"]) for row in contents.plan)),
+        judgements=tuple(judgements),
+        planned=dict(
+            Counter(
+                (row["dataset"], row["noise"], row["method"], row["judge"])
+                for row in contents.plan
+                if row["obstacle"] is None
+            )
+        ),
         scores=scores,
         runs=runs,
         n_altered=contents.n_altered,
     )
 
 
-_PLANNED = ("key", "dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
+_PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
 _MEASURED = ("error", "traceback", "fit_seconds", "seconds", "peak_mib", "n_iter")
 
 
 def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
     return CellRecord(
+        key=row["key"],
         **{name: planned[name] for name in _PLANNED},
         **{name: row[name] for name in _MEASURED},
         params=_mapping(row["params"]),
-        status="done" if row["error"] is None else "failed",
+        status=_status(row),
         converged=None if row["converged"] is None else bool(row["converged"]),
         ranking=_ranking(row["ranking"], n_features),
         objective=unpack(row["objective"], "<f8"),
-        notes=tuple(map(str, json.loads(row["notes"]))),
+        notes=_notes(row),
     )
+
+
+def _judgement(cell: int, judge: str, row: Row) -> JudgementRecord:
+    return JudgementRecord(
+        cell, judge, _status(row), row["error"], row["traceback"], row["seconds"], _notes(row)
+    )
+
+
+def _status(row: Row) -> str:
+    return "done" if row["error"] is None else "failed"
+
+
+def _notes(row: Row) -> tuple[str, ...]:
+    return tuple(map(str, json.loads(row["notes"])))
 
 
 def _mapping(text: str, *parts: str) -> dict[str, Any]:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from labelsieve.bench import RunError, RunInterrupted
-from labelsieve.bench.cells import CellResult
+from labelsieve.bench.cells import CellResult, Ranked, Task
 from labelsieve.bench.components import build_method, identify, use_folder
-from labelsieve.bench.config import ALL_FEATURES, NO_FEATURES, DatasetSpec, Experiment, in_toml
+from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_experiment, in_toml
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
-from labelsieve.bench.plan import Cell, plan
+from labelsieve.bench.earlier_format import is_earlier_key, present_keys
+from labelsieve.bench.plan import Cell, Judgement, plan
 from labelsieve.bench.seals import Contents
-from labelsieve.bench.store import FILE_NAME, Store
+from labelsieve.bench.store import FILE_NAME, Store, unpack
 from labelsieve.bench.workers import run_locally
 from labelsieve.datasets.errors import DatasetError
 
@@ -30,12 +31,14 @@ _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic
 
 @dataclass(frozen=True)
 class Summary:
-    """What became of the cells of a plan."""
+    """What became of a plan: of the judgements, unless said otherwise."""
 
     n_planned: int
     n_done: int
     n_failed: int
     n_computed: int
+    #: Rankings that were computed for them.
+    n_ranked: int
 
 
 class Observer:
@@ -44,11 +47,11 @@ class Observer:
     def loading(self, spec: DatasetSpec) -> None:
         """Called before a data set is read."""
 
-    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
-        """Called once, with all cells and what became of the stored ones."""
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
+        """Called once, with all cells, what became of the judgements that are there, and what is to be done."""
 
-    def finished(self, cell: Cell, result: CellResult) -> None:
-        """Called after a cell was stored."""
+    def finished(self, task: Task, result: CellResult) -> None:
+        """Called after what became of a task was stored."""
 
     def remark(self, text: str) -> None:
         """Called when something happened that the user should know."""
@@ -63,6 +66,7 @@ def run(
     dask: str | None = None,
     retry_failed: bool = False,
     accept_changes: bool = False,
+    rankings: Path | None = None,
     command: str = "",
 ) -> Summary:
     """Run the missing cells of an experiment and store them in ``folder``.
@@ -82,44 +86,138 @@ def run(
     retry_failed : bool, default=False
         Run failed cells again.
     accept_changes : bool, default=False
-        Go on although finished cells are no longer part of the plan.
+        Go on although finished cells are no longer part of the plan, or rankings have to be computed again.
+    rankings : Path or None, default=None
+        Results file of another run, whose rankings are taken over where they are those of this plan.
     command : str, default=""
         How the run was called, for the record.
 
     Returns
     -------
     Summary
-        How many cells are done, failed, and computed now.
+        How many judgements are done, failed, and computed now.
     """
     observer = observer or Observer()
     use_folder(experiment)
     # Before any data is read: a second runner is told at once.
-    with Store(folder / FILE_NAME, writer=True) as store:
+    with Store(folder / FILE_NAME, writer=True) as store, _lender(rankings, folder) as lender:
         facts = _facts(experiment, observer)
         cells = plan(experiment, facts)
-        before = store.read()
-        if before.n_altered:
-            observer.remark(f"{before.n_altered} stored cells were altered; they are computed again.")
-            store.forget(before.altered)
-        outcomes = before.outcomes()
+        before = _read_intact(store, experiment, facts, observer)
         if not accept_changes:
             _require_same_plan(folder, before, experiment, facts, cells)
+            borrowed = {} if lender is None else lender.lendable()
+            _require_weights(folder, _tasks(cells, before, store.weighted(), retry_failed), borrowed)
         number = store.begin_run(command, experiment.as_dict(), environment(), cells, facts.values())
-        kept = {key: done for key, done in outcomes.items() if done or not retry_failed}
-        observer.planned(cells, kept)
-        # A cell may stand in the plan twice, under two names.
-        missing = list({cell.key: cell for cell in cells if cell.key not in kept}.values())
-        params = {cell.key: _params(cell.method) for cell in missing}
+        if lender is not None and store.borrow(number, lender, {cell.key for cell in cells}):
+            before = store.read()
+        tasks = _tasks(cells, before, store.weighted(), retry_failed)
+        redone = {judgement.key for task in tasks for judgement in task.cell.judgements}
+        pairs = [(cell.key, judgement.key) for cell, judgement in _applicable(cells)]
+        outcomes = before.outcomes(pairs)
+        observer.planned(cells, {key: done for key, done in outcomes.items() if key not in redone}, tasks)
+        n_computed = n_ranked = 0
         with (
-            _stopped_by_user(cells, store),
-            closing(_results(experiment, missing, jobs, dask, observer)) as found,
+            _stopped_by_user(pairs, store),
+            closing(_results(experiment, _loaded(tasks, before, store), jobs, dask, observer)) as found,
         ):
-            for cell, result in found:
-                store.record(number, cell, params[cell.key], result)
-                outcomes[cell.key] = result.error is None
-                observer.finished(cell, result)
+            for task, result in found:
+                keep = experiment.store_weights
+                store.record(number, task, _params(task.cell.method), result, keep_weights=keep)
+                done = {key: judged.error is None for key, judged in result.judgements.items()}
+                if result.error is not None:
+                    done = {judgement.key: False for judgement in task.cell.judgements}
+                outcomes.update(done)
+                n_computed += len(done)
+                n_ranked += task.ranked is None
+                observer.finished(task, result)
         store.end_run(number)
-        return _summary(cells, outcomes, len(missing))
+        return _summary(pairs, outcomes, n_computed, n_ranked)
+
+
+@contextmanager
+def _lender(path: Path | None, folder: Path) -> Iterator[Store | None]:
+    """Open the file whose rankings are taken over."""
+    if path is None:
+        yield None
+        return
+    if path.resolve() == (folder / FILE_NAME).resolve():
+        raise RunError(
+            f"--rankings: another run than {folder} was expected; name the one to take rankings from."
+        )
+    with Store(path) as store:
+        yield store
+
+
+def _read_intact(
+    store: Store, experiment: Experiment, facts: dict[str, DatasetFacts], observer: Observer
+) -> Contents:
+    """Read what counts; cells that were altered are removed, those of an earlier format named as they are now."""
+    found = store.read()
+    if found.n_altered:
+        observer.remark(f"{found.n_altered} stored cells were altered; they are computed again.")
+        store.forget(found.altered)
+    elif not any(is_earlier_key(row["key"]) for row in found.judgements):
+        return found
+    with suppress(ValueError, TypeError, IndexError, RecursionError):  # a configuration that cannot be read
+        earlier = build_experiment(json.loads(found.runs[-1]["configuration"]), str(store.path))
+        store.rename(present_keys(earlier, experiment, facts))
+    return store.read()
+
+
+def _applicable(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Judgement]]:
+    for cell in cells:
+        for judgement in cell.judgements:
+            if not judgement.obstacle:
+                yield cell, judgement
+
+
+def _tasks(cells: Sequence[Cell], before: Contents, weighted: set[str], retry_failed: bool) -> list[Task]:
+    """List what is to be done: rankings that are not there, and judgements of those that are.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The plan.
+    before : Contents
+        What is there.
+    weighted : set of str
+        Keys of rankings whose weights are there.
+    retry_failed : bool
+        Whether to try again what failed.
+    """
+    rankings = {row["key"]: row for row in before.rankings if not (retry_failed and row["error"])}
+    judged = {row["key"]: row for row in before.judgements if not (retry_failed and row["error"])}
+    known = {**before.known, **{key: row["basis"] for key, row in judged.items()}}
+    tasks = []
+    # A cell may stand in the plan twice, under two names.
+    for cell in {cell.key: cell for cell in cells}.values():
+        wanted = tuple(judgement for judgement in cell.judgements if not judgement.obstacle)
+        missing = tuple(judgement for judgement in wanted if judgement.key not in judged)
+        row = rankings.get(cell.key)
+        if not missing or (row is not None and row["error"] is not None):
+            continue
+        lacks_weights = any(judgement.uses_weights for judgement in missing) and cell.key not in weighted
+        if row is not None and not (lacks_weights and cell.method.method not in UNRANKED):
+            ranked = Ranked(unpack(row["ranking"], "<i4"))
+            tasks.append(Task(replace(cell, judgements=missing), ranked))
+        else:
+            own = {judgement.key: known[judgement.key] for judgement in wanted if judgement.key in known}
+            tasks.append(Task(replace(cell, judgements=wanted), None, own, again=row is not None))
+    return tasks
+
+
+def _loaded(tasks: Sequence[Task], before: Contents, store: Store) -> Iterator[Task]:
+    """Give tasks the weights they need, one by one: all together may not fit into memory."""
+    rows = {row["key"]: row for row in before.rankings}
+    for task in tasks:
+        needs_weights = any(judgement.uses_weights for judgement in task.cell.judgements)
+        if task.ranked is None or task.ranked.order is None or not needs_weights:
+            yield task
+            continue
+        weights = store.weights(rows[task.key])
+        # Those that are damaged are computed again, with their ranking.
+        yield replace(task, ranked=None if weights is None else task.ranked._replace(weights=weights))
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
@@ -134,7 +232,18 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
 
 
 def _params(method: Any) -> dict[str, Any]:
-    return {} if method.method in (NO_FEATURES, ALL_FEATURES) else identify(build_method(method))["params"]
+    return {} if method.method in UNRANKED else identify(build_method(method))["params"]
+
+
+def _require_weights(folder: Path, tasks: Sequence[Task], lendable: Mapping[str, bool]) -> None:
+    """Notice that finished rankings would have to be computed again, as they were stored without weights."""
+    again = [task for task in tasks if task.again and not lendable.get(task.key)]
+    if again:
+        raise RunError(
+            f"{folder}: to judge by own weights, {len(again)} finished rankings have to be computed again, as they "
+            "were stored without weights; leave own-weights out, choose another folder with --out, or go on with "
+            "--accept-changes."
+        )
 
 
 def _require_same_plan(
@@ -145,8 +254,8 @@ def _require_same_plan(
     cells: Sequence[Cell],
 ) -> None:
     """Notice a changed configuration or data file before finished work silently stops counting."""
-    lost = {row["key"] for row in before.plan} & set(before.outcomes())
-    lost -= {cell.key for cell in cells}
+    planned = [(row["ranking"], row["key"]) for row in before.plan if row["obstacle"] is None]
+    lost = set(before.outcomes(planned)) - {judgement.key for _, judgement in _applicable(cells)}
     if not lost:
         return
     known = {row["name"]: row["facts"] for row in before.datasets}
@@ -169,33 +278,35 @@ def _require_same_plan(
 
 
 def _results(
-    experiment: Experiment, missing: Sequence[Cell], jobs: int, dask: str | None, observer: Observer
-) -> Generator[tuple[Cell, CellResult]]:
-    """Yield the cells as they finish."""
+    experiment: Experiment, tasks: Iterator[Task], jobs: int, dask: str | None, observer: Observer
+) -> Generator[tuple[Task, CellResult]]:
+    """Yield the tasks as they finish."""
     if dask is None:
-        return run_locally(experiment, missing, jobs, observer.remark)
+        return run_locally(experiment, tasks, jobs, observer.remark)
     try:
         from labelsieve.bench.cluster import run_on_dask
     except ImportError:
         raise RunError("--dask needs dask: pip install 'labelsieve[dask]'") from None
-    return run_on_dask(experiment, missing, dask, observer.remark)
+    return run_on_dask(experiment, tasks, dask, observer.remark)
 
 
 @contextmanager
-def _stopped_by_user(cells: Sequence[Cell], store: Store) -> Iterator[None]:
+def _stopped_by_user(pairs: Sequence[tuple[str, str]], store: Store) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
         # The file knows: the last cell may have been stored, and not yet noted here.
-        summary = _summary(cells, store.read().outcomes(), 0)
+        summary = _summary(pairs, store.read().outcomes(pairs), 0, 0)
         raise RunInterrupted(
             f"stopped; {summary.n_done + summary.n_failed} of {summary.n_planned} cells are finished and stored"
         ) from stop
 
 
-def _summary(cells: Sequence[Cell], outcomes: dict[str, bool], n_computed: int) -> Summary:
-    states = [outcomes.get(cell.key) for cell in cells]
-    return Summary(len(states), states.count(True), states.count(False), n_computed)
+def _summary(
+    pairs: Sequence[tuple[str, str]], outcomes: dict[str, bool], n_computed: int, n_ranked: int
+) -> Summary:
+    states = [outcomes.get(key) for _, key in pairs]
+    return Summary(len(states), states.count(True), states.count(False), n_computed, n_ranked)
 
 
 def environment() -> dict[str, Any]:

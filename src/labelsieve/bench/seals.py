@@ -1,9 +1,10 @@
 """Checksums over everything a results file holds: what is read is what was written, or it is told.
 
-A cell carries the checksum of its row and its scores. A table carries a seal: how many rows it has, and the sum of
-their checksums. A sum does not depend on the order and is kept up to date cell by cell; it tells a row that is
-gone as well as one that changed. All reading goes through `check`, on rows that were taken from the tables
-themselves, never from an index.
+A ranking carries the checksum of its row, a judgement that of its row and its scores, and of the ranking it was made
+of. A table carries a seal: how many rows it has, and the sum of their checksums. A sum does not depend on the order and
+is kept up to date cell by cell; it tells a row that is gone as well as one that changed. All reading goes through
+`check`, on rows that were taken from the tables themselves, never from an index. Weights are large and rarely looked
+at: the row of their ranking has their checksum, which is compared when they are used.
 """
 
 from __future__ import annotations
@@ -14,12 +15,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["TABLES", "Contents", "Seal", "cell_digest", "check", "sealed_rows"]
+__all__ = [
+    "CELLS",
+    "TABLES",
+    "Contents",
+    "Seal",
+    "basis",
+    "broken_seals",
+    "cell_digest",
+    "check",
+    "scores_by_key",
+    "sealed_rows",
+]
 
 Rows = list[sqlite3.Row]
 
-#: Tables with a seal. Scores are covered by the checksums of their cells.
-TABLES = ("runs", "datasets", "plan", "cells")
+#: The two kinds of cells.
+CELLS = ("rankings", "judgements")
+#: Tables with a seal. Scores are covered by the checksums of their judgements, weights by those of their rankings.
+TABLES = ("runs", "datasets", "plan", *CELLS)
 _MODULUS = 2**256
 
 
@@ -45,10 +59,13 @@ class Contents:
 
     Attributes
     ----------
-    runs, datasets, plan, cells, scores : list of sqlite3.Row
-        In the order they were written; cells that were altered are left out, and their scores.
-    altered : tuple of str
-        Keys of the cells, or of scores without a cell, that are not as they were written.
+    runs, datasets, plan, rankings, judgements, scores : list of sqlite3.Row
+        In the order they were written. Cells that were altered are left out, and judgements that were made of
+        another ranking than the one that is there.
+    known : dict of str to str
+        Key of a judgement that is as it was written, of a ranking that is not there -> what it was made of.
+    altered : dict of str to list of str
+        Table -> keys of the cells, or of scores without a cell, that are not as they were written.
     n_altered : int
         How many cells are not as they were written, or no longer there.
     """
@@ -56,68 +73,106 @@ class Contents:
     runs: Rows
     datasets: Rows
     plan: Rows
-    cells: Rows
+    rankings: Rows
+    judgements: Rows
     scores: Rows
-    altered: tuple[str, ...]
+    known: dict[str, str]
+    altered: dict[str, list[str]]
     n_altered: int
 
-    def outcomes(self) -> dict[str, bool]:
-        """Key of every stored cell -> whether it is done, not failed."""
-        return {row["key"]: row["error"] is None for row in self.cells}
+    def outcomes(self, pairs: Iterable[tuple[str, str]]) -> dict[str, bool]:
+        """Key of every judgement that is settled -> whether it is done; a judgement fails with its ranking.
+
+        Pairs are keys of a ranking and of a judgement of it.
+        """
+        failed = {row["key"] for row in self.rankings if row["error"] is not None}
+        judged = {row["key"]: row["error"] is None for row in self.judgements}
+        return {key: judged.get(key, False) for ranking, key in pairs if key in judged or ranking in failed}
 
 
-def cell_digest(values: Sequence[Any], scores: Iterable[Any]) -> str:
+def cell_digest(values: Sequence[Any], scores: Iterable[Any] = ()) -> str:
     """Checksum of all that is stored of a cell, whatever the order of the scores."""
     lines = [repr(tuple(values)), *sorted(repr(tuple(row)) for row in scores)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def basis(order: bytes | None, weights: str | None = None) -> str:
+    """Checksum of what a judgement is made of: the order of the features and, if it uses them, the weights."""
+    return hashlib.sha256((order or b"") + (weights or "").encode()).hexdigest()
+
+
 def sealed_rows(table: str, rows: Iterable[sqlite3.Row]) -> Iterable[Sequence[Any]]:
     """Take what a seal covers; of a cell its name and checksum, which covers the rest."""
-    return ((row["key"], row["digest"]) for row in rows) if table == "cells" else rows
+    return ((row["key"], row["digest"]) for row in rows) if "digest" in _names(rows) else rows
 
 
-def check(tables: Mapping[str, Rows], seals: Mapping[str, Seal] | None) -> Contents:
+def _names(rows: Any) -> Sequence[str]:
+    return rows[0].keys() if rows else ()
+
+
+def broken_seals(tables: Mapping[str, Rows], seals: Mapping[str, Seal]) -> list[str]:
+    """Tables that are not as their seals say."""
+    return [
+        name
+        for name, seal in seals.items()
+        if name not in tables or Seal().changed(sealed_rows(name, tables[name])) != seal
+    ]
+
+
+def check(tables: Mapping[str, Rows], seals: Mapping[str, Seal]) -> Contents:
     """Compare rows with their checksums; raises ValueError for what cannot be told cell by cell.
 
     Parameters
     ----------
     tables : mapping of str to list of sqlite3.Row
         All rows of every table.
-    seals : mapping of str to Seal or None
-        Those of the file; None if it is of the format that had none.
+    seals : mapping of str to Seal
+        Those of the file.
     """
-    altered, orphans = _altered(tables["cells"], tables["scores"])
-    n_lost = 0
-    if seals is not None:
-        broken = [
-            name for name in TABLES if Seal().changed(sealed_rows(name, tables[name])) != seals.get(name)
-        ]
-        n_written = seals["cells"].n_rows if "cells" in seals else None
-        if isinstance(n_written, int):  # a damaged one may be anything
-            n_lost = max(0, n_written - len(tables["cells"]))
-        if "cells" in broken and (altered or n_lost):
-            broken.remove("cells")  # the cells in question are known, or computed again
-        if broken:
-            raise ValueError(f"the checksum of {' and '.join(broken)} is another")
-    bad = {*altered, *orphans}
+    altered = {"rankings": _altered(tables["rankings"], {})}
+    by_key = scores_by_key(tables["scores"])
+    altered["judgements"] = _altered(tables["judgements"], by_key)
+    orphans = by_key.keys() - {row["key"] for row in tables["judgements"]}
+    n_altered = 0
+    broken = broken_seals(tables, {name: seals.get(name, Seal(-1)) for name in TABLES})
+    for name in CELLS:
+        n_written = seals[name].n_rows if name in seals else None
+        # A damaged one may be anything.
+        n_lost = max(0, n_written - len(tables[name])) if isinstance(n_written, int) else 0
+        n_orphans = len(orphans) if name == "judgements" else 0
+        n_altered += len(altered[name]) + max(n_orphans, n_lost)
+        if name in broken and (altered[name] or n_lost):
+            broken.remove(name)  # the cells in question are known, or computed again
+    if broken:
+        raise ValueError(f"the checksum of {' and '.join(broken)} is another")
+    altered["judgements"] += orphans
+    rankings = [row for row in tables["rankings"] if row["key"] not in set(altered["rankings"])]
+    bases = {row["key"]: (basis(row["ranking"]), basis(row["ranking"], row["weights"])) for row in rankings}
+    intact = [row for row in tables["judgements"] if row["key"] not in set(altered["judgements"])]
+    judgements = [row for row in intact if row["basis"] in bases.get(row["ranking"], ())]
+    counting = {row["key"] for row in judgements}
     return Contents(
         **{name: tables[name] for name in ("runs", "datasets", "plan")},
-        cells=[row for row in tables["cells"] if row["key"] not in bad],
-        scores=[row for row in tables["scores"] if row["key"] not in bad],
-        altered=(*altered, *orphans),
-        n_altered=len(altered) + max(len(orphans), n_lost),
+        rankings=rankings,
+        judgements=judgements,
+        scores=[row for row in tables["scores"] if row["key"] in counting],
+        known={row["key"]: row["basis"] for row in intact if row["ranking"] not in bases},
+        altered=altered,
+        n_altered=n_altered,
     )
 
 
-def _altered(cells: Rows, scores: Rows) -> tuple[list[str], list[str]]:
-    """Keys of the cells that are not as they were written, and of scores that belong to none."""
-    rest: dict[str, list[tuple[Any, ...]]] = {}
+def scores_by_key(scores: Iterable[Sequence[Any]]) -> dict[str, list[tuple[Any, ...]]]:
+    """Key of a cell -> its scores, without the key."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
     for row in scores:
         key, *values = row
-        rest.setdefault(key, []).append(tuple(values))
-    altered = []
-    for *values, digest in cells:
-        if digest != cell_digest(values, rest.pop(values[0], [])):
-            altered.append(values[0])
-    return altered, list(rest)
+        found.setdefault(key, []).append(tuple(values))
+    return found
+
+
+def _altered(cells: Rows, scores: Mapping[str, list[tuple[Any, ...]]]) -> list[str]:
+    """Keys of the cells that are not as they were written."""
+    return [
+        values[0] for *values, digest in cells if digest != cell_digest(values, scores.get(values[0], ()))
+    ]

@@ -59,45 +59,53 @@ def read_status(target: str | Path) -> Status:
     """Count the cells of a run: its folder, its results file, or its name below ``runs``."""
     with Store(database_path(target)) as store:
         contents = store.read()
-    stored = {row["key"]: row for row in contents.cells}
-    by_dataset: dict[str, list[Row | None]] = {}
-    for planned in contents.plan:
-        by_dataset.setdefault(planned["dataset"], []).append(stored.get(planned["key"]))
+    planned = [row for row in contents.plan if row["obstacle"] is None]
+    stored = {row["key"]: row for row in (*contents.rankings, *contents.judgements)}
+    outcomes = contents.outcomes((row["ranking"], row["key"]) for row in planned)
     try:
         remarks = tuple(_remarks(contents))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise damaged(store.path, error) from None
     return Status(
         path=str(store.path),
-        datasets=tuple(_count(name, rows) for name, rows in by_dataset.items()),
+        datasets=tuple(
+            _count(name, [row for row in planned if row["dataset"] == name], outcomes, stored)
+            for name in dict.fromkeys(row["dataset"] for row in contents.plan)
+        ),
         failures=tuple(
             Failure(row["description"], row["error"], row["traceback"] or "")
-            for key in dict.fromkeys(planned["key"] for planned in contents.plan)
+            for key in dict.fromkeys(key for row in planned for key in (row["ranking"], row["key"]))
             if (row := stored.get(key)) is not None and row["error"] is not None
         ),
         remarks=remarks,
     )
 
 
-def _count(name: str, rows: list[Row | None]) -> DatasetStatus:
-    there = [row for row in rows if row is not None]
-    n_failed = sum(row["error"] is not None for row in there)
-    seconds = sum(row["seconds"] for row in there)
-    return DatasetStatus(name, len(rows), len(there) - n_failed, n_failed, seconds)
+def _count(name: str, rows: list[Row], outcomes: dict[str, bool], stored: dict[str, Row]) -> DatasetStatus:
+    states = [outcomes.get(row["key"]) for row in rows]
+    keys = {key for row in rows for key in (row["ranking"], row["key"])}
+    seconds = sum(stored[key]["seconds"] for key in keys if key in stored)
+    return DatasetStatus(name, len(rows), states.count(True), states.count(False), seconds)
 
 
 def _remarks(contents: Contents) -> Iterator[str]:
-    runs = {row["run"] for row in contents.cells}
+    runs = {row["run"] for row in (*contents.rankings, *contents.judgements)}
     environments = [json.loads(row["environment"]) for row in contents.runs if row["number"] in runs]
     versions = list(dict.fromkeys(str(entry["versions"].get("labelsieve")) for entry in environments))
     if len(versions) > 1:
         yield f"cells were computed by several versions of labelsieve: {', '.join(versions)}"
     planned = {row["key"] for row in contents.plan}
-    outside = sum(row["key"] not in planned for row in contents.cells)
+    outside = sum(row["key"] not in planned for row in contents.judgements)
     if outside and not planned:
         yield f"{outside} cells are stored, but the plan was lost; go on with labelsieve bench run"
     elif outside:
         yield f"{outside} cells belong to an earlier configuration and do not count"
+    obstacles: dict[str, dict[str, None]] = {}
+    for row in contents.plan:
+        if row["obstacle"] is not None:
+            obstacles.setdefault(f"by {row['judge']}: {row['obstacle']}", {})[row["method"]] = None
+    for obstacle, methods in obstacles.items():
+        yield f"{', '.join(methods)} cannot be judged {obstacle}"
     if contents.n_altered:
         yield (
             f"{contents.n_altered} stored cells were altered and do not count; labelsieve bench run computes them "

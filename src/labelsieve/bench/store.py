@@ -1,4 +1,4 @@
-"""The results of a run: one SQLite file, one transaction per finished cell, one writer at a time."""
+"""The results of a run: one SQLite file, one transaction per finished task, one writer at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import os
 import shlex
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,19 +17,18 @@ from typing import Any, Self
 import numpy as np
 
 from labelsieve._text import one_line
-from labelsieve.bench import RunError
-from labelsieve.bench.cells import CellResult
+from labelsieve.bench import RunError, earlier_format
+from labelsieve.bench.cells import CellResult, JudgementResult, Ranked, Task
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Cell
-from labelsieve.bench.seals import TABLES, Contents, Seal, cell_digest, check, sealed_rows
+from labelsieve.bench.seals import CELLS, TABLES, Contents, Seal, cell_digest, check, sealed_rows
 
 __all__ = ["FILE_NAME", "Store", "damaged", "database_path", "no_results", "pack", "unpack"]
 
 FILE_NAME = "results.sqlite"
 # "labe" in ASCII: a file that is some other program's database is not touched.
 _APPLICATION_ID = 0x6C616265
-# Files of format 1 have no seals: they are read as they are, and sealed by the next writer.
-_VERSION, UNSEALED = 2, 1
+_VERSION = 3
 # What the system refuses, as opposed to a file that is damaged.
 _REFUSALS = (
     "SQLITE_FULL",
@@ -47,23 +47,27 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE TABLE datasets (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, facts TEXT NOT NULL) STRICT;
 CREATE TABLE plan (
-    position INTEGER PRIMARY KEY, key TEXT NOT NULL, dataset TEXT NOT NULL, noise TEXT NOT NULL, noise_rate REAL,
-    seed INTEGER NOT NULL, fold INTEGER NOT NULL, method TEXT NOT NULL, role TEXT NOT NULL, draw INTEGER NOT NULL
+    position INTEGER PRIMARY KEY, ranking TEXT NOT NULL, key TEXT NOT NULL, dataset TEXT NOT NULL,
+    noise TEXT NOT NULL, noise_rate REAL, seed INTEGER NOT NULL, fold INTEGER NOT NULL, method TEXT NOT NULL,
+    role TEXT NOT NULL, draw INTEGER NOT NULL, judge TEXT NOT NULL, obstacle TEXT
 ) STRICT;
-CREATE TABLE cells (
+CREATE TABLE rankings (
     key TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), finished TEXT NOT NULL,
     description TEXT NOT NULL, params TEXT NOT NULL, error TEXT, traceback TEXT,
     fit_seconds REAL, seconds REAL NOT NULL, peak_mib REAL,
-    n_iter INTEGER, converged INTEGER, ranking BLOB, objective BLOB, notes TEXT NOT NULL,
+    n_iter INTEGER, converged INTEGER, ranking BLOB, objective BLOB, notes TEXT NOT NULL, weights TEXT,
     digest TEXT NOT NULL
 ) STRICT;
-CREATE TABLE scores (
-    key TEXT NOT NULL REFERENCES cells (key) ON DELETE CASCADE, classifier TEXT NOT NULL, size REAL,
-    n_features INTEGER NOT NULL, metric TEXT NOT NULL, value REAL NOT NULL,
-    UNIQUE (key, classifier, size, metric)
+CREATE TABLE weights (key TEXT PRIMARY KEY, n_labels INTEGER NOT NULL, packed BLOB NOT NULL) STRICT;
+CREATE TABLE judgements (
+    key TEXT PRIMARY KEY, ranking TEXT NOT NULL, run INTEGER NOT NULL REFERENCES runs (number),
+    finished TEXT NOT NULL, description TEXT NOT NULL, error TEXT, traceback TEXT, seconds REAL NOT NULL,
+    notes TEXT NOT NULL, basis TEXT NOT NULL, digest TEXT NOT NULL
 ) STRICT;
-"""
-_SEALS = """
+CREATE TABLE scores (
+    key TEXT NOT NULL REFERENCES judgements (key) ON DELETE CASCADE, size REAL, n_features INTEGER NOT NULL,
+    metric TEXT NOT NULL, value REAL NOT NULL, UNIQUE (key, size, metric)
+) STRICT;
 CREATE TABLE seals (name TEXT NOT NULL, n_rows INTEGER NOT NULL, total TEXT NOT NULL) STRICT;
 """
 
@@ -123,47 +127,72 @@ class Store:
         if not names and self._pragma("application_id") == 0:
             if not writer:
                 raise no_results(self.path)
-            self._create()
-        self._recognise(names)
+            with self._transaction():
+                self._create()
+        version = self._recognise(names)
+        if writer and (problem := self._pragma("integrity_check(1)")) != "ok":
+            raise sqlite3.DatabaseError(problem)
+        if version != _VERSION:
+            self._take_over(version, writer)
         if writer:
-            if (problem := self._pragma("integrity_check(1)")) != "ok":
-                raise sqlite3.DatabaseError(problem)
-            if self._pragma("user_version") == UNSEALED:
-                self._add_seals()
             self._identity = _identity(self.path)
 
-    def _recognise(self, names: set[str]) -> None:
-        """Refuse a file that is none of ours, or no longer as we made it."""
+    def _recognise(self, names: set[str]) -> int:
+        """Refuse a file that is none of ours, or no longer as we made it; returns its format."""
         if self._pragma("application_id") != _APPLICATION_ID:
-            if {"cells", "scores"} <= names:
+            if "scores" in names and names & {"cells", "rankings"}:
                 raise sqlite3.DatabaseError("its mark is another")
             raise RunError(f"{self.path}: not a results file of labelsieve; choose another folder.")
-        version = self._pragma("user_version")
-        if version not in (UNSEALED, _VERSION):
+        version: int = self._pragma("user_version")
+        if version not in (*earlier_format.FORMATS, _VERSION):
             raise RunError(
                 f"{self.path}: written by another version of labelsieve (format {version}, this one reads "
-                f"{UNSEALED} and {_VERSION}), or damaged; use that version, or another folder, or save what can "
-                f"be read with: {_repair_command(self.path)}"
+                f"{earlier_format.FORMATS[0]} to {_VERSION}), or damaged; use that version, or another folder, or "
+                f"save what can be read with: {_repair_command(self.path)}"
             )
         if not _expected_statements(version).items() <= _statements(self._db).items():
             raise sqlite3.DatabaseError("its tables are others")
+        return version
 
     def _pragma(self, name: str) -> Any:
         return self._db.execute(f"PRAGMA {name}").fetchone()[0]
 
     def _create(self) -> None:
-        with self._transaction():
-            for statement in _SCHEMA.split(";\n"):
-                self._db.execute(statement)
-            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            self._db.execute(f"PRAGMA user_version = {UNSEALED}")
+        for statement in _SCHEMA.split(";\n"):
+            self._db.execute(statement)
+        self._db.executemany("INSERT INTO seals (name, n_rows, total) VALUES (?, 0, '')", zip(TABLES))
+        self._reseal(*TABLES)
+        self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
-    def _add_seals(self) -> None:
-        with self._transaction():
-            self._db.execute(_SEALS)
-            self._db.executemany("INSERT INTO seals (name, n_rows, total) VALUES (?, 0, '')", zip(TABLES))
-            self._reseal(*TABLES)
-            self._db.execute(f"PRAGMA user_version = {_VERSION}")
+    def _take_over(self, version: int, writer: bool) -> None:
+        """Turn a file of an earlier format into one of this, or for a reader a copy of it in memory."""
+        with self._transaction("IMMEDIATE" if writer else ""):
+            tables = earlier_format.read_tables(self._db)
+            seals = self._seals() if version == earlier_format.SEALED else None
+            try:
+                tables["cells"], n_altered = earlier_format.readable(tables, seals)
+                found = earlier_format.convert(tables)
+            except (ValueError, TypeError) as error:
+                raise sqlite3.DatabaseError(error) from None
+            if writer:
+                for name in ("scores", "cells", "plan", "datasets", "runs", "seals"):
+                    self._db.execute(f"DROP TABLE IF EXISTS {name}")
+                self._fill(found, n_altered)
+        if not writer:
+            self._db.close()
+            self._db = sqlite3.connect(":memory:", isolation_level=None)
+            self._db.row_factory = sqlite3.Row
+            self._fill(found, n_altered)
+
+    def _fill(self, tables: Mapping[str, list[tuple[Any, ...]]], n_altered: int) -> None:
+        self._create()
+        for name, rows in tables.items():
+            for row in rows:
+                self._insert(name, row)
+        self._reseal(*TABLES)
+        # Their seal tells that there were more.
+        self._db.execute("UPDATE seals SET n_rows = n_rows + ? WHERE name = 'rankings'", (n_altered,))
 
     def __enter__(self) -> Self:
         return self
@@ -208,6 +237,7 @@ class Store:
         rows = (
             (
                 cell.key,
+                judgement.key,
                 cell.dataset.name,
                 cell.noise.label,
                 cell.noise.rate,
@@ -216,22 +246,25 @@ class Store:
                 cell.method.name,
                 cell.method.role,
                 cell.draw,
+                judgement.judge.name,
+                judgement.obstacle or None,
             )
             for cell in cells
+            for judgement in cell.judgements
         )
         with _explained(self.path), self._transaction():
             cursor = self._db.execute(
                 # Above those of cells whose run was lost in a damaged file.
                 "INSERT INTO runs (number, started, command, configuration, environment) "
-                "SELECT 1 + MAX((SELECT IFNULL(MAX(number), 0) FROM runs), "
-                "(SELECT IFNULL(MAX(run), 0) FROM cells)), ?, ?, ?, ?",
+                "SELECT 1 + MAX((SELECT IFNULL(MAX(number), 0) FROM runs), (SELECT IFNULL(MAX(run), 0) FROM rankings), "
+                "(SELECT IFNULL(MAX(run), 0) FROM judgements)), ?, ?, ?, ?",
                 (_now(), _storable(command), json.dumps(configuration), json.dumps(environment)),
             )
             self._db.execute("DELETE FROM plan")
             self._db.execute("DELETE FROM datasets")
             self._db.executemany(
-                "INSERT INTO plan (key, dataset, noise, noise_rate, seed, fold, method, role, draw) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO plan (ranking, key, dataset, noise, noise_rate, seed, fold, method, role, draw, judge, "
+                "obstacle) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
             self._db.executemany(
@@ -249,8 +282,36 @@ class Store:
             self._reseal("runs")
         self._require_in_place()
 
-    def record(self, run: int, cell: Cell, params: dict[str, Any], result: CellResult) -> None:
-        """Store a finished cell in one transaction; a failure of the same cell is replaced."""
+    def record(
+        self, run: int, task: Task, params: dict[str, Any], result: CellResult, *, keep_weights: bool = True
+    ) -> None:
+        """Store what became of a task in one transaction; what was there of the same cells is replaced."""
+        judgements = result.judgements
+        if result.error is not None and task.ranked is not None:
+            # Nobody knows which of them it was.
+            judgements = {
+                judgement.key: JudgementResult(
+                    task.ranked.basis(judgement.uses_weights), result.error, result.traceback, result.seconds
+                )
+                for judgement in task.cell.judgements
+            }
+        with _explained(self.path), self._transaction():
+            if task.ranked is None:
+                self._record_ranking(run, task.cell, params, result, keep_weights)
+            names = {judgement.key: judgement.judge.name for judgement in task.cell.judgements}
+            for key, judged in judgements.items():
+                values = (
+                    *(key, task.key, run, _now(), f"{task}, {names[key]}"),
+                    *(_storable(judged.error), _storable(judged.traceback), judged.seconds),
+                    *(json.dumps(judged.notes), judged.basis),
+                )
+                self._replace("judgements", values, judged.scores)
+        self._require_in_place()
+
+    def _record_ranking(
+        self, run: int, cell: Cell, params: dict[str, Any], result: CellResult, keep_weights: bool
+    ) -> None:
+        weights = result.ranked.weights
         values = (
             cell.key,
             run,
@@ -260,34 +321,44 @@ class Store:
             _storable(result.error),
             _storable(result.traceback),
             result.fit_seconds,
-            result.seconds,
+            result.seconds - sum(judged.seconds for judged in result.judgements.values()),
             result.peak_mib,
             result.n_iter,
             None if result.converged is None else int(result.converged),
-            None if result.ranking is None else pack(result.ranking, "<i4"),
+            result.ranked.order_bytes,
             None if result.objective is None else pack(result.objective, "<f8"),
             json.dumps(result.notes),
+            result.ranked.weights_digest,
         )
-        digest = cell_digest(values, result.scores)
-        with _explained(self.path), self._transaction():
-            failed = "FROM cells WHERE key = ? AND error IS NOT NULL"
-            replaced = self._db.execute(f"SELECT key, digest {failed}", (cell.key,)).fetchall()
-            self._db.execute(f"DELETE {failed}", (cell.key,))
-            self._insert("cells", (*values, digest))
-            for row in result.scores:
-                self._insert("scores", (cell.key, *row))
-            self._set_seal("cells", self._seals()["cells"].changed([(cell.key, digest)], replaced))
-        self._require_in_place()
+        self._replace("rankings", values)
+        self._db.execute("DELETE FROM weights WHERE key = ?", (cell.key,))
+        if weights is not None and keep_weights:
+            self._insert("weights", (cell.key, len(weights), zlib.compress(pack(weights, "<f4"), 1)))
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """Remove cells so that they are computed again, and scores that belong to no cell."""
-        with _explained(self.path), self._transaction():
-            self._db.executemany("DELETE FROM cells WHERE key = ?", ((key,) for key in keys))
-            self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM cells)")
-            self._reseal("cells")
+    def _replace(self, table: str, values: Sequence[Any], scores: Sequence[Any] = ()) -> None:
+        """Write a cell in place of what was there under its name."""
+        key, digest = values[0], cell_digest(values, scores)
+        replaced = self._db.execute(f"SELECT key, digest FROM {table} WHERE key = ?", (key,)).fetchall()
+        self._db.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
+        self._insert(table, (*values, digest))
+        for row in scores:
+            self._insert("scores", (key, *row))
+        self._set_seal(table, self._seals()[table].changed([(key, digest)], replaced))
 
-    def adopt(self, tables: dict[str, list[tuple[Any, ...]]]) -> int:
-        """Take rows of another file over; of the cells, those with all their numbers. Returns how many."""
+    def forget(self, altered: Mapping[str, Iterable[str]]) -> None:
+        """Remove cells of some tables so that they are computed again, and what belongs to no cell."""
+        with _explained(self.path), self._transaction():
+            for table, keys in altered.items():
+                self._db.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in keys))
+            self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM judgements)")
+            self._db.execute("DELETE FROM weights WHERE key NOT IN (SELECT key FROM rankings)")
+            self._reseal(*CELLS)
+
+    def adopt(self, tables: Mapping[str, list[tuple[Any, ...]]]) -> int:
+        """Take rows of another file over; of the cells, those with all their numbers.
+
+        Returns how many judgements there are.
+        """
         self._db.execute("PRAGMA foreign_keys = OFF")
         with _explained(self.path), self._transaction():
             for name, rows in tables.items():
@@ -296,7 +367,76 @@ class Store:
                         self._insert(name, row)
             self._reseal(*TABLES)
         self.forget(self.read().altered)
-        return len(self.read().cells)
+        return len(self.read().judgements)
+
+    def rename(self, keys: Mapping[str, str]) -> None:
+        """Give cells other names, where such cells are, and there is none of that name."""
+        self._db.execute("PRAGMA foreign_keys = OFF")
+        with _explained(self.path), self._transaction():
+            for table in CELLS:
+                for row in self._rows(table):
+                    new = keys.get(row["key"])
+                    if (
+                        new is None
+                        or self._db.execute(f"SELECT 1 FROM {table} WHERE key = ?", (new,)).fetchone()
+                    ):
+                        continue
+                    scores = self._db.execute("SELECT * FROM scores WHERE key = ?", (row["key"],)).fetchall()
+                    self._db.execute(f"DELETE FROM {table} WHERE key = ?", (row["key"],))
+                    values = {**dict(row), "key": new}
+                    if table == "judgements":
+                        values["ranking"] = keys.get(row["ranking"], row["ranking"])
+                        self._db.execute("UPDATE scores SET key = ? WHERE key = ?", (new, row["key"]))
+                    *content, _ = values.values()
+                    rest = [tuple(score)[1:] for score in scores] if table == "judgements" else []
+                    self._insert(table, (*content, cell_digest(content, rest)))
+            for row in self._rows("plan"):
+                names = (keys.get(row["ranking"], row["ranking"]), keys.get(row["key"], row["key"]))
+                self._db.execute(
+                    "UPDATE plan SET ranking = ?, key = ? WHERE position = ?", (*names, row["position"])
+                )
+            self._reseal(*TABLES)
+        self._db.execute("PRAGMA foreign_keys = ON")
+
+    def weighted(self) -> set[str]:
+        """Keys of the rankings whose weights are there."""
+        with _explained(self.path):
+            return {key for (key,) in self._db.execute("SELECT key FROM weights")}
+
+    def lendable(self) -> dict[str, bool]:
+        """Key of every ranking that is done -> whether its weights are there."""
+        weighted = self.weighted()
+        return {row["key"]: row["key"] in weighted for row in self.read().rankings if row["error"] is None}
+
+    def borrow(self, run: int, lender: Store, keys: set[str]) -> int:
+        """Copy rankings that are not done here, or lack weights, from another file; returns how many."""
+        own, others = self.lendable(), lender.lendable()
+        wanted = {key for key in keys & others.keys() if key not in own or others[key] > own[key]}
+        rows = {row["key"]: row for row in lender.read().rankings}
+        with _explained(self.path), self._transaction():
+            for key in sorted(wanted):
+                *values, _ = {**dict(rows[key]), "run": run}.values()
+                self._replace("rankings", values)
+                self._db.execute("DELETE FROM weights WHERE key = ?", (key,))
+                weights = lender._db.execute("SELECT * FROM weights WHERE key = ?", (key,))
+                for row in weights.fetchall():
+                    self._insert("weights", tuple(row))
+        return len(wanted)
+
+    def weights(self, row: sqlite3.Row) -> np.ndarray | None:
+        """Weights of a ranking; None where there are none, or not as they were written."""
+        if row["weights"] is None:
+            return None
+        with _explained(self.path):
+            found = self._db.execute(
+                "SELECT n_labels, packed FROM weights WHERE key = ?", (row["key"],)
+            ).fetchone()
+        with suppress(zlib.error, ValueError, TypeError):
+            flat = unpack(zlib.decompress(found["packed"]), "<f4")
+            assert flat is not None
+            ranked = Ranked(weights=flat.reshape(found["n_labels"], -1))
+            return ranked.weights if ranked.weights_digest == row["weights"] else None
+        return None
 
     def _insert(self, table: str, row: Sequence[Any]) -> None:
         self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
@@ -334,7 +474,7 @@ class Store:
                 self._db.execute("BEGIN")  # one moment of the file, also while a run writes to it
             try:
                 tables = {name: self._rows(name) for name in (*TABLES, "scores")}
-                seals = None if self._pragma("user_version") == UNSEALED else self._seals()
+                seals = self._seals()
             finally:
                 if not writing:
                     self._db.execute("ROLLBACK")
@@ -351,8 +491,8 @@ class Store:
         return {name: Seal(*seal) for name, *seal in self._rows("seals")}
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        self._db.execute(f"BEGIN {kind}")
         try:
             yield
         except BaseException:
@@ -430,10 +570,11 @@ def _exclusive(lock: Path, path: Path) -> sqlite3.Connection:
     return connection
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _expected_statements(version: int) -> dict[str, str | None]:
     with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(_SCHEMA if version == UNSEALED else _SCHEMA + _SEALS)
+        earlier = earlier_format.SCHEMA + (earlier_format.SEALS if version == earlier_format.SEALED else "")
+        database.executescript(_SCHEMA if version == _VERSION else earlier)
         return _statements(database)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Self
 
-from labelsieve.bench.cells import CellResult
+from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.config import Experiment
 from labelsieve.bench.limits import too_long
-from labelsieve.bench.plan import Cell
 from labelsieve.bench.process import CellProcess, Message
 
 __all__ = ["Crew", "Death", "SecondChance", "run_locally"]
@@ -27,8 +26,8 @@ class Death(NamedTuple):
 
 
 def run_locally(
-    experiment: Experiment, cells: Sequence[Cell], jobs: int, remark: Callable[[str], None]
-) -> Generator[tuple[Cell, CellResult]]:
+    experiment: Experiment, tasks: Iterable[Task], jobs: int, remark: Callable[[str], None]
+) -> Generator[tuple[Task, CellResult]]:
     """Run cells side by side and yield them in the order they finish.
 
     A single job is a process of its own as well: a cell that crashes or runs out of memory is recorded.
@@ -37,27 +36,36 @@ def run_locally(
     ----------
     experiment : Experiment
         The configuration.
-    cells : sequence of Cell
-        What to run.
+    tasks : iterable of Task
+        What to run; asked for the next when there is a process for it.
     jobs : int
         How many processes.
     remark : callable
         Told when a process dies.
     """
-    waiting = deque(cells)
+    fresh, again = iter(tasks), deque[Task]()
     chance = SecondChance(remark)
+
+    def begin(crew: Crew) -> bool:
+        """Give a process the next task, if there is one."""
+        task = next(fresh, None) or (again.popleft() if again else None)
+        if task is not None:
+            crew.begin(task)
+        return task is not None
+
     with Crew(experiment) as crew:
-        while waiting or crew.n_busy:
-            while waiting and crew.n_busy < jobs:
-                crew.begin(waiting.popleft())
-            cell, outcome = crew.next_outcome()
-            result = chance.settle(cell, outcome)
+        while True:
+            while crew.n_busy < jobs and begin(crew):
+                pass
+            if not crew.n_busy:
+                return
+            task, outcome = crew.next_outcome()
+            result = chance.settle(task, outcome)
             if result is None:
-                waiting.append(cell)  # others are done by then: there is more memory
+                again.append(task)  # others are done by then: there is more memory
                 continue
-            if waiting:  # first, for storing takes a moment
-                crew.begin(waiting.popleft())
-            yield cell, result
+            begin(crew)  # first, for storing takes a moment
+            yield task, result
 
 
 class SecondChance:
@@ -67,15 +75,15 @@ class SecondChance:
         self._remark = remark
         self._died: set[str] = set()
 
-    def settle(self, cell: Cell, outcome: CellResult | Death) -> CellResult | None:
+    def settle(self, task: Task, outcome: CellResult | Death) -> CellResult | None:
         """Make an outcome a result; None asks to run the cell again at the end."""
         if isinstance(outcome, CellResult):
             return outcome
-        if cell.key in self._died:
+        if task.key in self._died:
             error = f"WorkerDied: {outcome.how}, twice; out of memory, or a crash in compiled code"
             return CellResult(error=error, traceback=outcome.traceback)
-        self._died.add(cell.key)
-        self._remark(f"{outcome.how}, {cell}; it is tried again at the end.")
+        self._died.add(task.key)
+        self._remark(f"{outcome.how}, {task}; it is tried again at the end.")
         return None
 
 
@@ -93,13 +101,13 @@ class Crew:
         """Cells that are being run."""
         return len(self._busy)
 
-    def begin(self, cell: Cell) -> None:
+    def begin(self, task: Task) -> None:
         """Give a cell to a process."""
         process = self._idle.pop() if self._idle else CellProcess(self._experiment, self._messages)
         self._busy.append(process)
-        process.begin(cell)
+        process.begin(task)
 
-    def next_outcome(self) -> tuple[Cell, CellResult | Death]:
+    def next_outcome(self) -> tuple[Task, CellResult | Death]:
         """Wait until a cell is finished, takes too much or has lost its process."""
         limits = self._experiment.limits
         interval = _LONG_INTERVAL if limits.seconds is limits.memory_mib is None else _INTERVAL
@@ -123,7 +131,7 @@ class Crew:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _listen(self, seconds: float) -> tuple[Cell, CellResult | Death] | None:
+    def _listen(self, seconds: float) -> tuple[Task, CellResult | Death] | None:
         """Wait for one message; None if it says nothing of a cell."""
         try:
             process, content = self._messages.get(timeout=seconds)
@@ -140,17 +148,17 @@ class Crew:
             return None
         self._busy.remove(process)
         if content is None:
-            return process.cell, Death(f"the process of the cell {process.fate()}", process.traceback)
+            return process.task, Death(f"the process of the cell {process.fate()}", process.traceback)
         self._idle.append(process)
-        return process.cell, self._in_time(content)
+        return process.task, self._in_time(content)
 
-    def _look(self) -> tuple[Cell, CellResult] | None:
+    def _look(self) -> tuple[Task, CellResult] | None:
         """Stop a cell that takes too much."""
         for process in self._busy:
             reason = process.excess(self._experiment.limits)
             if reason is not None:
                 self._busy.remove(process)
-                return process.cell, process.stop(reason)
+                return process.task, process.stop(reason)
         return None
 
     def _in_time(self, result: CellResult) -> CellResult:

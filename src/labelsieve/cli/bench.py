@@ -48,6 +48,8 @@ labelsieve bench run paper-lite --jobs 2
 
 labelsieve bench run my.toml --out runs/mine
 
+labelsieve bench run paper-weights --rankings runs/paper
+
 A run can be stopped or killed at any moment; the same command goes on where it was.
 """
 
@@ -73,22 +75,32 @@ def run_command(
     accept_changes: Annotated[
         bool,
         typer.Option(
-            "--accept-changes", help="Go on although finished cells no longer belong to the configuration."
+            "--accept-changes",
+            help="Go on although finished cells no longer count, or rankings are computed again.",
         ),
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed cells again, for example with higher limits.")
     ] = False,
+    rankings: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Take rankings over from this run, where they are the same."),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the cells of an experiment that are not finished yet."""
     require_packages()
     from labelsieve.bench.config import load_experiment
+    from labelsieve.bench.store import database_path
 
     experiment = load_experiment(config)
     folder = out or Path("runs") / experiment.name
-    options = {"accept_changes": accept_changes, "retry_failed": retry_failed}
+    options = {
+        "accept_changes": accept_changes,
+        "retry_failed": retry_failed,
+        "rankings": None if rankings is None else database_path(rankings),
+    }
     _run(experiment, folder, jobs, dask, quiet, as_json, **options)
 
 
@@ -247,10 +259,12 @@ def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool, trusting: b
             "done": summary.n_done,
             "failed": summary.n_failed,
             "computed": summary.n_computed,
+            "ranked": summary.n_ranked,
         }
         typer.echo(json.dumps(figures))
+    rankings = f", with {summary.n_ranked} rankings" if summary.n_computed else ""
     notes.print(
-        f"{summary.n_done} of {summary.n_planned} cells are done, {summary.n_computed} computed now; "
+        f"{summary.n_done} of {summary.n_planned} cells are done, {summary.n_computed} computed now{rankings}; "
         f"results in {folder}"
     )
     if summary.n_failed:

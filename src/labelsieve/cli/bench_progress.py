@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from labelsieve._text import one_line, printable
-from labelsieve.bench.cells import CellResult
+from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.plan import Cell
 from labelsieve.bench.runner import Observer
@@ -49,7 +49,9 @@ class RunProgress(Observer):
         )
         self._progress = Progress(*columns, console=console, disable=self._hidden)
         self._tasks: dict[str, TaskID] = {}
-        self._missing: dict[str, list[Cell]] = {}
+        self._waiting: dict[str, list[Task]] = defaultdict(list)
+        #: Judgements that are missing -> how often they stand in the plan.
+        self._missing = Counter[str]()
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         self._n_cells = self._n_finished = 0
         self._last_line = time.monotonic()
@@ -67,32 +69,39 @@ class RunProgress(Observer):
             with download_bars(self._console) as bars:
                 fetch(spec.name, progress=bars)
 
-    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
         """Draw one bar per data set."""
-        names = list(dict.fromkeys(cell.dataset.name for cell in cells))
-        for name in names:
-            own = [cell for cell in cells if cell.dataset.name == name]
-            self._missing[name] = [cell for cell in own if cell.key not in outcomes]
-            finished = len(own) - len(self._missing[name])
-            left = "" if self._missing[name] else "finished"
+        for task in tasks:
+            self._waiting[task.cell.dataset.name].append(task)
+        keys: dict[str, list[str]] = {}
+        for cell in cells:
+            own = keys.setdefault(cell.dataset.name, [])
+            own += [judgement.key for judgement in cell.judgements if not judgement.obstacle]
+        for name, own in keys.items():
+            missing = [key for key in own if key not in outcomes]
+            self._missing.update(missing)
+            left = "" if missing else "finished"
             self._tasks[name] = self._progress.add_task(
-                printable(name), total=len(own), completed=finished, left=left
+                printable(name), total=len(own), completed=len(own) - len(missing), left=left
             )
-        self._n_cells = len(cells)
-        self._n_finished = sum(cell.key in outcomes for cell in cells)
+        self._n_cells = sum(map(len, keys.values()))
+        self._n_finished = self._n_cells - self._missing.total()
         if self._n_finished:
             self._console.print(f"{self._n_finished} of {self._n_cells} cells were finished before.")
 
-    def finished(self, cell: Cell, result: CellResult) -> None:
-        """Count a cell and estimate the rest."""
+    def finished(self, task: Task, result: CellResult) -> None:
+        """Count what was done and estimate the rest."""
+        cell = task.cell
         name = cell.dataset.name
         if result.error is not None:
             self._alarms.print(one_line(f"failed: {cell}: {result.error}"))
+        judges = {judgement.key: judgement.judge.name for judgement in cell.judgements}
+        for key, judged in result.judgements.items():
+            if judged.error is not None:
+                self._alarms.print(one_line(f"failed: {cell}, {judges[key]}: {judged.error}"))
         self._seconds[name, cell.method.name].append(result.seconds)
-        missing = self._missing[name]
-        n_before = len(missing)
-        self._missing[name] = [other for other in missing if other.key != cell.key]
-        n_now = n_before - len(self._missing[name])
+        self._waiting[name] = [other for other in self._waiting[name] if other.key != task.key]
+        n_now = sum(self._missing.pop(key, 0) for key in judges)
         self._n_finished += n_now
         self._progress.update(self._tasks[name], advance=n_now, left=self._left(name))
         if self._hidden and time.monotonic() - self._last_line > _PAUSE:
@@ -107,7 +116,7 @@ class RunProgress(Observer):
 
     def _left(self, name: str) -> str:
         """Say how long the rest of a data set will take, judged by its cells so far."""
-        if not self._missing[name]:
+        if not self._waiting[name]:
             return "finished"
         means = {
             method: sum(seconds) / len(seconds)
@@ -115,5 +124,5 @@ class RunProgress(Observer):
             if dataset == name
         }
         typical = sum(means.values()) / len(means)
-        seconds = sum(means.get(cell.method.name, typical) for cell in self._missing[name])
+        seconds = sum(means.get(task.cell.method.name, typical) for task in self._waiting[name])
         return f"about {duration(seconds / self._jobs)} left"

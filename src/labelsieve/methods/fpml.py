@@ -117,6 +117,8 @@ class FPML(LabelPredictor, BaseSelector):
     True
     """
 
+    weights_score_labels = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,

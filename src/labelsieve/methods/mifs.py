@@ -137,6 +137,8 @@ class MIFS(BaseSelector):
     array([1, 3])
     """
 
+    weights_score_labels = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,

@@ -130,6 +130,8 @@ class PMLFSMIR(BaseSelector):
     (1797, 12)
     """
 
+    weights_score_labels = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,

@@ -22,6 +22,8 @@ WEIGHT = [Interval(Real, 0, None, closed="neither")]
 class PartialRanker(LabelPredictor, BaseSelector):
     """A selector that is a linear label ranker trained on candidate labels."""
 
+    weights_score_labels = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,

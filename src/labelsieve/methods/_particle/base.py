@@ -32,6 +32,8 @@ from labelsieve.numerics.typing import Matrix
 class BaseParticle(LabelPredictor, BaseSelector):
     """Base of the two methods; a subclass solves, scores labels and chooses among them."""
 
+    weights_score_labels = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,

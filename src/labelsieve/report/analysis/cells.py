@@ -113,26 +113,32 @@ class Note:
     n_cells: int
 
 
-def cover(results: Results) -> tuple[Coverage, set[Place]]:
-    """Count the cells of every place; returns what is missing, and the places where nothing is."""
-    done, failed = Counter[Place](), Counter[Place]()
-    for cell in results.cells:
-        place = Place(cell.dataset, cell.noise, cell.method)
-        (done if cell.status == "done" else failed)[place] += 1
-    met = dict.fromkeys((cell.dataset, cell.noise) for cell in results.cells)
-    gaps, complete = [], set()
-    for dataset, noise in met:
-        for method in results.methods:
-            place = Place(dataset, noise, method)
-            n_planned = results.planned.get(place, 0)
-            if done[place] == n_planned:
-                complete.add(place)
-            else:
-                gaps.append(Gap(place, done[place], failed[place], n_planned))
+def cover(results: Results) -> tuple[Coverage, set[tuple[Place, str]]]:
+    """Count the judgements of every place; returns what is missing, and the places and judges where nothing is."""
+    places = [Place(cell.dataset, cell.noise, cell.method) for cell in results.cells]
+    done, failed = Counter[tuple[Place, str]](), Counter[tuple[Place, str]]()
+    for judgement in results.judgements:
+        (done if judgement.status == "done" else failed)[places[judgement.cell], judgement.judge] += 1
+    met = {(place.dataset, place.noise) for place, _ in (*done, *failed)}
+    gaps: dict[Place, Gap] = {}
+    complete = set()
+    for (*names, judge), n_planned in results.planned.items():
+        place = Place(*names)
+        key = place, judge
+        if done[key] == n_planned:
+            complete.add(key)
+        elif (place.dataset, place.noise) in met:
+            before = gaps.get(place, Gap(place, 0, 0, 0))
+            gaps[place] = Gap(
+                place,
+                before.n_done + done[key],
+                before.n_failed + failed[key],
+                before.n_planned + n_planned,
+            )
     touched = {dataset for dataset, _ in met}
     untouched = tuple(name for name in results.datasets if name not in touched)
     n_planned = sum(results.planned.values())
-    coverage = Coverage(n_planned, sum(done.values()), sum(failed.values()), tuple(gaps), untouched)
+    coverage = Coverage(n_planned, done.total(), failed.total(), tuple(gaps.values()), untouched)
     return coverage, complete
 
 
@@ -169,7 +175,9 @@ def measure_costs(cells: Iterable[CellRecord]) -> tuple[Cost, ...]:
     )
 
 
-def measure_stability(results: Results, sizes: Mapping[Place, Sequence[int]]) -> tuple[Stability, ...]:
+def measure_stability(
+    results: Results, sizes: Mapping[Place, Sequence[int]], judges: Sequence[str]
+) -> tuple[Stability, ...]:
     """Compare the rankings of folds and seeds at every size; the first draw stands for random rankings.
 
     A ranking counts at the sizes it was judged at: some methods rank anew for every one.
@@ -180,10 +188,13 @@ def measure_stability(results: Results, sizes: Mapping[Place, Sequence[int]]) ->
         The run.
     sizes : mapping of Place to sequence of int
         The places to look at, and the numbers of features kept there.
+    judges : sequence of str
+        Whose rankings: other conventions may divide the rows otherwise.
     """
     groups: dict[tuple[Place, int], list[np.ndarray]] = defaultdict(list)
     # In order: the last digits must not depend on which cell was finished first.
-    for index, n_kept in sorted({(score.cell, score.n_features) for score in results.scores}):
+    judged = {(score.cell, score.n_features) for score in results.scores if score.judge in judges}
+    for index, n_kept in sorted(judged):
         cell = results.cells[index]
         # All features are the same whatever the method.
         if cell.ranking is not None and cell.draw == 0 and n_kept < len(cell.ranking):
@@ -217,27 +228,30 @@ def collect_descents(cells: Iterable[CellRecord], methods: Sequence[str]) -> tup
     return tuple(found.values())
 
 
-def collect_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
-    """Group failed cells by data set, method and error."""
-    groups: dict[tuple[str, str, str], list[CellRecord]] = defaultdict(list)
-    for cell in cells:
-        if cell.status == "failed":
-            groups[cell.dataset, cell.method, cell.error or "no message"].append(cell)
+def collect_failures(results: Results) -> tuple[Failure, ...]:
+    """Group what failed by data set, method and error; a ranking once, however many judgements fail with it."""
+    groups: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    for judgement in results.judgements:
+        cell = results.cells[judgement.cell]
+        if judgement.status == "failed":
+            group = groups[cell.dataset, cell.method, judgement.error or "no message"]
+            judge = f", {judgement.judge}" if cell.status == "done" else ""
+            group[f"{_in_words(cell)}{judge}"] = judgement.traceback or ""
     return tuple(
-        Failure(
-            dataset,
-            method,
-            error,
-            next((cell.traceback for cell in group if cell.traceback), ""),
-            tuple(map(_in_words, group)),
-        )
+        Failure(dataset, method, error, next(filter(None, group.values()), ""), tuple(group))
         for (dataset, method, error), group in groups.items()
     )
 
 
-def collect_notes(cells: Iterable[CellRecord]) -> tuple[Note, ...]:
-    """Count the warnings, most frequent first."""
-    counts = Counter((cell.method, text) for cell in cells for text in dict.fromkeys(cell.notes))
+def collect_notes(results: Results) -> tuple[Note, ...]:
+    """Count the warnings of rankings and judgements, most frequent first."""
+    told = [(cell.method, cell.notes) for cell in results.cells]
+    told += [
+        (results.cells[found.cell].method, found.notes)
+        for found in results.judgements
+        if found.status == "done"
+    ]
+    counts = Counter((method, text) for method, notes in told for text in dict.fromkeys(notes))
     return tuple(Note(method, text, n_cells) for (method, text), n_cells in counts.most_common())
 
 

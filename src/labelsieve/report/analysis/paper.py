@@ -89,17 +89,18 @@ def paper_values() -> dict[tuple[str, str, str], tuple[float, float]]:
     }
 
 
-def check_against_paper(tables: Sequence[MetricTable], experiment: Experiment) -> PaperCheck | None:
-    """Put our tables beside the paper's; None if they have no cell in common.
+def check_against_paper(
+    tables: Sequence[MetricTable], experiment: Experiment, judge: str
+) -> PaperCheck | None:
+    """Put our tables, made by a judge, beside the paper's; None if they have no cell in common.
 
     A method counts under its own name and with its defaults, coverage only as a share of the labels.
     """
+    coverage = {found.name: found.conventions.coverage for found in experiment.judges()}[judge]
     published = {
         method.name for method in experiment.methods if method.method == method.name and not method.params
     }
-    comparable = [
-        table for table in tables if table.metric != "coverage" or experiment.conventions.coverage == "share"
-    ]
+    comparable = [table for table in tables if table.metric != "coverage" or coverage == "zero-based"]
     checked = [found for table in comparable if (found := _check(table, published)) is not None]
     return PaperCheck(tuple(checked)) if checked else None
 

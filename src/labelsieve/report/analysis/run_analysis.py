@@ -103,7 +103,7 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
         noise=noise_curves(summary, shown, classifier),
         ablations=ablations(summary, classifier, noise),
         sweeps=sweeps(summary, classifier, noise),
-        paper=check_against_paper(main.tables, experiment),
+        paper=check_against_paper(main.tables, experiment, classifier),
     )
 
 

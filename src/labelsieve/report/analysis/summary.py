@@ -68,7 +68,8 @@ class Facts:
     """All of a summary but its curves, in values that JSON can hold."""
 
     datasets: tuple[DatasetFacts, ...]
-    #: What was scored, in the configured order, and by which classifiers.
+    #: What was scored, in the configured order, and by which classifiers; where there are several conventions, these
+    #: are names of a classifier under some of them.
     metrics: tuple[str, ...]
     classifiers: tuple[str, ...]
     #: Noise -> its rate, where it has one.
@@ -128,7 +129,8 @@ def summarise(results: Results) -> Summary:
     curves = _average(results, complete)
     scored = {score.metric for score in results.scores}
     metrics = tuple(name for name in experiment.metrics if name in scored)
-    classifiers = tuple(dict.fromkeys(score.classifier for score in results.scores))
+    judged = {score.judge for score in results.scores}
+    classifiers = tuple(judge.name for judge in experiment.judges() if judge.name in judged)
     rates = {cell.noise: cell.noise_rate for cell in cells}
     usual = _usual_noise(results.datasets, cells, rates)
     compared = _compared(experiment)
@@ -144,10 +146,10 @@ def summarise(results: Results) -> Summary:
         usual_noise=usual,
         coverage=coverage,
         costs=measure_costs(cells),
-        stability=measure_stability(results, sizes),
+        stability=measure_stability(results, sizes, classifiers[:1]),
         descents=collect_descents(cells, compared),
-        failures=collect_failures(cells),
-        notes=collect_notes(cells),
+        failures=collect_failures(results),
+        notes=collect_notes(results),
         runs=(*earlier, *results.runs[-1:]),
         n_altered=results.n_altered,
     )
@@ -174,14 +176,14 @@ class _Score(NamedTuple):
     value: float
 
 
-def _average(results: Results, complete: set[Place]) -> dict[CurveKey, Curve]:
+def _average(results: Results, complete: set[tuple[Place, str]]) -> dict[CurveKey, Curve]:
     """Average what is complete over folds, seeds and draws."""
     places = [Place(cell.dataset, cell.noise, cell.method) for cell in results.cells]
     scores: dict[CurveKey, dict[float | None, list[_Score]]] = {}
     n_features: dict[tuple[Place, float | None], int] = {}
     for index, classifier, size, n_kept, metric, value in results.scores:
         place, cell = places[index], results.cells[index]
-        if place in complete:
+        if (place, classifier) in complete:
             points = scores.setdefault((*place, classifier, metric), {})
             points.setdefault(size, []).append(_Score(cell.seed, cell.fold, cell.draw, value))
             n_features[place, size] = n_kept

@@ -98,8 +98,8 @@ def _check_names(summary: Summary) -> None:
     noises = [*facts.noise_rates, *facts.usual_noise.values(), *(noise for _, noise in facts.conditions)]
     for known, told in (
         (experiment.metrics, facts.metrics),
-        ([classifier.name for classifier in experiment.classifiers], facts.classifiers),
-        ([noise.label for noise in experiment.noise], noises),
+        ([judge.name for judge in experiment.judges()], facts.classifiers),
+        ([noise.label for noise in experiment.noises()], noises),
         ([dataset.name for dataset in experiment.datasets], summary.datasets),
         (summary.datasets, [*facts.usual_noise, *(found.dataset for found in facts.descents)]),
         ((*summary.compared, *summary.references), [found.method for found in facts.stability]),
@@ -117,9 +117,9 @@ def _curves(table: str, experiment: Experiment) -> dict[CurveKey, Curve]:
     """Put the lines of the table together; a name that is not the experiment's is an error."""
     names = [
         _by_cell(dataset.name for dataset in experiment.datasets),
-        _by_cell(noise.label for noise in experiment.noise),
+        _by_cell(noise.label for noise in experiment.noises()),
         _by_cell(method.name for method in experiment.all_methods()),
-        _by_cell(classifier.name for classifier in experiment.classifiers),
+        _by_cell(judge.name for judge in experiment.judges()),
         _by_cell(experiment.metrics),
     ]
     header, *lines = csv.reader(io.StringIO(table, newline=""))

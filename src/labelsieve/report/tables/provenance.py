@@ -12,7 +12,11 @@ from labelsieve.report.tables.table import Column, Entry, Table
 _CONVENTIONS: dict[str, tuple[str, dict[Any, str]]] = {
     "test_labels": (
         "where noise goes",
-        {"clean": "the training part only; test labels are clean", "noisy": "test labels have noise too"},
+        {
+            "clean": "the training part only; test labels are clean",
+            "noisy": "test labels have noise too",
+            "noisy-f1": "test labels have noise too, for F1 alone",
+        },
     ),
     "train_labels": (
         "labels the classifier trains on",
@@ -22,6 +26,10 @@ _CONVENTIONS: dict[str, tuple[str, dict[Any, str]]] = {
         "a label with one class in the training part",
         {"lowest": "a score below every other label's", "constant": "scikit-learn's constant"},
     ),
+    "absent_labels": (
+        "a label without a positive in the training part",
+        {"keep": "judged as every other", "skip": "left out"},
+    ),
     "ranking_scores": (
         "scores of the ranking metrics",
         {"decision": "decision values", "hard": "hard 0/1 predictions"},
@@ -30,18 +38,31 @@ _CONVENTIONS: dict[str, tuple[str, dict[Any, str]]] = {
         "rows without a true label",
         {"skip": "left out of the ranking metrics", "perfect": "counted as perfect, as in scikit-learn"},
     ),
+    "ties": (
+        "equal scores",
+        {"errors": "ranked as if wrong", "index": "by column, in coverage and average precision"},
+    ),
     "coverage": (
         "coverage",
         {
-            "share": "(rank of the worst true label − 1) / number of labels",
+            "zero-based": "(rank of the worst true label − 1) / number of labels",
             "count": "scikit-learn's: from 1, not divided",
+            "one-based": "rank of the worst true label / number of labels",
+            "excess": "(rank of the worst true label − true labels) / false labels",
         },
     ),
     "f1_undefined": (
         "F1 with no true and no predicted positive",
         {0: "0", 1: "1", "skip": "left out"},
     ),
-    "folds": ("folds", {"shuffled": "shuffled, from the seed", "stratified": "iterative stratification"}),
+    "folds": (
+        "folds",
+        {
+            "shuffled": "shuffled, from the seed",
+            "stratified": "iterative stratification",
+            "consecutive": "consecutive rows, as the data has them",
+        },
+    ),
 }
 
 
@@ -68,10 +89,10 @@ def convention_table(summary: Summary) -> Table:
     """What was chosen where papers leave it open."""
     experiment = summary.experiment
     configuration = summary.facts.runs[-1].configuration if summary.facts.runs else {}
-    rows = [(Entry("noise"), Entry(", ".join(noise.label for noise in experiment.noise)))]
-    for name, value in vars(experiment.conventions).items():
-        question, meanings = _CONVENTIONS.get(name, (name.replace("_", " "), {}))
-        rows.append((Entry(question), Entry(meanings.get(value, str(value)))))
+    rows = [(Entry("noise"), Entry(", ".join(noise.label for noise in experiment.noises())))]
+    for name, (question, meanings) in _CONVENTIONS.items():
+        chosen = dict.fromkeys(getattr(entry, name) for entry in experiment.conventions)
+        rows.append((Entry(question), Entry("; ".join(meanings.get(value, str(value)) for value in chosen))))
     for key, question in (
         ("classifiers", "classifier"),
         ("sizes", "numbers of features"),
