@@ -107,14 +107,14 @@ def bare_loop(experiment):
                     seed = derive_seed(cell.seed, "method", cell.dataset.name, cell.fold, cell.draw)
                     selector.set_params(random_state=seed)
                 order = feature_order(selector.fit(parts.X_train, parts.Y_train), parts.X_train.shape[1])
-                sizes = sorted({count for _, count in cell.sizes})
+                sizes = sorted({count for _, count in cell.judgements[0].sizes})
             for count in sizes:
                 columns = order if isinstance(order, slice) else order[:count]
-                judge(build_classifier(experiment.classifiers[0], experiment.conventions), parts, columns)
+                judge(build_classifier(experiment.classifiers[0], experiment.conventions[0]), parts, columns)
 
 
 def judge(classifier, parts, columns):
-    classifier.fit(parts.X_train[:, columns], parts.Y_learn)
+    classifier.fit(parts.X_train[:, columns], parts.Y_train)
     X = parts.X_test[:, columns]
     outputs = {"scores": classifier.decision_function(X), "predictions": classifier.predict(X)}
     metrics = [METRICS[name] for name in PROTOCOL_METRICS]

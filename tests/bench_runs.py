@@ -8,12 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import namedtuple
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import numpy as np
 
 import labelsieve
+from labelsieve.bench import cells
 from labelsieve.cli import main
 
 #: Methods that misbehave, as a user would write them beside the configuration.
@@ -22,6 +24,7 @@ import ctypes
 import os
 import subprocess
 import time
+from collections import namedtuple
 from contextlib import suppress
 from pathlib import Path
 
@@ -231,21 +234,24 @@ def reading(folder):
 def stored(folder):
     """Everything that must not depend on how a run went, floats to the last bit."""
     with reading(folder) as database:
-        cells = database.execute(
-            "SELECT key, description, params, error, n_iter, converged, ranking, objective, notes FROM cells"
+        rankings = database.execute(
+            "SELECT key, description, params, error, n_iter, converged, ranking, objective, notes, weights FROM rankings"
+        ).fetchall()
+        judgements = database.execute(
+            "SELECT key, ranking, description, error, notes, basis FROM judgements"
         ).fetchall()
         scores = database.execute("SELECT * FROM scores").fetchall()
         planned = [row[0] for row in database.execute("SELECT key FROM plan ORDER BY position")]
     exact = sorted(repr((*row[:-1], row[-1].hex())) for row in scores)
     assert len(set(exact)) == len(exact)
-    return {"cells": sorted(cells), "scores": exact, "plan": planned}
+    return {"rankings": sorted(rankings), "cells": sorted(judgements), "scores": exact, "plan": planned}
 
 
 def finished(folder):
-    """Key of every stored cell -> when it was computed, and by which run."""
+    """Key of every stored judgement -> when it was computed, and by which run."""
     try:
         with reading(folder) as database:
-            return {key: when for key, *when in database.execute("SELECT key, run, finished FROM cells")}
+            return {key: when for key, *when in database.execute("SELECT key, run, finished FROM judgements")}
     except sqlite3.OperationalError:  # not created yet
         return {}
 
@@ -306,3 +312,26 @@ def undisturbed_run(folder):
     results = stored(runs)
     assert len(results["cells"]) == N_SMALL
     return config, results, runs
+
+
+Row = namedtuple("Row", ("classifier", "size", "n_features", "metric", "value"))
+
+
+class Evaluated:
+    """What became of a cell, evaluated in this process; the scores of all its judgements in one list."""
+
+    def __init__(self, experiment, cell, **options):
+        self.result = cells.evaluate(experiment, cells.Task(cell, **options))
+        judged = self.result.judgements
+        names = {judgement.key: judgement.judge.name for judgement in cell.judgements}
+        self.error = self.result.error or next((found.error for found in judged.values() if found.error), None)
+        self.scores = [Row(names[key], *row) for key, found in judged.items() for row in found.scores]
+        self.ranking = self.result.ranked.order
+
+    def __getattr__(self, name):
+        return getattr(self.result, name)
+
+
+def evaluate(experiment, cell, **options):
+    """Evaluate a cell in this process."""
+    return Evaluated(experiment, cell, **options)

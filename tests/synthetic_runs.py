@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from labelsieve.bench.results import CellRecord, DatasetFacts, Results, RunRecord, Score
+from labelsieve.bench.config import Conventions
+from labelsieve.bench.results import CellRecord, DatasetFacts, JudgementRecord, Results, RunRecord, Score
 from labelsieve.report.analysis.summary import summarise
 
+CONVENTIONS = Conventions(name="defaults")
 METRICS = ("ranking_loss", "average_precision")
 SIZES = (10.0, 20.0)
 N_FEATURES = 20
@@ -51,7 +53,7 @@ def make_results(
         **dict.fromkeys(sweeps, "sweep"),
         **dict.fromkeys(references, "reference"),
     }
-    cells, scores, planned = [], [], Counter()
+    cells, judgements, scores, planned = [], [], [], Counter()
     for dataset in datasets:
         for noise, rate in noises:
             for seed in seeds:
@@ -66,7 +68,8 @@ def make_results(
                                 "method": method,
                                 "draw": draw,
                             }
-                            planned[dataset, noise, method] += 1
+                            for classifier in classifiers:
+                                planned[dataset, noise, method, classifier] += 1
                             if skip(**place):
                                 continue
                             failed = fails(**place)
@@ -83,6 +86,18 @@ def make_results(
                                     n_features,
                                 )
                             )
+                            judgements += [
+                                JudgementRecord(
+                                    len(cells) - 1,
+                                    classifier,
+                                    "failed" if failed else "done",
+                                    error if failed else None,
+                                    traceback if failed else None,
+                                    0.0,
+                                    (),
+                                )
+                                for classifier in classifiers
+                            ]
                             if failed:
                                 continue
                             kept = {"no-features": {None: 0}, "all-features": {None: n_features}}.get(
@@ -108,7 +123,9 @@ def make_results(
         folds=n_folds,
         noise=(),
         metrics=tuple(metrics),
-        conventions=SimpleNamespace(train_labels="candidates", coverage="share"),
+        conventions=(CONVENTIONS,),
+        judges=lambda: tuple(SimpleNamespace(name=name, conventions=CONVENTIONS) for name in classifiers),
+        noises=lambda: (),
         control=control,
         methods=tuple(_method(name, "method") for name in methods),
         sweeps=_sweeps(sweeps),
@@ -128,7 +145,16 @@ def make_results(
         len(cells),
     )
     return Results(
-        "made-up", experiment, facts, tuple(roles), roles, tuple(cells), dict(planned), tuple(scores), (run,)
+        "made-up",
+        experiment,
+        facts,
+        tuple(roles),
+        roles,
+        tuple(cells),
+        tuple(judgements),
+        dict(planned),
+        tuple(scores),
+        (run,),
     )
 
 

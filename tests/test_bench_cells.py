@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
+from bench_runs import evaluate
 from conftest import fails, run
 from labelsieve import METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import choose_metrics, evaluate
 from labelsieve.bench.components import build_method, use_folder
 from labelsieve.bench.config import load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
+from labelsieve.bench.judging import choose_metrics
 from labelsieve.bench.plan import plan
 from labelsieve.classify import LabelFrequency, LabelwiseSVM, MLkNN
 from labelsieve.datasets import Dataset, add_candidates, write
@@ -125,8 +126,8 @@ def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
         (seed, fold): split_fold(experiment, spec, noise, seed, fold) for seed in (0, 1) for fold in range(3)
     }
     for fold in folds.values():
-        assert fold.Y_train.sum() > fold.Y_learn.shape[0]
-        assert fold.Y_learn is fold.Y_train
+        assert (fold.Y_train >= fold.Y_clean).all()
+        assert fold.Y_train.sum() > fold.Y_clean.sum()
     for seed in (0, 1):
         tests = [folds[seed, fold].X_test for fold in range(3)]
         rows = np.vstack(tests)
@@ -142,25 +143,103 @@ def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
     assert not np.array_equal(folds[0, 0].X_test, folds[1, 0].X_test)
 
 
-@pytest.mark.parametrize(
-    ("convention", "learnt", "judged"),
-    [
-        ("", "noisy", "clean"),
-        ('train_labels = "clean"', "clean", "clean"),
-        ('test_labels = "noisy"', "noisy", "noisy"),
-    ],
-)
-def test_which_labels_teach_and_which_judge(convention, learnt, judged):
-    experiment = parse(BASE + f'methods = ["sum-f"]\n[conventions]\n{convention}\n')
-    part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
+def judged_by_hand(taught, tested, f1_tested=None, labels=slice(None)):
+    """Metrics of the best six features of the first fold, by the labels that are given."""
     data, train, test, candidates = first_fold()
-    np.testing.assert_array_equal(part.Y_train, candidates)
-    np.testing.assert_array_equal(part.Y_learn, candidates if learnt == "noisy" else data.Y[train])
-    if judged == "clean":
-        np.testing.assert_array_equal(part.Y_test, data.Y[test])
-    else:
-        assert (part.Y_test >= data.Y[test]).all()
-        assert part.Y_test.sum() > data.Y[test].sum()
+    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
+    machine = LabelwiseSVM().fit(data.X[train][:, order], taught)
+    X_test = data.X[test][:, order]
+    outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+    return {
+        name: METRICS[name].function(
+            (f1_tested if name.endswith("f1") and f1_tested is not None else tested)[:, labels],
+            outputs[METRICS[name].needs][:, labels],
+        )
+        for name in PROTOCOL_METRICS
+    }
+
+
+def judged_by(convention):
+    experiment = parse(BASE + f'methods = ["sum-f"]\n[sizes]\npercent = [10]\n[conventions]\n{convention}\n')
+    found = values(evaluate(experiment, cells_of(experiment)[0]))
+    return {metric: value for (_, metric), value in found.items()}
+
+
+def test_which_labels_teach_and_which_judge():
+    data, train, test, candidates = first_fold()
+    seed = derive_seed(0, "test noise", "planted", 0)
+    noisy = add_candidates(data.Y[test], rate=0.2, random_state=seed)
+    assert judged_by("") == judged_by_hand(candidates, data.Y[test])
+    assert judged_by('train_labels = "clean"') == judged_by_hand(data.Y[train], data.Y[test])
+    assert judged_by('test_labels = "noisy"') == judged_by_hand(candidates, noisy)
+    assert judged_by('test_labels = "noisy-f1"') == judged_by_hand(candidates, data.Y[test], noisy)
+
+
+def test_labels_without_a_training_positive_can_be_left_out(tmp_path):
+    data = planted()
+    _, train, test, _ = first_fold()
+    Y = data.Y.copy()
+    Y[train, 2] = 0
+    Y[test, 2] = 1
+    write(Dataset(data.X, Y), tmp_path / "own.npz")
+    expected = None
+    for choice in ("keep", "skip"):
+        experiment = parse(
+            'datasets = [{name = "planted", path = "own.npz"}]\nfolds = 3\nmethods = ["sum-f"]\n'
+            "noise = [{rate = 0.0}]\n[sizes]\npercent = [10]\n[conventions]\n"
+            f'absent_labels = "{choice}"\n',
+            folder=tmp_path,
+        )
+        found = values(evaluate(experiment, cells_of(experiment)[0]))
+        order = np.argsort(-SumF().fit(data.X[train], Y[train]).scores_, kind="stable")[:6]
+        machine = LabelwiseSVM().fit(data.X[train][:, order], Y[train])
+        kept = [label for label in range(Y.shape[1]) if choice == "keep" or Y[train, label].any()]
+        assert len(kept) == Y.shape[1] - (choice == "skip")
+        scores = machine.decision_function(data.X[test][:, order])[:, kept]
+        loss = METRICS["ranking_loss"].function(Y[test][:, kept], scores)
+        assert found[10.0, "ranking_loss"] == loss != expected
+        expected = loss
+
+
+def test_consecutive_folds_are_the_rows_as_they_stand():
+    experiment = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nfolds = "consecutive"\n')
+    cells = cells_of(experiment)
+    assert {cell.split for cell in cells} == {"consecutive"}
+    X = planted().X
+    for cell in cells:
+        part = split_fold(experiment, cell.dataset, cell.noise, 0, cell.fold, split=cell.split)
+        rows = np.arange(100 * cell.fold, 100 * (cell.fold + 1))
+        np.testing.assert_array_equal(part.X_test, X[rows])
+        np.testing.assert_array_equal(part.X_train, np.delete(X, rows, axis=0))
+
+
+def test_ties_and_units_of_coverage_reach_the_metrics():
+    """Hard predictions tie nearly everywhere."""
+    data, train, test, candidates = first_fold()
+    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
+    predicted = LabelwiseSVM().fit(data.X[train][:, order], candidates).predict(data.X[test][:, order])
+    # One label after the other, best first: those of equal score as they stand.
+    places = [sorted(range(row.size), key=lambda label, row=row: -row[label]) for row in predicted]
+    expected = {"zero-based": [], "count": [], "one-based": [], "excess": []}
+    precision = []
+    for true, place in zip(data.Y[test], places, strict=True):
+        n_true, n_labels = int(true.sum()), true.size
+        if not n_true:
+            continue
+        worst = max(place.index(label) for label in np.flatnonzero(true)) + 1
+        expected["zero-based"].append((worst - 1) / n_labels)
+        expected["count"].append(worst)
+        expected["one-based"].append(worst / n_labels)
+        expected["excess"].append((worst - n_true) / (n_labels - n_true) if n_true < n_labels else 0)
+        ranks = sorted(place.index(label) + 1 for label in np.flatnonzero(true))
+        precision.append(np.mean([(number + 1) / rank for number, rank in enumerate(ranks)]))
+    for unit, depths in expected.items():
+        found = judged_by(f'ranking_scores = "hard"\nties = "index"\ncoverage = "{unit}"')
+        assert found["coverage"] == pytest.approx(np.mean(depths), rel=1e-12)
+        assert found["average_precision"] == pytest.approx(np.mean(precision), rel=1e-12)
+    errors = judged_by('ranking_scores = "hard"')
+    assert errors["coverage"] > np.mean(expected["zero-based"])
+    assert found["ranking_loss"] == errors["ranking_loss"]
 
 
 def test_conventions_reach_the_metrics():
@@ -188,7 +267,7 @@ def test_conventions_reach_the_metrics():
     skip = METRICS["macro_f1"].with_options(undefined="skip")
     assert judged('f1_undefined = "skip"')["macro_f1"] == skip.function(data.Y[test], predictions)
     named = parse(BASE + 'methods = ["sum-f"]\nmetrics = ["samples_f1"]\n[conventions]\nf1_undefined = 1\n')
-    assert choose_metrics(named.metrics, named.conventions)["samples_f1"].function([[0]], [[0]]) == 1
+    assert choose_metrics(named.metrics, named.conventions[0])["samples_f1"].function([[0]], [[0]]) == 1
     perfect = METRICS["one_error"].with_options(empty_rows="perfect")
     assert judged('empty_rows = "perfect"')["one_error"] == perfect.function(data.Y[test], scores)
 
@@ -196,7 +275,8 @@ def test_conventions_reach_the_metrics():
 def test_stratified_folds_spread_every_label_evenly():
     experiment = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nfolds = "stratified"\n')
     parts = [
-        split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, fold) for fold in range(3)
+        split_fold(experiment, cell.dataset, cell.noise, 0, cell.fold, split=cell.split)
+        for cell in cells_of(experiment)
     ]
     counts = np.array([part.Y_test.sum(axis=0) for part in parts])
     assert np.ptp(counts, axis=0).max() <= 3

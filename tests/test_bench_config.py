@@ -102,7 +102,7 @@ def test_noise_profile_goes_from_none_to_one_half():
         (MINIMAL + 'name = ""\n', r"name: letters, digits.*got ''"),
         (MINIMAL + 'name = "a\\u001b[2J"\n', r"name: letters, digits.*got 'a\\x1b\[2J'"),
         (MINIMAL + 'name = "a\\n"\n', r"name: letters, digits.*got 'a\\n'"),
-        (MINIMAL + '[conventions]\nempty_rows = "drop"\n', r"conventions\.empty_rows: .*'skip' or 'perfect'"),
+        (MINIMAL + '[conventions]\nempty_rows = "drop"\n', r"conventions\.0\.empty_rows: .*'skip' or 'perfect'"),
         (MINIMAL + '[[sweeps]]\nmethod = "sum-f"\nparameters = {}\n', r"sweeps\.0\.parameters"),
         (MINIMAL + "fold = 3\nseed = 1\n", r"\(1 more problem\)"),
     ],
@@ -168,7 +168,8 @@ def test_keys_depend_on_what_a_result_depends_on_and_on_nothing_else():
     def keys(text, checksum="0"):
         experiment = parse(text)
         known = {spec.name: facts(spec.name, checksum=checksum) for spec in experiment.datasets}
-        return {(str(cell)): cell.key for cell in plan(experiment, known)}
+        cells = plan(experiment, known)
+        return {(str(cell), judgement.judge.name): judgement.key for cell in cells for judgement in cell.judgements}
 
     base = keys(MINIMAL)
     assert len(set(base.values())) == len(base) == 10
@@ -185,6 +186,7 @@ def test_keys_depend_on_what_a_result_depends_on_and_on_nothing_else():
         'metrics = ["coverage"]\n',
         'classifiers = ["ml-knn"]\n',
         '[conventions]\nempty_rows = "perfect"\n',
+        '[conventions]\nfolds = "consecutive"\n',
     ):
         assert not set(keys(MINIMAL + change).values()) & set(base.values()), change
     assert not set(keys(MINIMAL, checksum="1").values()) & set(base.values())
@@ -241,3 +243,73 @@ def test_a_configuration_survives_its_way_through_the_database():
         assert np.array_equal(
             [cell.key for cell in plan(again, known)], [cell.key for cell in plan(experiment, known)]
         )
+
+
+def test_a_ranking_is_the_same_whatever_judges_it():
+    def rankings(text):
+        experiment = parse(MINIMAL + text)
+        return {cell.key for cell in plan(experiment, facts_of(experiment))}
+
+    base = rankings("")
+    for change in (
+        "[sizes]\npercent = [5, 10]\n",
+        'metrics = ["coverage"]\n',
+        'classifiers = ["ml-knn", "own-weights"]\n',
+        'conventions = [{ties = "index"}, {coverage = "count"}]\n',
+        "store_weights = false\n",
+    ):
+        assert rankings(change) == base, change
+    for change in ("folds = 9\n", "noise = [{rate = 0.3}]\n", '[conventions]\nfolds = "consecutive"\n'):
+        assert not rankings(change) & base, change
+    with_noise = rankings('conventions = [{name = "a"}, {name = "b", noise = [{rate = 0.3}]}]\n')
+    assert base < with_noise
+    assert len(with_noise) == 2 * len(base)
+
+
+def test_conventions_are_one_table_or_several():
+    one = parse(MINIMAL + '[conventions]\nties = "index"\n')
+    assert [(judge.name, judge.conventions.ties) for judge in one.judges()] == [("linear-svm", "index")]
+    several = parse(
+        MINIMAL + 'classifiers = ["linear-svm", "own-weights"]\nconventions = [{}, {ties = "index", '
+        'test_labels = "noisy"}, {name = "kNN", classifiers = ["ml-knn"]}]\n'
+    )
+    assert [judge.name for judge in several.judges()] == [
+        "defaults, linear-svm",
+        "defaults, own-weights",
+        "ties index, test labels noisy, linear-svm",
+        "ties index, test labels noisy, own-weights",
+        "kNN",
+    ]
+    earlier = parse(MINIMAL + '[conventions]\ncoverage = "share"\n')
+    assert earlier.conventions == parse(MINIMAL).conventions
+    with pytest.raises(RunError, match="conventions: 'defaults' is there twice"):
+        parse(MINIMAL + 'conventions = [{}, {coverage = "zero-based"}]\n')
+    with pytest.raises(RunError, match=r"conventions\.0\.ties: .*'errors' or 'index'"):
+        parse(MINIMAL + '[conventions]\nties = "luck"\n')
+
+
+def test_sizes_can_be_rounded_up():
+    up = parse(MINIMAL + '[sizes]\npercent = [1, 5, 7, 10, 20]\nrounding = "up"\n')
+    # 49 features: 0.49, 2.45, 3.43, 4.9 and 9.8; 7 % of 100 are 7, not 8, although binary says a little more.
+    assert subset_sizes(up, facts("planted", 49)) == ((1, 1), (5, 3), (7, 4), (10, 5), (20, 10))
+    assert dict(subset_sizes(up, facts("planted", 100)))[7.0] == 7
+
+
+def test_own_weights_are_for_methods_that_declare_them():
+    experiment = parse(
+        'datasets = ["planted"]\nfolds = 2\nclassifiers = ["own-weights"]\n'
+        'methods = ["pml-fsmir", "sum-f", "rfs", {method = "mifs", params = {scale = "standard"}}]\n'
+        'references = ["no-features", "every-label", "all-features"]\n'
+    )
+    found = {
+        cell.method.name: bool(cell.judgements[0].obstacle) for cell in plan(experiment, facts_of(experiment))
+    }
+    assert found == {
+        "pml-fsmir": False,
+        "sum-f": True,
+        "rfs": True,
+        "mifs scale=standard": True,
+        "no-features": False,
+        "every-label": False,
+        "all-features": True,
+    }

@@ -8,11 +8,10 @@ import tomllib
 import numpy as np
 import pytest
 
+from bench_runs import evaluate
 from conftest import fails, run
 from labelsieve.bench import RunError
-from labelsieve.bench.alternatives import comparable_count, vary
-from labelsieve.bench.cells import evaluate
-from labelsieve.bench.choices import run_choices
+from labelsieve.bench.alternatives import comparable_count
 from labelsieve.bench.config import DatasetSpec, Experiment
 from labelsieve.bench.data import describe, load_dataset
 from labelsieve.bench.doctor import Effect, diagnose
@@ -30,20 +29,32 @@ EXPECTED = {
     "noise model, count 1": {"noise": [{"model": "count", "rate": 1}]},
     "noise model, given": {"noise": [{"model": "given"}]},
     "test labels, noisy": {"conventions": {"test_labels": "noisy"}},
+    "test labels, noisy for F1": {"conventions": {"test_labels": "noisy-f1"}},
     "training labels, clean": {"conventions": {"train_labels": "clean"}},
     "classifier, RBF SVM": {"classifiers": ["rbf-svm"]},
     "classifier, ML-kNN": {"classifiers": ["ml-knn"]},
+    "classifier, own weights": {"classifiers": ["own-weights"]},
     "one-class labels, constant": {"conventions": {"one_class": "constant"}},
     "one-class labels, constant (clean)": {"conventions": {"train_labels": "clean", "one_class": "constant"}},
+    "absent labels, left out": {"conventions": {"absent_labels": "skip"}},
+    "absent labels, left out (clean)": {"conventions": {"train_labels": "clean", "absent_labels": "skip"}},
     "ranking scores, hard": {"conventions": {"ranking_scores": "hard"}},
     "empty rows, perfect": {"conventions": {"empty_rows": "perfect"}},
+    "ties, by index": {"conventions": {"ties": "index"}},
+    "ties, by index (hard)": {"conventions": {"ties": "index", "ranking_scores": "hard"}},
     "coverage, count": {"conventions": {"coverage": "count"}},
+    "coverage, one-based": {"conventions": {"coverage": "one-based"}},
+    "coverage, excess": {"conventions": {"coverage": "excess"}},
     "folds, stratified": {"conventions": {"folds": "stratified"}},
+    "folds, consecutive": {"conventions": {"folds": "consecutive"}},
     "undefined F1, 1": {"conventions": {"f1_undefined": 1}},
     "undefined F1, left out": {"conventions": {"f1_undefined": "skip"}},
     "undefined F1, 1 (clean)": {"conventions": {"train_labels": "clean", "f1_undefined": 1}},
     "rounding of sizes, floor": {"sizes": {"percent": PERCENT, "rounding": "floor"}},
+    "rounding of sizes, up": {"sizes": {"percent": PERCENT, "rounding": "up"}},
 }
+#: A filter has no weights, noise leaves no label without a positive, decision values do not tie.
+WITHOUT_EFFECT = ["classifier, own weights", "absent labels, left out", "ties, by index"]
 
 
 def awkward():
@@ -101,17 +112,22 @@ def test_all_alternatives_of_the_protocol_are_there(found):
 @pytest.mark.parametrize("choice", EXPECTED)
 def test_an_alternative_is_the_experiment_with_that_convention(choice, found, spec):
     finding = next(finding for finding in found.findings if str(finding.alternative) == choice)
-    assert as_lists(finding.values) == by_hand(spec, EXPECTED[choice])
+    expected = {} if choice == "classifier, own weights" else by_hand(spec, EXPECTED[choice])
+    assert as_lists(finding.values) == expected
 
 
 def test_every_convention_matters_somewhere(found):
     """Without this, the comparison above could hold although nothing was changed."""
-    assert [str(finding.alternative) for finding in found.findings if not finding.changes_something] == []
+    unchanged = [str(finding.alternative) for finding in found.findings if not finding.changes_something]
+    assert unchanged == WITHOUT_EFFECT
 
 
 def test_settings_are_what_a_configuration_file_takes(found):
     for finding in found.findings:
-        assert tomllib.loads(finding.alternative.setting) == finding.alternative.changes
+        expected = EXPECTED[str(finding.alternative)]
+        if "sizes" in expected:
+            expected = {"sizes": {"rounding": expected["sizes"]["rounding"]}}
+        assert tomllib.loads(finding.alternative.setting) == expected
 
 
 def test_differences_are_judged_fold_by_fold(found):
@@ -216,47 +232,45 @@ def own_module(tmp_path, monkeypatch):
 
 def test_features_are_ranked_again_only_for_other_noise_and_other_folds(own_module, spec, tmp_path):
     diagnose(spec, f"{own_module}:Selector", folds=2, folder=str(tmp_path))
-    # The defaults, three other noise models, stratified folds.
-    assert len((tmp_path / "selectors").read_text()) == 5 * 2
+    # The defaults, three other noise models, stratified and consecutive folds.
+    assert len((tmp_path / "selectors").read_text()) == 6 * 2
 
 
 def test_classifiers_are_taught_again_only_for_other_labels_and_sizes(own_module, spec, tmp_path):
-    baseline = Experiment(
+    experiment = Experiment(
         name="x",
         datasets=[spec],
         methods=["sum-f"],
         folds=2,
         sizes={"percent": PERCENT},
         classifiers=[f"{own_module}:Classifier"],
+        conventions=[
+            {},
+            {"empty_rows": "perfect"},
+            {"ranking_scores": "hard"},
+            {"test_labels": "noisy"},
+            {"folds": "stratified"},
+            {"train_labels": "clean"},
+            {"name": "floor", "rounding": "floor"},
+        ],
         folder=str(tmp_path),
     )
-    changes = {
-        "": {},
-        "perfect": {"conventions": {"empty_rows": "perfect"}},
-        "hard": {"conventions": {"ranking_scores": "hard"}},
-        "noisy": {"conventions": {"test_labels": "noisy"}},
-        "stratified": {"conventions": {"folds": "stratified"}},
-        "clean": {"conventions": {"train_labels": "clean"}},
-        "floor": {"sizes": {"rounding": "floor"}},
-    }
-    experiments = {name: vary(baseline, changed) for name, changed in changes.items()}
-    facts = {spec.name: describe(spec, load_dataset(spec, None), baseline)}
-    plans = {name: plan(experiment, facts) for name, experiment in experiments.items()}
-    run_choices(experiments, plans, 1, None)
+    for cell in plan(experiment, {spec.name: describe(spec, load_dataset(spec, None), experiment)}):
+        assert evaluate(experiment, cell).error is None
     # Two folds: defaults, stratified and clean at two sizes each, and one feature where floor differs.
     assert len((tmp_path / "classifiers").read_text()) == 2 * (3 * 2 + 1)
 
 
 def test_a_failing_method_is_tried_once_a_fold_and_said_in_one_sentence(own_module, tmp_path):
-    with pytest.raises(RunError, match=r"^planted, \w+:Failing: no ranking today$"):
+    with pytest.raises(RunError, match=r"^planted, \w+:Failing: ValueError: no ranking today$"):
         diagnose("planted", f"{own_module}:Failing", folds=2, folder=str(tmp_path))
-    assert len((tmp_path / "failures").read_text()) == 4 * 2
+    assert len((tmp_path / "failures").read_text()) == 5 * 2
 
 
 @pytest.mark.slow
 def test_a_dead_process_is_said_in_one_sentence(own_module, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    with pytest.raises(RunError, match="a process that judged rankings died"):
+    with pytest.raises(RunError, match="Deadly: WorkerDied: the process of the cell ended with exit code 1, twice"):
         diagnose("planted", f"{own_module}:Deadly", folds=2, folder=str(tmp_path), jobs=2)
 
 
@@ -269,7 +283,7 @@ def test_processes_change_nothing(found, spec):
 def test_progress_counts_rankings(spec):
     told = []
     diagnose(spec, "sum-f", folds=2, progress=lambda done, of_all: told.append((done, of_all)))
-    assert told == [(number, 10) for number in range(1, 11)]
+    assert told == [(number, 12) for number in range(1, 13)]
 
 
 def test_a_random_method_is_drawn_several_times_a_fold():
@@ -286,7 +300,7 @@ def test_a_choice_that_fails_leaves_the_others():
     found = diagnose(DatasetSpec(name="small", path="small.npz"), "sum-f", folds=2)
     findings = {str(finding.alternative): finding for finding in found.findings}
     assert findings["classifier, ML-kNN"].effects == {}
-    assert findings["classifier, ML-kNN"].note.startswith("n_neighbors must be smaller")
+    assert findings["classifier, ML-kNN"].note.startswith("ValueError: n_neighbors must be smaller")
     assert findings["classifier, RBF SVM"].effects
 
 

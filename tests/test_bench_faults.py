@@ -109,7 +109,7 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs, deadly):
     config, folder = small_project(tmp_path, methods, folds=2)
     _, err = bench.inside(config, "--jobs", jobs, code=3)
     cells = read_results(folder).cells
-    assert f"{len(cells) // 2} of {len(cells)} cells are done, {len(cells)} computed now" in err
+    assert f"{len(cells) // 2} of {len(cells)} cells are done, {len(cells)} computed now, with {len(cells)} rank" in err
     errors = {cell.method: cell.error for cell in cells}
     assert errors["own_methods:Slow"] is errors["sum-f"] is None
     assert errors[f"own_methods:{deadly}"].startswith(
@@ -152,8 +152,8 @@ def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypa
     config, folder = project
     record = Store.record
 
-    def record_and_stop(*arguments):
-        record(*arguments)
+    def record_and_stop(*arguments, **options):
+        record(*arguments, **options)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Store, "record", record_and_stop)
@@ -302,8 +302,12 @@ def test_every_region_of_a_file_is_damaged_by_the_test(results_file):
         "plan.position",
         "plan.draw",
         "plan.seed",
-        "cells.run",
-        "cells.converged",
+        "plan.obstacle",
+        "rankings.run",
+        "rankings.converged",
+        "judgements.run",
+        "judgements.error",
+        "judgements.traceback",
     }
 
 
@@ -360,8 +364,8 @@ def test_no_altered_cell_survives_a_run_or_a_repair(results_file, tmp_path, kind
             with Store(path, writer=True) as store:
                 assert store.read().n_altered == 0
         left = bench.stored(copy)
-        assert set(left["cells"]) <= set(true["cells"])
-        assert set(left["scores"]) <= set(true["scores"])
+        for kind in ("rankings", "cells", "scores"):
+            assert set(left[kind]) <= set(true[kind])
         n_saved.append(len(left["cells"]))
     assert sum(n_saved) > (0.3 if kind == "cut" else 0.6) * 25 * len(true["cells"])
 
@@ -384,20 +388,69 @@ def test_a_damaged_file_is_repaired_and_the_run_completes_it(undisturbed, comple
     assert known.items() <= bench.finished(folder).items()
 
 
-def test_values_that_were_altered_are_computed_again(undisturbed, complete):
-    config, folder = complete
+def alter(folder, *statements):
+    """Change a results file behind the program's back."""
     with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
-        keys = [key for (key,) in database.execute("SELECT key FROM cells ORDER BY key LIMIT 4")]
-        database.execute(
-            "UPDATE scores SET value = value + 1e-15 WHERE key = ? AND metric = 'coverage'", keys[:1]
-        )
-        database.execute("UPDATE cells SET notes = '[\"\"]' WHERE key = ?", keys[1:2])
-        database.execute("DELETE FROM scores WHERE key = ? AND metric = 'coverage'", keys[2:3])
-        database.execute("DELETE FROM cells WHERE key = ?", keys[3:4])
+        for statement, *values in statements:
+            database.execute(statement, values)
+
+
+def keys_of(folder, table):
+    with bench.reading(folder) as database:
+        return [key for (key,) in database.execute(f"SELECT key FROM {table} ORDER BY key")]
+
+
+def test_judgements_that_were_altered_are_made_again_of_the_rankings_that_are_there(undisturbed, complete):
+    config, folder = complete
+    keys = keys_of(folder, "judgements")
+    alter(
+        folder,
+        ("UPDATE scores SET value = value + 1e-15 WHERE key = ? AND metric = 'coverage'", keys[0]),
+        ("UPDATE judgements SET notes = '[\"\"]' WHERE key = ?", keys[1]),
+        ("DELETE FROM scores WHERE key = ? AND metric = 'coverage'", keys[2]),
+        ("DELETE FROM judgements WHERE key = ?", keys[3]),
+    )
     _, err = bench.inside(config)
     assert "4 stored cells were altered; they are computed again." in err
-    assert "72 of 72 cells are done, 4 computed now" in err
+    assert "72 of 72 cells are done, 4 computed now, with 0 rankings" in err
     assert bench.stored(folder) == undisturbed[1]
+
+
+def test_rankings_that_were_altered_are_made_again_and_their_judgements_stay(undisturbed, complete):
+    config, folder = complete
+    known = bench.finished(folder)
+    with bench.reading(folder) as database:
+        keys = [key for (key,) in database.execute("SELECT key FROM rankings WHERE ranking IS NOT NULL")]
+    alter(
+        folder,
+        ("UPDATE rankings SET notes = '[\"\"]' WHERE key = ?", keys[0]),
+        ("UPDATE rankings SET ranking = zeroblob(40) WHERE key = ?", keys[1]),
+        ("DELETE FROM rankings WHERE key = ?", keys[2]),
+    )
+    assert read_status(folder).datasets[0].missing == 3
+    cells = {cell.key for cell in read_results(folder).cells}
+    assert not cells & set(keys[:3])
+    _, err = bench.inside(config)
+    assert "3 stored cells were altered; they are computed again." in err
+    # The same rankings come out again, so what was made of them is right still.
+    assert "72 of 72 cells are done, 0 computed now" in err
+    assert bench.stored(folder) == undisturbed[1]
+    assert bench.finished(folder) == known
+
+
+def test_a_judgement_of_another_ranking_is_made_again(undisturbed, complete):
+    config, folder = complete
+    with bench.reading(folder) as database:
+        (key,) = database.execute("SELECT key FROM rankings WHERE ranking IS NOT NULL").fetchone()
+    order = np.arange(10, dtype="<i4").tobytes()
+    # As if the method had ranked otherwise, and its judgement were from before.
+    forge(folder / "results.sqlite", "UPDATE rankings SET ranking = ? WHERE key = ?", order, key)
+    assert read_status(folder).datasets[0].missing == 1
+    _, err = bench.inside(config)
+    assert "72 of 72 cells are done, 1 computed now, with 0 rankings" in err
+    results = read_results(folder)
+    index = next(number for number, cell in enumerate(results.cells) if cell.key == key)
+    assert any(score.cell == index for score in results.scores)
 
 
 def forge(path, statement, *values):
@@ -405,13 +458,12 @@ def forge(path, statement, *values):
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(statement, values)
         database.row_factory = sqlite3.Row
-        rows = {
-            name: database.execute(f"SELECT * FROM {name}").fetchall()
-            for name in ("runs", "datasets", "plan", "scores", "cells")
-        }
-        for *row, _ in rows["cells"]:
-            own = [tuple(score)[1:] for score in rows["scores"] if score["key"] == row[0]]
-            database.execute("UPDATE cells SET digest = ? WHERE key = ?", (cell_digest(row, own), row[0]))
+        scores = database.execute("SELECT * FROM scores").fetchall()
+        for name in ("rankings", "judgements"):
+            for *row, _ in database.execute(f"SELECT * FROM {name}").fetchall():
+                own = [tuple(score)[1:] for score in scores if score["key"] == row[0]]
+                digest = cell_digest(row, own if name == "judgements" else ())
+                database.execute(f"UPDATE {name} SET digest = ? WHERE key = ?", (digest, row[0]))
         for name in TABLES:
             table = database.execute(f"SELECT * FROM {name}").fetchall()
             seal = Seal().changed(sealed_rows(name, table))
@@ -421,12 +473,13 @@ def forge(path, statement, *values):
 @pytest.mark.parametrize(
     ("statement", "value"),
     [
-        ("UPDATE cells SET ranking = ? WHERE ranking IS NOT NULL", b"\x00\x00\x00"),
-        ("UPDATE cells SET ranking = ? WHERE ranking IS NOT NULL", b"\xff\xff\xff\x7f" * 10),
-        ("UPDATE cells SET objective = ? WHERE ranking IS NOT NULL", b"\x00"),
-        ("UPDATE cells SET params = ?", "[" * 100_000),
-        ("UPDATE cells SET params = ?", "7"),
-        ("UPDATE cells SET notes = ?", "7"),
+        ("UPDATE rankings SET ranking = ? WHERE ranking IS NOT NULL", b"\x00\x00\x00"),
+        ("UPDATE rankings SET ranking = ? WHERE ranking IS NOT NULL", b"\xff\xff\xff\x7f" * 10),
+        ("UPDATE rankings SET objective = ? WHERE ranking IS NOT NULL", b"\x00"),
+        ("UPDATE rankings SET params = ?", "[" * 100_000),
+        ("UPDATE rankings SET params = ?", "7"),
+        ("UPDATE rankings SET notes = ?", "7"),
+        ("UPDATE judgements SET notes = ?", "7"),
         ("UPDATE runs SET environment = ?", "[" * 100_000),
         ("UPDATE runs SET environment = ?", "[]"),
         ("UPDATE runs SET configuration = ?", '{"a":' * 100_000),
@@ -435,6 +488,7 @@ def forge(path, statement, *values):
         ("UPDATE datasets SET facts = ?", "[" * 100_000),
         ("UPDATE plan SET dataset = ?", "elsewhere"),
         ("UPDATE plan SET method = ?", "nobody"),
+        ("UPDATE plan SET judge = ?", "nobody"),
     ],
 )
 def test_forged_contents_are_told_in_one_sentence(results_file, tmp_path, statement, value):
@@ -477,25 +531,6 @@ def test_a_results_file_is_not_executed_without_trust(results_file, tmp_path):
     rename("trap:Trap", "subprocess:Popen")
     message = bench.fails(tmp_path, "--trust", verb="retry-failed")
     assert "methods: a class with fit was expected, got 'subprocess:Popen'; name such a class." in message
-
-
-def test_a_file_of_the_format_without_seals_is_read_and_sealed_by_the_next_run(complete, undisturbed):
-    config, folder = complete
-    with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
-        database.execute("DROP TABLE seals")
-        database.execute("PRAGMA user_version = 1")
-    before = (folder / "results.sqlite").read_bytes()
-    assert read_status(folder).datasets[0].done == bench.N_SMALL
-    assert len(read_results(folder).cells) == bench.N_SMALL
-    assert (folder / "results.sqlite").read_bytes() == before
-    assert "72 of 72 cells are done, 0 computed now" in bench.inside(config)[1]
-    with bench.reading(folder) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (2,)
-        assert [row[0] for row in database.execute("SELECT name FROM seals")] == list(TABLES)
-    assert bench.stored(folder) == undisturbed[1]
-    with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
-        database.execute("UPDATE plan SET seed = seed + 1 WHERE position = 5")
-    assert "the file is damaged (the checksum of plan is another)" in complaint(read_status, folder)
 
 
 def test_files_that_are_no_results_are_left_alone(undisturbed, project):
@@ -575,7 +610,14 @@ def test_other_methods_and_their_order_change_no_result(tmp_path):
     before = bench.stored(folder)
     small_project(tmp_path, methods='"sum-f", "sum-mi", "random-ranking", "own_methods:Slow"')
     out, _ = bench.inside(config, "--json")
-    assert json.loads(out) == {"folder": "runs/small", "planned": 24, "done": 24, "failed": 0, "computed": 16}
+    assert json.loads(out) == {
+        "folder": "runs/small",
+        "planned": 24,
+        "done": 24,
+        "failed": 0,
+        "computed": 16,
+        "ranked": 16,
+    }
     after = bench.stored(folder)
     assert set(before["cells"]) < set(after["cells"])
     bench.inside(config, "--out", "alone")  # all computed together, in the other order
@@ -717,7 +759,7 @@ def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):
     text = shown.decode()
     assert re.search(r"small .*\d+/72 about \d+ s left", text)
     assert re.search(r"small .*72/72 finished", text)
-    assert "72 of 72 cells are done, 72 computed now; results in runs/small" in text
+    assert "72 of 72 cells are done, 72 computed now, with 72 rankings; results in runs/small" in text
 
 
 def test_without_a_terminal_there_are_lines_and_with_quiet_or_json_only_what_was_asked_for(complete):

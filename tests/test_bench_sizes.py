@@ -1,6 +1,5 @@
 """Methods whose ranking depends on the number of features are ranked once for every number, and only they."""
 
-import hashlib
 import json
 import sys
 
@@ -8,8 +7,8 @@ import numpy as np
 import pytest
 
 import bench_runs as bench
+from bench_runs import evaluate
 from labelsieve import MDMR
-from labelsieve.bench.cells import evaluate
 from labelsieve.bench.config import DatasetSpec, Experiment, parse_experiment
 from labelsieve.bench.data import describe, load_dataset, split_fold
 from labelsieve.bench.doctor import diagnose
@@ -169,47 +168,7 @@ def test_cells_of_mdmr_are_fits_for_their_number():
         result = evaluate(experiment, cell)
         expected = MDMR(cell.n_selected).fit(part.X_train, part.Y_train)
         np.testing.assert_array_equal(result.ranking, np.argsort(expected.ranking_))
-        assert {(row.size, row.n_features) for row in result.scores} == set(cell.sizes)
-
-
-def test_keys_of_other_methods_are_the_digests_they_always_were():
-    experiment, cells = planned('["sum-f", "mdmr"]')
-    (spec,) = experiment.datasets
-    svm = "labelsieve.classify:LabelwiseSVM"
-    known = describe(spec, load_dataset(spec, None), experiment)
-    expected = []
-    for fold in range(2):
-        content = {
-            "scheme": 1,
-            "folds": 2,
-            "classifiers": [
-                {
-                    "name": "linear-svm",
-                    "class": svm,
-                    "params": {
-                        "C": 1.0,
-                        "gamma": "scale",
-                        "kernel": "linear",
-                        "max_iter": 100000,
-                        "one_class": "lowest",
-                        "scale": "minmax",
-                    },
-                }
-            ],
-            "metrics": list(PROTOCOL_METRICS),
-            "conventions": experiment.conventions.model_dump(),
-            "dataset": "planted",
-            "checksum": known.checksum,
-            "noise": {"model": "flip", "rate": 0.2},
-            "seed": 0,
-            "fold": fold,
-            "method": {"class": "labelsieve.methods.sum_f:SumF", "params": {"n_features_to_select": None}},
-            "draw": 0,
-            "sizes": [[5.0, 3], [10.0, 6], [20.0, 12]],
-        }
-        text = json.dumps(content, sort_keys=True).encode()
-        expected.append(hashlib.sha256(text).hexdigest()[:32])
-    assert [cell.key for cell in cells if cell.method.method == "sum-f"] == expected
+        assert {(row.size, row.n_features) for row in result.scores} == set(cell.judgements[0].sizes)
 
 
 def test_a_single_size_is_not_mistaken_for_a_ranking_without_a_number():
@@ -226,7 +185,7 @@ def test_no_size_is_one_cell_that_judges_nothing():
     experiment, _ = planned('["mdmr"]')
     sizes = experiment.sizes.model_copy(update={"counts": {"planted": (99,)}})
     _, cells = planned('["mdmr"]', sizes=sizes)
-    assert [(cell.sizes, cell.n_selected) for cell in cells] == [((), None)] * 2
+    assert [(cell.judgements[0].sizes, cell.n_selected) for cell in cells] == [((), None)] * 2
 
 
 def test_the_doctor_ranks_for_every_number_and_agrees_with_the_experiment(tmp_path, monkeypatch):
@@ -247,9 +206,9 @@ def test_the_doctor_ranks_for_every_number_and_agrees_with_the_experiment(tmp_pa
         folder=str(tmp_path),
         progress=lambda *so_far: told.append(so_far),
     )
-    # Four kinds of data, two numbers each, and one feature where sizes are rounded down; the data has no own noise.
-    assert fits(tmp_path / "any") == sorted([*("2", "5") * 4, "1"] * 2)
-    assert told == [(done, 18) for done in range(1, 19)]
+    # Five kinds of data, two numbers each, one feature where sizes are rounded down and six where up.
+    assert fits(tmp_path / "any") == sorted([*("2", "5") * 5, "1", "6"] * 2)
+    assert told == [(done, 24) for done in range(1, 25)]
     assert found.sizes == ((10.0, 2), (30.0, 5))
     notes = {str(finding.alternative): finding.note for finding in found.findings}
     assert notes["rounding of sizes, floor"] == "1, 5 instead of 2, 5 features"

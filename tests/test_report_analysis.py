@@ -1,10 +1,12 @@
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from labelsieve.bench import RunError
+from labelsieve.bench.config import Conventions
 from labelsieve.report.analysis.paper import paper_values
 from labelsieve.report.analysis.run_analysis import analyse
 from labelsieve.report.analysis.summary import summarise
@@ -370,8 +372,56 @@ def test_another_method_under_a_published_name_and_coverage_in_counts_are_not_th
     assert len(analyse(run).paper.differences) == 8
     run.experiment.methods[0].method = "sum-f"
     assert len(analyse(run).paper.differences) == 6
-    run.experiment.conventions.coverage = "count"
+    counting = Conventions(name="counting", coverage="count")
+    run.experiment.judges = lambda: (SimpleNamespace(name="linear-svm", conventions=counting),)
     assert analyse(run).paper is None
+
+
+def test_label_frequencies_in_the_place_of_the_flagship_are_ranked_among_its_rivals():
+    methods = ("pml-fsmir", "mifs", "fpml")
+    ours = {"pml-fsmir": 0.4, "mifs": 0.3, "fpml": 0.5, "every-label": 0.2}
+    run = make_summary(
+        lambda method, **_: ours[method],
+        datasets=("birds", "yeast"),
+        methods=methods,
+        references=("every-label",),
+        metrics=("ranking_loss",),
+    )
+    check = analyse(run).paper
+    assert check.flagship_rank() == 2  # mifs is better on both
+    assert check.flagship_rank(by_frequencies=True) == 1
+
+    def place(value, dataset, rivals=("mifs", "fpml")):
+        """Ties share the mean of their places."""
+        others = [paper_values()["ranking_loss", dataset, rival][0] for rival in rivals]
+        return 1 + sum(other < value for other in others) + sum(other == value for other in others) / 2
+
+    own = [paper_values()["ranking_loss", dataset, "pml-fsmir"][0] for dataset in ("birds", "yeast")]
+    assert check.flagship_rank("theirs") == np.mean([place(own[0], "birds"), place(own[1], "yeast")])
+    among_printed = np.mean([place(0.2, "birds"), place(0.2, "yeast")])
+    assert check.flagship_rank("theirs", by_frequencies=True) == among_printed
+    cells = [(ours[method], paper_values()["ranking_loss", dataset, method][0]) for dataset in ("birds", "yeast") for method in methods]
+    assert check.correlation == pytest.approx(np.corrcoef(np.array(cells).T)[0, 1])
+    without = make_summary(lambda method, **_: ours[method], datasets=("birds",), methods=methods)
+    assert analyse(without).paper.flagship_rank(by_frequencies=True) is None
+
+
+def test_an_ablation_is_told_for_every_judge():
+    def value(method, classifier, metric, **_):
+        better = (method == "whole") == (classifier == "own-weights")
+        return 0.2 + 0.1 * (better == (metric == "average_precision"))
+
+    analysis = analyse(
+        make_summary(
+            value, methods=(), ablation=("whole", "part"), classifiers=("linear-svm", "own-weights")
+        )
+    )
+    assert [found.classifier for found in analysis.ablations] == ["linear-svm"] * 2 + ["own-weights"] * 2
+    told = [text for text in find(analysis) if "whole is better than part" in text]
+    assert told == [
+        "whole is better than part in 0 of 4 comparisons (a metric on a data set), judged by linear-svm.",
+        "whole is better than part in 4 of 4 comparisons (a metric on a data set), judged by own-weights.",
+    ]
 
 
 # rounding and traps

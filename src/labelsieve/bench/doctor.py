@@ -383,6 +383,10 @@ def _note(alternative: Alternative, name: str, other: str, outcomes: _Outcomes) 
             data = outcomes.data
             n_empty = int((np.asarray(data.Y.sum(axis=1)) == 0).sum())  # type: ignore[union-attr]
             return f"{n_empty} of {data.X.shape[0]} rows have no true label"
+        case "ties":
+            values, reference = outcomes.values(name), outcomes.values(other)
+            same = all(np.array_equal(values[metric], reference[metric]) for metric in values)
+            return "no true and false label have equal scores" if same else ""
         case "coverage" if alternative.choice == "count":
             return "another unit: labels from 1 on, not a share"
         case "folds":

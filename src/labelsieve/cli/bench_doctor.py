@@ -64,6 +64,9 @@ def doctor(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes; all cores by default.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep the run in this folder, to resume and report it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown for documents.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
@@ -100,6 +103,7 @@ def doctor(
             counts=counts,
             jobs=jobs or cpu_count(),
             folder=os.getcwd(),
+            out=out,
             progress=advance,
         )
     for warning in found.warnings:

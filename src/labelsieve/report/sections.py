@@ -9,6 +9,7 @@ from labelsieve.report.analysis.comparison import ALPHA
 from labelsieve.report.analysis.paper import CITATION
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.tables.comparison import (
+    agreement_table,
     all_ranks_table,
     challenge_tables,
     condition_table,
@@ -136,7 +137,8 @@ def _paper(analysis: Analysis) -> Iterator[Section]:
             f"The same cells in {CITATION}, as printed there. The paper does not say all conventions, so its "
             "numbers may mean something else; the order of the methods is compared by rank correlation."
         )
-        yield Section("paper", "Ours and the paper’s", (text,), tuple(tables), files=(cells,))
+        agreement = _there(agreement_table(analysis))
+        yield Section("paper", "Ours and the paper’s", (text,), (*agreement, *tables), files=(cells,))
 
 
 def _costs(analysis: Analysis) -> Iterator[Section]:

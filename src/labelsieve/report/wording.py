@@ -16,6 +16,7 @@ _REFERENCE_WORDS = {
     "random-ranking": "random features",
     "all-features": "all features",
     "no-features": "no features at all (label frequencies alone)",
+    "every-label": "label frequencies alone with every label predicted",
 }
 _FILTERS = ("sum-f", "sum-mi", "gmm")
 

@@ -16,17 +16,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import numpy as np
 from scipy import stats
 
-from labelsieve.bench.config import Experiment
+from labelsieve.bench.config import EVERY_LABEL, Experiment
+from labelsieve.metrics import METRICS
 from labelsieve.report.analysis.comparison import MetricTable
+from labelsieve.statistics import rank_methods
 
 CITATION = (
     "Gao, Pan, Han, Liu, “Noise-Resistant Label Reconstruction Feature Selection for Partial Multi-Label "
     "Learning”, IJCAI 2025"
 )
+#: The method that the paper proposes.
+FLAGSHIP = "pml-fsmir"
 # An order of two is no order to correlate.
 _LEAST_METHODS = 3
 
@@ -43,6 +48,8 @@ class PaperTable:
     #: Correlation of the orders of the methods, by data set; NaN where fewer than three methods are shared.
     spearman: np.ndarray
     kendall: np.ndarray
+    #: Ours of label frequencies alone with every label predicted, by data set; NaN where there is none.
+    frequencies: np.ndarray
 
     @property
     def difference(self) -> np.ndarray:
@@ -62,9 +69,38 @@ class PaperCheck:
         return _finite([table.difference.ravel() for table in self.tables])
 
     @property
+    def correlation(self) -> float:
+        """Correlation of ours and theirs over all shared cells; NaN where one side is constant."""
+        ours, theirs = (
+            _finite([getattr(table, name).ravel() for table in self.tables]) for name in ("ours", "theirs")
+        )
+        constant = len(ours) < 2 or np.ptp(ours) == 0 or np.ptp(theirs) == 0
+        return float("nan") if constant else float(np.corrcoef(ours, theirs)[0, 1])
+
+    @property
     def spearman(self) -> np.ndarray:
         """Spearman's correlations of all metrics and data sets that have one."""
         return _finite([table.spearman for table in self.tables])
+
+    def flagship_rank(
+        self, whose: Literal["ours", "theirs"] = "ours", *, by_frequencies: bool = False
+    ) -> float | None:
+        """Average rank of PML-FSMIR among the shared methods, over metrics and data sets that all of them have.
+
+        With `by_frequencies`, label frequencies alone with every label predicted stand in its place. None where it
+        is not there, or has nobody to be ranked against.
+        """
+        ranks = []
+        for table in self.tables:
+            if FLAGSHIP not in table.methods or len(table.methods) < 2:
+                return None
+            values, place = getattr(table, whose).copy(), table.methods.index(FLAGSHIP)
+            if by_frequencies:
+                values[:, place] = table.frequencies
+            values = values[np.isfinite(values).all(axis=1)]
+            if len(values):
+                ranks += rank_methods(values, METRICS[table.metric].direction)[:, place].tolist()
+        return float(np.mean(ranks)) if ranks else None
 
 
 def _finite(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -101,11 +137,13 @@ def check_against_paper(
         method.name for method in experiment.methods if method.method == method.name and not method.params
     }
     comparable = [table for table in tables if table.metric != "coverage" or coverage == "zero-based"]
-    checked = [found for table in comparable if (found := _check(table, published)) is not None]
+    names = [method.name for method in experiment.all_methods() if method.method == EVERY_LABEL]
+    frequencies = names[0] if names else None
+    checked = [found for table in comparable if (found := _check(table, published, frequencies)) is not None]
     return PaperCheck(tuple(checked)) if checked else None
 
 
-def _check(table: MetricTable, published: set[str]) -> PaperTable | None:
+def _check(table: MetricTable, published: set[str], frequencies: str | None) -> PaperTable | None:
     theirs = np.array(
         [
             [
@@ -133,6 +171,7 @@ def _check(table: MetricTable, published: set[str]) -> PaperTable | None:
         np.where(shared, theirs, np.nan)[part],
         spearman,
         kendall,
+        np.full(len(rows), np.nan) if frequencies is None else table.mean[rows, table.column(frequencies)],
     )
 
 

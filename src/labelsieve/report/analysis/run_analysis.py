@@ -37,6 +37,8 @@ class Analysis:
     ablations: tuple[Ablation, ...]
     sweeps: tuple[Sweep, ...]
     paper: PaperCheck | None
+    #: The same under every other noise and classifier that has cells in common with the paper, by name.
+    other_papers: dict[str, PaperCheck]
 
     @property
     def facts(self) -> Facts:
@@ -62,6 +64,11 @@ class Analysis:
     def compares_variants(self) -> bool:
         """Whether variants of an ablation are what is compared, as there are no methods proper."""
         return bool(self.compared) and not self.summary.named_with_role("method")
+
+    @property
+    def several_judges(self) -> bool:
+        """Whether there are several classifiers, or conventions."""
+        return len(self.facts.classifiers) > 1
 
     @property
     def slugs(self) -> dict[str, str]:
@@ -94,16 +101,22 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
     classifier, noise = facts.classifiers[0], facts.usual_noise
     main = compare(summary, control=control, classifier=classifier, noise=noise)
     shown = (*summary.compared, *summary.references)
+    others = _other_conditions(summary, main)
+    papers = {
+        name: check_against_paper(other.tables, experiment, other.classifier)
+        for name, other in others.items()
+    }
     return Analysis(
         summary=summary,
         main=main,
-        others=_other_conditions(summary, main),
+        others=others,
         challenges=challenge_references(main.tables),
         curves=_curves(summary, shown, main),
         noise=noise_curves(summary, shown, classifier),
-        ablations=ablations(summary, classifier, noise),
-        sweeps=sweeps(summary, classifier, noise),
+        ablations=ablations(summary, facts.classifiers, noise),
+        sweeps=sweeps(summary, facts.classifiers, noise),
         paper=check_against_paper(main.tables, experiment, classifier),
+        other_papers={name: check for name, check in papers.items() if check is not None},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class NoiseCurve:
 class Ablation:
     """Variants of a method, the first of them whole; values of shape (n_datasets, n_variants), NaN for gaps."""
 
+    classifier: str
     metric: str
     datasets: tuple[str, ...]
     variants: tuple[str, ...]
@@ -42,6 +44,7 @@ class Sweep:
     parameters: tuple[str, ...]
     #: Values of each parameter, rising.
     grid: tuple[tuple[Any, ...], ...]
+    classifier: str
     dataset: str
     metric: str
     #: One axis a parameter; NaN for gaps.
@@ -70,13 +73,16 @@ def noise_curves(summary: Summary, methods: Sequence[str], classifier: str) -> t
     return tuple(curves)
 
 
-def ablations(summary: Summary, classifier: str, noise: dict[str, str]) -> tuple[Ablation, ...]:
-    """Collect the variants of an ablation, by metric; empty if the run has fewer than two."""
+def ablations(
+    summary: Summary, classifiers: Sequence[str], noise: dict[str, str]
+) -> tuple[Ablation, ...]:
+    """Collect the variants of an ablation, by classifier and metric; empty if the run has fewer than two."""
     variants = summary.named_with_role("ablation")
     if len(variants) < 2:
         return ()
     return tuple(
         Ablation(
+            classifier,
             metric,
             tuple(noise),
             variants,
@@ -87,12 +93,13 @@ def ablations(summary: Summary, classifier: str, noise: dict[str, str]) -> tuple
                 ]
             ),
         )
+        for classifier in classifiers
         for metric in summary.facts.metrics
     )
 
 
-def sweeps(summary: Summary, classifier: str, noise: dict[str, str]) -> tuple[Sweep, ...]:
-    """Collect sweeps of one or two parameters, by data set and metric."""
+def sweeps(summary: Summary, classifiers: Sequence[str], noise: dict[str, str]) -> tuple[Sweep, ...]:
+    """Collect sweeps of one or two parameters, by classifier, data set and metric."""
     # (method, parameters) -> settings -> display name
     groups: dict[tuple[str, tuple[str, ...]], dict[tuple[Any, ...], str]] = {}
     for sweep in summary.experiment.sweeps:
@@ -105,14 +112,15 @@ def sweeps(summary: Summary, classifier: str, noise: dict[str, str]) -> tuple[Sw
         if len(varied) > 2:
             continue
         grid = tuple(_rising(column) for column in zip(*names, strict=True))
-        for dataset, level in noise.items():
-            for metric in summary.facts.metrics:
-                values = np.full([len(axis) for axis in grid], np.nan)
-                for settings, name in names.items():
-                    spot = tuple(axis.index(value) for axis, value in zip(grid, settings, strict=True))
-                    values[spot] = _mean(summary, Place(dataset, level, name), classifier, metric)
-                if np.isfinite(values).any():
-                    found.append(Sweep(slug, varied, grid, dataset, metric, values))
+        for classifier, (dataset, level), metric in product(
+            classifiers, noise.items(), summary.facts.metrics
+        ):
+            values = np.full([len(axis) for axis in grid], np.nan)
+            for settings, name in names.items():
+                spot = tuple(axis.index(value) for axis, value in zip(grid, settings, strict=True))
+                values[spot] = _mean(summary, Place(dataset, level, name), classifier, metric)
+            if np.isfinite(values).any():
+                found.append(Sweep(slug, varied, grid, classifier, dataset, metric, values))
     return tuple(found)
 
 

@@ -173,39 +173,39 @@ def _ablation(analysis: Analysis) -> Named:
         if groups:
             picture = draw_ablation(
                 groups,
-                title=metric_words(ablation.metric),
+                title=f"{metric_words(ablation.metric)}{_judged_by(analysis, ablation.classifier)}",
                 direction=METRICS[ablation.metric].direction,
                 styles=MethodStyles(ablation.variants, control=ablation.variants[0]),
             )
-            yield f"ablation_{ablation.metric}", picture
+            yield f"ablation{_number(analysis, ablation.classifier)}_{ablation.metric}", picture
 
 
 def _sensitivity(analysis: Analysis) -> Named:
-    """One figure a method and metric: a panel for each parameter that was varied alone."""
-    figures: dict[tuple[str, str], dict[str, dict[str, Curve]]] = {}
+    """One figure a method, classifier and metric: a panel for each parameter that was varied alone."""
+    figures: dict[tuple[str, str, str], dict[str, dict[str, Curve]]] = {}
     for sweep in analysis.sweeps:
         if len(sweep.parameters) == 1 and _are_numbers(sweep.grid[0]):
-            panels = figures.setdefault((sweep.method, sweep.metric), {})
+            panels = figures.setdefault((sweep.method, sweep.classifier, sweep.metric), {})
             panels.setdefault(sweep.parameters[0], {})[sweep.dataset] = Curve(sweep.grid[0], sweep.values)
     styles = MethodStyles(tuple(analysis.summary.datasets))
-    for place, ((method, metric), panels) in enumerate(figures.items()):
-        title = f"{method}: {metric_words(metric)}"
+    for place, ((method, classifier, metric), panels) in enumerate(figures.items()):
+        title = f"{method}: {metric_words(metric)}{_judged_by(analysis, classifier)}"
         direction = METRICS[metric].direction
         picture = draw_sensitivity_curves(panels, title=title, direction=direction, styles=styles)
         yield f"sensitivity_{place + 1}_{metric}", picture
 
 
 def _surfaces(analysis: Analysis) -> Named:
-    """One figure a pair of parameters and metric: means over the data sets."""
+    """One figure a pair of parameters, classifier and metric: means over the data sets."""
     grids = {}
-    values: dict[tuple[str, tuple[str, ...], str], list[np.ndarray]] = {}
+    values: dict[tuple[str, tuple[str, ...], str, str], list[np.ndarray]] = {}
     for sweep in analysis.sweeps:
         if len(sweep.parameters) == 2 and all(_are_numbers(axis) for axis in sweep.grid):
-            key: tuple[str, tuple[str, ...], str] = (sweep.method, sweep.parameters, sweep.metric)
+            key = (sweep.method, sweep.parameters, sweep.classifier, sweep.metric)
             grids[key] = sweep.grid
             values.setdefault(key, []).append(sweep.values)
     for place, (key, surfaces) in enumerate(values.items()):
-        _, parameters, metric = key
+        _, parameters, classifier, metric = key
         picture = draw_sensitivity_surface(
             np.mean(surfaces, axis=0),
             rows=grids[key][0],
@@ -213,10 +213,20 @@ def _surfaces(analysis: Analysis) -> Named:
             row_name=parameters[0],
             column_name=parameters[1],
             # A small map has no room for more; the page says what it is.
-            title=metric_words(metric),
+            title=f"{metric_words(metric)}{_judged_by(analysis, classifier)}",
             direction=METRICS[metric].direction,
         )
         yield f"surface_{place + 1}_{metric}", picture
+
+
+def _judged_by(analysis: Analysis, classifier: str) -> str:
+    return f" ({classifier})" if analysis.several_judges else ""
+
+
+def _number(analysis: Analysis, classifier: str) -> str:
+    """Tell the files of other classifiers from those of the first."""
+    place = analysis.facts.classifiers.index(classifier)
+    return f"_{place + 1}" if place else ""
 
 
 def _are_numbers(values: tuple[object, ...]) -> bool:

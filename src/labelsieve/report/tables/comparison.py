@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelsieve.report.analysis.comparison import ALPHA, Comparison, MetricTable, Standing
-from labelsieve.report.analysis.paper import PaperCheck
+from labelsieve.report.analysis.paper import FLAGSHIP, PaperCheck
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.tables.table import Column, Entry, Mark, Table, name_columns
 from labelsieve.report.wording import count, metric_title, metric_words
@@ -329,6 +329,45 @@ def _known(value: float) -> float | None:
 
 def _number(entry: Entry) -> float:
     return np.nan if not isinstance(entry.value, float) else entry.value
+
+
+def agreement_table(analysis: Analysis) -> Table | None:
+    """How well the paper's numbers are met under every noise and classifier; None if nothing is shared."""
+    if analysis.paper is None:
+        return None
+    rows = [
+        (
+            Entry(name),
+            Entry(len(check.differences)),
+            Entry(float(np.abs(check.differences).mean()), form=".3f"),
+            Entry(_known(check.correlation), form=".2f"),
+            Entry(float(check.spearman.mean()) if len(check.spearman) else None, form=".2f"),
+            Entry(check.flagship_rank(), form=_RANK),
+            Entry(check.flagship_rank(by_frequencies=True), form=_RANK),
+            Entry(check.flagship_rank("theirs", by_frequencies=True), form=_RANK),
+        )
+        for name, check in {analysis.main.classifier: analysis.paper, **analysis.other_papers}.items()
+    ]
+    theirs = analysis.paper.flagship_rank("theirs")
+    blank = (Entry(None),) * 4
+    rows.append((Entry("the paper"), *blank, Entry(theirs, form=_RANK), *(Entry(None),) * 2))
+    place = f"label frequencies alone, every label predicted, in {FLAGSHIP}'s place"
+    return Table(
+        "paper_agreement",
+        "How well the paper's numbers are met",
+        (
+            Column("judged by", numeric=False),
+            Column("cells"),
+            Column("mean difference"),
+            Column("correlation", "over the cells"),
+            Column("Spearman", "order of the methods, mean"),
+            Column(f"rank of {FLAGSHIP}", "average, 1 is best"),
+            Column("rank among ours", place),
+            Column("rank among the printed", place),
+        ),
+        tuple(rows),
+        note="Ranks are averages over metrics and data sets, among the methods that the paper compares.",
+    )
 
 
 def paper_tables(check: PaperCheck) -> list[Table]:

@@ -57,12 +57,14 @@ def ablation_table(analysis: Analysis) -> Table | None:
         for column in range(1, len(ablation.variants)):
             mean = float(values[:, column].mean())
             entries.append(Entry(mean, words=f"{mean:.3f} ({better[column]} of {len(values)})"))
-        rows.append((Entry(metric_title(ablation.metric)), *entries))
+        judge = (Entry(ablation.classifier),) if analysis.several_judges else ()
+        rows.append((Entry(metric_title(ablation.metric)), *judge, *entries))
     if not rows:
         return None
     variants = analysis.ablations[0].variants
     note = f"Means over the data sets; in brackets, on how many of them the variant is better than {variants[0]}."
-    return Table("ablation", "Ablation", name_columns("metric", variants), tuple(rows), note=note)
+    columns = (*text_columns("metric", *_judged_by(analysis)), *map(Column, variants))
+    return Table("ablation", "Ablation", columns, tuple(rows), note=note)
 
 
 def sweep_table(analysis: Analysis) -> Table | None:
@@ -78,6 +80,7 @@ def sweep_table(analysis: Analysis) -> Table | None:
                 Entry(sweep.method),
                 Entry(" × ".join(sweep.parameters)),
                 Entry(metric_title(sweep.metric)),
+                *((Entry(sweep.classifier),) if analysis.several_judges else ()),
                 Entry(sweep.dataset),
                 Entry(_setting(sweep, best)),
                 Entry(float(sweep.values.flat[best])),
@@ -86,7 +89,7 @@ def sweep_table(analysis: Analysis) -> Table | None:
                 Entry(float(np.nanmax(cost) - np.nanmin(cost))),
             )
         )
-    names = ("method", "parameter", "metric", "data set", "best setting")
+    names = ("method", "parameter", "metric", *_judged_by(analysis), "data set", "best setting")
     columns = (
         *(Column(name, numeric=False) for name in names),
         Column("best"),
@@ -132,13 +135,20 @@ def sweep_file(analysis: Analysis) -> Table:
     rows = tuple(
         (
             *(Entry(name) for name in (sweep.method, _setting(sweep, spot), sweep.dataset, sweep.metric)),
+            *((Entry(sweep.classifier),) if analysis.several_judges else ()),
             Entry(float(value)),
         )
         for sweep in analysis.sweeps
         for spot, value in enumerate(sweep.values.flat)
     )
-    columns = (*text_columns("method", "setting", "data set", "metric"), Column("value"))
+    names = text_columns("method", "setting", "data set", "metric", *_judged_by(analysis))
+    columns = (*names, Column("value"))
     return Table("sensitivity_all", "All metrics at all settings", columns, rows)
+
+
+def _judged_by(analysis: Analysis) -> tuple[str, ...]:
+    """The column that tells classifiers apart, where there are several."""
+    return ("judged by",) if analysis.several_judges else ()
 
 
 def _setting(sweep: Sweep, spot: int) -> str:
