@@ -235,7 +235,8 @@ def stored(folder):
     """Everything that must not depend on how a run went, floats to the last bit."""
     with reading(folder) as database:
         rankings = database.execute(
-            "SELECT key, description, params, error, n_iter, converged, ranking, objective, notes, weights FROM rankings"
+            "SELECT key, description, params, error, n_iter, converged, ranking, objective, notes, weights "
+            "FROM rankings"
         ).fetchall()
         judgements = database.execute(
             "SELECT key, ranking, description, error, notes, basis FROM judgements"
@@ -324,7 +325,9 @@ class Evaluated:
         self.result = cells.evaluate(experiment, cells.Task(cell, **options))
         judged = self.result.judgements
         names = {judgement.key: judgement.judge.name for judgement in cell.judgements}
-        self.error = self.result.error or next((found.error for found in judged.values() if found.error), None)
+        self.error = self.result.error or next(
+            (found.error for found in judged.values() if found.error), None
+        )
         self.scores = [Row(names[key], *row) for key, found in judged.items() for row in found.scores]
         self.ranking = self.result.ranked.order
 

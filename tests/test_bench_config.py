@@ -102,7 +102,10 @@ def test_noise_profile_goes_from_none_to_one_half():
         (MINIMAL + 'name = ""\n', r"name: letters, digits.*got ''"),
         (MINIMAL + 'name = "a\\u001b[2J"\n', r"name: letters, digits.*got 'a\\x1b\[2J'"),
         (MINIMAL + 'name = "a\\n"\n', r"name: letters, digits.*got 'a\\n'"),
-        (MINIMAL + '[conventions]\nempty_rows = "drop"\n', r"conventions\.0\.empty_rows: .*'skip' or 'perfect'"),
+        (
+            MINIMAL + '[conventions]\nempty_rows = "drop"\n',
+            r"conventions\.0\.empty_rows: .*'skip' or 'perfect'",
+        ),
         (MINIMAL + '[[sweeps]]\nmethod = "sum-f"\nparameters = {}\n', r"sweeps\.0\.parameters"),
         (MINIMAL + "fold = 3\nseed = 1\n", r"\(1 more problem\)"),
     ],
@@ -169,7 +172,11 @@ def test_keys_depend_on_what_a_result_depends_on_and_on_nothing_else():
         experiment = parse(text)
         known = {spec.name: facts(spec.name, checksum=checksum) for spec in experiment.datasets}
         cells = plan(experiment, known)
-        return {(str(cell), judgement.judge.name): judgement.key for cell in cells for judgement in cell.judgements}
+        return {
+            (str(cell), judgement.judge.name): judgement.key
+            for cell in cells
+            for judgement in cell.judgements
+        }
 
     base = keys(MINIMAL)
     assert len(set(base.values())) == len(base) == 10

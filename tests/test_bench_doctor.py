@@ -270,7 +270,9 @@ def test_a_failing_method_is_tried_once_a_fold_and_said_in_one_sentence(own_modu
 @pytest.mark.slow
 def test_a_dead_process_is_said_in_one_sentence(own_module, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    with pytest.raises(RunError, match="Deadly: WorkerDied: the process of the cell ended with exit code 1, twice"):
+    with pytest.raises(
+        RunError, match="Deadly: WorkerDied: the process of the cell ended with exit code 1, twice"
+    ):
         diagnose("planted", f"{own_module}:Deadly", folds=2, folder=str(tmp_path), jobs=2)
 
 

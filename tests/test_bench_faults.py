@@ -109,7 +109,10 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs, deadly):
     config, folder = small_project(tmp_path, methods, folds=2)
     _, err = bench.inside(config, "--jobs", jobs, code=3)
     cells = read_results(folder).cells
-    assert f"{len(cells) // 2} of {len(cells)} cells are done, {len(cells)} computed now, with {len(cells)} rank" in err
+    assert (
+        f"{len(cells) // 2} of {len(cells)} cells are done, {len(cells)} computed now, with {len(cells)} rank"
+        in err
+    )
     errors = {cell.method: cell.error for cell in cells}
     assert errors["own_methods:Slow"] is errors["sum-f"] is None
     assert errors[f"own_methods:{deadly}"].startswith(

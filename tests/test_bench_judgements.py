@@ -27,7 +27,7 @@ from labelsieve.report.analysis.summary import summarise
 DATA = Path(__file__).with_name("data")
 
 #: A method whose weights can judge, which says in a file that it was fitted.
-COUNTING = '''
+COUNTING = """
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +43,7 @@ class Counting(BaseEstimator):
         self.coef_ = (Y - Y.mean(axis=0)).T @ X / len(X)
         self.scores_ = np.abs(self.coef_).sum(axis=0)
         return self
-'''
+"""
 BASE = """
 folds = 3
 datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
@@ -126,7 +126,10 @@ def test_own_weights_are_judged_as_the_slow_definition_says(tmp_path, storage):
                 row.metric: row.value for row in found.scores if (row.classifier, row.size) == (name, size)
             }
             assert values == pytest.approx(
-                {metric: METRICS[metric].function(part.Y_test, outputs[METRICS[metric].needs]) for metric in values},
+                {
+                    metric: METRICS[metric].function(part.Y_test, outputs[METRICS[metric].needs])
+                    for metric in values
+                },
                 abs=1e-9,
             )
             assert len(values) == 8
@@ -158,7 +161,10 @@ def test_every_label_is_the_frequencies_with_everything_predicted():
 
 def test_who_has_no_weights_is_not_judged_by_them_and_that_is_no_failure(project):
     config, folder, _ = project
-    change(config, 'classifiers = ["linear-svm", "own-weights"]\n' + PLAIN.replace('Counting"]', 'Counting", "sum-f"]'))
+    change(
+        config,
+        'classifiers = ["linear-svm", "own-weights"]\n' + PLAIN.replace('Counting"]', 'Counting", "sum-f"]'),
+    )
     # Of four methods in three folds, two have weights or need none.
     assert told(config) == {"planted": 18, "done": 18, "computed": 18, "ranked": 12}
     status = read_status(folder)
@@ -188,7 +194,9 @@ def test_new_judgements_of_a_finished_run_rank_nothing_again(project):
     assert told(config, "--accept-changes") == {"planned": 18, "done": 18, "computed": 9, "ranked": 0}
     change(config, 'metrics = ["coverage", "samples_f1"]\n' + PLAIN)
     message = bench.fails(config)
-    assert "the configuration changed (metrics, conventions) since the last run, so 18 finished cells" in message
+    assert (
+        "the configuration changed (metrics, conventions) since the last run, so 18 finished cells" in message
+    )
     assert told(config, "--accept-changes") == {"planned": 9, "done": 9, "computed": 9, "ranked": 0}
     change(config, PLAIN.replace("[20, 60]", "[10, 20, 60]"))
     # Both references have no sizes, so their judgements are the first ones.
@@ -220,7 +228,9 @@ def test_rankings_of_another_run_are_taken_over(project):
     assert fits() == 0
     bench.inside(other, "--jobs", 1, "--out", "alone")
     assert bench.stored(config.parent / "runs" / "other") == bench.stored(config.parent / "alone")
-    assert "--rankings: another run than runs/judged was expected" in bench.fails(config, "--rankings", folder)
+    assert "--rankings: another run than runs/judged was expected" in bench.fails(
+        config, "--rankings", folder
+    )
     assert "was expected, got 'nowhere'" in bench.fails(config, "--rankings", "nowhere")
 
 
@@ -273,7 +283,9 @@ def test_a_judgement_that_fails_leaves_the_ranking_and_the_others(project):
     facts = summarise(read_results(folder)).facts
     assert (facts.coverage.n_planned, facts.coverage.n_done, facts.coverage.n_failed) == (18, 12, 6)
     assert facts.classifiers == ("linear-svm", "greedy")  # no features are the same whoever judges
-    assert "flip 0.2, seed 0, fold 2, greedy" in {cell for failure in facts.failures for cell in failure.cells}
+    assert "flip 0.2, seed 0, fold 2, greedy" in {
+        cell for failure in facts.failures for cell in failure.cells
+    }
     assert [failure.error for failure in read_status(folder).failures] == [
         "ValueError: n_neighbors must be smaller than the number of training rows "
         f"(n_samples={n_rows}). Got 1000. Ask for fewer neighbours."
@@ -291,9 +303,7 @@ def test_the_rankings_of_the_paper_profile_serve_paper_weights():
     paper, weights = load_experiment("paper"), load_experiment("paper-weights")
     for name in ("datasets", "methods", "noise", "folds", "seeds", "sizes", "control"):
         assert getattr(weights, name) == getattr(paper, name)
-    facts = {
-        spec.name: DatasetFacts(spec.name, 100, 50, 5, 2.0, "0", "percent") for spec in paper.datasets
-    }
+    facts = {spec.name: DatasetFacts(spec.name, 100, 50, 5, 2.0, "0", "percent") for spec in paper.datasets}
     shared = {cell.key for cell in plan(paper, facts)}
     missing = {cell.method.name for cell in plan(weights, facts) if cell.key not in shared}
     assert missing == {"every-label"}
@@ -398,7 +408,8 @@ def test_what_an_earlier_file_lost_or_altered_is_told(earlier):
     path = folder / "results.sqlite"
     with closing(sqlite3.connect(path)) as database, database:
         key, other = (
-            key for (key,) in database.execute("SELECT key FROM cells WHERE error IS NULL ORDER BY key LIMIT 2")
+            key
+            for (key,) in database.execute("SELECT key FROM cells WHERE error IS NULL ORDER BY key LIMIT 2")
         )
         database.execute("UPDATE scores SET value = value + 1e-15 WHERE key = ?", (key,))
         database.execute("UPDATE cells SET notes = '[1]' WHERE key = ?", (other,))

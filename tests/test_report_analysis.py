@@ -400,7 +400,11 @@ def test_label_frequencies_in_the_place_of_the_flagship_are_ranked_among_its_riv
     assert check.flagship_rank("theirs") == np.mean([place(own[0], "birds"), place(own[1], "yeast")])
     among_printed = np.mean([place(0.2, "birds"), place(0.2, "yeast")])
     assert check.flagship_rank("theirs", by_frequencies=True) == among_printed
-    cells = [(ours[method], paper_values()["ranking_loss", dataset, method][0]) for dataset in ("birds", "yeast") for method in methods]
+    cells = [
+        (ours[method], paper_values()["ranking_loss", dataset, method][0])
+        for dataset in ("birds", "yeast")
+        for method in methods
+    ]
     assert check.correlation == pytest.approx(np.corrcoef(np.array(cells).T)[0, 1])
     without = make_summary(lambda method, **_: ours[method], datasets=("birds",), methods=methods)
     assert analyse(without).paper.flagship_rank(by_frequencies=True) is None
@@ -412,9 +416,7 @@ def test_an_ablation_is_told_for_every_judge():
         return 0.2 + 0.1 * (better == (metric == "average_precision"))
 
     analysis = analyse(
-        make_summary(
-            value, methods=(), ablation=("whole", "part"), classifiers=("linear-svm", "own-weights")
-        )
+        make_summary(value, methods=(), ablation=("whole", "part"), classifiers=("linear-svm", "own-weights"))
     )
     assert [found.classifier for found in analysis.ablations] == ["linear-svm"] * 2 + ["own-weights"] * 2
     told = [text for text in find(analysis) if "whole is better than part" in text]

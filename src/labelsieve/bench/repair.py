@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.bench import RunError, earlier_format
+from labelsieve.bench.results_file import lock_path
 from labelsieve.bench.seals import TABLES, Seal, cell_digest, scores_by_key
-from labelsieve.bench.store import Store, lock_path
+from labelsieve.bench.store import Store
 
 __all__ = ["Repaired", "repair"]
 

@@ -14,8 +14,9 @@ import numpy as np
 from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.bench.data import DatasetFacts
+from labelsieve.bench.results_file import damaged, database_path, no_results
 from labelsieve.bench.seals import Contents
-from labelsieve.bench.store import Store, damaged, database_path, no_results, unpack
+from labelsieve.bench.store import Store, unpack
 
 __all__ = ["CellRecord", "DatasetFacts", "JudgementRecord", "Results", "RunRecord", "Score", "read_results"]
 

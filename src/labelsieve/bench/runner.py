@@ -19,8 +19,9 @@ from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_exp
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.earlier_format import is_earlier_key, present_keys
 from labelsieve.bench.plan import Cell, Judgement, plan
+from labelsieve.bench.results_file import FILE_NAME
 from labelsieve.bench.seals import Contents
-from labelsieve.bench.store import FILE_NAME, Store, unpack
+from labelsieve.bench.store import Store, unpack
 from labelsieve.bench.workers import run_locally
 from labelsieve.datasets.errors import DatasetError
 
@@ -172,6 +173,16 @@ def _applicable(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Judgement]]:
                 yield cell, judgement
 
 
+def _distinct(cells: Sequence[Cell]) -> list[Cell]:
+    """Put together what stands in the plan under several names: the same ranking, perhaps judged at other sizes."""
+    found: dict[str, Cell] = {}
+    for cell in cells:
+        first = found.setdefault(cell.key, cell)
+        own = {judgement.key: judgement for judgement in (*first.judgements, *cell.judgements)}
+        found[cell.key] = replace(first, judgements=tuple(own.values()))
+    return list(found.values())
+
+
 def _tasks(cells: Sequence[Cell], before: Contents, weighted: set[str], retry_failed: bool) -> list[Task]:
     """List what is to be done: rankings that are not there, and judgements of those that are.
 
@@ -190,8 +201,7 @@ def _tasks(cells: Sequence[Cell], before: Contents, weighted: set[str], retry_fa
     judged = {row["key"]: row for row in before.judgements if not (retry_failed and row["error"])}
     known = {**before.known, **{key: row["basis"] for key, row in judged.items()}}
     tasks = []
-    # A cell may stand in the plan twice, under two names.
-    for cell in {cell.key: cell for cell in cells}.values():
+    for cell in _distinct(cells):
         wanted = tuple(judgement for judgement in cell.judgements if not judgement.obstacle)
         missing = tuple(judgement for judgement in wanted if judgement.key not in judged)
         row = rankings.get(cell.key)

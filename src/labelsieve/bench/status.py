@@ -9,8 +9,9 @@ from pathlib import Path
 from sqlite3 import Row
 from typing import Any
 
+from labelsieve.bench.results_file import damaged, database_path
 from labelsieve.bench.seals import Contents
-from labelsieve.bench.store import Store, damaged, database_path
+from labelsieve.bench.store import Store
 
 __all__ = ["Failure", "Status", "read_status"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sqlite3
 import zlib
@@ -16,30 +15,27 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelsieve._text import one_line
 from labelsieve.bench import RunError, earlier_format
 from labelsieve.bench.cells import CellResult, JudgementResult, Ranked, Task
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Cell
+from labelsieve.bench.results_file import (
+    damaged,
+    exclusive,
+    explained,
+    identity_of,
+    lock_path,
+    no_results,
+    opened_at,
+    repair_command,
+)
 from labelsieve.bench.seals import CELLS, TABLES, Contents, Seal, cell_digest, check, sealed_rows
 
-__all__ = ["FILE_NAME", "Store", "damaged", "database_path", "no_results", "pack", "unpack"]
+__all__ = ["Store", "unpack"]
 
-FILE_NAME = "results.sqlite"
 # "labe" in ASCII: a file that is some other program's database is not touched.
 _APPLICATION_ID = 0x6C616265
 _VERSION = 3
-# What the system refuses, as opposed to a file that is damaged.
-_REFUSALS = (
-    "SQLITE_FULL",
-    "SQLITE_IOERR",
-    "SQLITE_READONLY",
-    "SQLITE_CANTOPEN",
-    "SQLITE_BUSY",
-    "SQLITE_LOCKED",
-    "SQLITE_PERM",
-)
-
 _SCHEMA = """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY, started TEXT NOT NULL, finished TEXT, command TEXT NOT NULL,
@@ -72,20 +68,6 @@ CREATE TABLE seals (name TEXT NOT NULL, n_rows INTEGER NOT NULL, total TEXT NOT 
 """
 
 
-def database_path(target: str | Path) -> Path:
-    """Find the results a user means: a run folder, its results file, or a name below ``runs``."""
-    path = Path(target)
-    candidates = (path, path / FILE_NAME, Path("runs") / path / FILE_NAME)
-    ending = Path(FILE_NAME).suffix  # a copy may have another name, but data files are no damaged results
-    found = next((place for place in candidates if place.suffix == ending and place.is_file()), None)
-    if found is None:
-        raise RunError(
-            f"a run folder, its {FILE_NAME} or a name below runs/ was expected, got {str(target)!r}; "
-            "start a run with: labelsieve bench run tiny"
-        )
-    return found
-
-
 class Store:
     """The results file of a run folder.
 
@@ -101,10 +83,10 @@ class Store:
         self.path = path
         self._lock: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
-        with _explained(path):
+        with explained(path):
             if writer:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._lock = _exclusive(lock_path(path), path)
+                self._lock = exclusive(lock_path(path), path)
             try:
                 self._connect(writer)
             except BaseException:
@@ -135,7 +117,7 @@ class Store:
         if version != _VERSION:
             self._take_over(version, writer)
         if writer:
-            self._identity = _identity(self.path)
+            self._identity = identity_of(self.path)
 
     def _recognise(self, names: set[str]) -> int:
         """Refuse a file that is none of ours, or no longer as we made it; returns its format."""
@@ -148,7 +130,7 @@ class Store:
             raise RunError(
                 f"{self.path}: written by another version of labelsieve (format {version}, this one reads "
                 f"{earlier_format.FORMATS[0]} to {_VERSION}), or damaged; use that version, or another folder, or "
-                f"save what can be read with: {_repair_command(self.path)}"
+                f"save what can be read with: {repair_command(self.path)}"
             )
         if not _expected_statements(version).items() <= _statements(self._db).items():
             raise sqlite3.DatabaseError("its tables are others")
@@ -216,8 +198,8 @@ class Store:
     @contextmanager
     def locked(path: Path) -> Iterator[None]:
         """Keep all writers of a results file out."""
-        with _explained(path):
-            lock = _exclusive(lock_path(path), path)
+        with explained(path):
+            lock = exclusive(lock_path(path), path)
         try:
             yield
         finally:
@@ -252,7 +234,7 @@ class Store:
             for cell in cells
             for judgement in cell.judgements
         )
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             cursor = self._db.execute(
                 # Above those of cells whose run was lost in a damaged file.
                 "INSERT INTO runs (number, started, command, configuration, environment) "
@@ -277,7 +259,7 @@ class Store:
 
     def end_run(self, run: int) -> None:
         """Record that a run came to its end."""
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             self._db.execute("UPDATE runs SET finished = ? WHERE number = ?", (_now(), run))
             self._reseal("runs")
         self._require_in_place()
@@ -295,7 +277,7 @@ class Store:
                 )
                 for judgement in task.cell.judgements
             }
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             if task.ranked is None:
                 self._record_ranking(run, task.cell, params, result, keep_weights)
             names = {judgement.key: judgement.judge.name for judgement in task.cell.judgements}
@@ -347,7 +329,7 @@ class Store:
 
     def forget(self, altered: Mapping[str, Iterable[str]]) -> None:
         """Remove cells of some tables so that they are computed again, and what belongs to no cell."""
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             for table, keys in altered.items():
                 self._db.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in keys))
             self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM judgements)")
@@ -360,7 +342,7 @@ class Store:
         Returns how many judgements there are.
         """
         self._db.execute("PRAGMA foreign_keys = OFF")
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             for name, rows in tables.items():
                 for row in rows:
                     with suppress(sqlite3.Error):  # there twice, or no longer of its type or length
@@ -372,7 +354,7 @@ class Store:
     def rename(self, keys: Mapping[str, str]) -> None:
         """Give cells other names, where such cells are, and there is none of that name."""
         self._db.execute("PRAGMA foreign_keys = OFF")
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             for table in CELLS:
                 for row in self._rows(table):
                     new = keys.get(row["key"])
@@ -400,7 +382,7 @@ class Store:
 
     def weighted(self) -> set[str]:
         """Keys of the rankings whose weights are there."""
-        with _explained(self.path):
+        with explained(self.path):
             return {key for (key,) in self._db.execute("SELECT key FROM weights")}
 
     def lendable(self) -> dict[str, bool]:
@@ -413,7 +395,7 @@ class Store:
         own, others = self.lendable(), lender.lendable()
         wanted = {key for key in keys & others.keys() if key not in own or others[key] > own[key]}
         rows = {row["key"]: row for row in lender.read().rankings}
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             for key in sorted(wanted):
                 *values, _ = {**dict(rows[key]), "run": run}.values()
                 self._replace("rankings", values)
@@ -427,7 +409,7 @@ class Store:
         """Weights of a ranking; None where there are none, or not as they were written."""
         if row["weights"] is None:
             return None
-        with _explained(self.path):
+        with explained(self.path):
             found = self._db.execute(
                 "SELECT n_labels, packed FROM weights WHERE key = ?", (row["key"],)
             ).fetchone()
@@ -450,9 +432,9 @@ class Store:
 
     def _require_in_place(self) -> None:
         """Notice that the results go into a file that is no longer where everybody looks for it."""
-        if self._identity is None or _identity(self.path) == self._identity:
+        if self._identity is None or identity_of(self.path) == self._identity:
             return
-        place = _opened_at(self._identity)
+        place = opened_at(self._identity)
         if place is not None:
             elsewhere = f", or go on with --out {shlex.quote(str(place.parent))}"
             raise RunError(
@@ -468,7 +450,7 @@ class Store:
 
     def read(self) -> Contents:
         """Take everything that is as it was written; whatever else is wrong with the file is told."""
-        with _explained(self.path):
+        with explained(self.path):
             writing = self._db.in_transaction
             if not writing:
                 self._db.execute("BEGIN")  # one moment of the file, also while a run writes to it
@@ -503,42 +485,6 @@ class Store:
         self._db.execute("COMMIT")
 
 
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn what the disk or the file refuses into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"{path.parent}: cannot be written ({error}); choose another folder.") from None
-    except UnicodeDecodeError as error:  # SQLite shows what it cannot read, and Python cannot read that
-        raise damaged(path, error) from None
-    except sqlite3.IntegrityError:
-        raise  # a mistake in this program, not in the file
-    except sqlite3.DatabaseError as error:
-        if str(getattr(error, "sqlite_errorname", "")).startswith(_REFUSALS):
-            raise RunError(
-                f"{path}: {error}; finished cells are safe. Check free space and permissions, then run "
-                "the same command again."
-            ) from None
-        raise damaged(path, error) from None
-
-
-def damaged(path: Path, error: Exception) -> RunError:
-    """Say that a file cannot be read, and the remedy."""
-    return RunError(
-        f"{path}: the file is damaged ({one_line(error)}); save what can be read with: {_repair_command(path)}"
-    )
-
-
-def _repair_command(path: Path) -> str:
-    return f"labelsieve bench repair {shlex.quote(str(path.parent))}"
-
-
-def no_results(path: Path) -> RunError:
-    """Say that a run has not begun."""
-    return RunError(f"{path}: no results in it yet; start with: labelsieve bench run")
-
-
 def pack(values: np.ndarray, dtype: str) -> bytes:
     """Array to bytes, little-endian whatever the machine."""
     return np.ascontiguousarray(values, dtype=dtype).tobytes()
@@ -547,27 +493,6 @@ def pack(values: np.ndarray, dtype: str) -> bytes:
 def unpack(data: bytes | None, dtype: str) -> np.ndarray | None:
     """Bytes to array."""
     return None if data is None else np.frombuffer(data, dtype=dtype)
-
-
-def lock_path(path: Path) -> Path:
-    """Name the file that a writer locks."""
-    return path.with_name(f"{path.name}.lock")
-
-
-def _exclusive(lock: Path, path: Path) -> sqlite3.Connection:
-    """Hold a lock that ends with this process, however it ends."""
-    # SQLite's own file locks work on every system, and nothing else uses this file.
-    connection = sqlite3.connect(lock, isolation_level=None, timeout=0)
-    try:
-        connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        connection.close()
-        if "locked" not in str(error):
-            raise
-        raise RunError(
-            f"{path.parent}: another run is writing there; wait for it, stop it, or choose another folder with --out."
-        ) from None
-    return connection
 
 
 @lru_cache(maxsize=3)
@@ -586,22 +511,6 @@ def _statements(database: sqlite3.Connection) -> dict[str, str | None]:
 def _storable(text: str | None) -> str | None:
     """Write out what is no text: half a letter, as in the name of a file in another encoding."""
     return None if text is None else text.encode(errors="backslashreplace").decode()
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
-        found = path.stat()
-        return found.st_dev, found.st_ino
-    return None
-
-
-def _opened_at(identity: tuple[int, int]) -> Path | None:
-    """Where a file is now that this process has open; None if it is gone or the system does not tell."""
-    with suppress(OSError):
-        for link in Path("/proc/self/fd").iterdir():
-            if _identity(link) == identity and _identity(place := Path(os.readlink(link))) == identity:
-                return place
-    return None
 
 
 def _now() -> str:

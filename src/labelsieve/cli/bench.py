@@ -92,7 +92,7 @@ def run_command(
     """Run the cells of an experiment that are not finished yet."""
     require_packages()
     from labelsieve.bench.config import load_experiment
-    from labelsieve.bench.store import database_path
+    from labelsieve.bench.results_file import database_path
 
     experiment = load_experiment(config)
     folder = out or Path("runs") / experiment.name
@@ -119,7 +119,7 @@ def retry_failed(
     """
     require_packages()
     from labelsieve.bench.results import read_results
-    from labelsieve.bench.store import database_path
+    from labelsieve.bench.results_file import database_path
 
     folder = database_path(run).parent
     experiment = read_results(folder).experiment
@@ -174,7 +174,7 @@ def repair(run: RunArgument) -> None:
     """
     require_packages()
     from labelsieve.bench.repair import repair as save_readable
-    from labelsieve.bench.store import database_path
+    from labelsieve.bench.results_file import database_path
 
     saved = save_readable(database_path(run))
     typer.echo(

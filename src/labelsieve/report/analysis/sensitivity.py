@@ -73,9 +73,7 @@ def noise_curves(summary: Summary, methods: Sequence[str], classifier: str) -> t
     return tuple(curves)
 
 
-def ablations(
-    summary: Summary, classifiers: Sequence[str], noise: dict[str, str]
-) -> tuple[Ablation, ...]:
+def ablations(summary: Summary, classifiers: Sequence[str], noise: dict[str, str]) -> tuple[Ablation, ...]:
     """Collect the variants of an ablation, by classifier and metric; empty if the run has fewer than two."""
     variants = summary.named_with_role("ablation")
     if len(variants) < 2:

@@ -26,6 +26,8 @@ from labelsieve.report.charts.method_styles import MethodStyles
 from labelsieve.report.wording import metric_words
 
 Named = Iterator[tuple[str, Picture]]
+#: Method, parameters, classifier, metric.
+_Surface = tuple[str, tuple[str, ...], str, str]
 
 
 def draw_figures(analysis: Analysis) -> dict[str, list[tuple[str, Picture]]]:
@@ -198,10 +200,10 @@ def _sensitivity(analysis: Analysis) -> Named:
 def _surfaces(analysis: Analysis) -> Named:
     """One figure a pair of parameters, classifier and metric: means over the data sets."""
     grids = {}
-    values: dict[tuple[str, tuple[str, ...], str, str], list[np.ndarray]] = {}
+    values: dict[_Surface, list[np.ndarray]] = {}
     for sweep in analysis.sweeps:
         if len(sweep.parameters) == 2 and all(_are_numbers(axis) for axis in sweep.grid):
-            key = (sweep.method, sweep.parameters, sweep.classifier, sweep.metric)
+            key: _Surface = (sweep.method, sweep.parameters, sweep.classifier, sweep.metric)
             grids[key] = sweep.grid
             values.setdefault(key, []).append(sweep.values)
     for place, (key, surfaces) in enumerate(values.items()):
