@@ -254,6 +254,23 @@ def test_without_stored_weights_rankings_are_made_again_when_that_is_accepted(pr
     assert told(config, "--accept-changes")["ranked"] == 0
 
 
+def test_a_ranking_that_cannot_be_made_again_stays_with_what_was_made_of_it(project):
+    config, folder, _ = project
+    change(config, "store_weights = false\n" + PLAIN)
+    bench.inside(config, "--jobs", 1)
+    known = bench.stored(folder)
+    change(config, 'classifiers = ["linear-svm", "own-weights"]\nlimits = { seconds = 1e-9 }\n' + PLAIN)
+    result = told(config, "--accept-changes", code=3)
+    assert result == {"planned": 15, "done": 9, "computed": 6, "ranked": 3}
+    after = bench.stored(folder)
+    assert after["rankings"] == known["rankings"]
+    assert set(known["cells"]) < set(after["cells"])
+    change(config, 'classifiers = ["linear-svm", "own-weights"]\n' + PLAIN)
+    again = told(config, "--retry-failed", "--accept-changes")
+    assert again == {"planned": 15, "done": 15, "computed": 6, "ranked": 3}
+    assert set(known["scores"]) < set(bench.stored(folder)["scores"])
+
+
 @pytest.mark.parametrize("damage", ["UPDATE weights SET packed = zeroblob(30)", "DELETE FROM weights"])
 def test_damaged_weights_are_made_again_with_their_ranking(project, damage):
     config, folder, fits = project

@@ -21,7 +21,7 @@ from labelsieve.bench.config import UNRANKED, Experiment
 from labelsieve.bench.data import Fold, split_fold
 from labelsieve.bench.judging import Judging, ScoreRow, seeded
 from labelsieve.bench.limits import forget_peak_memory, peak_mebibytes
-from labelsieve.bench.plan import Cell, has_weights
+from labelsieve.bench.plan import Cell, Judgement, has_weights
 from labelsieve.bench.seals import basis
 
 __all__ = ["CellResult", "JudgementResult", "Ranked", "Task", "evaluate"]
@@ -70,6 +70,12 @@ class Task:
     def key(self) -> str:
         """That of the ranking."""
         return self.cell.key
+
+    @property
+    def at_stake(self) -> list[Judgement]:
+        """Judgements that fail if the task does: a ranking that was there stays, and what was made of it."""
+        kept = self.known if self.again else {}
+        return [judgement for judgement in self.cell.judgements if judgement.key not in kept]
 
     def __str__(self) -> str:
         return str(self.cell)

@@ -127,7 +127,7 @@ def run(
                 store.record(number, task, _params(task.cell.method), result, keep_weights=keep)
                 done = {key: judged.error is None for key, judged in result.judgements.items()}
                 if result.error is not None:
-                    done = {judgement.key: False for judgement in task.cell.judgements}
+                    done = {judgement.key: False for judgement in task.at_stake}
                 outcomes.update(done)
                 n_computed += len(done)
                 n_ranked += task.ranked is None

@@ -29,7 +29,7 @@ from labelsieve.bench.results_file import (
     opened_at,
     repair_command,
 )
-from labelsieve.bench.seals import CELLS, TABLES, Contents, Seal, cell_digest, check, sealed_rows
+from labelsieve.bench.seals import CELLS, TABLES, Contents, Seal, basis, cell_digest, check, sealed_rows
 
 __all__ = ["Store", "unpack"]
 
@@ -269,17 +269,17 @@ class Store:
     ) -> None:
         """Store what became of a task in one transaction; what was there of the same cells is replaced."""
         judgements = result.judgements
-        if result.error is not None and task.ranked is not None:
-            # Nobody knows which of them it was.
-            judgements = {
-                judgement.key: JudgementResult(
-                    task.ranked.basis(judgement.uses_weights), result.error, result.traceback, result.seconds
-                )
-                for judgement in task.cell.judgements
-            }
+        has_ranking = task.ranked is not None or (task.again and result.error is not None)
         with explained(self.path), self._transaction():
-            if task.ranked is None:
+            if not has_ranking:
                 self._record_ranking(run, task.cell, params, result, keep_weights)
+            elif result.error is not None:
+                # Nobody knows which of them it was.
+                (order,) = self._db.execute(
+                    "SELECT ranking FROM rankings WHERE key = ?", (task.key,)
+                ).fetchone()
+                failed = JudgementResult(basis(order), result.error, result.traceback, result.seconds)
+                judgements = {judgement.key: failed for judgement in task.at_stake}
             names = {judgement.key: judgement.judge.name for judgement in task.cell.judgements}
             for key, judged in judgements.items():
                 values = (
