@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from sqlite3 import Row
 from typing import Any
 
 from labelsieve.bench import RunError, RunInterrupted
@@ -105,12 +106,13 @@ def run(
         facts = _facts(experiment, observer)
         cells = plan(experiment, facts)
         before = _read_intact(store, experiment, facts, observer)
+        lent = {} if lender is None else _lent(lender, cells, before, store.weighted(), observer)
         if not accept_changes:
             _require_same_plan(folder, before, experiment, facts, cells)
-            borrowed = {} if lender is None else lender.lendable()
-            _require_weights(folder, _tasks(cells, before, store.weighted(), retry_failed), borrowed)
+            _require_weights(folder, _tasks(cells, before, store.weighted(), retry_failed), lent)
         number = store.begin_run(command, experiment.as_dict(), environment(), cells, facts.values())
-        if lender is not None and store.borrow(number, lender, {cell.key for cell in cells}):
+        if lender is not None and lent:
+            store.borrow(number, lender, lent.values())
             before = store.read()
         tasks = _tasks(cells, before, store.weighted(), retry_failed)
         redone = {judgement.key for task in tasks for judgement in task.cell.judgements}
@@ -148,6 +150,30 @@ def _lender(path: Path | None, folder: Path) -> Iterator[Store | None]:
         )
     with Store(path) as store:
         yield store
+
+
+def _lent(
+    lender: Store, cells: Sequence[Cell], before: Contents, weighted: set[str], observer: Observer
+) -> dict[str, Row]:
+    """Rankings that this run needs and another one has, with weights where they are needed."""
+    done = {row["key"] for row in before.rankings if row["error"] is None}
+    wanted = {
+        cell.key: any(judgement.uses_weights for judgement in cell.judgements)
+        for cell in cells
+        if cell.method.method not in UNRANKED and not all(judgement.obstacle for judgement in cell.judgements)
+    }
+    wanted = {key: needs for key, needs in wanted.items() if key not in (done & weighted if needs else done)}
+    theirs = lender.weighted()
+    found = {
+        row["key"]: row
+        for row in lender.read().rankings
+        if row["key"] in wanted and row["error"] is None and (row["key"] in theirs or not wanted[row["key"]])
+    }
+    if len(found) < len(wanted):
+        observer.remark(
+            f"{len(wanted) - len(found)} of {len(wanted)} rankings are not in {lender.path.parent}."
+        )
+    return found
 
 
 def _read_intact(
@@ -245,9 +271,9 @@ def _params(method: Any) -> dict[str, Any]:
     return {} if method.method in UNRANKED else identify(build_method(method))["params"]
 
 
-def _require_weights(folder: Path, tasks: Sequence[Task], lendable: Mapping[str, bool]) -> None:
+def _require_weights(folder: Path, tasks: Sequence[Task], lent: Mapping[str, Row]) -> None:
     """Notice that finished rankings would have to be computed again, as they were stored without weights."""
-    again = [task for task in tasks if task.again and not lendable.get(task.key)]
+    again = [task for task in tasks if task.again and task.key not in lent]
     if again:
         raise RunError(
             f"{folder}: to judge by own weights, {len(again)} finished rankings have to be computed again, as they "

@@ -385,25 +385,16 @@ class Store:
         with explained(self.path):
             return {key for (key,) in self._db.execute("SELECT key FROM weights")}
 
-    def lendable(self) -> dict[str, bool]:
-        """Key of every ranking that is done -> whether its weights are there."""
-        weighted = self.weighted()
-        return {row["key"]: row["key"] in weighted for row in self.read().rankings if row["error"] is None}
-
-    def borrow(self, run: int, lender: Store, keys: set[str]) -> int:
-        """Copy rankings that are not done here, or lack weights, from another file; returns how many."""
-        own, others = self.lendable(), lender.lendable()
-        wanted = {key for key in keys & others.keys() if key not in own or others[key] > own[key]}
-        rows = {row["key"]: row for row in lender.read().rankings}
+    def borrow(self, run: int, lender: Store, rankings: Iterable[sqlite3.Row]) -> None:
+        """Copy rankings of another file, with their weights."""
         with explained(self.path), self._transaction():
-            for key in sorted(wanted):
-                *values, _ = {**dict(rows[key]), "run": run}.values()
+            for row in rankings:
+                *values, _ = {**dict(row), "run": run}.values()
                 self._replace("rankings", values)
-                self._db.execute("DELETE FROM weights WHERE key = ?", (key,))
-                weights = lender._db.execute("SELECT * FROM weights WHERE key = ?", (key,))
-                for row in weights.fetchall():
-                    self._insert("weights", tuple(row))
-        return len(wanted)
+                self._db.execute("DELETE FROM weights WHERE key = ?", (row["key"],))
+                weights = lender._db.execute("SELECT * FROM weights WHERE key = ?", (row["key"],))
+                for found in weights.fetchall():
+                    self._insert("weights", tuple(found))
 
     def weights(self, row: sqlite3.Row) -> np.ndarray | None:
         """Weights of a ranking; None where there are none, or not as they were written."""
