@@ -19,7 +19,19 @@ from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Cell, digest, plan
 from labelsieve.bench.seals import Rows, Seal, basis, broken_seals, cell_digest, scores_by_key
 
-__all__ = ["FORMATS", "TABLES", "convert", "is_earlier_key", "present_keys", "readable"]
+__all__ = [
+    "FORMATS",
+    "SCHEMA",
+    "SEALED",
+    "SEALS",
+    "TABLES",
+    "UNSEALED",
+    "convert",
+    "is_earlier_key",
+    "present_keys",
+    "read_tables",
+    "readable",
+]
 
 FORMATS = UNSEALED, SEALED = (1, 2)
 TABLES = ("runs", "datasets", "plan", "cells", "scores")

@@ -158,7 +158,7 @@ def _lent(
     """Rankings that this run needs and another one has, with weights where they are needed."""
     done = {row["key"] for row in before.rankings if row["error"] is None}
     wanted = {
-        cell.key: any(judgement.uses_weights for judgement in cell.judgements)
+        cell.key: any(found.uses_weights and not found.obstacle for found in cell.judgements)
         for cell in cells
         if cell.method.method not in UNRANKED and not all(judgement.obstacle for judgement in cell.judgements)
     }
