@@ -100,7 +100,7 @@ def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluste
     assert process.returncode == 0, err
     # Nothing of dask's own notes, whatever happened.
     assert re.sub(r"\d+ of 72 cells; .*\n", "", err) == (
-        "72 of 72 cells are done, 72 computed now, with 72 rankings; results in runs/small\n"
+        "72 of 72 cells are done, 72 computed now, with 48 rankings; results in runs/small\n"
         "next: labelsieve report runs/small\n"
     )
     assert bench.stored(folder) == undisturbed

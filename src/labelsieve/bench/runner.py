@@ -132,7 +132,7 @@ def run(
                     done = {judgement.key: False for judgement in task.at_stake}
                 outcomes.update(done)
                 n_computed += len(done)
-                n_ranked += task.ranked is None
+                n_ranked += task.ranked is None and task.cell.method.method not in UNRANKED
                 observer.finished(task, result)
         store.end_run(number)
         return _summary(pairs, outcomes, n_computed, n_ranked)

@@ -262,7 +262,7 @@ def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool, trusting: b
             "ranked": summary.n_ranked,
         }
         typer.echo(json.dumps(figures))
-    rankings = f", with {summary.n_ranked} rankings" if summary.n_computed else ""
+    rankings = f", with {summary.n_ranked} rankings" if summary.n_computed or summary.n_ranked else ""
     notes.print(
         f"{summary.n_done} of {summary.n_planned} cells are done, {summary.n_computed} computed now{rankings}; "
         f"results in {folder}"
