@@ -103,6 +103,8 @@ class Judging:
             )
             if self._cell.method.method == EVERY_LABEL:
                 predictions = np.ones_like(predictions)
+            if len(self._cell.judgements) == 1:
+                self._said.clear()  # nobody will ask again
             self._said[taught] = _Outputs(scores, predictions)
         return self._said[taught]
 

@@ -103,11 +103,8 @@ def basis(order: bytes | None, weights: str | None = None) -> str:
 
 def sealed_rows(table: str, rows: Iterable[sqlite3.Row]) -> Iterable[Sequence[Any]]:
     """Take what a seal covers; of a cell its name and checksum, which covers the rest."""
-    return ((row["key"], row["digest"]) for row in rows) if "digest" in _names(rows) else rows
-
-
-def _names(rows: Any) -> Sequence[str]:
-    return rows[0].keys() if rows else ()
+    # The last are those of the earlier formats.
+    return ((row["key"], row["digest"]) for row in rows) if table in (*CELLS, "cells") else rows
 
 
 def broken_seals(tables: Mapping[str, Rows], seals: Mapping[str, Seal]) -> list[str]:
