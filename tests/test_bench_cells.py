@@ -502,3 +502,23 @@ def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
         use_folder(experiment)
         assert build_method(experiment.methods[0]).home == name
     assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]
+
+
+def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_blunt_classifier.py").write_text(
+        "from labelsieve.classify import LabelwiseSVM\n"
+        "class Blunt:\n"
+        "    def fit(self, X, Y):\n"
+        "        self.machine = LabelwiseSVM().fit(X, Y)\n"
+        "        return self\n"
+        "    def predict(self, X):\n"
+        "        return self.machine.predict(X)\n"
+    )
+    text = BASE + 'methods = ["sum-f"]\nclassifiers = ["my_blunt_classifier:Blunt"]\n'
+    blunt = parse(text + '[conventions]\nranking_scores = "hard"\n', folder=tmp_path)
+    plain = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nranking_scores = "hard"\n')
+    found, expected = (values(evaluate(experiment, cells_of(experiment)[0])) for experiment in (blunt, plain))
+    assert found == expected
+    refused = parse(text, folder=tmp_path)
+    assert "must have decision_function or predict_proba" in evaluate(refused, cells_of(refused)[0]).error

@@ -91,22 +91,24 @@ class Judging:
             classifier, columns = LabelFrequency(), self._order[:1]
         seeded(classifier, self._cell, "classifier", spec.params)
         taught = json.dumps([identify(classifier), conventions.train_labels, count], sort_keys=True)
-        if taught not in self._said:
+        # Predictions alone will do for some: a classifier may have no scores.
+        needs_scores = conventions.ranking_scores == "decision"
+        said = self._said.get(taught)
+        if said is None or (needs_scores and said.scores is None):
             if isinstance(classifier, OwnWeights):
                 assert self._weights is not None  # the plan says who has none
                 classifier.coef_ = self._weights[:, columns].astype(float)
             fold = self._fold
             classifier.fit(fold.X_train[:, columns], _taught(fold, conventions))
             n_labels, X_test = fold.Y_test.shape[1], fold.X_test[:, columns]
-            scores, predictions = (
-                label_outputs(classifier, X_test, needs, n_labels) for needs in _Outputs._fields
-            )
+            predictions = label_outputs(classifier, X_test, "predictions", n_labels)
+            scores = label_outputs(classifier, X_test, "scores", n_labels) if needs_scores else None
             if self._cell.method.method == EVERY_LABEL:
                 predictions = np.ones_like(predictions)
-            if len(self._cell.judgements) == 1:
-                self._said.clear()  # nobody will ask again
-            self._said[taught] = _Outputs(scores, predictions)
-        return self._said[taught]
+            said = _Outputs(scores, predictions)
+            if len(self._cell.judgements) > 1:  # others may ask again
+                self._said[taught] = said
+        return said
 
     def _take(
         self, metrics: dict[str, Metric], said: _Outputs, conventions: Conventions
