@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from labelsieve.bench.status import read_status
 DAMAGED = """
 folds = 4
 datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
-methods = ["own_methods:Slow", "own_methods:Broken", "rfs", { method = "rfs", params = { max_iter = 1 } }]
+methods = ["own_methods:Slow", "own_methods:Broken", "mifs", { method = "rfs", params = { max_iter = 1 } }]
 references = ["no-features", "all-features"]
 [sizes]
 percent = [20, 60]
@@ -56,10 +56,16 @@ class Truth:
         self._results, self._status = read_results(path), read_status(path)
         self._cells = {cell.key: repr(_plain(asdict(cell))) for cell in self._results.cells}
         self._scores = Counter(self._score(self._results, score) for score in self._results.scores)
+        self._judgements = self._judged(self._results)
+
+    @classmethod
+    def _judged(cls, results):
+        return Counter(cls._score(results, astuple(judgement)) for judgement in results.judgements)
 
     @staticmethod
     def _score(results, score):
-        return repr((results.cells[score.cell].key, *_plain(tuple(score)[1:])))
+        place, *rest = score
+        return repr((results.cells[place].key, *_plain(rest)))
 
     def verdict(self, path):
         """One of: equal, altered (said so, and left the cells out), damaged (names the repair), refused, silent."""
@@ -77,7 +83,7 @@ class Truth:
         cells = {cell.key: repr(_plain(asdict(cell))) for cell in found.cells}
         scores = Counter(self._score(found, score) for score in found.scores)
         rest = [
-            _plain(asdict(replace(results, cells=(), scores=(), n_altered=0)))
+            _plain(asdict(replace(results, cells=(), judgements=(), scores=(), n_altered=0)))
             for results in (found, self._results)
         ]
         if found.n_altered:  # how many each run computed follows from the cells
@@ -85,9 +91,12 @@ class Truth:
                 entry.pop("n_computed")
         if repr(rest[0]) != repr(rest[1]):
             return "silent"
-        if (cells, scores) == (self._cells, self._scores):
+        judged = self._judged(found)
+        if (cells, scores, judged) == (self._cells, self._scores, self._judgements):
             return "altered" if found.n_altered else "equal"
-        intact = cells.items() <= self._cells.items() and scores <= self._scores
+        intact = (
+            cells.items() <= self._cells.items() and scores <= self._scores and judged <= self._judgements
+        )
         return "altered" if found.n_altered and intact else "silent"
 
     def _judge_status(self, found):

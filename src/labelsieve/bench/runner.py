@@ -130,7 +130,8 @@ def run(
                 done = {key: judged.error is None for key, judged in result.judgements.items()}
                 if result.error is not None:
                     done = {judgement.key: False for judgement in task.at_stake}
-                outcomes.update(done)
+                # Those that were there stay, if the ranking came out as it was.
+                outcomes = {**dict.fromkeys(task.known.keys() - outcomes.keys(), True), **outcomes, **done}
                 n_computed += len(done)
                 n_ranked += task.ranked is None and task.cell.method.method not in UNRANKED
                 observer.finished(task, result)

@@ -63,7 +63,7 @@ class Contents:
         In the order they were written. Cells that were altered are left out, and judgements that were made of
         another ranking than the one that is there.
     known : dict of str to str
-        Key of a judgement that is as it was written, of a ranking that is not there -> what it was made of.
+        Key of a finished judgement that is as it was written, of a ranking that is not there -> what it was made of.
     altered : dict of str to list of str
         Table -> keys of the cells, or of scores without a cell, that are not as they were written.
     n_altered : int
@@ -153,7 +153,9 @@ def check(tables: Mapping[str, Rows], seals: Mapping[str, Seal]) -> Contents:
         rankings=rankings,
         judgements=judgements,
         scores=[row for row in tables["scores"] if row["key"] in counting],
-        known={row["key"]: row["basis"] for row in intact if row["ranking"] not in bases},
+        known={
+            row["key"]: row["basis"] for row in intact if row["ranking"] not in bases and row["error"] is None
+        },
         altered=altered,
         n_altered=n_altered,
     )
