@@ -372,8 +372,8 @@ def test_no_altered_cell_survives_a_run_or_a_repair(results_file, tmp_path, kind
             with Store(path, writer=True) as store:
                 assert store.read().n_altered == 0
         left = bench.stored(copy)
-        for kind in ("rankings", "cells", "scores"):
-            assert set(left[kind]) <= set(true[kind])
+        for part in ("rankings", "cells", "scores"):
+            assert set(left[part]) <= set(true[part])
         n_saved.append(len(left["cells"]))
     assert sum(n_saved) > (0.3 if kind == "cut" else 0.6) * 25 * len(true["cells"])
 
