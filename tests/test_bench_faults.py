@@ -374,8 +374,9 @@ def test_no_altered_cell_survives_a_run_or_a_repair(results_file, tmp_path, kind
         left = bench.stored(copy)
         for part in ("rankings", "cells", "scores"):
             assert set(left[part]) <= set(true[part])
-        n_saved.append(len(left["cells"]))
-    assert sum(n_saved) > (0.3 if kind == "cut" else 0.6) * 25 * len(true["cells"])
+        n_saved.append(len(left["rankings"]) + len(left["cells"]))
+    n_stored = len(true["rankings"]) + len(true["cells"])
+    assert sum(n_saved) > (0.2 if kind == "cut" else 0.6) * 25 * n_stored
 
 
 def test_a_damaged_file_is_repaired_and_the_run_completes_it(undisturbed, complete):
@@ -669,8 +670,8 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
         "file, add --trust."
     )
     assert "8 of 8 cells are done, 4 computed now" in bench.inside(folder, "--trust", verb="retry-failed")[1]
-    done = {cell.key for cell in read_results(folder).cells if cell.method == "sum-f"}
-    assert {key: known[key] for key in done}.items() <= bench.finished(folder).items()
+    assert len(known) == 4  # a ranking that failed has no judgement
+    assert known.items() <= bench.finished(folder).items()
 
 
 def running(process):
