@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -58,7 +57,6 @@ PLAIN = BASE + "[sizes]\npercent = [20, 60]\n"
 def project(tmp_path):
     """An experiment, and a function that says how often its method was fitted since it was last asked."""
     (tmp_path / "counting_method.py").write_text(COUNTING)
-    sys.modules.pop("counting_method", None)  # that of another test
     config = bench.make_project(tmp_path, PLAIN, "judged")
     record = tmp_path / "fits"
 
@@ -348,7 +346,6 @@ def earlier(tmp_path, request):
     """An experiment, and results of it that an earlier version of this package wrote."""
     config = bench.make_project(tmp_path, EARLIER, "earlier")
     shutil.copy(DATA / "weighted_method.py", tmp_path)
-    sys.modules.pop("weighted_method", None)
     folder = tmp_path / "runs" / "earlier"
     folder.mkdir(parents=True)
     path = folder / "results.sqlite"
