@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from labelsieve.numerics.centred import CentredFeatures
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
-from labelsieve.numerics.scaling import scale_columns
-from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 #: Largest side of a matrix that is factorised; beyond it, solves are iterative and need no matrix.
@@ -26,16 +25,14 @@ class WeightedRidge:
     ----------
     X : ndarray or sparse matrix of shape (n_samples, n_features)
         Features; sparse matrices stay sparse.
+    offset : ndarray of shape (n_features,) or None, default=None
+        What is to be subtracted from every row of ``X``; None for nothing.
     """
 
-    def __init__(self, X: Matrix) -> None:
-        self.X = X
+    def __init__(self, X: Matrix, offset: np.ndarray | None = None) -> None:
+        self.features = CentredFeatures(X, offset)
         self.direct = min(X.shape) <= _LARGEST_FACTOR
-        self.gram = None
-        if self.direct and X.shape[1] <= X.shape[0]:
-            # In double precision always: single precision may round X'X until it is not definite any more.
-            rows = X.astype(np.float64, copy=False)
-            self.gram = dense(rows.T @ rows)
+        self.gram = self.features.gram() if self.direct and X.shape[1] <= X.shape[0] else None
 
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function from T to W for positive ``weights``.
@@ -47,15 +44,15 @@ class WeightedRidge:
         array([[1.],
                [1.]])
         """
-        X = self.X
+        features, dtype = self.features, self.features.X.dtype
         # In units of 1 / sqrt(weight) the penalty is the identity, however far apart the weights are.
         unit = 1 / np.sqrt(weights)[:, None]
         if not self.direct:
 
             def solve(T: np.ndarray) -> np.ndarray:
-                target = unit * (X.T @ T)
+                target = unit * features.transposed_product(T)
                 start = np.zeros_like(target)
-                Z = conjugate_gradient(lambda Z: unit * (X.T @ (X @ (unit * Z))) + Z, target, start)
+                Z = conjugate_gradient(lambda Z: unit * features.normal_product(unit * Z) + Z, target, start)
                 W: np.ndarray = unit * Z
                 return W
 
@@ -63,16 +60,16 @@ class WeightedRidge:
             factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                W: np.ndarray = unit * cho_solve(factor, unit * (X.T @ T))
-                return W.astype(X.dtype, copy=False)
+                W: np.ndarray = unit * cho_solve(factor, unit * features.transposed_product(T))
+                return W.astype(dtype, copy=False)
 
         else:
-            scaled = scale_columns(X.astype(np.float64, copy=False), unit[:, 0])
-            factor = cho_factor(_plus_identity(dense(scaled @ scaled.T)), overwrite_a=True)
+            scaled = features.scaled(unit[:, 0])
+            factor = cho_factor(_plus_identity(scaled.row_products()), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                W: np.ndarray = unit * (scaled.T @ cho_solve(factor, T))
-                return W.astype(X.dtype, copy=False)
+                W: np.ndarray = unit * scaled.transposed_product(cho_solve(factor, T))
+                return W.astype(dtype, copy=False)
 
         return solve
 
