@@ -34,6 +34,11 @@ class WeightedRidge:
         self.direct = min(X.shape) <= _LARGEST_FACTOR
         self.gram = self.features.gram() if self.direct and X.shape[1] <= X.shape[0] else None
 
+    def normal_product(self, W: np.ndarray) -> np.ndarray:
+        """Return X'X W, by X'X where it is formed."""
+        product: np.ndarray = self.features.normal_product(W) if self.gram is None else self.gram @ W
+        return product
+
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function from T to W for positive ``weights``.
 
@@ -52,7 +57,7 @@ class WeightedRidge:
             def solve(T: np.ndarray) -> np.ndarray:
                 target = unit * features.transposed_product(T)
                 start = np.zeros_like(target)
-                Z = conjugate_gradient(lambda Z: unit * features.normal_product(unit * Z) + Z, target, start)
+                Z = conjugate_gradient(lambda Z: unit * self.normal_product(unit * Z) + Z, target, start)
                 W: np.ndarray = unit * Z
                 return W
 
