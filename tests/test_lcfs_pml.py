@@ -18,10 +18,27 @@ from labelsieve.numerics.result import iterate
 from labelsieve.numerics.ridge import WeightedRidge
 
 # Worked example, computed independently of this library.
-T = [[0.47215089, 0, 0], [0.36787944, 0.50810853, 0], [0, 0.36787944, 1], [0, 0, 0.51542657], [1, 0, 0.36787944], [0, 1, 0]]  # fmt: skip
+T = [
+    [0.47215089, 0, 0],
+    [0.36787944, 0.50810853, 0],
+    [0, 0.36787944, 1],
+    [0, 0, 0.51542657],
+    [1, 0, 0.36787944],
+    [0, 1, 0],
+]
 TRUSTED = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=float)
-W_1 = [[0.32223035, -0.23560396, 0.95447798], [0.73126594, 0.07534715, -0.14496574], [-0.44014703, 0.41403288, -0.01274632], [-0.00559591, 0.58725096, -0.05488200]]  # fmt: skip
-S_1 = [[0.08378456, 0, 0.70558795], [0.88203170, -0.26047142, 0.27943549], [-0.64310556, 0.47163867, -0.70973660], [0, -0.05022271, 0]]  # fmt: skip
+W_1 = [
+    [0.32223035, -0.23560396, 0.95447798],
+    [0.73126594, 0.07534715, -0.14496574],
+    [-0.44014703, 0.41403288, -0.01274632],
+    [-0.00559591, 0.58725096, -0.05488200],
+]
+S_1 = [
+    [0.08378456, 0, 0.70558795],
+    [0.88203170, -0.26047142, 0.27943549],
+    [-0.64310556, 0.47163867, -0.70973660],
+    [0, -0.05022271, 0],
+]
 LIMIT, LIMIT_SQUARES = 2.8452805765, [1.93321293, 0.38398272, 1.32677232, 0.33858115]
 
 
@@ -114,7 +131,9 @@ def minimum_by_clarabel(problem):
     empty = np.zeros_like(one)
     sizes = np.block([[empty, one, zero, -one], [empty, -one, zero, -one]])
     A = np.vstack([norms, sizes])
-    cones = [clarabel.SecondOrderConeT(n_labels + 1)] * n_features + [clarabel.NonnegativeConeT(2 * n_entries)]
+    cones = [clarabel.SecondOrderConeT(n_labels + 1)] * n_features + [
+        clarabel.NonnegativeConeT(2 * n_entries)
+    ]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     solution = clarabel.DefaultSolver(
@@ -124,7 +143,9 @@ def minimum_by_clarabel(problem):
     return solution.obj_val + constant
 
 
-@pytest.mark.parametrize("weights", [{"beta": 2.0, "gamma": 1.0}, {"beta": 10.0, "gamma": 0.5}, {"alpha": 0.2}])
+@pytest.mark.parametrize(
+    "weights", [{"beta": 2.0, "gamma": 1.0}, {"beta": 10.0, "gamma": 0.5}, {"alpha": 0.2}]
+)
 @pytest.mark.parametrize("shape", [(40, 6), (8, 12)])
 def test_an_interior_point_solver_finds_the_same_minimum(shape, weights):
     problem = random_problem(0, *shape, 3, **weights)
@@ -200,7 +221,9 @@ def test_confidence_is_the_slow_one_whatever_the_container_and_the_blocks(monkey
     Y = (rng.random((70, 4)) < [0.9, 0.5, 0.2, 0.1]).astype(float)
     Y[:, 3] = np.arange(70) == 7
     expected = slow_confidence(X, Y, 6, lam)
-    np.testing.assert_allclose(density_confidence(kind(X), kind(Y), n_neighbors=6, lam=lam), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        density_confidence(kind(X), kind(Y), n_neighbors=6, lam=lam), expected, atol=1e-9
+    )
     cut = confidence.batches
     monkeypatch.setattr(confidence, "batches", lambda length, width: cut(length, width, budget=500))
     np.testing.assert_allclose(density_confidence(kind(X), Y, n_neighbors=6, lam=lam), expected, atol=1e-9)
@@ -277,7 +300,9 @@ def test_trusting_everything_without_a_noise_map_is_row_sparse_least_squares():
 
 
 def test_predictions_tell_wrong_candidates_better_than_distances_do():
-    X, Y, Y_true, _ = make_pml(300, 50, n_informative=8, n_labels=8, noise=0.4, return_truth=True, random_state=9)
+    X, Y, Y_true, _ = make_pml(
+        300, 50, n_informative=8, n_labels=8, noise=0.4, return_truth=True, random_state=9
+    )
     found = {}
     for kind in ("distance", "prediction"):
         model = LCFSPML(confidence=kind).fit(X, Y)

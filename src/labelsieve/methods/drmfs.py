@@ -90,6 +90,9 @@ class DRMFS(BaseSelector):
 
     Candidate labels are taken as they are: only the loss is tolerant of wrong ones.
 
+    Cost: two products of X with as many columns as there are labels for every iteration; once a search for
+    the nearest features, ``O(n_samples n_features^2)``.
+
     References
     ----------
     .. [1] Hu, Li, Gao, Zhang, "Robust multi-label feature selection with dual-graph regularization",

@@ -100,6 +100,9 @@ class FPML(LinearLabelPredictor, BaseSelector):
     A rank as large as the number of labels removes no noise. The weight of ``|X - SF|^2`` grows with the
     number of features: with "standard" scaling it can drown the labels; lower ``lambda1`` then.
 
+    Cost: products of X with ``n_components`` and with ``n_labels`` columns for every iteration; once a
+    Cholesky factorisation of the smaller of rows and features.
+
     References
     ----------
     .. [1] Yu, Chen, Domeniconi, Wang, Li, Zhang, Wu, "Feature-induced partial multi-label learning", ICDM

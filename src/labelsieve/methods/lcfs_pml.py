@@ -12,7 +12,7 @@ import numpy as np
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
 from labelsieve._prediction import LinearLabelPredictor
 from labelsieve.methods._lcfs.confidence import density_confidence, trusted_candidates
-from labelsieve.numerics.centred import CentredFeatures
+from labelsieve.numerics.centred import CentredFeatures, centre_columns
 from labelsieve.numerics.eigenvalues import largest_eigenvalue
 from labelsieve.numerics.label_confidence import clipped_confidence
 from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21, soft_threshold
@@ -227,19 +227,16 @@ def solve_lcfs_pml(
     tol: float,
 ) -> SolverResult:
     """Solve LCFS-PML; ``trust`` turns features into the confidence in the candidates and the trusted ones."""
+    Y = centre_columns(Y)
     ridge = WeightedRidge(features.X, features.offset)
     curvature = 2 * largest_eigenvalue(ridge.normal_product, features.shape[1])
-    beta, gamma = _settled_weights(features.transposed_product(Y - Y.mean(axis=0)), alpha, beta, gamma)
+    beta, gamma = _settled_weights(features.transposed_product(Y), alpha, beta, gamma)
     confidence, trusted = trust(features.X)
-    state, converged = None, True
+    problem = Problem(ridge, curvature, Y, centre_columns(trusted), alpha, beta, gamma)
+    state, converged = problem.start(), True
     for n_rounds in range(1, max_rounds + 1):
-        problem = Problem(
-            ridge, curvature, Y - Y.mean(axis=0), trusted - trusted.mean(axis=0), alpha, beta, gamma
-        )
-        state = problem.start() if state is None else state
-        state, history, settled = iterate(
-            problem.sweep, state, problem.objective(state), max_iter=max_iter, tol=tol
-        )
+        value = problem.objective(state)
+        state, history, settled = iterate(problem.sweep, state, value, max_iter=max_iter, tol=tol)
         converged &= settled
         if n_rounds == max_rounds:
             break
@@ -247,6 +244,7 @@ def solve_lcfs_pml(
         confidence, trusted = trust(features.X[:, _best_half(state.W)])
         if (trusted == before).all():
             break
+        problem = replace(problem, trusted=centre_columns(trusted))
     return SolverResult(
         scores=row_norms(state.W),
         objective=history,
@@ -283,7 +281,7 @@ class Problem:
     gamma: float
 
     @cached_property
-    def XtY(self) -> np.ndarray:
+    def _XtY(self) -> np.ndarray:
         return self.ridge.features.transposed_product(self.Y)
 
     @cached_property
@@ -300,7 +298,7 @@ class Problem:
 
     def start(self) -> State:
         """W from a ridge regression on candidates and trusted candidates, S from nothing."""
-        W = self._solve_W(np.zeros_like(self.XtY), np.ones(len(self.XtY)))
+        W = self._solve_W(np.zeros_like(self._XtY), np.ones(len(self._XtY)))
         return self.state(W, np.zeros_like(W))
 
     def objective(self, state: State) -> float:
@@ -308,7 +306,7 @@ class Problem:
         both, XtX_both = state.W + state.S, state.XtXW + state.XtXS
         return (
             self._constant
-            + inner(both, XtX_both - 2 * self.XtY)
+            + inner(both, XtX_both - 2 * self._XtY)
             + self.alpha * inner(state.W, state.XtXW - 2 * self._XtT)
             + self.beta * smooth_l21(state.W, SMOOTHING)
             + self.gamma * float(np.abs(state.S).sum())
@@ -318,7 +316,7 @@ class Problem:
         """Solve for W with the row-sparsity term bounded by a quadratic, then step towards the best S."""
         W = self._solve_W(state.S, l21_weights(state.W, SMOOTHING))
         XtXW = self.ridge.normal_product(W)
-        S, XtXS = self._step_S(state, self.XtY - XtXW)
+        S, XtXS = self._step_S(state, self._XtY - XtXW)
         state = State(W, S, XtXW, XtXS)
         return state, self.objective(state)
 
@@ -364,7 +362,7 @@ def _settled_weights(
     return float(beta), float(gamma)
 
 
-def _best_half(W: np.ndarray) -> np.ndarray:
+def _best_half(W: np.ndarray) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Return the columns of the better half of the features, ascending."""
     order = np.argsort(-row_norms(W), kind="stable")
     return np.sort(order[: max(1, len(W) // 2)])

@@ -10,7 +10,7 @@ import numpy as np
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
 from labelsieve._prediction import LinearLabelPredictor
-from labelsieve.numerics.centred import CentredFeatures
+from labelsieve.numerics.centred import CentredFeatures, centre_columns
 from labelsieve.numerics.eigenvalues import largest_eigenvalue
 from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.label_confidence import clipped_confidence
@@ -95,21 +95,22 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     Notes
     -----
     The problem is convex. A sweep solves for W exactly, with the norm of each row replaced by the quadratic that
-    touches it (smoothed as ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective), then takes five turns of a
-    proximal step for F and the exact N.
+    touches it (smoothed as ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective), then takes five turns of
+    a proximal step for F and the exact N.
 
     **The published setting switches the split off.** The authors' program, which is public, takes ``mu = 1e8``,
     ``alpha = 1e4``, ``beta = 1e6``, ``lam = 100`` and divides its steps by a Frobenius norm where the spectral norm
     belongs. On 300 rows, 50 features and 8 labels at 40 % noise its F then differs from Y by 1e-5 at most, its N is
     0, and its W is that of the regression on the candidates to 1e-4; an exact solver with its ``alpha`` finds F = 0.
-    The published numbers are therefore those of a row-sparse regression, a strong selector. ``solver="authors"`` is that
-    regression; the default descends the model that the paper describes, whose weights are conventions of this library.
+    The published numbers are therefore those of a row-sparse regression, a strong selector. ``solver="authors"`` is
+    that regression; the default descends the model that the paper describes, with weights that are conventions of this
+    library.
 
-    A graph that weighs much pulls F to constants and W to 0: a row of the "median" graph has 20 neighbours or more
-    with weights of about 0.6, against which a candidate pulls with ``beta`` at most. On the data
-    above, with the other weights at their defaults, ``eta=1`` leaves every row of W below 1e-4 and an F that hardly tells
-    true from false candidates (0.53 of the area under the ROC curve), ``eta=0.01`` the eight informative rows and 0.82.
-    N is small there: 0.4 % of the candidates exceed ``beta / mu``, and none at ``beta=0.5``.
+    A graph that weighs much pulls F to constants and W to 0: a row of the "median" graph has 20 neighbours or
+    more with weights of about 0.6, against which a candidate pulls with ``beta`` at most. On the data above, with
+    the other weights at their defaults, ``eta=1`` leaves every row of W below 1e-4 and an F that hardly tells
+    true from false candidates (0.53 of the area under the ROC curve), ``eta=0.01`` the eight informative rows and
+    0.82. N is small there: 0.4 % of the candidates exceed ``beta / mu``, and none at ``beta=0.5``.
 
     Cost: a Cholesky factorisation of the smaller of rows and features for every sweep, and for every step of F
     O(n_samples n_labels^2) and a product with the sparse graph.
@@ -230,7 +231,7 @@ def solve_row_sparse(
 ) -> SolverResult:
     """Minimise ``|H(XW - Y)|^2 + lam |W|_21``, which is what the published setting amounts to."""
     ridge = WeightedRidge(features.X, features.offset)
-    centred = _centred(Y)
+    centred = centre_columns(Y)
 
     def with_objective(W: np.ndarray) -> tuple[np.ndarray, float]:
         return W, squared_norm(features.product(W) - centred) + lam * smooth_l21(W, SMOOTHING)
@@ -274,14 +275,12 @@ class Problem:
 
     def state(self, W: np.ndarray, F: np.ndarray, N: np.ndarray) -> State:
         """Complete the unknowns."""
-        return State(
-            W, F, N, self.ridge.features.product(W), float(np.linalg.svd(F, compute_uv=False).sum())
-        )
+        return State(W, F, N, self.ridge.features.product(W), float(np.linalg.svd(F, compute_uv=False).sum()))
 
     def objective(self, state: State) -> float:
         """J at the unknowns."""
         return (
-            squared_norm(_centred(state.P - state.F))
+            squared_norm(centre_columns(state.P - state.F))
             + self.eta * inner(state.F, laplacian_product(self.graph, state.F))
             + self.alpha * state.nuclear_norm
             + self.beta * float(np.abs(state.N).sum())
@@ -292,7 +291,7 @@ class Problem:
     def gradient_F(self, F: np.ndarray, N: np.ndarray, P: np.ndarray) -> np.ndarray:
         """Gradient of the smooth terms in F."""
         gradient: np.ndarray = (
-            2 * _centred(F - P)
+            2 * centre_columns(F - P)
             + 2 * self.eta * laplacian_product(self.graph, F)
             + self.mu * (F + N - self.Y)
         )
@@ -314,7 +313,8 @@ class Problem:
 def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray, float]:
     """Lower every singular value by ``threshold``, to 0 at least; returns the matrix and its nuclear norm.
 
-    Goes through the products of all pairs of the shorter side, whose eigenvalues are the squares.
+    Goes through the products of all pairs of the shorter side, whose eigenvalues are the squares, unless squares
+    of the size of the threshold would be lost in rounding.
 
     Examples
     --------
@@ -326,6 +326,10 @@ def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray,
         shrunk, norm = shrink_singular_values(M.T, threshold)
         return shrunk.T, norm
     squares, vectors = np.linalg.eigh(M.T @ M)
+    if threshold**2 < len(squares) * np.finfo(np.float64).eps * squares[-1]:
+        left_vectors, values, right_vectors = np.linalg.svd(M, full_matrices=False)
+        left = np.maximum(values - threshold, 0)
+        return (left_vectors * left) @ right_vectors, float(left.sum())
     values = np.sqrt(np.maximum(squares, 0))
     left = np.maximum(values - threshold, 0)
     share = np.divide(left, values, out=np.zeros_like(values), where=values > 0)
@@ -335,14 +339,9 @@ def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray,
 def _automatic_sparsity(features: CentredFeatures, Y: np.ndarray) -> float:
     """A tenth of the rows, or a share of what would leave every feature out of a regression on Y."""
     usual = _USUAL * len(Y)
-    vanishing = 2 * float(row_norms(features.transposed_product(_centred(Y))).max())
+    vanishing = 2 * float(row_norms(features.transposed_product(centre_columns(Y))).max())
     # Where features or labels do not vary, there is nothing to keep below.
     return min(usual, _LARGEST_SHARE * vanishing) if vanishing > 0 else usual
-
-
-def _centred(M: np.ndarray) -> np.ndarray:
-    centred: np.ndarray = M - M.mean(axis=0)
-    return centred
 
 
 def _result(W: np.ndarray, F: np.ndarray, history: np.ndarray, converged: bool) -> SolverResult:

@@ -74,3 +74,16 @@ class CentredFeatures:
             return products
         shift = self.X @ self.offset
         return products - shift[:, None] - shift + self.offset @ self.offset
+
+
+def centre_columns(M: np.ndarray) -> np.ndarray:
+    """Subtract the mean of every column.
+
+    Examples
+    --------
+    >>> centre_columns(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    centred: np.ndarray = M - M.mean(axis=0)
+    return centred
