@@ -42,8 +42,8 @@ S_1 = [
 LIMIT, LIMIT_SQUARES = 2.8452805765, [1.93321293, 0.38398272, 1.32677232, 0.33858115]
 
 
-def problem_of(X, Y, trusted, *, alpha=1.0, beta=0.2, gamma=0.1, offset=None):
-    ridge = WeightedRidge(X, offset)
+def problem_of(X, Y, trusted, *, alpha=1.0, beta=0.2, gamma=0.1):
+    ridge = WeightedRidge(X)
     curvature = 2 * largest_eigenvalue(ridge.normal_product, X.shape[1])
     return Problem(ridge, curvature, Y, trusted, alpha, beta, gamma)
 
@@ -57,7 +57,7 @@ def random_problem(seed, n_samples=40, n_features=8, n_labels=5, **weights):
 
 def plain_objective(problem, W, S):
     """J as it is written, without smoothing."""
-    X = problem.ridge.features.X
+    X = problem.ridge.X.X
     return (
         ((X @ (W + S) - problem.Y) ** 2).sum()
         + problem.alpha * ((X @ W - problem.trusted) ** 2).sum()
@@ -104,7 +104,7 @@ def test_limit_of_the_worked_example_from_its_own_start(tiny):
 
 def minimum_by_clarabel(problem):
     """The same problem as a second-order cone programme: norms of rows and sizes of entries are variables."""
-    X = problem.ridge.features.X
+    X = problem.ridge.X.X
     n_features, n_labels = X.shape[1], problem.Y.shape[1]
     n_entries = n_features * n_labels
     XtX, one = np.kron(X.T @ X, np.eye(n_labels)), np.eye(n_entries)

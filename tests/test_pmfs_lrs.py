@@ -44,7 +44,7 @@ def plain_objective(problem, W, F, N):
     """J as it is written, with every matrix formed and no smoothing."""
     H = np.eye(len(F)) - 1 / len(F)
     return (
-        ((H @ (problem.ridge.features.X @ W - F)) ** 2).sum()
+        ((H @ (problem.ridge.X.X @ W - F)) ** 2).sum()
         + problem.eta * np.trace(F.T @ laplacian(problem) @ F)
         + problem.alpha * np.linalg.norm(F, "nuc")
         + problem.beta * np.abs(N).sum()
@@ -100,7 +100,7 @@ def test_limit_of_the_worked_example(tiny, inner_steps):
 
 def minimum_by_clarabel(problem):
     """The same problem as a semidefinite programme: norms, sizes and two matrices beside F are variables."""
-    X, Y = problem.ridge.features.X, problem.Y
+    X, Y = problem.ridge.X.X, problem.Y
     (n, q), d = Y.shape, X.shape[1]
     blocks = {"W": d * q, "F": n * q, "N": n * q, "r": d, "u": n * q, "A": n * n, "B": q * q}
     starts = dict(zip(blocks, np.cumsum([0, *blocks.values()])[:-1].tolist(), strict=True))

@@ -9,6 +9,7 @@ from labelsieve.numerics.eigenvalues import largest_eigenvalue
 from labelsieve.numerics.label_order import label_order, uniform_per_label
 from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.ridge import WeightedRidge
+from labelsieve.numerics.shifted import Shifted
 
 
 def test_conjugate_gradients_solve_a_different_system_in_every_column():
@@ -80,13 +81,13 @@ def test_weighted_ridge_subtracts_an_offset_without_writing_the_difference_down(
     T, offset = rng.normal(size=(shape[0], 3)), rng.normal(size=shape[1])
     weights = 10 ** rng.uniform(-2, 4, shape[1])
     Z = X - offset
-    ridge = WeightedRidge(kind(X), offset)
+    ridge = WeightedRidge(Shifted(kind(X), offset))
     expected = np.linalg.solve(Z.T @ Z + np.diag(weights), Z.T @ T)
     np.testing.assert_allclose(ridge.solver(weights)(T), expected, rtol=1e-6, atol=1e-10)
     W = rng.normal(size=(shape[1], 2))
     np.testing.assert_allclose(ridge.normal_product(W), Z.T @ Z @ W, atol=1e-10)
-    np.testing.assert_allclose(ridge.features.gram(), Z.T @ Z, atol=1e-12)
-    np.testing.assert_allclose(ridge.features.row_products(), Z @ Z.T, atol=1e-12)
+    np.testing.assert_allclose(ridge.X.gram(), Z.T @ Z, atol=1e-12)
+    np.testing.assert_allclose(ridge.X.row_gram(), Z @ Z.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 2, 64, 65, 200])

@@ -20,7 +20,7 @@ from labelsieve._base import (
 )
 from labelsieve.numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.multiplicative import multiplicative_step
-from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21
+from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21_norm
 from labelsieve.numerics.products import inner
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.sparse import dense
@@ -224,10 +224,10 @@ class _Problem:
     def objective(self, W: np.ndarray, P: np.ndarray) -> float:
         """J at W with P = X W."""
         return (
-            smooth_l21(P - self.Y)
+            smooth_l21_norm(P - self.Y)
             + self.alpha * inner(W, laplacian_product(self.feature_graph, W))
             + self.beta * inner(W.T, laplacian_product(self.label_graph, W.T))
-            + self.gamma * smooth_l21(W)
+            + self.gamma * smooth_l21_norm(W)
         )
 
     def half_gradient(self, W: np.ndarray, R: np.ndarray, row_weights: np.ndarray) -> np.ndarray:

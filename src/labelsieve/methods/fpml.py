@@ -13,7 +13,7 @@ from scipy.linalg import solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
 from labelsieve._prediction import LinearLabelPredictor
-from labelsieve.numerics.label_confidence import clipped_confidence
+from labelsieve.numerics.candidates import confidence_on_candidates
 from labelsieve.numerics.label_order import label_order
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
@@ -219,7 +219,7 @@ def solve_fpml(
         extra={
             "coef": W.T,
             "intercept": intercept,
-            "label_confidence": clipped_confidence(state.SG, Y),
+            "label_confidence": confidence_on_candidates(state.SG, Y),
         },
     )
 

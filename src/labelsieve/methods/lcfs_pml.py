@@ -12,14 +12,15 @@ import numpy as np
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
 from labelsieve._prediction import LinearLabelPredictor
 from labelsieve.methods._lcfs.confidence import density_confidence, trusted_candidates
-from labelsieve.numerics.centred import CentredFeatures, centre_columns
+from labelsieve.numerics.candidates import confidence_on_candidates
 from labelsieve.numerics.eigenvalues import largest_eigenvalue
-from labelsieve.numerics.label_confidence import clipped_confidence
-from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21, soft_threshold
+from labelsieve.numerics.moments import centre_columns
+from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21_norm, soft_threshold
 from labelsieve.numerics.products import inner, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
 from labelsieve.numerics.scaling import standard_scaling
+from labelsieve.numerics.shifted import Shifted
 from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
@@ -183,7 +184,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = standard_scaling(X)
-        features, labels = CentredFeatures(*scaling.split(X)), dense(Y)
+        features, labels = Shifted(*scaling.split(X)), dense(Y)
         result = solve_lcfs_pml(
             features,
             labels,
@@ -198,13 +199,13 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         coef, intercept = result.extra["coef"], labels.mean(axis=0)
         estimates = result.extra["label_confidence"]
         if self.confidence == "prediction":
-            estimates = features.product(coef.T) + intercept
+            estimates = features.times(coef.T) + intercept
         extra = {
             **result.extra,
             "coef": coef.astype(X.dtype),
             "intercept": intercept.astype(X.dtype),
             "scaling": scaling,
-            "label_confidence": clipped_confidence(estimates, Y),
+            "label_confidence": confidence_on_candidates(estimates, Y),
         }
         return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
 
@@ -215,7 +216,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
 
 
 def solve_lcfs_pml(
-    features: CentredFeatures,
+    features: Shifted,
     Y: np.ndarray,
     *,
     trust: Callable[[Matrix], tuple[np.ndarray, np.ndarray]],
@@ -228,9 +229,9 @@ def solve_lcfs_pml(
 ) -> SolverResult:
     """Solve LCFS-PML; ``trust`` turns features into the confidence in the candidates and the trusted ones."""
     Y = centre_columns(Y)
-    ridge = WeightedRidge(features.X, features.offset)
+    ridge = WeightedRidge(features)
     curvature = 2 * largest_eigenvalue(ridge.normal_product, features.shape[1])
-    beta, gamma = _settled_weights(features.transposed_product(Y), alpha, beta, gamma)
+    beta, gamma = _settled_weights(features.transposed_times(Y), alpha, beta, gamma)
     confidence, trusted = trust(features.X)
     problem = Problem(ridge, curvature, Y, centre_columns(trusted), alpha, beta, gamma)
     state, converged = problem.start(), True
@@ -282,11 +283,11 @@ class Problem:
 
     @cached_property
     def _XtY(self) -> np.ndarray:
-        return self.ridge.features.transposed_product(self.Y)
+        return self.ridge.X.transposed_times(self.Y)
 
     @cached_property
     def _XtT(self) -> np.ndarray:
-        return self.ridge.features.transposed_product(self.trusted)
+        return self.ridge.X.transposed_times(self.trusted)
 
     @cached_property
     def _constant(self) -> float:
@@ -308,7 +309,7 @@ class Problem:
             self._constant
             + inner(both, XtX_both - 2 * self._XtY)
             + self.alpha * inner(state.W, state.XtXW - 2 * self._XtT)
-            + self.beta * smooth_l21(state.W, SMOOTHING)
+            + self.beta * smooth_l21_norm(state.W, SMOOTHING)
             + self.gamma * float(np.abs(state.S).sum())
         )
 
@@ -322,7 +323,7 @@ class Problem:
 
     def _solve_W(self, S: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
         weight = 1 + self.alpha
-        target = (self.Y - self.ridge.features.product(S) + self.alpha * self.trusted) / weight
+        target = (self.Y - self.ridge.X.times(S) + self.alpha * self.trusted) / weight
         return self.ridge.solver(self.beta / weight * row_weights)(target)
 
     def _step_S(self, state: State, XtR: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,15 +10,22 @@ import numpy as np
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
 from labelsieve._prediction import LinearLabelPredictor
-from labelsieve.numerics.centred import CentredFeatures, centre_columns
+from labelsieve.numerics.candidates import confidence_on_candidates
 from labelsieve.numerics.eigenvalues import largest_eigenvalue
 from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve.numerics.label_confidence import clipped_confidence
-from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21, soft_threshold, squared_row_norms
+from labelsieve.numerics.moments import centre_columns
+from labelsieve.numerics.norms import (
+    l21_weights,
+    row_norms,
+    smooth_l21_norm,
+    soft_threshold,
+    squared_row_norms,
+)
 from labelsieve.numerics.products import inner, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
 from labelsieve.numerics.scaling import standard_scaling
+from labelsieve.numerics.shifted import Shifted
 from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
@@ -174,7 +181,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = standard_scaling(X)
-        features, labels = CentredFeatures(*scaling.split(X)), dense(Y)
+        features, labels = Shifted(*scaling.split(X)), dense(Y)
         lam = _automatic_sparsity(features, labels) if isinstance(self.lam, str) else float(self.lam)
         if self.solver == "authors":
             result = solve_row_sparse(features, labels, lam=lam, max_iter=self.max_iter, tol=self.tol)
@@ -197,14 +204,14 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
             "coef": result.extra["coef"].astype(X.dtype),
             "intercept": F.mean(axis=0).astype(X.dtype),
             "scaling": scaling,
-            "label_confidence": clipped_confidence(F, Y),
+            "label_confidence": confidence_on_candidates(F, Y),
             "lam": lam,
         }
         return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
 
 
 def solve_pmfs_lrs(
-    features: CentredFeatures,
+    features: Shifted,
     Y: np.ndarray,
     *,
     graph: Graph,
@@ -217,7 +224,7 @@ def solve_pmfs_lrs(
     tol: float,
 ) -> SolverResult:
     """Split the labels and regress on them, from ``F = Y`` and a ridge regression."""
-    problem = Problem(WeightedRidge(features.X, features.offset), Y, graph, alpha, beta, lam, mu, eta)
+    problem = Problem(WeightedRidge(features), Y, graph, alpha, beta, lam, mu, eta)
     W = problem.ridge.solver(np.full(features.shape[1], lam))(Y)
     state = problem.state(W, Y, np.zeros_like(Y))
     state, history, converged = iterate(
@@ -227,14 +234,14 @@ def solve_pmfs_lrs(
 
 
 def solve_row_sparse(
-    features: CentredFeatures, Y: np.ndarray, *, lam: float, max_iter: int, tol: float
+    features: Shifted, Y: np.ndarray, *, lam: float, max_iter: int, tol: float
 ) -> SolverResult:
     """Minimise ``|H(XW - Y)|^2 + lam |W|_21``, which is what the published setting amounts to."""
-    ridge = WeightedRidge(features.X, features.offset)
+    ridge = WeightedRidge(features)
     centred = centre_columns(Y)
 
     def with_objective(W: np.ndarray) -> tuple[np.ndarray, float]:
-        return W, squared_norm(features.product(W) - centred) + lam * smooth_l21(W, SMOOTHING)
+        return W, squared_norm(features.times(W) - centred) + lam * smooth_l21_norm(W, SMOOTHING)
 
     def step(W: np.ndarray) -> tuple[np.ndarray, float]:
         return with_objective(ridge.solver(lam * l21_weights(W, SMOOTHING))(Y))
@@ -275,7 +282,7 @@ class Problem:
 
     def state(self, W: np.ndarray, F: np.ndarray, N: np.ndarray) -> State:
         """Complete the unknowns."""
-        return State(W, F, N, self.ridge.features.product(W), float(np.linalg.svd(F, compute_uv=False).sum()))
+        return State(W, F, N, self.ridge.X.times(W), float(np.linalg.svd(F, compute_uv=False).sum()))
 
     def objective(self, state: State) -> float:
         """J at the unknowns."""
@@ -284,7 +291,7 @@ class Problem:
             + self.eta * inner(state.F, laplacian_product(self.graph, state.F))
             + self.alpha * state.nuclear_norm
             + self.beta * float(np.abs(state.N).sum())
-            + self.lam * smooth_l21(state.W, SMOOTHING)
+            + self.lam * smooth_l21_norm(state.W, SMOOTHING)
             + self.mu / 2 * squared_norm(self.Y - state.F - state.N)
         )
 
@@ -300,7 +307,7 @@ class Problem:
     def sweep(self, state: State, inner_steps: int = _INNER_STEPS) -> tuple[State, float]:
         """Solve for W with its norm bounded by a quadratic, then take turns with F and N."""
         W = self.ridge.solver(self.lam * l21_weights(state.W, SMOOTHING))(state.F)
-        P, F, N = self.ridge.features.product(W), state.F, state.N
+        P, F, N = self.ridge.X.times(W), state.F, state.N
         nuclear_norm = state.nuclear_norm
         for _ in range(inner_steps):
             target = F - self.gradient_F(F, N, P) / self.curvature
@@ -336,10 +343,10 @@ def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray,
     return M @ ((vectors * share) @ vectors.T), float(left.sum())
 
 
-def _automatic_sparsity(features: CentredFeatures, Y: np.ndarray) -> float:
+def _automatic_sparsity(features: Shifted, Y: np.ndarray) -> float:
     """A tenth of the rows, or a share of what would leave every feature out of a regression on Y."""
     usual = _USUAL * len(Y)
-    vanishing = 2 * float(row_norms(features.transposed_product(centre_columns(Y))).max())
+    vanishing = 2 * float(row_norms(features.transposed_times(centre_columns(Y))).max())
     # Where features or labels do not vary, there is nothing to keep below.
     return min(usual, _LARGEST_SHARE * vanishing) if vanishing > 0 else usual
 

@@ -39,7 +39,7 @@ def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
     return weights
 
 
-def smooth_l21(W: np.ndarray, epsilon: float = EPSILON) -> float:
+def smooth_l21_norm(W: np.ndarray, epsilon: float = EPSILON) -> float:
     """Sum of the row norms with epsilon under the root: the function whose weights are `l21_weights`."""
     return float(np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon)).sum(dtype=np.float64))
 

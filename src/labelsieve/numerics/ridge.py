@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from labelsieve.numerics.centred import CentredFeatures
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
+from labelsieve.numerics.shifted import Shifted
 from labelsieve.numerics.typing import Matrix
 
 #: Largest side of a matrix that is factorised; beyond it, solves are iterative and need no matrix.
@@ -23,20 +23,21 @@ class WeightedRidge:
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    X : ndarray, sparse matrix or Shifted of shape (n_samples, n_features)
         Features; sparse matrices stay sparse.
-    offset : ndarray of shape (n_features,) or None, default=None
-        What is to be subtracted from every row of ``X``; None for nothing.
     """
 
-    def __init__(self, X: Matrix, offset: np.ndarray | None = None) -> None:
-        self.features = CentredFeatures(X, offset)
+    def __init__(self, X: Matrix | Shifted) -> None:
+        self.X = X if isinstance(X, Shifted) else Shifted(X)
         self.direct = min(X.shape) <= _LARGEST_FACTOR
-        self.gram = self.features.gram() if self.direct and X.shape[1] <= X.shape[0] else None
+        self.gram = None
+        if self.direct and X.shape[1] <= X.shape[0]:
+            # In double precision always: single precision may round X'X until it is not definite any more.
+            self.gram = self.X.astype(np.float64).gram()
 
     def normal_product(self, W: np.ndarray) -> np.ndarray:
         """Return X'X W, by X'X where it is formed."""
-        product: np.ndarray = self.features.normal_product(W) if self.gram is None else self.gram @ W
+        product: np.ndarray = self.X.transposed_times(self.X.times(W)) if self.gram is None else self.gram @ W
         return product
 
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -49,15 +50,17 @@ class WeightedRidge:
         array([[1.],
                [1.]])
         """
-        features, dtype = self.features, self.features.X.dtype
+        X = self.X
         # In units of 1 / sqrt(weight) the penalty is the identity, however far apart the weights are.
         unit = 1 / np.sqrt(weights)[:, None]
         if not self.direct:
 
             def solve(T: np.ndarray) -> np.ndarray:
-                target = unit * features.transposed_product(T)
+                target = unit * X.transposed_times(T)
                 start = np.zeros_like(target)
-                Z = conjugate_gradient(lambda Z: unit * self.normal_product(unit * Z) + Z, target, start)
+                Z = conjugate_gradient(
+                    lambda Z: unit * X.transposed_times(X.times(unit * Z)) + Z, target, start
+                )
                 W: np.ndarray = unit * Z
                 return W
 
@@ -65,16 +68,16 @@ class WeightedRidge:
             factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                W: np.ndarray = unit * cho_solve(factor, unit * features.transposed_product(T))
-                return W.astype(dtype, copy=False)
+                W: np.ndarray = unit * cho_solve(factor, unit * X.transposed_times(T))
+                return W.astype(X.dtype, copy=False)
 
         else:
-            scaled = features.scaled(unit[:, 0])
-            factor = cho_factor(_plus_identity(scaled.row_products()), overwrite_a=True)
+            scaled = X.astype(np.float64).scaled(unit[:, 0])
+            factor = cho_factor(_plus_identity(scaled.row_gram()), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                W: np.ndarray = unit * scaled.transposed_product(cho_solve(factor, T))
-                return W.astype(dtype, copy=False)
+                W: np.ndarray = unit * scaled.transposed_times(cho_solve(factor, T))
+                return W.astype(X.dtype, copy=False)
 
         return solve
 
