@@ -36,7 +36,7 @@ def methods(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Write a Markdown table.")] = False,
 ) -> None:
-    """List the methods, or explain one: what it minimises, its paper, what can be set, what it costs."""
+    """List the methods, or explain one."""
     if as_json and as_markdown:
         raise typer.BadParameter("give one of --json and --markdown, not both", param_hint="--markdown")
     if slug is None:
