@@ -114,7 +114,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
     What to expect, measured on `make_pml` with 300 rows, 50 features, 8 labels and 40 % noise: the confidence by
     distances is weak (an area under the ROC curve of 0.56 for true against false candidates, where the predictions
     XW reach 0.95), since distances over mostly irrelevant features carry little. It lies between ``exp(-1) = 0.37`` and
-    1, mostly just above 0.37, so that ``theta=0.5`` would trust little but the centres themselves; "quantile" does
+    1, mostly just above 0.37, so that ``theta=0.5`` would trust only a quarter of the candidates; "quantile" does
     without such a number. S does not help there: with 200
     rows and features, ten of them informative, and the same noise, the best ten features held 0.76, 0.80 and 0.86 of
     these with 0.3, 0.5 and 0.7 of the weight that empties S, and 0.86 without S.
