@@ -53,6 +53,14 @@ def test_the_paper_profile_is_the_papers_experiment():
     assert (lite.folds, len(lite.sizes.percent)) == (3, 5)
 
 
+def test_the_field_is_paper_lite_with_every_method_of_the_package():
+    field, lite = load_experiment("field"), load_experiment("paper-lite")
+    named = {method.name for method in (*field.methods, *field.references)}
+    assert named == {*METHODS, "no-features", "all-features"}
+    changed = {name for name, value in field if value != getattr(lite, name)}
+    assert changed == {"name", "title", "methods"}
+
+
 def test_noise_profile_goes_from_none_to_one_half():
     rates = [noise.rate for noise in load_experiment("noise").noise]
     assert rates == [0, 0.1, 0.2, 0.3, 0.4, 0.5]

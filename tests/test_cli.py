@@ -1,5 +1,6 @@
 import csv
 import errno
+import inspect
 import io
 import json
 import logging
@@ -39,13 +40,58 @@ def test_methods_lists_every_method_in_three_forms(capsys):
 
 
 @pytest.mark.parametrize("slug", METHODS)
-def test_every_parameter_of_every_method_is_explained(capsys, slug):
-    described = describe_parameters(METHODS[slug])
-    assert {name: default for name, default, _ in described} == METHODS[slug]().get_params()
+def test_every_method_is_explained_with_all_that_its_docstring_says(capsys, slug):
+    method = METHODS[slug]
+    described = describe_parameters(method)
+    assert {name: default for name, default, _ in described} == method().get_params()
     assert [name for name, _, text in described if not text] == []
-    code, out, _ = run(capsys, "methods", slug)
-    assert code == 0
-    assert all(name in out for name, _, _ in described)
+    code, out, err = run(capsys, "methods", slug)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{slug}  {method.__name__}\n")
+    for name, default, _ in described:
+        assert re.search(rf"^  {name} = {re.escape(repr(default))}(  |$)", out, re.MULTILINE)
+    shown = " ".join(out.split()).lower()
+    # Nothing is lost: every run of plain words of the docstring is there.
+    said = " ".join(inspect.getdoc(method).partition("Examples\n---")[0].split())
+    for words in re.findall(r"[A-Za-z][a-z]+(?: [a-z]+){3,}", re.sub(r"[`*]", "", said)):
+        assert words.lower() in shown
+    assert not re.search(r"``|\[\d\]_|^ *-{3,}$| $", out, re.MULTILINE)
+
+
+def test_the_explanation_names_paper_choices_cost_and_reconstruction(capsys):
+    _, out, _ = run(capsys, "methods", "pmfs-lrs")
+    assert re.search(r"^Paper\n  \[1\] Sun, Chen, Liu et al\., \"Partial multi-label", out, re.MULTILINE)
+    assert re.search(r"^Reconstruction\n  no\n", out, re.MULTILINE)
+    assert re.search(r"^What it costs\n  A Cholesky factorisation", out, re.MULTILINE)
+    assert re.search(r"^  solver = 'exact'  \{\"exact\", \"authors\"\}$", out, re.MULTILINE)
+    assert re.search(r"^      \|H\(XW - F\)\|\^2 \+ eta", out, re.MULTILINE)
+    _, out, _ = run(capsys, "methods", "fpml")
+    assert re.search(r"^Reconstruction\n  yes", out, re.MULTILINE)
+    _, out, _ = run(capsys, "methods", "evidence")
+    assert re.search(r"^Paper\n  There is none\.\n", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_every_explanation_says_what_the_method_costs(capsys, slug):
+    record = json.loads(run(capsys, "methods", slug, "--json")[1])
+    assert record["cost"], f"add a paragraph 'Cost: ...' to the Notes of {record['class']}"
+
+
+def test_an_explanation_for_programs_is_one_object(capsys):
+    record = json.loads(run(capsys, "methods", "drmfs", "--json")[1])
+    assert (record["method"], record["class"], record["reconstruction"]) == ("drmfs", "DRMFS", False)
+    assert record["references"] == [
+        '[1] Hu, Li, Gao, Zhang, "Robust multi-label feature selection with dual-graph regularization", '
+        "Knowledge-Based Systems 203, 2020."
+    ]
+    parameters = {entry["parameter"]: entry for entry in record["parameters"]}
+    assert parameters["bandwidth"]["choices"] == ["unit", "median"]
+    assert parameters["scale"]["choices"] == ["minmax", None]
+    assert parameters["alpha"]["default"] == 1.0
+    assert parameters["alpha"]["type"] == "float"
+    assert parameters["alpha"]["description"] == "Weight of the feature graph."
+    assert "coef_" in [entry["attribute"] for entry in record["attributes"]]
+    assert "Cost" not in record["notes"]
 
 
 def test_parameters_documented_together_share_their_first_sentence():
@@ -57,7 +103,7 @@ def test_parameters_documented_together_share_their_first_sentence():
 
 def test_the_methods_fit_a_narrow_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    for arguments in (("methods",), ("methods", "pml-fsmir")):
+    for arguments in (("methods",), ("methods", "pml-fsmir"), ("methods", "rfs")):
         assert max(map(len, run(capsys, *arguments)[1].splitlines())) <= 40
 
 

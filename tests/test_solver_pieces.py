@@ -5,9 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
+from labelsieve.numerics.eigenvalues import largest_eigenvalue
 from labelsieve.numerics.label_order import label_order, uniform_per_label
 from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.ridge import WeightedRidge
+from labelsieve.numerics.shifted import Shifted
 
 
 def test_conjugate_gradients_solve_a_different_system_in_every_column():
@@ -65,6 +67,37 @@ def test_weighted_ridge_solves_the_normal_equations_on_every_path(monkeypatch, s
     weights = 10 ** rng.uniform(-2, 4, shape[1])
     expected = np.linalg.solve(X.T @ X + np.diag(weights), X.T @ T)
     np.testing.assert_allclose(WeightedRidge(kind(X)).solver(weights)(T), expected, rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(40, 12), (12, 40)])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("largest", [6000, 0])
+def test_weighted_ridge_subtracts_an_offset_without_writing_the_difference_down(
+    monkeypatch, shape, kind, largest
+):
+    monkeypatch.setattr("labelsieve.numerics.ridge._LARGEST_FACTOR", largest)
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random(shape) < 0.6, 0, rng.normal(size=shape))
+    T, offset = rng.normal(size=(shape[0], 3)), rng.normal(size=shape[1])
+    weights = 10 ** rng.uniform(-2, 4, shape[1])
+    Z = X - offset
+    ridge = WeightedRidge(Shifted(kind(X), offset))
+    expected = np.linalg.solve(Z.T @ Z + np.diag(weights), Z.T @ T)
+    np.testing.assert_allclose(ridge.solver(weights)(T), expected, rtol=1e-6, atol=1e-10)
+    W = rng.normal(size=(shape[1], 2))
+    np.testing.assert_allclose(ridge.normal_product(W), Z.T @ Z @ W, atol=1e-10)
+    np.testing.assert_allclose(ridge.X.gram(), Z.T @ Z, atol=1e-12)
+    np.testing.assert_allclose(ridge.X.row_gram(), Z @ Z.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 64, 65, 200])
+def test_the_largest_eigenvalue_is_bounded_closely_from_above(size):
+    rng = np.random.default_rng(4)
+    B = rng.normal(size=(size, max(1, size // 2)))
+    largest = np.linalg.eigvalsh(B @ B.T)[-1]
+    found = largest_eigenvalue(lambda V: B @ (B.T @ V), size)
+    assert largest * (1 - 1e-12) <= found <= largest * (1 + 1e-5)
+    assert largest_eigenvalue(np.zeros_like, size) == 0
 
 
 @pytest.mark.parametrize("shape", [(3000, 5), (5, 3000)])

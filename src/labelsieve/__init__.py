@@ -19,10 +19,12 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.evidence import EvidenceSelector as EvidenceSelector
     from labelsieve.methods.fpml import FPML as FPML
     from labelsieve.methods.gmm import GMM as GMM
+    from labelsieve.methods.lcfs_pml import LCFSPML as LCFSPML
     from labelsieve.methods.mdmr import MDMR as MDMR
     from labelsieve.methods.mifs import MIFS as MIFS
     from labelsieve.methods.particle_map import ParticleMAP as ParticleMAP
     from labelsieve.methods.particle_vls import ParticleVLS as ParticleVLS
+    from labelsieve.methods.pmfs_lrs import PMFSLRS as PMFSLRS
     from labelsieve.methods.pml_fp import PMLFP as PMLFP
     from labelsieve.methods.pml_fsmir import PMLFSMIR as PMLFSMIR
     from labelsieve.methods.pml_fsso import PMLFSSO as PMLFSSO
@@ -45,12 +47,14 @@ _HOMES = {
     "EvidenceSelector": "methods.evidence",
     "FPML": "methods.fpml",
     "GMM": "methods.gmm",
+    "LCFSPML": "methods.lcfs_pml",
     "LabelIssues": "label_issues",
     "LabelSupport": "label_support",
     "MDMR": "methods.mdmr",
     "METHODS": "methods",
     "METRICS": "metrics",
     "MIFS": "methods.mifs",
+    "PMFSLRS": "methods.pmfs_lrs",
     "PMLFP": "methods.pml_fp",
     "PMLFSMIR": "methods.pml_fsmir",
     "PMLFSSO": "methods.pml_fsso",

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import check_structure
 from labelsieve.numerics.typing import Matrix
 
-__all__ = ["LabelPredictor"]
+__all__ = ["LabelPredictor", "LinearLabelPredictor"]
 
 
 class LabelPredictor:
@@ -82,3 +83,24 @@ class LabelPredictor:
         check_structure(X, "X")
         validated: Matrix = validate_data(self, X, reset=False, **self._validation)
         return validated
+
+
+class LinearLabelPredictor(LabelPredictor):
+    """Scores labels by a linear map of scaled features that was fitted to 0/1 labels.
+
+    ``fit`` sets ``coef_``, ``intercept_`` and ``scaling_``. A label is predicted from a score of 0.5, halfway between
+    the 0 and the 1 that the map was fitted to.
+    """
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    scaling_: Scaling
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        # The scaling moves into the weights, so that sparse features need no offset.
+        W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
+        scores: np.ndarray = X @ W + intercept
+        return scores
+
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        return scores >= 0.5

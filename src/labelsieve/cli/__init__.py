@@ -38,7 +38,7 @@ COMMANDS = {
     "select": "Select the features that matter for the labels of a data set.",
     "issues": "List the candidate labels to doubt first, and write a file to review them in.",
     "apply-review": "Write the data without the candidate labels that a review removes.",
-    "methods": "List the methods, or the parameters of one.",
+    "methods": "List the methods, or explain one.",
     "report": "Write the report of a run: a page, tables and figures.",
     "datasets": "List, describe and fetch data sets.",
     "bench": "Run experiments: resumable, one cell at a time.",

@@ -1,4 +1,4 @@
-"""``labelsieve methods``: which methods there are, and what can be set."""
+"""``labelsieve methods``: which methods there are, and what one of them is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import typer
 from rich import box
 from rich.table import Table
 
+from labelsieve.cli import explanation
 from labelsieve.cli.console import results
+from labelsieve.cli.docstrings import Entry
 from labelsieve.methods import METHODS
 
 if TYPE_CHECKING:
@@ -30,24 +32,33 @@ labelsieve methods --json
 
 
 def methods(
-    slug: Annotated[str | None, typer.Argument(metavar="METHOD", help="Show what this one can set.")] = None,
+    slug: Annotated[str | None, typer.Argument(metavar="METHOD", help="Explain this one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Write a Markdown table.")] = False,
 ) -> None:
-    """List the methods, or the parameters of one."""
+    """List the methods, or explain one."""
     if as_json and as_markdown:
         raise typer.BadParameter("give one of --json and --markdown, not both", param_hint="--markdown")
     if slug is None:
-        titles = ("method", "class", "what it does")
-        rows = [(name, method.__name__, _summary(method)) for name, method in METHODS.items()]
+        _list_methods(as_json, as_markdown)
+        return
+    method = find_method(slug, "METHOD")
+    if as_markdown:
+        described = describe_parameters(method)
+        rows = [(name, repr(default), text) for name, default, text in described]
+        typer.echo(_markdown(("parameter", "default", "what it is"), rows))
+    elif as_json:
+        typer.echo(explanation.as_json(explanation.explain(slug, method)))
     else:
-        titles = ("parameter", "default", "what it is")
-        rows = [
-            (name, repr(value), text)
-            for name, value, text in describe_parameters(find_method(slug, "METHOD"))
-        ]
+        explanation.show(explanation.explain(slug, method), results())
+
+
+def _list_methods(as_json: bool, as_markdown: bool) -> None:
+    titles = ("method", "class", "what it does")
+    rows = [(name, method.__name__, _summary(method)) for name, method in METHODS.items()]
     if as_json:
-        typer.echo(json.dumps(_for_programs(slug), indent=2, default=repr))
+        keys = ("method", "class", "summary")
+        typer.echo(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
     elif as_markdown:
         typer.echo(_markdown(titles, rows))
     else:
@@ -79,44 +90,19 @@ def describe_parameters(method: type[BaseSelector]) -> list[tuple[str, Any, str]
     ('n_features_to_select', None,
      'How many features to keep: a number, a share in (0, 1], or None for half of them.')
     """
-    texts = _parameter_texts(inspect.getdoc(method) or "")
-    return [
-        (parameter.name, parameter.default, texts.get(parameter.name, ""))
-        for parameter in inspect.signature(method).parameters.values()
-    ]
+    found = explanation.explain("", method)
+    return [(entry.name, default, _first_sentence(entry)) for entry, default in found.parameters]
 
 
-def _parameter_texts(docstring: str) -> dict[str, str]:
-    """First sentences of a numpydoc Parameters section, by parameter."""
-    section = re.search(
-        r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", docstring, re.DOTALL | re.MULTILINE
-    )
-    texts = {}
-    for entry in re.split(r"^(?=\S)", section[1] if section else "", flags=re.MULTILINE):
-        head, _, body = entry.partition("\n")
-        paragraph = " ".join(body.split("\n\n")[0].split())
-        # An abbreviation such as "Eq. 8" is not followed by a capital.
-        sentence = re.split(r"(?<=[.])\s+(?=[A-Z\"'`])", paragraph)[0]
-        for name in head.partition(" :")[0].split(","):
-            texts[name.strip()] = re.sub(r"\[\d+\]_", "the paper", sentence).replace("``", "")
-    return texts
+def _first_sentence(entry: Entry) -> str:
+    # An abbreviation such as "Eq. 8" is not followed by a capital.
+    sentence = re.split(r"(?<=[.])\s+(?=[A-Z\"'`])", entry.paragraphs[0] if entry.paragraphs else "")[0]
+    return re.sub(r"\[\d+\]", "the paper", sentence)
 
 
 def _summary(method: type[BaseSelector]) -> str:
     """First line of the docstring."""
     return (inspect.getdoc(method) or "").partition("\n")[0]
-
-
-def _for_programs(slug: str | None) -> list[dict[str, Any]]:
-    if slug is None:
-        return [
-            {"method": name, "class": method.__name__, "summary": _summary(method)}
-            for name, method in METHODS.items()
-        ]
-    return [
-        {"parameter": name, "default": default, "description": text}
-        for name, default, text in describe_parameters(METHODS[slug])
-    ]
 
 
 def _markdown(titles: tuple[str, ...], rows: list[tuple[str, str, str]]) -> str:

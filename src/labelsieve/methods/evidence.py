@@ -145,6 +145,9 @@ class EvidenceSelector(BaseSelector):
     dense. A search of ``m`` steps holds up to ``8 n_features (3 n_labels + m)`` bytes; where these would exceed
     4 GiB, labels with fewer than 5 candidates are left out, and if that is not enough, the data refused.
 
+    Cost: a product of X with Y, then for every feature taken its products with all others and what is brought
+    up to date, ``O(n_features (n_labels + m))`` at step m; every inner fold repeats the search.
+
     Examples
     --------
     The second feature repeats the first; the third is worth less alone and more beside it.

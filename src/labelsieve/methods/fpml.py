@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from scipy.linalg import solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
-from labelsieve._prediction import LabelPredictor
+from labelsieve._prediction import LinearLabelPredictor
+from labelsieve.numerics.candidates import confidence_on_candidates
 from labelsieve.numerics.label_order import label_order
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
@@ -28,7 +29,7 @@ LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
 _RIDGE = 1e-8
 
 
-class FPML(LabelPredictor, BaseSelector):
+class FPML(LinearLabelPredictor, BaseSelector):
     """Select features and learn labels by factorising features and candidate labels together (fPML-style).
 
     Minimises over the shared factor S, the label factor G, the feature factor F and the classifier W::
@@ -99,6 +100,9 @@ class FPML(LabelPredictor, BaseSelector):
     A rank as large as the number of labels removes no noise. The weight of ``|X - SF|^2`` grows with the
     number of features: with "standard" scaling it can drown the labels; lower ``lambda1`` then.
 
+    Cost: products of X with ``n_components`` and with ``n_labels`` columns for every iteration; once a
+    Cholesky factorisation of the smaller of rows and features.
+
     References
     ----------
     .. [1] Yu, Chen, Domeniconi, Wang, Li, Zhang, Wu, "Feature-induced partial multi-label learning", ICDM
@@ -133,10 +137,6 @@ class FPML(LabelPredictor, BaseSelector):
         "fit_intercept": ["boolean"],
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
-
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    scaling_: Scaling
 
     def __init__(
         self,
@@ -185,15 +185,6 @@ class FPML(LabelPredictor, BaseSelector):
         )
         return replace(result, extra={**result.extra, "scaling": scaling})
 
-    def _score_labels(self, X: Matrix) -> np.ndarray:
-        # The scaling moves into the weights, so that sparse features need no offset.
-        W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
-        scores: np.ndarray = X @ W + intercept
-        return scores
-
-    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        return scores >= 0.5
-
 
 def solve_fpml(
     X: Matrix,
@@ -230,7 +221,7 @@ def solve_fpml(
         extra={
             "coef": W.T,
             "intercept": intercept,
-            "label_confidence": _confidence(state.SG, Y),
+            "label_confidence": confidence_on_candidates(state.SG, Y),
         },
     )
 
@@ -317,10 +308,3 @@ def _with_constant(X: Matrix) -> Matrix:
     """Append a column of ones."""
     ones = np.ones((X.shape[0], 1), dtype=X.dtype)
     return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if is_sparse(X) else np.hstack([X, ones])
-
-
-def _confidence(SG: np.ndarray, Y: Matrix) -> Matrix:
-    """Cut the low-rank labels to [0, 1] and to the candidates; sparse if ``Y`` is."""
-    confidence = np.clip(SG, 0, 1)
-    kept: Matrix = Y.multiply(confidence).tocsr() if is_sparse(Y) else confidence * (Y != 0)
-    return kept

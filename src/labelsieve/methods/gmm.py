@@ -46,6 +46,8 @@ class GMM(BaseSelector):
     tells nothing about one label is only set back instead of losing to all others, and one that tells nothing
     at all scores exactly 0.
 
+    Cost: one count of the symbols of all features with all labels.
+
     References
     ----------
     .. [1] J. Gonzalez-Lopez, S. Ventura, A. Cano, "Distributed multi-label feature selection using

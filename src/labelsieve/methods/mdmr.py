@@ -63,6 +63,8 @@ class MDMR(BaseSelector):
     one, takes the interaction information of ``f``, ``s`` and every label as redundancy, and its sum over
     ``S`` instead of the mean.
 
+    Cost: one pass over the data for every selected feature.
+
     References
     ----------
     .. [1] Y. Lin, Q. Hu, J. Liu, J. Duan, "Multi-label feature selection based on max-dependency and

@@ -123,6 +123,8 @@ class MIFS(BaseSelector):
     their exact minimiser 0; they would keep much of a random start and could rank first. Candidate labels are
     taken as they are; only fewer latent labels than labels can remove noise.
 
+    Cost: a few products of X with as many columns as there are latent labels for every iteration.
+
     References
     ----------
     .. [1] Jian, Li, Shu, Liu, "Multi-label informed feature selection", IJCAI 2016.

@@ -108,6 +108,9 @@ class ParticleMAP(BaseParticle):
     first rows count. Classifiers of more than 128 rows are trained by libsvm, smaller ones by a solver of
     this package for the same problem that takes many at once.
 
+    Cost: a search for the nearest rows, then a linear SVM for nearly every pair of labels, which is most of
+    the time.
+
     References
     ----------
     .. [1] Fang and Zhang, "Partial multi-label learning via credible label elicitation", AAAI 2019.

@@ -102,6 +102,9 @@ class ParticleVLS(BaseParticle):
     label those of its own, both rounded up, and labels with more than the virtual label are predicted.
     ``decision_function`` returns the difference.
 
+    Cost: a search for the nearest rows, then a linear SVM for nearly every pair of labels, which is most of
+    the time.
+
     References
     ----------
     .. [1] Fang and Zhang, "Partial multi-label learning via credible label elicitation", AAAI 2019.

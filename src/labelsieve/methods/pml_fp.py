@@ -85,6 +85,10 @@ class PMLFP(PartialRanker):
       is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
     - Only differences of labels count: a row with no candidate teaches nothing about features.
 
+    Cost: an L-BFGS for W in every alternation, each step of which takes two products of X with ``n_labels``
+    columns and ``O(n_labels log n_labels)`` for a row; then a search among the subsets of the candidates of
+    every row.
+
     References
     ----------
     .. [1] Xie and Huang, "Partial multi-label learning", AAAI 2018, pp. 4302-4309.

@@ -115,6 +115,9 @@ class PMLFSMIR(BaseSelector):
     constant carry no information: when all are, ``T`` is ``Y``. `docs/pml_fsmir.md` lists the paper's
     errata, our deviations and the measurements behind the defaults.
 
+    Cost: a few products of X with ``n_components`` columns for every iteration; once the mutual information
+    of all pairs of labels.
+
     References
     ----------
     .. [1] Gao, Pan, Han, Liu, "Noise-resistant label reconstruction feature selection for partial

@@ -107,7 +107,8 @@ class PMLFSSO(BaseSelector):
     A latent space larger than the number of labels, as published, can repeat the candidate labels exactly and
     then removes no noise; choose ``n_components`` below the number of labels for a real bottleneck.
     The graph term can be lowered by shrinking U and growing V and M; its value does not measure smoothness.
-    One sweep costs ``O(n_samples k^2 + n_features k^2)`` for k components.
+
+    Cost: ``O(n_samples k^2 + n_features k^2)`` for k components and every sweep.
 
     References
     ----------

@@ -86,6 +86,10 @@ class PMLLC(PartialRanker):
     - Only differences of labels count: a row with no candidate or with every label a candidate teaches
       nothing about features, and if all rows are such, every score is 0.
 
+    Cost: an L-BFGS for W in every alternation, each step of which takes two products of X with ``n_labels``
+    columns and ``O(n_labels log n_labels)`` for a row; then a search among the subsets of the candidates of
+    every row.
+
     References
     ----------
     .. [1] Xie and Huang, "Partial multi-label learning", AAAI 2018, pp. 4302-4309.

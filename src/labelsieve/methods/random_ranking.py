@@ -28,6 +28,10 @@ class RandomRanking(BaseSelector):
     ranking_ : ndarray of shape (n_features,)
         Place of every feature, 1 is best.
 
+    Notes
+    -----
+    Cost: a random number for every feature.
+
     Examples
     --------
     >>> import numpy as np

@@ -45,6 +45,8 @@ class SumF(BaseSelector):
     feature that separates the classes of a label perfectly has an infinite F; here ``r2`` is limited to
     ``1 - 1e-8``, so that several such features can still be told apart by the other labels.
 
+    Cost: one product of X with Y.
+
     Examples
     --------
     >>> import numpy as np

@@ -9,6 +9,19 @@ from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 
+def centre_columns(M: np.ndarray) -> np.ndarray:
+    """Subtract the mean of every column.
+
+    Examples
+    --------
+    >>> centre_columns(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    centred: np.ndarray = M - M.mean(axis=0)
+    return centred
+
+
 def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sum of squared deviations of every column, both in float64.
 

@@ -33,7 +33,24 @@ def l21_norm(W: np.ndarray) -> float:
     return float(row_norms(W).sum(dtype=np.float64))
 
 
+def smooth_l21_norm(W: np.ndarray, epsilon: float = EPSILON) -> float:
+    """Sum of the row norms with epsilon under the root: the function whose weights are `l21_weights`."""
+    return float(np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon)).sum(dtype=np.float64))
+
+
 def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
     """Weights q with ``|W|_21 <= sum_i q_i |w_i|^2 + constant``, an equality at ``W``."""
     weights: np.ndarray = 0.5 / np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon))
     return weights
+
+
+def soft_threshold(M: np.ndarray, threshold: float) -> np.ndarray:
+    """Bring every entry nearer to 0 by ``threshold``, and those nearer than that to 0.
+
+    Examples
+    --------
+    >>> soft_threshold(np.array([-3.0, 0.5, 2.0]), 1.0)
+    array([-2.,  0.,  1.])
+    """
+    shrunk: np.ndarray = M - np.clip(M, -threshold, threshold)
+    return shrunk

@@ -1,0 +1,1 @@
+"""What only LCFS-PML needs: its confidence in candidate labels."""
