@@ -20,7 +20,7 @@ from labelsieve._base import (
 )
 from labelsieve.numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.multiplicative import multiplicative_step
-from labelsieve.numerics.norms import EPSILON, l21_weights, row_norms
+from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21_norm
 from labelsieve.numerics.products import inner
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.sparse import dense
@@ -223,10 +223,10 @@ class _Problem:
     def objective(self, W: np.ndarray, P: np.ndarray) -> float:
         """J at W with P = X W."""
         return (
-            _smooth_l21(P - self.Y)
+            smooth_l21_norm(P - self.Y)
             + self.alpha * inner(W, laplacian_product(self.feature_graph, W))
             + self.beta * inner(W.T, laplacian_product(self.label_graph, W.T))
-            + self.gamma * _smooth_l21(W)
+            + self.gamma * smooth_l21_norm(W)
         )
 
     def half_gradient(self, W: np.ndarray, R: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
@@ -310,11 +310,6 @@ def _multiplicative_step(problem: _Problem, state: _State) -> tuple[_State, floa
     P = problem.X @ W
     value = problem.objective(W, P)
     return _State(W, P, W, P, 1.0, value), value
-
-
-def _smooth_l21(M: np.ndarray) -> float:
-    """Sum of the row norms with epsilon under the root: the function whose weights are `l21_weights`."""
-    return float(np.sqrt(np.einsum("ij,ij->i", M, M) + M.dtype.type(EPSILON)).sum(dtype=np.float64))
 
 
 def _constant_start(X: Matrix, Y: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from scipy.linalg import solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
 from labelsieve._prediction import LabelPredictor
+from labelsieve.numerics.candidates import confidence_on_candidates
 from labelsieve.numerics.label_order import label_order
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
@@ -230,7 +231,7 @@ def solve_fpml(
         extra={
             "coef": W.T,
             "intercept": intercept,
-            "label_confidence": _confidence(state.SG, Y),
+            "label_confidence": confidence_on_candidates(state.SG, Y),
         },
     )
 
@@ -317,10 +318,3 @@ def _with_constant(X: Matrix) -> Matrix:
     """Append a column of ones."""
     ones = np.ones((X.shape[0], 1), dtype=X.dtype)
     return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if is_sparse(X) else np.hstack([X, ones])
-
-
-def _confidence(SG: np.ndarray, Y: Matrix) -> Matrix:
-    """Cut the low-rank labels to [0, 1] and to the candidates; sparse if ``Y`` is."""
-    confidence = np.clip(SG, 0, 1)
-    kept: Matrix = Y.multiply(confidence).tocsr() if is_sparse(Y) else confidence * (Y != 0)
-    return kept

@@ -33,7 +33,25 @@ def l21_norm(W: np.ndarray) -> float:
     return float(row_norms(W).sum(dtype=np.float64))
 
 
+def smooth_l21_norm(M: np.ndarray) -> float:
+    """Sum of the row norms with epsilon under the root: the function whose weights are `l21_weights`."""
+    return float(np.sqrt(squared_row_norms(M) + M.dtype.type(EPSILON)).sum(dtype=np.float64))
+
+
 def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
     """Weights q with ``|W|_21 <= sum_i q_i |w_i|^2 + constant``, an equality at ``W``."""
     weights: np.ndarray = 0.5 / np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon))
     return weights
+
+
+def into_unit_ball(M: np.ndarray) -> np.ndarray:
+    """Shorten the rows that are longer than 1.
+
+    Examples
+    --------
+    >>> into_unit_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    shortened: np.ndarray = M / np.maximum(row_norms(M), 1)[:, None]
+    return shortened
