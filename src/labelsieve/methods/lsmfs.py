@@ -81,9 +81,9 @@ class LSMFS(BaseSelector):
     worse on few rows and many labels. ``criterion="max"`` takes the pair with the largest such error, often
     one with a rare label.
 
-    The program of this name in the package PyIT-MLFS is something else: what it adds is ``max(0, -G_ij)``, so it rewards
-    the redundant pairs and drops the supplementing ones. Candidate labels are taken as they are: this is no
-    partial-label method.
+    The program of this name in the package PyIT-MLFS is something else: what it adds is ``max(0, -G_ij)``, so
+    it rewards the redundant pairs and drops the supplementing ones. Candidate labels are taken as they are:
+    this is no partial-label method.
 
     References
     ----------

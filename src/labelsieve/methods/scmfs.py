@@ -58,13 +58,13 @@ class SCMFS(LabelPredictor, BaseSelector):
     gamma : float, default=1.0
         Row-sparsity weight.
     n_components : int or None, default=None
-        Number of modes; None for half as many as labels, at least 2. As many as labels remove no noise.
+        Number of modes; None for half as many as labels, but from 2 to 50. As many as labels remove no noise.
     update : {"bounded", "published"}, default="bounded"
         Bounded loadings, or the published multiplicative updates of the unbounded objective, which depend on
         when they are stopped, see Notes.
     scale : {"minmax"} or None, default="minmax"
         Bring every feature to [0, 1], or use ``X >= 0`` as it is.
-    max_iter : int, default=500
+    max_iter : int, default=1000
         Sweep budget.
     tol : float, default=1e-5
         Relative change of the objective in one sweep that stops the loop.
@@ -150,7 +150,7 @@ class SCMFS(LabelPredictor, BaseSelector):
         n_components: int | None = None,
         update: str = "bounded",
         scale: str | None = "minmax",
-        max_iter: int = 500,
+        max_iter: int = 1000,
         tol: float = 1e-5,
         random_state: Any = None,
         verbose: int = 0,
@@ -170,7 +170,7 @@ class SCMFS(LabelPredictor, BaseSelector):
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = nonnegative_scaling(X, self.scale)
         X = scaling.apply(X)
-        n_components = self.n_components or max(2, round(Y.shape[1] / 2))
+        n_components = self.n_components or min(max(2, round(Y.shape[1] / 2)), 50)
         result = solve_scmfs(
             X,
             Y,
@@ -298,9 +298,7 @@ def sweep(
     """Update W, V and the loadings once."""
     W, V, Z, P = state
     sparsity = (problem.gamma * l21_weights(W))[:, None] * W
-    W = multiplicative_step(
-        W, transposed_product(problem.X, V), transposed_product(problem.X, P) + sparsity
-    )
+    W = multiplicative_step(W, transposed_product(problem.X, V), transposed_product(problem.X, P) + sparsity)
     P = right_product(problem.X, W.T)
     V = multiplicative_step(V, P + problem.target(Z), V + V @ (Z @ Z.T))
     VtT = problem.explained(V)
