@@ -37,9 +37,9 @@ def start_of_example():
     )
 
 
-def solve_example(data, update, max_iter, tol=0.0, score="qm", **weights):
+def solve_example(data, update, max_iter, tol=0.0, rank_by="qm", **weights):
     return solve_pml_fsla(
-        *data, start=start_of_example(), **EXAMPLE | weights, score=score, update=update, max_iter=max_iter, tol=tol
+        *data, start=start_of_example(), **EXAMPLE | weights, rank_by=rank_by, update=update, max_iter=max_iter, tol=tol
     )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def test_path_of_the_worked_example_and_where_1e_3_stops_it(tiny):
 
 
 def test_ranking_by_q_alone_is_an_option(tiny):
-    orders = [np.argsort(-solve_example(tiny, "exact", 1, score=score).scores) for score in ("qm", "q")]
+    orders = [np.argsort(-solve_example(tiny, "exact", 1, rank_by=rank_by).scores) for rank_by in ("qm", "q")]
     np.testing.assert_array_equal(orders, [[3, 2, 1, 0], [3, 1, 2, 0]])
 
 
@@ -208,7 +208,7 @@ def test_objective_is_the_stated_one_and_never_rises(update, seed):
     rng = np.random.default_rng(seed)
     X, Y, start = random_problem(seed, 40, 15, 6)
     weights = dict(zip(("alpha", "beta", "gamma"), 10 ** rng.uniform(-2, 2, 3), strict=True))
-    result = solve_pml_fsla(X, Y, start=start, **weights, score="qm", update=update, max_iter=300, tol=0.0)
+    result = solve_pml_fsla(X, Y, start=start, **weights, rank_by="qm", update=update, max_iter=300, tol=0.0)
     assert np.diff(result.objective).max() <= 1e-12 * result.objective[0]
     T = Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
     assert result.objective[0] == pytest.approx(plain_objective(X, *start, T, **weights), rel=1e-12)

@@ -196,7 +196,9 @@ def test_repeated_bounded_steps_reach_the_loadings_of_an_independent_solver():
     solver = clarabel.DefaultSolver(
         quadratic, -2 * (V.T @ T).ravel(), sp.vstack(blocks, format="csc"), np.concatenate(offsets), cones, settings
     )  # fmt: skip
-    np.testing.assert_allclose(Z, np.reshape(solver.solve().x, (3, 6)), atol=1e-5)
+    expected = np.reshape(solver.solve().x, (3, 6))
+    np.testing.assert_allclose(Z, expected, atol=1e-4)
+    assert ((T - V @ Z) ** 2).sum() == pytest.approx(((T - V @ expected) ** 2).sum(), rel=1e-7)
     assert np.linalg.norm(Z, axis=1).max() == pytest.approx(1)  # the bound binds
 
 

@@ -55,7 +55,7 @@ class PMLFSLA(BaseSelector):
     n_components : int, "optics" or None, default=None
         Size of the latent spaces; None for half as many as labels, but from 2 to 50. "optics" is the authors'
         choice, the number of clusters that OPTICS finds among the rows.
-    score : {"qm", "q"}, default="qm"
+    rank_by : {"qm", "q"}, default="qm"
         Rank by the rows of QM, the term that is made sparse, or by those of Q, which the authors' program
         returns first.
     update : {"bounded", "exact", "coded"}, default="bounded"
@@ -140,7 +140,7 @@ class PMLFSLA(BaseSelector):
         "beta": [Interval(Real, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"optics"}), None],
-        "score": [StrOptions({"qm", "q"})],
+        "rank_by": [StrOptions({"qm", "q"})],
         "update": [StrOptions({"bounded", "exact", "coded"})],
     }
 
@@ -152,7 +152,7 @@ class PMLFSLA(BaseSelector):
         beta: float = 1.0,
         gamma: float = 10.0,
         n_components: int | str | None = None,
-        score: str = "qm",
+        rank_by: str = "qm",
         update: str = "bounded",
         scale: str | None = "minmax",
         max_iter: int = 1000,
@@ -165,7 +165,7 @@ class PMLFSLA(BaseSelector):
         self.beta = beta
         self.gamma = gamma
         self.n_components = n_components
-        self.score = score
+        self.rank_by = rank_by
         self.update = update
         self.scale = scale
         self.max_iter = max_iter
@@ -186,7 +186,7 @@ class PMLFSLA(BaseSelector):
             alpha=self.alpha,
             beta=self.beta,
             gamma=self.gamma,
-            score=self.score,
+            rank_by=self.rank_by,
             update=self.update,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -227,7 +227,7 @@ def solve_pml_fsla(
     alpha: float,
     beta: float,
     gamma: float,
-    score: str,
+    rank_by: str,
     update: str,
     max_iter: int,
     tol: float,
@@ -243,7 +243,7 @@ def solve_pml_fsla(
         partial(sweep, problem, update=update), state, value, max_iter=max_iter, tol=tol
     )
     coef = state.R.T.astype(X.dtype)
-    ranked_by = coef.T if score == "qm" else state.factors.Q.astype(X.dtype)
+    ranked_by = coef.T if rank_by == "qm" else state.factors.Q.astype(X.dtype)
     return SolverResult(
         scores=row_norms(ranked_by) ** 2,
         objective=history,
