@@ -215,7 +215,10 @@ def number_of_clusters(X: Matrix) -> int:
     from sklearn.cluster import OPTICS
 
     with np.errstate(divide="ignore", invalid="ignore"):  # equal rows are no distance apart
-        found = OPTICS(min_samples=min(5, X.shape[0]), xi=0.05, min_cluster_size=0.01).fit(X).labels_
+        clustering = OPTICS(
+            min_samples=min(5, X.shape[0]), metric="euclidean", xi=0.05, min_cluster_size=0.01
+        )
+        found = clustering.fit(X).labels_
     return max(1, len(np.unique(found[found >= 0])))
 
 
