@@ -58,7 +58,7 @@ class SCMFS(LabelPredictor, BaseSelector):
     gamma : float, default=1.0
         Row-sparsity weight.
     n_components : int or None, default=None
-        Number of modes; None for half as many as labels, but from 2 to 50. As many as labels remove no noise.
+        Number of modes; None for half as many as labels, but from 2 to 50.
     update : {"bounded", "published"}, default="bounded"
         Bounded loadings, or the published multiplicative updates of the unbounded objective, which depend on
         when they are stopped, see Notes.
