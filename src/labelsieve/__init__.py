@@ -20,17 +20,20 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.fpml import FPML as FPML
     from labelsieve.methods.gmm import GMM as GMM
     from labelsieve.methods.lcfs_pml import LCFSPML as LCFSPML
+    from labelsieve.methods.lsmfs import LSMFS as LSMFS
     from labelsieve.methods.mdmr import MDMR as MDMR
     from labelsieve.methods.mifs import MIFS as MIFS
     from labelsieve.methods.particle_map import ParticleMAP as ParticleMAP
     from labelsieve.methods.particle_vls import ParticleVLS as ParticleVLS
     from labelsieve.methods.pmfs_lrs import PMFSLRS as PMFSLRS
     from labelsieve.methods.pml_fp import PMLFP as PMLFP
+    from labelsieve.methods.pml_fsla import PMLFSLA as PMLFSLA
     from labelsieve.methods.pml_fsmir import PMLFSMIR as PMLFSMIR
     from labelsieve.methods.pml_fsso import PMLFSSO as PMLFSSO
     from labelsieve.methods.pml_lc import PMLLC as PMLLC
     from labelsieve.methods.random_ranking import RandomRanking as RandomRanking
     from labelsieve.methods.rfs import RFS as RFS
+    from labelsieve.methods.scmfs import SCMFS as SCMFS
     from labelsieve.methods.sum_f import SumF as SumF
     from labelsieve.methods.sum_mi import SumMI as SumMI
     from labelsieve.metrics import METRICS as METRICS
@@ -48,6 +51,7 @@ _HOMES = {
     "FPML": "methods.fpml",
     "GMM": "methods.gmm",
     "LCFSPML": "methods.lcfs_pml",
+    "LSMFS": "methods.lsmfs",
     "LabelIssues": "label_issues",
     "LabelSupport": "label_support",
     "MDMR": "methods.mdmr",
@@ -56,10 +60,12 @@ _HOMES = {
     "MIFS": "methods.mifs",
     "PMFSLRS": "methods.pmfs_lrs",
     "PMLFP": "methods.pml_fp",
+    "PMLFSLA": "methods.pml_fsla",
     "PMLFSMIR": "methods.pml_fsmir",
     "PMLFSSO": "methods.pml_fsso",
     "PMLLC": "methods.pml_lc",
     "RFS": "methods.rfs",
+    "SCMFS": "methods.scmfs",
     "ParticleMAP": "methods.particle_map",
     "ParticleVLS": "methods.particle_vls",
     "RandomRanking": "methods.random_ranking",

@@ -46,6 +46,7 @@ __all__ = [
     "check_count",
     "check_problem",
     "nonnegative_features",
+    "nonnegative_scaling",
     "take_rows",
 ]
 
@@ -300,6 +301,12 @@ def check_count(value: Any, name: str, *, least: int) -> None:
 
 def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:
     """Scale ``X`` as a method with non-negative factors needs it, or say why it cannot be used."""
+    scaling = nonnegative_scaling(X, scale)
+    return X if scale is None else scaling.apply(X)
+
+
+def nonnegative_scaling(X: Matrix, scale: str | None) -> Scaling:
+    """Learn the scaling of ``X`` that a method with non-negative factors needs, or say why there is none."""
     if scale is None or is_sparse(X):
         values = X.data if is_sparse(X) else X
         if values.size and values.min() < 0:
@@ -311,7 +318,7 @@ def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:
                 f"{'sparse' if is_sparse(X) else 'used unscaled (scale=None)'}. "
                 f"Got a minimum of {values.min():.6g}. To mend it, {remedy}."
             )
-    return X if scale is None else Scaling.learn(X, "minmax").apply(X)
+    return Scaling.learn(X, scale)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

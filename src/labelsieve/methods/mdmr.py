@@ -13,7 +13,8 @@ from labelsieve.numerics.feature_information import (
     feature_information,
     label_information,
 )
-from labelsieve.numerics.result import SolverResult, logger
+from labelsieve.numerics.greedy import places_as_scores, select_greedily
+from labelsieve.numerics.result import SolverResult
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["MDMR", "solve_mdmr"]
@@ -103,35 +104,13 @@ class MDMR(BaseSelector):
 
 def solve_mdmr(X: Matrix, Y: Matrix, *, n_selected: int, n_bins: int) -> SolverResult:
     """Select ``n_selected`` features greedily and rank the rest by the last criterion."""
-    n_features = X.shape[1]
     Y = Y.astype(np.int32)
     binned = bin_features(X, n_bins)
     dependency = sum(information.sum(axis=1) for information in label_information(binned, Y))
-    redundancy = np.zeros(n_features)
-    criterion = dependency.copy()
-    selected: list[int] = []
-    waiting = np.ones(n_features, dtype=bool)
-    while True:
-        best = _first_largest(criterion, waiting)
-        selected.append(best)
-        waiting[best] = False
-        logger.info(
-            "feature %d of %d: column %d, criterion %.6g", len(selected), n_selected, best, criterion[best]
-        )
-        if len(selected) == n_selected:
-            break
-        redundancy += feature_information(binned, best) - conditional_label_information(binned, Y, best)
-        criterion[waiting] = (dependency - redundancy / len(selected))[waiting]
-    rest = np.flatnonzero(waiting)
-    order = np.concatenate([selected, rest[np.argsort(-criterion[rest], kind="stable")]]).astype(np.intp)
-    scores = np.zeros(n_features, dtype=X.dtype)
-    if dependency.any():
-        scores[order] = np.arange(n_features, 0, -1)
-    return SolverResult(scores=scores, extra={"criterion": criterion.astype(X.dtype)})
 
+    def redundancy_with(feature: int) -> np.ndarray:
+        return feature_information(binned, feature) - conditional_label_information(binned, Y, feature)
 
-def _first_largest(criterion: np.ndarray, waiting: np.ndarray) -> int:
-    """First waiting feature whose criterion is the largest, up to the rounding that could break a tie."""
-    values = np.where(waiting, criterion, -np.inf)
-    largest = values.max()
-    return int(np.argmax(values >= largest - 1e-12 * max(1.0, abs(largest))))
+    order, criterion = select_greedily(dependency, redundancy_with, n_selected)
+    scores = places_as_scores(order) if dependency.any() else np.zeros(X.shape[1])
+    return SolverResult(scores=scores.astype(X.dtype), extra={"criterion": criterion.astype(X.dtype)})

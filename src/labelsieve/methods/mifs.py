@@ -22,7 +22,7 @@ from labelsieve._base import (
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
 from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.label_order import uniform_per_label
-from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
+from labelsieve.numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
@@ -260,7 +260,7 @@ def solve_mifs(
     problem = Problem(X, Y, squared_norm(Y), graph, alpha, beta, gamma)
     step: Callable[[State], tuple[State, float]]
     if update == "unit-ball":
-        start = start._replace(B=_into_unit_ball(start.B))
+        start = start._replace(B=into_unit_ball(start.B))
         step = partial(_exact_round, problem, WeightedRidge(X))
     else:
         step = partial(_gradient_round, problem, simultaneous=update == "jacobi")
@@ -425,11 +425,5 @@ def _decode_in_unit_ball(VtV: np.ndarray, VtY: np.ndarray, B: np.ndarray) -> np.
     for row in range(len(B)):
         if VtV[row, row] > 0:
             rest = VtY[row] - VtV[row] @ B + VtV[row, row] * B[row]
-            B[row] = _into_unit_ball(rest[None] / VtV[row, row])[0]
+            B[row] = into_unit_ball(rest[None] / VtV[row, row])[0]
     return B
-
-
-def _into_unit_ball(B: np.ndarray) -> np.ndarray:
-    """Shorten the rows that are longer than 1."""
-    shortened: np.ndarray = B / np.maximum(row_norms(B), 1)[:, None]
-    return shortened

@@ -25,7 +25,7 @@ from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.label_order import uniform_per_label
 from labelsieve.numerics.multiplicative import multiplicative_step
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
-from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
+from labelsieve.numerics.products import inner, right_product, squared_norm, transposed_product
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
@@ -254,7 +254,7 @@ def solve_pml_fsso(
     problem = _Problem(
         X=X,
         Y=Y,
-        XtY=_transposed_product(X, Y),
+        XtY=transposed_product(X, Y),
         squared_norm_X=squared_norm(X),
         graph=neighbor_graph(X, n_neighbors, bandwidth=bandwidth),
         alpha=alpha,
@@ -263,7 +263,7 @@ def solve_pml_fsso(
         theta=theta,
     )
     state = problem.state(start)
-    value = problem.objective(state, _transposed_product(X, start.U).T)
+    value = problem.objective(state, transposed_product(X, start.U).T)
     if update == "coded":
         state, history, converged = iterate(
             partial(_sweep, problem, coded=True), state, value, max_iter=max_iter, tol=tol, min_iter=3
@@ -351,7 +351,7 @@ def _sweep(
     theta = 2 * problem.theta if coded else problem.theta
 
     weights = l21_weights(W)
-    XtXW = _transposed_product(X, state.P)
+    XtXW = transposed_product(X, state.P)
     V = multiplicative_step(
         V,
         M @ XtY + alpha * (U.T @ Y),
@@ -370,9 +370,9 @@ def _sweep(
     if not coded:
         W = M.T @ V
         fresh_weights = l21_weights(W)
-        XtXW = _transposed_product(X, right_product(X, W.T))
+        XtXW = transposed_product(X, right_product(X, W.T))
     UtU = U.T @ U
-    UtX = _transposed_product(X, U).T
+    UtX = transposed_product(X, U).T
     denominator = V @ XtXW.T
     denominator += beta * (UtU @ M)
     denominator += (V @ (V.T @ M)) * (theta * fresh_weights)
@@ -380,8 +380,3 @@ def _sweep(
 
     state = problem.state(Factors(U, V, M), UtU)
     return state, problem.objective(state, UtX, weights if coded else None)
-
-
-def _transposed_product(X: Matrix, P: np.ndarray) -> np.ndarray:
-    """Return X'P in float64, without a copy of ``X`` in another precision."""
-    return left_product(P.astype(X.dtype, copy=False), X).T

@@ -54,3 +54,16 @@ def soft_threshold(M: np.ndarray, threshold: float) -> np.ndarray:
     """
     shrunk: np.ndarray = M - np.clip(M, -threshold, threshold)
     return shrunk
+
+
+def into_unit_ball(M: np.ndarray) -> np.ndarray:
+    """Shorten the rows that are longer than 1.
+
+    Examples
+    --------
+    >>> into_unit_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    shortened: np.ndarray = M / np.maximum(row_norms(M), 1)[:, None]
+    return shortened

@@ -25,6 +25,11 @@ def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
     return product.astype(np.float64, copy=False)
 
 
+def transposed_product(X: Matrix, P: np.ndarray) -> np.ndarray:
+    """Return X'P in float64, without a copy of ``X`` in another precision."""
+    return left_product(P.astype(X.dtype, copy=False), X).T
+
+
 def gram(U: np.ndarray) -> np.ndarray:
     """Return U'U in float64; in float32 its rounding would drown the last steps of the descent."""
     total: np.ndarray

@@ -1,0 +1,320 @@
+"""SCMFS: multi-label feature selection with a shared common mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from labelsieve._base import (
+    LOOP_CONSTRAINTS,
+    RANDOM_CONSTRAINTS,
+    SCALE_CONSTRAINTS,
+    BaseSelector,
+    Integral,
+    Interval,
+    Real,
+    StrOptions,
+    as_generator,
+    nonnegative_scaling,
+)
+from labelsieve._prediction import LabelPredictor
+from labelsieve.numerics.candidates import confidence_on_candidates
+from labelsieve.numerics.label_order import uniform_per_label
+from labelsieve.numerics.multiplicative import multiplicative_step
+from labelsieve.numerics.norms import into_unit_ball, l21_weights, row_norms, smooth_l21_norm
+from labelsieve.numerics.products import inner, left_product, right_product, squared_norm, transposed_product
+from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.typing import Matrix
+
+#: Projected gradient steps on the loadings in every sweep.
+_LOADING_STEPS = 3
+
+
+class SCMFS(LabelPredictor, BaseSelector):
+    """Select features that read off the few modes which features and labels have in common.
+
+    Descends over ``W, V, Q, B >= 0``, [1]_::
+
+        |XW - V|^2 + alpha |X - VQ|^2 + beta |Y - VB|^2 + gamma |W|_21
+
+    V is the common mode: the one factor of both X and Y, which W predicts from the features. Features rank by
+    the squared norms of their rows of W. By default no row of ``[sqrt(alpha) Q, sqrt(beta) B]`` is longer than
+    1, a bound that is ours: without it the objective has no minimiser, see Notes.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or None for half of them.
+    alpha : float, default=0.01
+        Weight of the feature factorisation. The term grows with the number of features; a large weight makes
+        V a factorisation of X alone.
+    beta : float, default=1.0
+        Weight of the label factorisation.
+    gamma : float, default=1.0
+        Row-sparsity weight.
+    n_components : int or None, default=None
+        Number of modes; None for half as many as labels, but from 2 to 50.
+    update : {"bounded", "published"}, default="bounded"
+        Bounded loadings, or the published multiplicative updates of the unbounded objective, which depend on
+        when they are stopped, see Notes.
+    scale : {"minmax"} or None, default="minmax"
+        Bring every feature to [0, 1], or use ``X >= 0`` as it is.
+    max_iter : int, default=1000
+        Sweep budget.
+    tol : float, default=1e-5
+        Relative change of the objective in one sweep that stops the loop.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the start.
+    verbose : int, default=0
+        Log every sweep.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+    coef_ : ndarray of shape (n_labels, n_features)
+        The transpose of W B, for scaled features: it predicts the labels through the modes.
+    label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
+        V B, cut to [0, 1] and to the candidates; sparse if ``y`` was.
+    scaling_ : Scaling
+        Offset (or None) and factor of every feature, learned in ``fit``.
+    objective_history_ : ndarray of shape (n_iter_ + 1,)
+        Objective at the start and after every sweep; it never rises.
+    n_iter_ : int
+        Number of sweeps.
+
+    Notes
+    -----
+    Cost: a sweep takes four products of X and two of Y with k components, and Gram matrices of
+    ``k^2 (n_samples + n_features + n_labels)``. Sparse X and Y stay sparse.
+
+    The published objective has no minimiser. Dividing V and W by a growing number and multiplying Q and B by
+    it leaves the two factorisations as they are and lowers the rest, so W shrinks towards 0 and the order of
+    the features ends in rounding noise: the published method is its early stop. ``update="bounded"``, a
+    deviation, closes the escape. W and V take the published steps; Q and B together take projected gradient
+    steps, whose projection, cut at 0 and shorten, is exact. Both forms never raise the objective that is
+    stated above, in which the norms of the rows of W are smoothed by 2e-16 under the root.
+
+    ``label_confidence_``, ``coef_``, ``decision_function`` and ``predict``, which calls a label relevant from
+    a decision value of 0.5, are conventions of this library. Candidate labels are taken as they are; only
+    fewer modes than labels can remove noise. Non-negative factors cannot say that a *low* value of a feature
+    speaks for a label.
+
+    The random numbers of B belong to the labels and not to their places: the order of the labels does not
+    matter.
+
+    References
+    ----------
+    .. [1] Hu, Li, Gao, Zhang, Hu, "Multi-label feature selection with shared common mode", Pattern
+       Recognition 104, 107344, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve.methods.scmfs import SCMFS
+    >>> X = np.random.default_rng(0).random((60, 5))
+    >>> Y = (X[:, [1, 3]] > 0.5).astype(int)
+    >>> SCMFS(n_features_to_select=2, random_state=0).fit(X, Y).get_support(indices=True)
+    array([1, 3])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        **RANDOM_CONSTRAINTS,
+        **SCALE_CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, 0, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "update": [StrOptions({"bounded", "published"})],
+    }
+
+    coef_: np.ndarray
+    scaling_: Scaling
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        alpha: float = 0.01,
+        beta: float = 1.0,
+        gamma: float = 1.0,
+        n_components: int | None = None,
+        update: str = "bounded",
+        scale: str | None = "minmax",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(n_features_to_select)
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.n_components = n_components
+        self.update = update
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        scaling = nonnegative_scaling(X, self.scale)
+        X = scaling.apply(X)
+        n_components = self.n_components or min(max(2, round(Y.shape[1] / 2)), 50)
+        result = solve_scmfs(
+            X,
+            Y,
+            start=random_start(X, Y, n_components, as_generator(self.random_state)),
+            alpha=self.alpha,
+            beta=self.beta,
+            gamma=self.gamma,
+            update=self.update,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        return replace(result, extra={**result.extra, "scaling": scaling})
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        W, intercept = self.scaling_.unscaled_model(self.coef_, np.zeros(len(self.coef_), dtype=X.dtype))
+        scores: np.ndarray = X @ W + intercept
+        return scores
+
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        return scores >= 0.5
+
+
+class Factors(NamedTuple):
+    """The unknowns: V is approximated by X W, X by V Q, Y by V B."""
+
+    W: np.ndarray
+    V: np.ndarray
+    Q: np.ndarray
+    B: np.ndarray
+
+
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+    """Uniform factors; the columns of B move with the columns of ``Y``."""
+    W = rng.random((X.shape[1], n_components))
+    V = rng.random((X.shape[0], n_components))
+    Q = rng.random((n_components, X.shape[1]))
+    return Factors(W, V, Q, uniform_per_label(Y, n_components, rng))
+
+
+def solve_scmfs(
+    X: Matrix,
+    Y: Matrix,
+    *,
+    start: Factors,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    update: str,
+    max_iter: int,
+    tol: float,
+) -> SolverResult:
+    """Descend the objective of SCMFS for ``X >= 0`` from positive factors."""
+    problem = Problem(X, Y, alpha * squared_norm(X) + beta * squared_norm(Y), alpha, beta, gamma)
+    step_of_loadings = {"bounded": bounded_loadings, "published": multiplicative_loadings}[update]
+    Z = np.hstack([np.sqrt(alpha) * start.Q, np.sqrt(beta) * start.B])
+    state = problem.state(start.W, start.V, into_unit_ball(Z) if update == "bounded" else Z)
+    value = problem.objective(state, problem.explained(state.V))
+    state, history, converged = iterate(
+        partial(sweep, problem, step_of_loadings), state, value, max_iter=max_iter, tol=tol
+    )
+    W = state.W.astype(X.dtype, copy=False)
+    B = state.Z[:, X.shape[1] :] / np.sqrt(beta)
+    return SolverResult(
+        scores=row_norms(W) ** 2,
+        objective=history,
+        converged=converged,
+        extra={
+            "coef": (state.W @ B).T.astype(X.dtype, copy=False),
+            "label_confidence": confidence_on_candidates(state.V @ B, Y),
+        },
+    )
+
+
+class State(NamedTuple):
+    """W, V, the weighted loadings Z = [sqrt(alpha) Q, sqrt(beta) B], and P = X W."""
+
+    W: np.ndarray
+    V: np.ndarray
+    Z: np.ndarray
+    P: np.ndarray
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data and weights; both factorisations are one, of T = [sqrt(alpha) X, sqrt(beta) Y], never formed.
+
+    Only X may be single precision: the factors cannot afford it.
+    """
+
+    X: Matrix
+    Y: Matrix
+    squared_norm_T: float
+    alpha: float
+    beta: float
+    gamma: float
+
+    def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> State:
+        """Complete the factors by X W."""
+        return State(W, V, Z, right_product(self.X, W.T))
+
+    def explained(self, V: np.ndarray) -> np.ndarray:
+        """V'T."""
+        features = np.sqrt(self.alpha) * transposed_product(self.X, V).T
+        return np.hstack([features, np.sqrt(self.beta) * left_product(V, self.Y)])
+
+    def target(self, Z: np.ndarray) -> np.ndarray:
+        """T Z'."""
+        n_features = self.X.shape[1]
+        target = np.sqrt(self.beta) * right_product(self.Y, Z[:, n_features:])
+        target += np.sqrt(self.alpha) * right_product(self.X, Z[:, :n_features])
+        return target
+
+    def objective(self, state: State, VtT: np.ndarray) -> float:
+        """J, with ``VtT`` from `explained`."""
+        W, V, Z, P = state
+        factorisations = self.squared_norm_T - 2 * inner(VtT, Z) + inner(V.T @ V, Z @ Z.T)
+        return squared_norm(P - V) + factorisations + self.gamma * smooth_l21_norm(W)
+
+
+def sweep(
+    problem: Problem,
+    step_of_loadings: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    state: State,
+) -> tuple[State, float]:
+    """Update W, V and the loadings once."""
+    W, V, Z, P = state
+    sparsity = (problem.gamma * l21_weights(W))[:, None] * W
+    W = multiplicative_step(W, transposed_product(problem.X, V), transposed_product(problem.X, P) + sparsity)
+    P = right_product(problem.X, W.T)
+    V = multiplicative_step(V, P + problem.target(Z), V + V @ (Z @ Z.T))
+    VtT = problem.explained(V)
+    state = State(W, V, step_of_loadings(V.T @ V, VtT, Z), P)
+    return state, problem.objective(state, VtT)
+
+
+def multiplicative_loadings(VtV: np.ndarray, VtT: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """One published step towards the non-negative Z that minimises |T - VZ|^2."""
+    return multiplicative_step(Z, VtT.copy(), VtV @ Z)
+
+
+def bounded_loadings(VtV: np.ndarray, VtT: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Steps towards the non-negative Z with rows no longer than 1 that minimises |T - VZ|^2."""
+    curvature = np.linalg.eigvalsh(VtV)[-1]
+    if curvature > 0:
+        for _ in range(_LOADING_STEPS):
+            Z = into_unit_ball(np.maximum(Z - (VtV @ Z - VtT) / curvature, 0))
+    return Z
