@@ -54,7 +54,7 @@ def test_multiplicative_sweep_reports_the_objective_it_reached(problem):
 
 def test_block_descent_reports_the_objective_of_the_accepted_factors(problem):
     descent = BlockDescent(problem)
-    state = descent.start(random_factors())
+    state = descent.warm_up(random_factors(), 20)
     for _ in range(60):
         last = state.value
         state, value = descent.step(state)
@@ -66,7 +66,7 @@ def test_block_descent_reports_the_objective_of_the_accepted_factors(problem):
 def test_block_descent_ends_at_a_stationary_point(problem):
     """At a minimum, no small feasible move of one entry lowers F."""
     descent = BlockDescent(problem)
-    state = descent.start(random_factors())
+    state = descent.warm_up(random_factors(), 20)
     for _ in range(300):
         state, value = descent.step(state)
     factors = [factor.copy() for factor in state.accepted]
@@ -121,7 +121,7 @@ def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows):
 def test_dead_component_is_survived(problem):
     U, V, W = random_factors()
     V[1], U[:, 2] = 0, 0
-    state = BlockDescent(problem).start(Factors(U, V, W))
+    state = BlockDescent(problem).warm_up(Factors(U, V, W), 20)
     for _ in range(5):
         state, value = BlockDescent(problem).step(state)
     assert np.isfinite(value)

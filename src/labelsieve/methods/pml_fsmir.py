@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -241,7 +242,7 @@ def solve_pml_fsmir(
     problem = FactorizationProblem(X, _workable(T).astype(X.dtype), information, alpha, beta, gamma)
     factors, history, converged = _factorize(
         problem,
-        start_factors(problem, n_components, init, rng),
+        partial(start_factors, n_components=n_components, init=init, rng=rng),
         solver=solver,
         printed=w_update == "printed",
         max_iter=max_iter,
@@ -306,7 +307,7 @@ def _latent_size(n_components: int | Literal["sqrt"], shape: tuple[int, ...]) ->
 
 def _factorize(
     problem: FactorizationProblem,
-    factors: Factors,
+    start: Callable[[FactorizationProblem], Factors],
     *,
     solver: str,
     printed: bool,
@@ -317,10 +318,10 @@ def _factorize(
     loop = partial(iterate, max_iter=max_iter, tol=tol, window=_WINDOW)
     if solver == "cd":
         descent = BlockDescent(problem)
-        state = descent.start(factors)
-        del factors  # as long as X, and not needed any more
+        state = descent.start(start)
         state, history, converged = loop(descent.step, state, state.value)
         return state.accepted, history, converged
+    factors = start(problem)
     U, V, W = factors
     value = problem.objective(problem.grams(U), V, W, V @ W)
     return loop(partial(multiplicative_sweep, problem, printed=printed), factors, value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from labelsieve.numerics.batches import batches
@@ -10,19 +12,38 @@ from labelsieve.numerics.typing import Matrix
 
 #: Rows of U that are worked on together; a copy of them stays in the cache.
 BLOCK_ROWS = 4096
+#: Bytes beside a sparse matrix that a product with it should stay within, and fewest columns worth a pass.
+_CACHED = 5 * 2**19
+_FEWEST = 8
 
 
 def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
     """Return M V' as an ndarray in the dtype of M; sparse products want a contiguous right side."""
     right = V.T.astype(M.dtype, copy=False)
-    product: np.ndarray = M @ (np.ascontiguousarray(right) if is_sparse(M) else right)
+    if not is_sparse(M):
+        return np.asarray(M @ right)
+    product = np.empty((M.shape[0], len(V)), M.dtype)
+    for panel in _panels(M, len(V)):
+        product[:, panel] = M @ np.ascontiguousarray(right[:, panel])
     return product
 
 
 def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
     """Return U' M as a float64 ndarray. A sparse M is transposed as a view: a copy multiplies slower."""
-    product = np.ascontiguousarray((M.T @ U).T) if is_sparse(M) else U.T @ M
-    return product.astype(np.float64, copy=False)
+    if not is_sparse(M):
+        return np.asarray(U.T @ M, dtype=np.float64)
+    product = np.empty((U.shape[1], M.shape[1]))
+    for panel in _panels(M, U.shape[1]):
+        product[panel] = (M.T @ np.ascontiguousarray(U[:, panel])).T
+    return product
+
+
+def _panels(M: Matrix, n_components: int) -> Iterator[slice]:
+    """Cut the components so that some of them for every column of the sparse M stay in the cache.
+
+    Entries lie anywhere in a row: without the cut, each one waits for memory.
+    """
+    return batches(n_components, width=1, budget=max(_FEWEST, _CACHED // (M.shape[1] * M.dtype.itemsize)))
 
 
 def gram(U: np.ndarray) -> np.ndarray:

@@ -8,7 +8,10 @@ factorization algorithms using extrapolation", Neural Computation 31(2), 2019. T
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +24,8 @@ from labelsieve.methods._fsmir.factorization import (
 )
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, right_product
+from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, left_product, right_product
+from labelsieve.numerics.typing import Matrix
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
@@ -41,6 +45,9 @@ _GROUP = 8
 _W_BLOCK = 8192
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
 _WARM_UP = 20
+#: The start of more rows than these is found on so many of them, and so many sweeps carry it over to all.
+_START_ROWS = 2**14
+_EXTENSION = 2
 
 
 @dataclass(frozen=True)
@@ -59,15 +66,37 @@ class Reach:
         return Reach(self.step / divisor, self.step / divisor)
 
 
+class Visit(NamedTuple):
+    """What an outer iteration learns from rows: nothing has a side of their number, and blocks of rows add up.
+
+    For F at the new U ``linear`` is <C, U> and ``square`` is U'U; the Grams are those of the U that lies ahead
+    of the new one, should it be accepted.
+    """
+
+    linear: float
+    square: np.ndarray
+    grams: Grams
+
+    def plus(self, other: Visit) -> Visit:
+        """Put the rows of two visits together."""
+        grams = Grams(*(a + b for a, b in zip(self.grams, other.grams, strict=True)))
+        return Visit(self.linear + other.linear, self.square + other.square, grams)
+
+
 @dataclass(frozen=True)
 class DescentState:
-    """The accepted point, its value, and where the next outer iteration starts from."""
+    """The accepted point, its value, and where the next outer iteration starts from.
+
+    The U to start from is ``momentum`` beyond the accepted one, seen from ``before``: it is never stored, but
+    made of a few rows at a time. V and W to start from are in ``ahead``.
+    """
 
     accepted: Factors
     value: float
-    ahead: Factors
-    last_V: np.ndarray
-    last_W: np.ndarray
+    before: np.ndarray
+    momentum: float
+    ahead: tuple[np.ndarray, np.ndarray]
+    last: tuple[np.ndarray, np.ndarray]
     reach: Reach
 
 
@@ -79,57 +108,72 @@ class BlockDescent:
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
         self.block_rows = max(1, _W_BLOCK // len(problem.degree))
 
-    def start(self, factors: Factors) -> DescentState:
-        """Warm up from strictly positive factors."""
-        for _ in range(_WARM_UP - 1):
+    def start(self, start_factors: Callable[[FactorizationProblem], Factors]) -> DescentState:
+        """Warm up from strictly positive factors, those of many rows on a sample of them.
+
+        Singular vectors and warm-up take dozens of touches of X; V and W from some thousands of rows are as
+        good a start for all of them.
+        """
+        sample = self.problem.sample(_START_ROWS)
+        factors = start_factors(sample)
+        if sample is self.problem:
+            return self.warm_up(factors, _WARM_UP)
+        V, W = BlockDescent(sample).warm_up(factors, _WARM_UP).ahead
+        U = np.ones((self.problem.X.shape[0], len(V)), dtype=self.problem.X.dtype)
+        return self.warm_up(Factors(U, V, W), _EXTENSION)
+
+    def warm_up(self, factors: Factors, n_sweeps: int) -> DescentState:
+        """Sweep multiplicatively from strictly positive factors."""
+        for _ in range(n_sweeps - 1):
             factors, _ = multiplicative_update(self.problem, factors)
         factors, value = multiplicative_sweep(self.problem, factors)
-        return DescentState(factors, value, factors, factors.V, factors.W, Reach(0.5))
+        U, V, W = factors
+        return DescentState(factors, value, np.empty_like(U), 0.0, (V, W), (V, W), Reach(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
         """Do one outer iteration; the accepted value is never above the last one. The state is used up."""
-        ahead = state.ahead
-        if ahead.U is state.accepted.U:
-            ahead = ahead._replace(U=ahead.U.copy())
-        WL = ahead.W @ self.problem.laplacian
-        U, value = self._u_step(ahead, WL)
-        # A plain step cannot rise but for the rounding of single precision.
-        if value > state.value:
-            accepted, value = state.accepted, state.value
-            last_V, last_W = accepted.V, accepted.W
-            U_ahead, momentum, reach = accepted.U, 0.0, state.reach.shrunk(1.5)
-            WL = accepted.W @ self.problem.laplacian
-        else:
-            accepted = Factors(U, ahead.V, ahead.W)
-            last_V, last_W = state.last_V, state.last_W
-            momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
-            U_ahead = _ahead(U, state.accepted.U, momentum)
-        V, W = self._vw_rounds(self.problem.grams(U_ahead), accepted.V, accepted.W, WL)
-        ahead = Factors(U_ahead, _ahead(V, last_V, momentum), _ahead(W, last_W, momentum))
-        return DescentState(accepted, value, ahead, V, W, reach), value
-
-    def _u_step(self, ahead: Factors, WL: np.ndarray) -> tuple[np.ndarray, float]:
-        """Exact coordinate descent on the columns of U, in place, and F at the result; one touch of X."""
         problem = self.problem
-        U, V, W = ahead
+        V, W = state.ahead
+        WL = W @ problem.laplacian
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
+        visit = self._visit_rows(state, V, G, H)
+        value = problem.constant - 2 * visit.linear + inner(H, visit.square) + problem.label_penalty(W, WL)
+        # A plain step cannot rise but for the rounding of single precision.
+        if value > state.value:
+            accepted, value, before, last = state.accepted, state.value, state.before, state.accepted[1:]
+            momentum, reach = 0.0, state.reach.shrunk(1.5)
+            grams, WL = problem.grams(accepted.U), accepted.W @ problem.laplacian
+        else:
+            accepted, before, last = Factors(state.before, V, W), state.accepted.U, state.last
+            momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
+            grams = visit.grams
+        V, W = self._vw_rounds(grams, accepted.V, accepted.W, WL)
+        ahead = _ahead(V, last[0], momentum), _ahead(W, last[1], momentum)
+        return DescentState(accepted, value, before, momentum, ahead, (V, W), reach), value
+
+    def _visit_rows(self, state: DescentState, V: np.ndarray, G: np.ndarray, H: np.ndarray) -> Visit:
+        """Do the U-step, in place of the U before the accepted one, as if it were to be accepted."""
+        U = state.accepted.U
         scale = _reciprocals(H)
         coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
-        linear = 0.0
-        # In blocks of rows: the products with X and T are as large as U, and need not exist all at once.
-        for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
-            C = right_product(problem.X[rows], V)
-            C *= problem.alpha
-            C += right_product(problem.T[rows], G)
-            # One column of U is one contiguous row of the transposed block.
-            block, target = np.ascontiguousarray(U[rows].T), np.ascontiguousarray(C.T)
-            target *= scale
-            for _ in range(_U_SWEEPS):
-                block += _coordinate_changes(block, target - coupling @ block, coupling)
-            U[rows] = block.T
-            linear += inner(C, U[rows])
-        return U, problem.constant - 2 * linear + inner(H, gram(U)) + problem.label_penalty(W, WL)
+        visits = (
+            _visit(
+                X,
+                T,
+                U[rows],
+                state.before[rows],
+                V,
+                G,
+                coupling,
+                scale,
+                self.problem.alpha,
+                state.momentum,
+                state.reach.step,
+            )
+            for rows, X, T in self.problem.row_blocks()
+        )
+        return reduce(Visit.plus, visits)
 
     def _vw_rounds(
         self, grams: Grams, V: np.ndarray, W: np.ndarray, WL: np.ndarray
@@ -225,19 +269,66 @@ class BlockDescent:
         return new_W
 
 
+def _visit(
+    X: Matrix,
+    T: Matrix,
+    U: np.ndarray,
+    other: np.ndarray,
+    V: np.ndarray,
+    G: np.ndarray,
+    coupling: np.ndarray,
+    scale: np.ndarray,
+    alpha: float,
+    momentum: float,
+    next_momentum: float,
+) -> Visit:
+    """Descend exactly on the columns of some rows of U; all that an outer iteration wants of these rows.
+
+    ``other`` holds the U before on entry, on return the new one.
+    """
+    C = right_product(X, V)
+    C *= alpha
+    C += right_product(T, G)
+    linear = 0.0
+    for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
+        # One column of U is one contiguous row of the transposed block.
+        block = np.array(_ahead(U[rows], other[rows], momentum).T, order="C")
+        target = np.ascontiguousarray(C[rows].T)
+        target *= scale
+        for _ in range(_U_SWEEPS):
+            _coordinate_sweep(block, target, coupling)
+        other[rows] = block.T
+        linear += inner(C[rows], other[rows])
+        C[rows] = _ahead(other[rows], U[rows], next_momentum)
+    return Visit(linear, gram(other), Grams(gram(C), left_product(C, X), left_product(C, T)))
+
+
+def _coordinate_sweep(M: np.ndarray, target: np.ndarray, coupling: np.ndarray) -> None:
+    """Bring one row of M after the other, in place, to ``max(0, m + target - coupling M)``."""
+    for first in range(0, len(M), _GROUP):
+        rows = slice(first, first + _GROUP)
+        group = target[rows] - coupling[rows] @ M
+        _settle_group(group, -M[rows], coupling[rows, rows])
+        M[rows] += group
+
+
 def _coordinate_changes(M: np.ndarray, steps: np.ndarray, coupling: np.ndarray) -> np.ndarray:
     """Turn the free steps of the rows of M, in place, into one sweep in which each row sees those before it."""
     lowest = -M
     for first in range(0, len(M), _GROUP):
         rows = slice(first, first + _GROUP)
-        group, floor, within = steps[rows], lowest[rows], coupling[rows, rows]
         if first:
-            group -= coupling[rows, :first] @ steps[:first]
-        for r, row in enumerate(group):
-            if r:
-                row -= within[r, :r] @ group[:r]
-            np.maximum(row, floor[r], out=row)
+            steps[rows] -= coupling[rows, :first] @ steps[:first]
+        _settle_group(steps[rows], lowest[rows], coupling[rows, rows])
     return steps
+
+
+def _settle_group(steps: np.ndarray, lowest: np.ndarray, coupling: np.ndarray) -> None:
+    """Let each of a few rows of steps see those before it, in place, and none go below its lowest value."""
+    for r, row in enumerate(steps):
+        if r:
+            row -= coupling[r, :r] @ steps[:r]
+        np.maximum(row, lowest[r], out=row)
 
 
 def _reciprocals(gram: np.ndarray) -> np.ndarray:
