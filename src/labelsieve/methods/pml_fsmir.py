@@ -100,7 +100,7 @@ class PMLFSMIR(BaseSelector):
         ``Z'`` in bits.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
         Objective at the start and after every iteration. With ``solver="cd"`` the start is where 20
-        multiplicative sweeps led from ``init``.
+        multiplicative sweeps led from ``init``; of more than 16384 rows, these are done on a sample.
     n_iter_ : int
         Number of iterations.
     label_names_in_ : ndarray of shape (n_labels,)

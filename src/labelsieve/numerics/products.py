@@ -12,9 +12,9 @@ from labelsieve.numerics.typing import Matrix
 
 #: Rows of U that are worked on together; a copy of them stays in the cache.
 BLOCK_ROWS = 4096
-#: Bytes beside a sparse matrix that a product with it should stay within, and fewest columns worth a pass.
+#: Bytes of a panel of components that a product with a sparse matrix takes at a time, and its fewest components.
 _CACHED = 5 * 2**19
-_FEWEST = 8
+_NARROWEST = 8
 
 
 def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
@@ -22,10 +22,8 @@ def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
     right = V.T.astype(M.dtype, copy=False)
     if not is_sparse(M):
         return np.asarray(M @ right)
-    product = np.empty((M.shape[0], len(V)), M.dtype)
-    for panel in _panels(M, len(V)):
-        product[:, panel] = M @ np.ascontiguousarray(right[:, panel])
-    return product
+    parts = [M @ np.ascontiguousarray(right[:, panel]) for panel in _panels(M, len(V))]
+    return np.asarray(parts[0] if len(parts) == 1 else np.hstack(parts))
 
 
 def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
@@ -39,11 +37,12 @@ def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
 
 
 def _panels(M: Matrix, n_components: int) -> Iterator[slice]:
-    """Cut the components so that some of them for every column of the sparse M stay in the cache.
+    """Cut the components so that those of one panel, for all columns of the sparse M, stay in the cache.
 
-    Entries lie anywhere in a row: without the cut, each one waits for memory.
+    The entries of a row lie anywhere among the columns: without the cut, each one waits for memory.
     """
-    return batches(n_components, width=1, budget=max(_FEWEST, _CACHED // (M.shape[1] * M.dtype.itemsize)))
+    width = max(_NARROWEST, _CACHED // (M.shape[1] * M.dtype.itemsize))
+    return batches(n_components, width=1, budget=width)
 
 
 def gram(U: np.ndarray) -> np.ndarray:

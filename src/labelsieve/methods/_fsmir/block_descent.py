@@ -1,9 +1,10 @@
 """Two-level extrapolated block descent for the factorisation of `factorization`.
 
 For a fixed U, the factors V and W only see ``U'U``, ``U'X`` and ``U'T``. So one outer iteration is one U-step
-and several cheap rounds on (V, W): two touches of X in all. Both levels extrapolate along their last step
-and return to the best point when F would rise, after Ang and Gillis, "Accelerating nonnegative matrix
-factorization algorithms using extrapolation", Neural Computation 31(2), 2019. The accepted F never rises.
+and several cheap rounds on (V, W): two touches of X in all, in one visit to the rows. Both levels extrapolate
+along their last step and return to the best point when F would rise, after Ang and Gillis, "Accelerating
+nonnegative matrix factorization algorithms using extrapolation", Neural Computation 31(2), 2019. The accepted
+F never rises.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _SETTLED = 0.8
 _GROUP = 8
 #: Entries of W that take their step together; they and what belongs to them stay in the cache.
 _W_BLOCK = 8192
+#: Fewest rows of W in a block: with very many labels, smaller ones would cost more to handle than to compute.
+_FEWEST_ROWS = 16
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
 _WARM_UP = 20
 #: The start of more rows than these is found on so many of them, and so many sweeps carry it over to all.
@@ -83,6 +86,21 @@ class Visit(NamedTuple):
         return Visit(self.linear + other.linear, self.square + other.square, grams)
 
 
+class _RowStep(NamedTuple):
+    """What travels to the rows: V, G = VW, the curvature of the columns of U, and how far to extrapolate.
+
+    Every row of ``coupling`` is that of GG' + alpha VV' times ``scale``, the reciprocal of its diagonal.
+    """
+
+    V: np.ndarray
+    G: np.ndarray
+    coupling: np.ndarray
+    scale: np.ndarray
+    alpha: float
+    momentum: float
+    next_momentum: float
+
+
 @dataclass(frozen=True)
 class DescentState:
     """The accepted point, its value, and where the next outer iteration starts from.
@@ -106,13 +124,13 @@ class BlockDescent:
     def __init__(self, problem: FactorizationProblem) -> None:
         self.problem = problem
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
-        self.block_rows = max(1, _W_BLOCK // len(problem.degree))
+        self.block_rows = max(_FEWEST_ROWS, _W_BLOCK // len(problem.degree))
 
     def start(self, start_factors: Callable[[FactorizationProblem], Factors]) -> DescentState:
-        """Warm up from strictly positive factors, those of many rows on a sample of them.
+        """Warm up from strictly positive factors; of many rows, on a sample of them.
 
-        Singular vectors and warm-up take dozens of touches of X; V and W from some thousands of rows are as
-        good a start for all of them.
+        Singular vectors and warm-up take dozens of touches of X, so V and W are found on some thousands of
+        rows and then carried over to all.
         """
         sample = self.problem.sample(_START_ROWS)
         factors = start_factors(sample)
@@ -137,7 +155,21 @@ class BlockDescent:
         WL = W @ problem.laplacian
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
-        visit = self._visit_rows(state, V, G, H)
+        scale, dtype = _reciprocals(H), state.before.dtype
+        row_step = _RowStep(
+            V,
+            G,
+            (H * scale).astype(dtype),
+            scale.astype(dtype),
+            problem.alpha,
+            state.momentum,
+            state.reach.step,
+        )
+        visits = (
+            _visit(X, T, state.accepted.U[rows], state.before[rows], row_step)
+            for rows, X, T in problem.row_blocks()
+        )
+        visit = reduce(Visit.plus, visits)
         value = problem.constant - 2 * visit.linear + inner(H, visit.square) + problem.label_penalty(W, WL)
         # A plain step cannot rise but for the rounding of single precision.
         if value > state.value:
@@ -151,29 +183,6 @@ class BlockDescent:
         V, W = self._vw_rounds(grams, accepted.V, accepted.W, WL)
         ahead = _ahead(V, last[0], momentum), _ahead(W, last[1], momentum)
         return DescentState(accepted, value, before, momentum, ahead, (V, W), reach), value
-
-    def _visit_rows(self, state: DescentState, V: np.ndarray, G: np.ndarray, H: np.ndarray) -> Visit:
-        """Do the U-step, in place of the U before the accepted one, as if it were to be accepted."""
-        U = state.accepted.U
-        scale = _reciprocals(H)
-        coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
-        visits = (
-            _visit(
-                X,
-                T,
-                U[rows],
-                state.before[rows],
-                V,
-                G,
-                coupling,
-                scale,
-                self.problem.alpha,
-                state.momentum,
-                state.reach.step,
-            )
-            for rows, X, T in self.problem.row_blocks()
-        )
-        return reduce(Visit.plus, visits)
 
     def _vw_rounds(
         self, grams: Grams, V: np.ndarray, W: np.ndarray, WL: np.ndarray
@@ -269,38 +278,27 @@ class BlockDescent:
         return new_W
 
 
-def _visit(
-    X: Matrix,
-    T: Matrix,
-    U: np.ndarray,
-    other: np.ndarray,
-    V: np.ndarray,
-    G: np.ndarray,
-    coupling: np.ndarray,
-    scale: np.ndarray,
-    alpha: float,
-    momentum: float,
-    next_momentum: float,
-) -> Visit:
-    """Descend exactly on the columns of some rows of U; all that an outer iteration wants of these rows.
+def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowStep) -> Visit:
+    """Descend on the columns of some rows of U; the new rows take the place of those in ``before``.
 
-    ``other`` holds the U before on entry, on return the new one.
+    Nothing is accepted yet, but the Grams ahead of the new U are taken as if it were: rows are visited once.
     """
-    C = right_product(X, V)
-    C *= alpha
-    C += right_product(T, G)
+    C = right_product(X, step.V)
+    C *= step.alpha
+    C += right_product(T, step.G)
     linear = 0.0
     for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
         # One column of U is one contiguous row of the transposed block.
-        block = np.array(_ahead(U[rows], other[rows], momentum).T, order="C")
+        block = np.array(_ahead(U[rows], before[rows], step.momentum).T, order="C")
         target = np.ascontiguousarray(C[rows].T)
-        target *= scale
+        target *= step.scale
         for _ in range(_U_SWEEPS):
-            _coordinate_sweep(block, target, coupling)
-        other[rows] = block.T
-        linear += inner(C[rows], other[rows])
-        C[rows] = _ahead(other[rows], U[rows], next_momentum)
-    return Visit(linear, gram(other), Grams(gram(C), left_product(C, X), left_product(C, T)))
+            _coordinate_sweep(block, target, step.coupling)
+        new = before[rows]
+        new[:] = block.T
+        linear += inner(C[rows], new)
+        C[rows] = _ahead(new, U[rows], step.next_momentum)
+    return Visit(linear, gram(before), Grams(gram(C), left_product(C, X), left_product(C, T)))
 
 
 def _coordinate_sweep(M: np.ndarray, target: np.ndarray, coupling: np.ndarray) -> None:
