@@ -44,8 +44,8 @@ _SETTLED = 0.8
 _GROUP = 8
 #: Entries of W that take their step together; they and what belongs to them stay in the cache.
 _W_BLOCK = 8192
-#: Fewest rows of W in a block: with very many labels, smaller ones would cost more to handle than to compute.
-_FEWEST_ROWS = 16
+#: Fewest rows of W in a block, however many labels: a product with one or two rows is slow.
+_FEWEST_ROWS = 8
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
 _WARM_UP = 20
 #: The start of more rows than these is found on so many of them, and so many sweeps carry it over to all.
