@@ -1,7 +1,6 @@
 """The factorisation of PML-FSMIR: objective, solvers and start against slow, obvious versions."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from scipy.optimize import minimize
 
 from labelsieve.methods._fsmir.block_descent import BlockDescent, _coordinate_changes, _coordinate_sweep
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods._fsmir.start import leading_singular_vectors, nndsvd, start_factors
+from labelsieve.methods._fsmir.start import leading_singular_vectors, nndsvd
 from labelsieve.numerics.information import symbol_mutual_information
 from labelsieve.numerics.norms import l21_norm
 
@@ -57,7 +56,7 @@ def test_multiplicative_sweep_reports_the_objective_it_reached(problem):
 
 def test_block_descent_reports_the_objective_of_the_accepted_factors(problem):
     descent = BlockDescent(problem)
-    state = descent.warm_up(random_factors(), 20)
+    state = descent.warm_up(random_factors())
     for _ in range(60):
         last = state.value
         state, value = descent.step(state)
@@ -69,7 +68,7 @@ def test_block_descent_reports_the_objective_of_the_accepted_factors(problem):
 def test_block_descent_ends_at_a_stationary_point(problem):
     """At a minimum, no small feasible move of one entry lowers F."""
     descent = BlockDescent(problem)
-    state = descent.warm_up(random_factors(), 20)
+    state = descent.warm_up(random_factors())
     for _ in range(300):
         state, value = descent.step(state)
     factors = [factor.copy() for factor in state.accepted]
@@ -156,8 +155,7 @@ def test_start_on_a_sample_reports_its_objective_and_leads_as_deep(problem, monk
     for start_rows in (40, 25):
         monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._START_ROWS", start_rows)
         descent = BlockDescent(problem)
-        rng = np.random.default_rng(0)
-        state = descent.start(partial(start_factors, n_components=3, init="nndsvda", rng=rng))
+        state = descent.start(3, "nndsvda", np.random.default_rng(0))
         assert state.value == pytest.approx(plain_objective(problem, *state.accepted), rel=1e-12)
         for _ in range(300):
             state, value = descent.step(state)
@@ -168,7 +166,7 @@ def test_start_on_a_sample_reports_its_objective_and_leads_as_deep(problem, monk
 def test_dead_component_is_survived(problem):
     U, V, W = random_factors()
     V[1], U[:, 2] = 0, 0
-    state = BlockDescent(problem).warm_up(Factors(U, V, W), 20)
+    state = BlockDescent(problem).warm_up(Factors(U, V, W))
     for _ in range(5):
         state, value = BlockDescent(problem).step(state)
     assert np.isfinite(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -242,7 +241,9 @@ def solve_pml_fsmir(
     problem = FactorizationProblem(X, _workable(T).astype(X.dtype), information, alpha, beta, gamma)
     factors, history, converged = _factorize(
         problem,
-        partial(start_factors, n_components=n_components, init=init, rng=rng),
+        n_components,
+        init,
+        rng,
         solver=solver,
         printed=w_update == "printed",
         max_iter=max_iter,
@@ -307,7 +308,9 @@ def _latent_size(n_components: int | Literal["sqrt"], shape: tuple[int, ...]) ->
 
 def _factorize(
     problem: FactorizationProblem,
-    start: Callable[[FactorizationProblem], Factors],
+    n_components: int,
+    init: str,
+    rng: np.random.Generator,
     *,
     solver: str,
     printed: bool,
@@ -318,10 +321,10 @@ def _factorize(
     loop = partial(iterate, max_iter=max_iter, tol=tol, window=_WINDOW)
     if solver == "cd":
         descent = BlockDescent(problem)
-        state = descent.start(start)
+        state = descent.start(n_components, init, rng)
         state, history, converged = loop(descent.step, state, state.value)
         return state.accepted, history, converged
-    factors = start(problem)
+    factors = start_factors(problem, n_components, init, rng)
     U, V, W = factors
     value = problem.objective(problem.grams(U), V, W, V @ W)
     return loop(partial(multiplicative_sweep, problem, printed=printed), factors, value)

@@ -9,7 +9,6 @@ F never rises.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
@@ -20,12 +19,14 @@ from labelsieve.methods._fsmir.factorization import (
     FactorizationProblem,
     Factors,
     Grams,
+    attraction,
     multiplicative_sweep,
     multiplicative_update,
 )
+from labelsieve.methods._fsmir.start import start_factors
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, left_product, right_product
+from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, left_product
 from labelsieve.numerics.typing import Matrix
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
@@ -87,15 +88,11 @@ class Visit(NamedTuple):
 
 
 class _RowStep(NamedTuple):
-    """What travels to the rows: V, G = VW, the curvature of the columns of U, and how far to extrapolate.
-
-    Every row of ``coupling`` is that of GG' + alpha VV' times ``scale``, the reciprocal of its diagonal.
-    """
+    """What travels to the rows: V, G = VW, the curvature H = GG' + alpha VV', and how far to extrapolate."""
 
     V: np.ndarray
     G: np.ndarray
-    coupling: np.ndarray
-    scale: np.ndarray
+    H: np.ndarray
     alpha: float
     momentum: float
     next_momentum: float
@@ -126,21 +123,21 @@ class BlockDescent:
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
         self.block_rows = max(_FEWEST_ROWS, _W_BLOCK // len(problem.degree))
 
-    def start(self, start_factors: Callable[[FactorizationProblem], Factors]) -> DescentState:
-        """Warm up from strictly positive factors; of many rows, on a sample of them.
+    def start(self, n_components: int, init: str, rng: np.random.Generator) -> DescentState:
+        """Start as ``init`` says and warm up; of many rows, on a sample of them.
 
         Singular vectors and warm-up take dozens of touches of X, so V and W are found on some thousands of
         rows and then carried over to all.
         """
-        sample = self.problem.sample(_START_ROWS)
-        factors = start_factors(sample)
+        sample = self.problem.sample(max(_START_ROWS, n_components))
+        factors = start_factors(sample, n_components, init, rng)
         if sample is self.problem:
-            return self.warm_up(factors, _WARM_UP)
-        V, W = BlockDescent(sample).warm_up(factors, _WARM_UP).ahead
-        U = np.ones((self.problem.X.shape[0], len(V)), dtype=self.problem.X.dtype)
+            return self.warm_up(factors)
+        V, W = BlockDescent(sample).warm_up(factors).ahead
+        U = np.ones((self.problem.X.shape[0], n_components), dtype=self.problem.X.dtype)
         return self.warm_up(Factors(U, V, W), _EXTENSION)
 
-    def warm_up(self, factors: Factors, n_sweeps: int) -> DescentState:
+    def warm_up(self, factors: Factors, n_sweeps: int = _WARM_UP) -> DescentState:
         """Sweep multiplicatively from strictly positive factors."""
         for _ in range(n_sweeps - 1):
             factors, _ = multiplicative_update(self.problem, factors)
@@ -155,16 +152,7 @@ class BlockDescent:
         WL = W @ problem.laplacian
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
-        scale, dtype = _reciprocals(H), state.before.dtype
-        row_step = _RowStep(
-            V,
-            G,
-            (H * scale).astype(dtype),
-            scale.astype(dtype),
-            problem.alpha,
-            state.momentum,
-            state.reach.step,
-        )
+        row_step = _RowStep(V, G, H, problem.alpha, state.momentum, state.reach.step)
         visits = (
             _visit(X, T, state.accepted.U[rows], state.before[rows], row_step)
             for rows, X, T in problem.row_blocks()
@@ -283,17 +271,17 @@ def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowSt
 
     Nothing is accepted yet, but the Grams ahead of the new U are taken as if it were: rows are visited once.
     """
-    C = right_product(X, step.V)
-    C *= step.alpha
-    C += right_product(T, step.G)
+    C = attraction(X, T, step.V, step.G, step.alpha)
+    scale = _reciprocals(step.H)
+    coupling, scale = (step.H * scale).astype(U.dtype), scale.astype(U.dtype)
     linear = 0.0
     for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
         # One column of U is one contiguous row of the transposed block.
         block = np.array(_ahead(U[rows], before[rows], step.momentum).T, order="C")
         target = np.ascontiguousarray(C[rows].T)
-        target *= step.scale
+        target *= scale
         for _ in range(_U_SWEEPS):
-            _coordinate_sweep(block, target, step.coupling)
+            _coordinate_sweep(block, target, coupling)
         new = before[rows]
         new[:] = block.T
         linear += inner(C[rows], new)

@@ -105,6 +105,14 @@ class FactorizationProblem:
         return self.constant + fit_labels + self.alpha * fit_features + self.label_penalty(W, WL)
 
 
+def attraction(X: Matrix, T: Matrix, V: np.ndarray, G: np.ndarray, alpha: float) -> np.ndarray:
+    """Return C = alpha X V' + T G', which draws some rows of U to the data; one touch of X."""
+    C = right_product(X, V)
+    C *= alpha
+    C += right_product(T, G)
+    return C
+
+
 def multiplicative_sweep(
     problem: FactorizationProblem, factors: Factors, *, printed: bool = False
 ) -> tuple[Factors, float]:
@@ -128,9 +136,7 @@ def multiplicative_update(
     H = (G @ G.T + alpha * (V @ V.T)).astype(U.dtype)
     old_U, U = U, np.empty_like(U)
     for rows, X, T in problem.row_blocks():
-        numerator = right_product(X, V)
-        numerator *= alpha
-        numerator += right_product(T, G)
+        numerator = attraction(X, T, V, G, alpha)
         denominator = old_U[rows] @ H
         denominator += EPSILON
         numerator /= denominator
