@@ -90,7 +90,7 @@ def test_w_step_solves_the_convex_problem_like_an_independent_method(problem, bl
     descent, grams = BlockDescent(problem), problem.grams(U)
     descent.block_rows = block_rows
     for _ in range(500):
-        W = descent._w_step(grams, V, W, W, W @ problem.laplacian)
+        W = descent._w_step(grams, V, grams.S @ V, W, W, W @ problem.laplacian)
     ours = problem.objective(grams, V, W, V @ W)
 
     def smoothed(w):
@@ -152,8 +152,8 @@ def test_sample_of_repeated_rows_is_the_same_problem_in_small(problem):
 
 def test_start_on_a_sample_reports_its_objective_and_leads_as_deep(problem, monkeypatch):
     ends = []
-    for start_rows in (40, 25):
-        monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._START_ROWS", start_rows)
+    for many in (40, 25):
+        monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._MANY_ROWS", many)
         descent = BlockDescent(problem)
         state = descent.start(3, "nndsvda", np.random.default_rng(0))
         assert state.value == pytest.approx(plain_objective(problem, *state.accepted), rel=1e-12)

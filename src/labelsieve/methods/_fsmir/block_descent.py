@@ -27,12 +27,15 @@ from labelsieve.methods._fsmir.start import start_factors
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, left_product
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
-#: Work of one outer iteration: coordinate sweeps over U, and at most so many rounds on (V, W).
+#: Work of one outer iteration: coordinate sweeps over U, fewer of them for many sparse rows, where they cost more than
+#: the products and gain no more; and at most so many rounds on (V, W).
 _U_SWEEPS = 4
+_U_SWEEPS_OF_MANY = 2
 _ROUNDS = 5
 #: Work of one round: at most so many sweeps over V, and over W.
 _V_SWEEPS = 2
@@ -49,8 +52,8 @@ _W_BLOCK = 8192
 _FEWEST_ROWS = 8
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
 _WARM_UP = 20
-#: The start of more rows than these is found on so many of them, and so many sweeps carry it over to all.
-_START_ROWS = 2**14
+#: More rows than these are many: the start is found on so many of them, and so many sweeps carry it over to all.
+_MANY_ROWS = 2**14
 _EXTENSION = 2
 
 
@@ -88,12 +91,13 @@ class Visit(NamedTuple):
 
 
 class _RowStep(NamedTuple):
-    """What travels to the rows: V, G = VW, the curvature H = GG' + alpha VV', and how far to extrapolate."""
+    """What travels to the rows: V, G = VW, the curvature H = GG' + alpha VV', and how to step."""
 
     V: np.ndarray
     G: np.ndarray
     H: np.ndarray
     alpha: float
+    n_sweeps: int
     momentum: float
     next_momentum: float
 
@@ -121,6 +125,8 @@ class BlockDescent:
     def __init__(self, problem: FactorizationProblem) -> None:
         self.problem = problem
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
+        is_many = problem.X.shape[0] > _MANY_ROWS and is_sparse(problem.X)
+        self.u_sweeps = _U_SWEEPS_OF_MANY if is_many else _U_SWEEPS
         self.block_rows = max(_FEWEST_ROWS, _W_BLOCK // len(problem.degree))
 
     def start(self, n_components: int, init: str, rng: np.random.Generator) -> DescentState:
@@ -129,7 +135,7 @@ class BlockDescent:
         Singular vectors and warm-up take dozens of touches of X, so V and W are found on some thousands of
         rows and then carried over to all.
         """
-        sample = self.problem.sample(max(_START_ROWS, n_components))
+        sample = self.problem.sample(max(_MANY_ROWS, n_components))
         factors = start_factors(sample, n_components, init, rng)
         if sample is self.problem:
             return self.warm_up(factors)
@@ -152,7 +158,7 @@ class BlockDescent:
         WL = W @ problem.laplacian
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
-        row_step = _RowStep(V, G, H, problem.alpha, state.momentum, state.reach.step)
+        row_step = _RowStep(V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.reach.step)
         visits = (
             _visit(X, T, state.accepted.U[rows], state.before[rows], row_step)
             for rows, X, T in problem.row_blocks()
@@ -184,9 +190,10 @@ class BlockDescent:
         first_gain = 0.0
         for _ in range(_ROUNDS):
             new_V = self._v_step(scaled, ahead_V, ahead_W)
-            new_W = self._w_step(grams, new_V, ahead_W, W, WL)
+            SV = grams.S @ new_V
+            new_W = self._w_step(grams, new_V, SV, ahead_W, W, WL)
             new_WL = new_W @ self.problem.laplacian
-            value = self.problem.objective(grams, new_V, new_W, new_V @ new_W, new_WL)
+            value = self.problem.objective(grams, new_V, new_W, new_V @ new_W, new_WL, SV)
             if value > best:
                 reach = reach.shrunk(2)
                 ahead_V, ahead_W = V, W
@@ -223,14 +230,19 @@ class BlockDescent:
         return V
 
     def _w_step(
-        self, grams: Grams, V: np.ndarray, W: np.ndarray, centre: np.ndarray, centre_L: np.ndarray
+        self,
+        grams: Grams,
+        V: np.ndarray,
+        SV: np.ndarray,
+        W: np.ndarray,
+        centre: np.ndarray,
+        centre_L: np.ndarray,
     ) -> np.ndarray:
         """Accelerated proximal gradient sweeps from W over blocks of its rows, with one step length per row.
 
-        The Laplacian term is bounded by a multiple of the identity around ``centre``, whose product with L
-        is known: it is the dearest product for many labels.
+        ``SV`` is U'U V. The Laplacian term is bounded by a multiple of the identity around ``centre``, whose
+        product with L is known: it is the dearest product for many labels.
         """
-        SV = grams.S @ V
         firsts = range(0, len(W), self.block_rows)
         # V'SV within a block is at most its row sums because V >= 0; small blocks allow long steps.
         block_sums = np.repeat(np.add.reduceat(SV, firsts, axis=1), self.block_rows, axis=1)[:, : len(W)]
@@ -280,7 +292,7 @@ def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowSt
         block = np.array(_ahead(U[rows], before[rows], step.momentum).T, order="C")
         target = np.ascontiguousarray(C[rows].T)
         target *= scale
-        for _ in range(_U_SWEEPS):
+        for _ in range(step.n_sweeps):
             _coordinate_sweep(block, target, coupling)
         new = before[rows]
         new[:] = block.T

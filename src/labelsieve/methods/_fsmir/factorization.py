@@ -97,11 +97,20 @@ class FactorizationProblem:
         return self.beta * inner(W @ self.laplacian if WL is None else WL, W) + self.gamma * l21_norm(W)
 
     def objective(
-        self, grams: Grams, V: np.ndarray, W: np.ndarray, G: np.ndarray, WL: np.ndarray | None = None
+        self,
+        grams: Grams,
+        V: np.ndarray,
+        W: np.ndarray,
+        G: np.ndarray,
+        WL: np.ndarray | None = None,
+        SV: np.ndarray | None = None,
     ) -> float:
-        """F at the U behind ``grams``; ``G`` is V W, ``WL`` is W L where it is known. No touch of X."""
+        """F at the U behind ``grams``; ``G`` is V W, and where they are known ``WL`` is W L, ``SV`` U'U V.
+
+        No touch of X.
+        """
         fit_labels = inner(grams.S @ G, G) - 2 * inner(grams.UT, G)
-        fit_features = inner(grams.S @ V, V) - 2 * inner(grams.UX, V)
+        fit_features = inner(grams.S @ V if SV is None else SV, V) - 2 * inner(grams.UX, V)
         return self.constant + fit_labels + self.alpha * fit_features + self.label_penalty(W, WL)
 
 
