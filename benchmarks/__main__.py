@@ -43,6 +43,8 @@ LONG_QUESTIONS = {
     "Are right candidates told from wrong ones?": ("label_noise",),
     "What does every method cost on the two largest data sets?": ("costs", "--datasets", *LARGER),
     "How much memory does a fit on wide sparse data take?": ("memory",),
+    "What do PML-FSMIR's start and iterations cost at scale?": ("scale", "--solver"),
+    "What do a million sparse rows cost?": ("scale", "--methods"),
     "How fast is reading a file of 1 GiB?": ("readers", "--big"),
 }
 FOLDER = Path(__file__).parent

@@ -118,7 +118,7 @@ def multiply(problem, start, goal):
 def descend(problem, start, goal):
     """Run the accelerated solver to the goal, its set-up included; returns the values on the way."""
     descent = BlockDescent(problem)
-    return follow(descent.step, descent.start(start), 1000, goal)
+    return follow(descent.step, descent.warm_up(start), 1000, goal)
 
 
 def best_time(run, *arguments, repeats=3):

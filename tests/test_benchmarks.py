@@ -25,6 +25,11 @@ import pytest
             ("dense 100 x 150, 10 labels, k = 20", "sparse 5000 x 2500, 50 labels, k = 100"),
         ),
         ("label_noise", ("--datasets", "planted"), ("planted, flip", "planted, instance", "planted, label")),
+        (
+            "scale",
+            ("--solver", "--shrink", "100"),
+            ("2000 x 200, 14 components, float64", "2000 x 200, 14 components, float32"),
+        ),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
     ],
 )

@@ -1,11 +1,13 @@
 """The factorisation of PML-FSMIR: objective, solvers and start against slow, obvious versions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from labelsieve.methods._fsmir.block_descent import BlockDescent, _coordinate_changes
+from labelsieve.methods._fsmir.block_descent import BlockDescent, _coordinate_changes, _coordinate_sweep
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
 from labelsieve.methods._fsmir.start import leading_singular_vectors, nndsvd
 from labelsieve.numerics.information import symbol_mutual_information
@@ -54,7 +56,7 @@ def test_multiplicative_sweep_reports_the_objective_it_reached(problem):
 
 def test_block_descent_reports_the_objective_of_the_accepted_factors(problem):
     descent = BlockDescent(problem)
-    state = descent.start(random_factors())
+    state = descent.warm_up(random_factors())
     for _ in range(60):
         last = state.value
         state, value = descent.step(state)
@@ -66,7 +68,7 @@ def test_block_descent_reports_the_objective_of_the_accepted_factors(problem):
 def test_block_descent_ends_at_a_stationary_point(problem):
     """At a minimum, no small feasible move of one entry lowers F."""
     descent = BlockDescent(problem)
-    state = descent.start(random_factors())
+    state = descent.warm_up(random_factors())
     for _ in range(300):
         state, value = descent.step(state)
     factors = [factor.copy() for factor in state.accepted]
@@ -82,13 +84,13 @@ def test_block_descent_ends_at_a_stationary_point(problem):
 
 
 @pytest.mark.parametrize("block_rows", [1, 4, 9])
-def test_w_step_solves_the_convex_problem_like_an_independent_method(problem, monkeypatch, block_rows):
+def test_w_step_solves_the_convex_problem_like_an_independent_method(problem, block_rows):
     """For fixed U and V the steps on W converge to the minimum that bounded L-BFGS finds."""
-    monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._W_BLOCK", block_rows * 5)
     U, V, W = random_factors()
     descent, grams = BlockDescent(problem), problem.grams(U)
+    descent.block_rows = block_rows
     for _ in range(500):
-        W = descent._w_step(grams, V, W, W, W @ problem.laplacian)
+        W = descent._w_step(grams, V, grams.S @ V, W, W, W @ problem.laplacian)
     ours = problem.objective(grams, V, W, V @ W)
 
     def smoothed(w):
@@ -116,12 +118,55 @@ def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows):
         expected[r] = np.maximum(expected[r] + target[r] - coupling[r] @ expected, 0)
     changed = M + _coordinate_changes(M, target - coupling @ M, coupling)
     np.testing.assert_allclose(changed, expected, atol=1e-12)
+    _coordinate_sweep(M, target, coupling)
+    np.testing.assert_allclose(M, expected, atol=1e-12)
+
+
+def test_rows_in_blocks_give_the_same_descent(problem, monkeypatch):
+    """Sums over rows are all that leaves a block, rejected steps included."""
+    ends = []
+    for block_rows in (40, 7):
+        monkeypatch.setattr("labelsieve.methods._fsmir.factorization._BLOCK_ROWS", block_rows)
+        descent = BlockDescent(problem)
+        state = descent.warm_up(random_factors(), 3)
+        values = [state.value]
+        for _ in range(40):
+            state, value = descent.step(state)
+            values.append(value)
+        ends.append((values, *state.accepted))
+    assert 0 in np.diff(ends[0][0]), "some step was rejected"
+    for whole, in_blocks in zip(*ends, strict=True):
+        np.testing.assert_allclose(in_blocks, whole, rtol=1e-9, atol=1e-12)
+
+
+def test_sample_of_repeated_rows_is_the_same_problem_in_small(problem):
+    """With all rows equal, a sample has the objective of the whole times its share."""
+    alike = replace(problem, X=problem.X[[3] * 40], T=problem.T[[3] * 40])
+    sample = alike.sample(10)
+    U, V, W = random_factors()
+    U = U[[0] * 40]
+    whole = alike.objective(alike.grams(U), V, W, V @ W)
+    assert sample.objective(sample.grams(U[:10]), V, W, V @ W) == pytest.approx(whole / 4, rel=1e-12)
+    assert problem.sample(40) is problem
+
+
+def test_start_on_a_sample_reports_its_objective_and_leads_as_deep(problem, monkeypatch):
+    ends = []
+    for many in (40, 25):
+        monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._MANY_ROWS", many)
+        descent = BlockDescent(problem)
+        state = descent.start(3, "nndsvda", np.random.default_rng(0))
+        assert state.value == pytest.approx(plain_objective(problem, *state.accepted), rel=1e-12)
+        for _ in range(300):
+            state, value = descent.step(state)
+        ends.append(value)
+    assert ends[1] == pytest.approx(ends[0], rel=0.01)
 
 
 def test_dead_component_is_survived(problem):
     U, V, W = random_factors()
     V[1], U[:, 2] = 0, 0
-    state = BlockDescent(problem).start(Factors(U, V, W))
+    state = BlockDescent(problem).warm_up(Factors(U, V, W))
     for _ in range(5):
         state, value = BlockDescent(problem).step(state)
     assert np.isfinite(value)

@@ -15,6 +15,7 @@ from labelsieve.numerics.information import (
 )
 from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
+from labelsieve.numerics.products import left_product, right_product
 from labelsieve.numerics.result import iterate
 
 
@@ -115,3 +116,17 @@ def test_the_upper_edge_of_a_bin_belongs_to_it():
     T = np.array([[1 / 3], [2 / 3], [0.5], [1.0]])
     # With three bins the symbols are 1, 2, 2, 3: one pair and two singles among four.
     assert symbol_mutual_information(T, 3)[0, 0] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("cached", [1, 2**20])
+def test_products_in_panels_are_those_with_the_dense_matrix(monkeypatch, container, cached):
+    monkeypatch.setattr("labelsieve.numerics.products._CACHED", cached)
+    rng = np.random.default_rng(0)
+    M = rng.random((30, 12)) * (rng.random((30, 12)) < 0.3)
+    V, U = rng.random((21, 12)), rng.random((30, 21))
+    np.testing.assert_allclose(right_product(container(M), V), M @ V.T, rtol=1e-12)
+    np.testing.assert_allclose(left_product(U, container(M)), U.T @ M, rtol=1e-12)
+    single = container(M.astype(np.float32))
+    assert right_product(single, V).dtype == np.float32
+    assert left_product(U.astype(np.float32), single).dtype == np.float64

@@ -99,7 +99,7 @@ class PMLFSMIR(BaseSelector):
         ``Z'`` in bits.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
         Objective at the start and after every iteration. With ``solver="cd"`` the start is where 20
-        multiplicative sweeps led from ``init``.
+        multiplicative sweeps led from ``init``; of more than 16384 rows, these are done on a sample.
     n_iter_ : int
         Number of iterations.
     label_names_in_ : ndarray of shape (n_labels,)
@@ -246,7 +246,9 @@ def solve_pml_fsmir(
     problem = FactorizationProblem(X, _workable(T).astype(X.dtype), information, alpha, beta, gamma)
     factors, history, converged = _factorize(
         problem,
-        start_factors(problem, n_components, init, rng),
+        n_components,
+        init,
+        rng,
         solver=solver,
         printed=w_update == "printed",
         max_iter=max_iter,
@@ -311,7 +313,9 @@ def _latent_size(n_components: int | Literal["sqrt"], shape: tuple[int, ...]) ->
 
 def _factorize(
     problem: FactorizationProblem,
-    factors: Factors,
+    n_components: int,
+    init: str,
+    rng: np.random.Generator,
     *,
     solver: str,
     printed: bool,
@@ -322,10 +326,10 @@ def _factorize(
     loop = partial(iterate, max_iter=max_iter, tol=tol, window=_WINDOW)
     if solver == "cd":
         descent = BlockDescent(problem)
-        state = descent.start(factors)
-        del factors  # as long as X, and not needed any more
+        state = descent.start(n_components, init, rng)
         state, history, converged = loop(descent.step, state, state.value)
         return state.accepted, history, converged
+    factors = start_factors(problem, n_components, init, rng)
     U, V, W = factors
     value = problem.objective(problem.grams(U), V, W, V @ W)
     return loop(partial(multiplicative_sweep, problem, printed=printed), factors, value)

@@ -1,14 +1,17 @@
 """Two-level extrapolated block descent for the factorisation of `factorization`.
 
 For a fixed U, the factors V and W only see ``U'U``, ``U'X`` and ``U'T``. So one outer iteration is one U-step
-and several cheap rounds on (V, W): two touches of X in all. Both levels extrapolate along their last step
-and return to the best point when F would rise, after Ang and Gillis, "Accelerating nonnegative matrix
-factorization algorithms using extrapolation", Neural Computation 31(2), 2019. The accepted F never rises.
+and several cheap rounds on (V, W): two touches of X in all, in one visit to the rows. Both levels extrapolate
+along their last step and return to the best point when F would rise, after Ang and Gillis, "Accelerating
+nonnegative matrix factorization algorithms using extrapolation", Neural Computation 31(2), 2019. The accepted
+F never rises.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,17 +19,23 @@ from labelsieve.methods._fsmir.factorization import (
     FactorizationProblem,
     Factors,
     Grams,
+    attraction,
     multiplicative_sweep,
     multiplicative_update,
 )
+from labelsieve.methods._fsmir.start import start_factors
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, right_product
+from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, left_product
+from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.typing import Matrix
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
-#: Work of one outer iteration: coordinate sweeps over U, and at most so many rounds on (V, W).
+#: Work of one outer iteration: coordinate sweeps over U, fewer of them for many sparse rows, where they cost more than
+#: the products and gain no more; and at most so many rounds on (V, W).
 _U_SWEEPS = 4
+_U_SWEEPS_OF_MANY = 2
 _ROUNDS = 5
 #: Work of one round: at most so many sweeps over V, and over W.
 _V_SWEEPS = 2
@@ -39,8 +48,13 @@ _SETTLED = 0.8
 _GROUP = 8
 #: Entries of W that take their step together; they and what belongs to them stay in the cache.
 _W_BLOCK = 8192
+#: Fewest rows of W in a block, however many labels: a product with one or two rows is slow.
+_FEWEST_ROWS = 8
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
 _WARM_UP = 20
+#: More rows than these are many: the start is found on so many of them, and so many sweeps carry it over to all.
+_MANY_ROWS = 2**14
+_EXTENSION = 2
 
 
 @dataclass(frozen=True)
@@ -59,15 +73,49 @@ class Reach:
         return Reach(self.step / divisor, self.step / divisor)
 
 
+class Visit(NamedTuple):
+    """What an outer iteration learns from rows: nothing has a side of their number, and blocks of rows add up.
+
+    For F at the new U ``linear`` is <C, U> and ``square`` is U'U; the Grams are those of the U that lies ahead
+    of the new one, should it be accepted.
+    """
+
+    linear: float
+    square: np.ndarray
+    grams: Grams
+
+    def plus(self, other: Visit) -> Visit:
+        """Put the rows of two visits together."""
+        grams = Grams(*(a + b for a, b in zip(self.grams, other.grams, strict=True)))
+        return Visit(self.linear + other.linear, self.square + other.square, grams)
+
+
+class _RowStep(NamedTuple):
+    """What travels to the rows: V, G = VW, the curvature H = GG' + alpha VV', and how to step."""
+
+    V: np.ndarray
+    G: np.ndarray
+    H: np.ndarray
+    alpha: float
+    n_sweeps: int
+    momentum: float
+    next_momentum: float
+
+
 @dataclass(frozen=True)
 class DescentState:
-    """The accepted point, its value, and where the next outer iteration starts from."""
+    """The accepted point, its value, and where the next outer iteration starts from.
+
+    The U to start from is ``momentum`` beyond the accepted one, seen from ``before``: it is never stored, but
+    made of a few rows at a time. V and W to start from are in ``ahead``.
+    """
 
     accepted: Factors
     value: float
-    ahead: Factors
-    last_V: np.ndarray
-    last_W: np.ndarray
+    before: np.ndarray
+    momentum: float
+    ahead: tuple[np.ndarray, np.ndarray]
+    last: tuple[np.ndarray, np.ndarray]
     reach: Reach
 
 
@@ -77,59 +125,58 @@ class BlockDescent:
     def __init__(self, problem: FactorizationProblem) -> None:
         self.problem = problem
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
-        self.block_rows = max(1, _W_BLOCK // len(problem.degree))
+        is_many = problem.X.shape[0] > _MANY_ROWS and is_sparse(problem.X)
+        self.u_sweeps = _U_SWEEPS_OF_MANY if is_many else _U_SWEEPS
+        self.block_rows = max(_FEWEST_ROWS, _W_BLOCK // len(problem.degree))
 
-    def start(self, factors: Factors) -> DescentState:
-        """Warm up from strictly positive factors."""
-        for _ in range(_WARM_UP - 1):
+    def start(self, n_components: int, init: str, rng: np.random.Generator) -> DescentState:
+        """Start as ``init`` says and warm up; of many rows, on a sample of them.
+
+        Singular vectors and warm-up take dozens of touches of X, so V and W are found on some thousands of
+        rows and then carried over to all.
+        """
+        sample = self.problem.sample(max(_MANY_ROWS, n_components))
+        factors = start_factors(sample, n_components, init, rng)
+        if sample is self.problem:
+            return self.warm_up(factors)
+        V, W = BlockDescent(sample).warm_up(factors).ahead
+        U = np.ones((self.problem.X.shape[0], n_components), dtype=self.problem.X.dtype)
+        return self.warm_up(Factors(U, V, W), _EXTENSION)
+
+    def warm_up(self, factors: Factors, n_sweeps: int = _WARM_UP) -> DescentState:
+        """Sweep multiplicatively from strictly positive factors."""
+        for _ in range(n_sweeps - 1):
             factors, _ = multiplicative_update(self.problem, factors)
         factors, value = multiplicative_sweep(self.problem, factors)
-        return DescentState(factors, value, factors, factors.V, factors.W, Reach(0.5))
+        U, V, W = factors
+        return DescentState(factors, value, np.empty_like(U), 0.0, (V, W), (V, W), Reach(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
         """Do one outer iteration; the accepted value is never above the last one. The state is used up."""
-        ahead = state.ahead
-        if ahead.U is state.accepted.U:
-            ahead = ahead._replace(U=ahead.U.copy())
-        WL = ahead.W @ self.problem.laplacian
-        U, value = self._u_step(ahead, WL)
-        # A plain step cannot rise but for the rounding of single precision.
-        if value > state.value:
-            accepted, value = state.accepted, state.value
-            last_V, last_W = accepted.V, accepted.W
-            U_ahead, momentum, reach = accepted.U, 0.0, state.reach.shrunk(1.5)
-            WL = accepted.W @ self.problem.laplacian
-        else:
-            accepted = Factors(U, ahead.V, ahead.W)
-            last_V, last_W = state.last_V, state.last_W
-            momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
-            U_ahead = _ahead(U, state.accepted.U, momentum)
-        V, W = self._vw_rounds(self.problem.grams(U_ahead), accepted.V, accepted.W, WL)
-        ahead = Factors(U_ahead, _ahead(V, last_V, momentum), _ahead(W, last_W, momentum))
-        return DescentState(accepted, value, ahead, V, W, reach), value
-
-    def _u_step(self, ahead: Factors, WL: np.ndarray) -> tuple[np.ndarray, float]:
-        """Exact coordinate descent on the columns of U, in place, and F at the result; one touch of X."""
         problem = self.problem
-        U, V, W = ahead
+        V, W = state.ahead
+        WL = W @ problem.laplacian
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
-        scale = _reciprocals(H)
-        coupling, scale = (H * scale).astype(U.dtype), scale.astype(U.dtype)
-        linear = 0.0
-        # In blocks of rows: the products with X and T are as large as U, and need not exist all at once.
-        for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
-            C = right_product(problem.X[rows], V)
-            C *= problem.alpha
-            C += right_product(problem.T[rows], G)
-            # One column of U is one contiguous row of the transposed block.
-            block, target = np.ascontiguousarray(U[rows].T), np.ascontiguousarray(C.T)
-            target *= scale
-            for _ in range(_U_SWEEPS):
-                block += _coordinate_changes(block, target - coupling @ block, coupling)
-            U[rows] = block.T
-            linear += inner(C, U[rows])
-        return U, problem.constant - 2 * linear + inner(H, gram(U)) + problem.label_penalty(W, WL)
+        row_step = _RowStep(V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.reach.step)
+        visits = (
+            _visit(X, T, state.accepted.U[rows], state.before[rows], row_step)
+            for rows, X, T in problem.row_blocks()
+        )
+        visit = reduce(Visit.plus, visits)
+        value = problem.constant - 2 * visit.linear + inner(H, visit.square) + problem.label_penalty(W, WL)
+        # A plain step cannot rise but for the rounding of single precision.
+        if value > state.value:
+            accepted, value, before, last = state.accepted, state.value, state.before, state.accepted[1:]
+            momentum, reach = 0.0, state.reach.shrunk(1.5)
+            grams, WL = problem.grams(accepted.U), accepted.W @ problem.laplacian
+        else:
+            accepted, before, last = Factors(state.before, V, W), state.accepted.U, state.last
+            momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
+            grams = visit.grams
+        V, W = self._vw_rounds(grams, accepted.V, accepted.W, WL)
+        ahead = _ahead(V, last[0], momentum), _ahead(W, last[1], momentum)
+        return DescentState(accepted, value, before, momentum, ahead, (V, W), reach), value
 
     def _vw_rounds(
         self, grams: Grams, V: np.ndarray, W: np.ndarray, WL: np.ndarray
@@ -143,9 +190,10 @@ class BlockDescent:
         first_gain = 0.0
         for _ in range(_ROUNDS):
             new_V = self._v_step(scaled, ahead_V, ahead_W)
-            new_W = self._w_step(grams, new_V, ahead_W, W, WL)
+            SV = grams.S @ new_V
+            new_W = self._w_step(grams, new_V, SV, ahead_W, W, WL)
             new_WL = new_W @ self.problem.laplacian
-            value = self.problem.objective(grams, new_V, new_W, new_V @ new_W, new_WL)
+            value = self.problem.objective(grams, new_V, new_W, new_V @ new_W, new_WL, SV)
             if value > best:
                 reach = reach.shrunk(2)
                 ahead_V, ahead_W = V, W
@@ -182,14 +230,19 @@ class BlockDescent:
         return V
 
     def _w_step(
-        self, grams: Grams, V: np.ndarray, W: np.ndarray, centre: np.ndarray, centre_L: np.ndarray
+        self,
+        grams: Grams,
+        V: np.ndarray,
+        SV: np.ndarray,
+        W: np.ndarray,
+        centre: np.ndarray,
+        centre_L: np.ndarray,
     ) -> np.ndarray:
         """Accelerated proximal gradient sweeps from W over blocks of its rows, with one step length per row.
 
-        The Laplacian term is bounded by a multiple of the identity around ``centre``, whose product with L
-        is known: it is the dearest product for many labels.
+        ``SV`` is U'U V. The Laplacian term is bounded by a multiple of the identity around ``centre``, whose
+        product with L is known: it is the dearest product for many labels.
         """
-        SV = grams.S @ V
         firsts = range(0, len(W), self.block_rows)
         # V'SV within a block is at most its row sums because V >= 0; small blocks allow long steps.
         block_sums = np.repeat(np.add.reduceat(SV, firsts, axis=1), self.block_rows, axis=1)[:, : len(W)]
@@ -225,19 +278,55 @@ class BlockDescent:
         return new_W
 
 
+def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowStep) -> Visit:
+    """Descend on the columns of some rows of U; the new rows take the place of those in ``before``.
+
+    Nothing is accepted yet, but the Grams ahead of the new U are taken as if it were: rows are visited once.
+    """
+    C = attraction(X, T, step.V, step.G, step.alpha)
+    scale = _reciprocals(step.H)
+    coupling, scale = (step.H * scale).astype(U.dtype), scale.astype(U.dtype)
+    linear = 0.0
+    for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
+        # One column of U is one contiguous row of the transposed block.
+        block = np.array(_ahead(U[rows], before[rows], step.momentum).T, order="C")
+        target = np.ascontiguousarray(C[rows].T)
+        target *= scale
+        for _ in range(step.n_sweeps):
+            _coordinate_sweep(block, target, coupling)
+        new = before[rows]
+        new[:] = block.T
+        linear += inner(C[rows], new)
+        C[rows] = _ahead(new, U[rows], step.next_momentum)
+    return Visit(linear, gram(before), Grams(gram(C), left_product(C, X), left_product(C, T)))
+
+
+def _coordinate_sweep(M: np.ndarray, target: np.ndarray, coupling: np.ndarray) -> None:
+    """Bring one row of M after the other, in place, to ``max(0, m + target - coupling M)``."""
+    for first in range(0, len(M), _GROUP):
+        rows = slice(first, first + _GROUP)
+        group = target[rows] - coupling[rows] @ M
+        _settle_group(group, -M[rows], coupling[rows, rows])
+        M[rows] += group
+
+
 def _coordinate_changes(M: np.ndarray, steps: np.ndarray, coupling: np.ndarray) -> np.ndarray:
     """Turn the free steps of the rows of M, in place, into one sweep in which each row sees those before it."""
     lowest = -M
     for first in range(0, len(M), _GROUP):
         rows = slice(first, first + _GROUP)
-        group, floor, within = steps[rows], lowest[rows], coupling[rows, rows]
         if first:
-            group -= coupling[rows, :first] @ steps[:first]
-        for r, row in enumerate(group):
-            if r:
-                row -= within[r, :r] @ group[:r]
-            np.maximum(row, floor[r], out=row)
+            steps[rows] -= coupling[rows, :first] @ steps[:first]
+        _settle_group(steps[rows], lowest[rows], coupling[rows, rows])
     return steps
+
+
+def _settle_group(steps: np.ndarray, lowest: np.ndarray, coupling: np.ndarray) -> None:
+    """Let each of a few rows of steps see those before it, in place, and none go below its lowest value."""
+    for r, row in enumerate(steps):
+        if r:
+            row -= coupling[r, :r] @ steps[:r]
+        np.maximum(row, lowest[r], out=row)
 
 
 def _reciprocals(gram: np.ndarray) -> np.ndarray:

@@ -11,15 +11,20 @@ where it costs nothing to keep it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import EPSILON, l21_norm, l21_weights
 from labelsieve.numerics.products import gram, inner, left_product, right_product, squared_norm
 from labelsieve.numerics.typing import Matrix
+
+#: Rows that are visited together. Every block adds a product with all features, which many rows are to be worth.
+_BLOCK_ROWS = 2**15
 
 
 class Factors(NamedTuple):
@@ -65,6 +70,24 @@ class FactorizationProblem:
         """The part of F that does not depend on the factors: |T|^2 + alpha |X|^2."""
         return squared_norm(self.T) + self.alpha * squared_norm(self.X)
 
+    def row_blocks(self) -> Iterator[tuple[slice, Matrix, Matrix]]:
+        """Cut X and T into blocks of rows: products as long as U need not exist all at once."""
+        n_samples = self.X.shape[0]
+        if n_samples <= _BLOCK_ROWS:  # the slice of a sparse matrix would be a copy
+            yield slice(0, n_samples), self.X, self.T
+            return
+        for rows in batches(n_samples, width=1, budget=_BLOCK_ROWS):
+            yield rows, self.X[rows], self.T[rows]
+
+    def sample(self, n_rows: int) -> FactorizationProblem:
+        """Draw so many rows, with the penalties that belong to them; the problem itself if it has no more."""
+        n_samples = self.X.shape[0]
+        if n_samples <= n_rows:
+            return self
+        rows = np.sort(np.random.default_rng(0).choice(n_samples, n_rows, replace=False))
+        share = n_rows / n_samples
+        return replace(self, X=self.X[rows], T=self.T[rows], beta=share * self.beta, gamma=share * self.gamma)
+
     def grams(self, U: np.ndarray) -> Grams:
         """Compress U, X and T to what V and W see of them; one touch of X."""
         return Grams(gram(U), left_product(U, self.X), left_product(U, self.T))
@@ -74,12 +97,29 @@ class FactorizationProblem:
         return self.beta * inner(W @ self.laplacian if WL is None else WL, W) + self.gamma * l21_norm(W)
 
     def objective(
-        self, grams: Grams, V: np.ndarray, W: np.ndarray, G: np.ndarray, WL: np.ndarray | None = None
+        self,
+        grams: Grams,
+        V: np.ndarray,
+        W: np.ndarray,
+        G: np.ndarray,
+        WL: np.ndarray | None = None,
+        SV: np.ndarray | None = None,
     ) -> float:
-        """F at the U behind ``grams``; ``G`` is V W, ``WL`` is W L where it is known. No touch of X."""
+        """F at the U behind ``grams``; ``G`` is V W, and where they are known ``WL`` is W L, ``SV`` U'U V.
+
+        No touch of X.
+        """
         fit_labels = inner(grams.S @ G, G) - 2 * inner(grams.UT, G)
-        fit_features = inner(grams.S @ V, V) - 2 * inner(grams.UX, V)
+        fit_features = inner(grams.S @ V if SV is None else SV, V) - 2 * inner(grams.UX, V)
         return self.constant + fit_labels + self.alpha * fit_features + self.label_penalty(W, WL)
+
+
+def attraction(X: Matrix, T: Matrix, V: np.ndarray, G: np.ndarray, alpha: float) -> np.ndarray:
+    """Return C = alpha X V' + T G', which draws some rows of U to the data; one touch of X."""
+    C = right_product(X, V)
+    C *= alpha
+    C += right_product(T, G)
+    return C
 
 
 def multiplicative_sweep(
@@ -102,13 +142,14 @@ def multiplicative_update(
     alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
 
     G = V @ W
-    numerator = right_product(problem.X, V)
-    numerator *= alpha
-    numerator += right_product(problem.T, G)
-    denominator = U @ (G @ G.T + alpha * (V @ V.T)).astype(U.dtype)
-    denominator += EPSILON
-    numerator /= denominator
-    U = np.multiply(U, numerator, out=numerator)
+    H = (G @ G.T + alpha * (V @ V.T)).astype(U.dtype)
+    old_U, U = U, np.empty_like(U)
+    for rows, X, T in problem.row_blocks():
+        numerator = attraction(X, T, V, G, alpha)
+        denominator = old_U[rows] @ H
+        denominator += EPSILON
+        numerator /= denominator
+        np.multiply(old_U[rows], numerator, out=U[rows])
 
     grams = problem.grams(U)
     numerator = grams.UT @ W.T + alpha * grams.UX
