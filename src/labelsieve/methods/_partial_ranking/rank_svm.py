@@ -16,8 +16,8 @@ from labelsieve.numerics.batches import batches
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
-#: Scores handled at once, which bounds the memory of an evaluation to a few times 2 MiB.
-BLOCK_SIZE = 1 << 18
+#: Scores whose pairs are summed at once; the temporaries, of 256 KiB each, stay in the cache.
+BLOCK_SIZE = 1 << 15
 #: Up to this many relevant labels per row, listing pairs is faster than sorting.
 LISTING_LIMIT = 4
 #: Widths over which the kink of the hinge is rounded off, from easy to exact.
@@ -99,25 +99,32 @@ def _sorted_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> t
 
 
 def _listed_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    rows, labels = np.nonzero(relevant)
-    slack = F[rows]
-    slack += 1 - F[rows, labels][:, None]
-    slack[relevant[rows]] = 0
-    np.maximum(slack, 0, out=slack)
-    if width == 0:
-        slope = (slack > 0).astype(F.dtype)
-    else:
-        slope = np.minimum(slack / width, 1)
-        slack -= width / 2 * slope
-    value = np.einsum("rj,rj->r", slope, slack)
+    # Relevant labels make no pairs with each other: their slacks stay below 0.
+    irrelevant = np.where(relevant, -np.inf, F)
     gradient, total = np.zeros_like(F), np.zeros(len(F))
-    # `rows` ascend, so the slopes of one row's relevant labels lie together.
-    present, first = np.unique(rows, return_index=True)
-    if len(present):
-        gradient[present] = np.add.reduceat(slope, first, axis=0)
-        total[present] = np.add.reduceat(value, first)
+    for rows, labels in _first_to_last(relevant):
+        slack = irrelevant[rows] + (1 - F[rows, labels])[:, None]
+        np.maximum(slack, 0, out=slack)
+        if width == 0:
+            slope = (slack > 0).astype(F.dtype)
+        else:
+            slope = slack / width
+            np.minimum(slope, 1, out=slope)
+            slack -= width / 2 * slope
+        total[rows] += np.einsum("rj,rj->r", slope, slack)
+        gradient[rows] += slope
         gradient[rows, labels] -= slope.sum(axis=1)
     return total, gradient
+
+
+def _first_to_last(relevant: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the first relevant label of every row that has one, then the second, and so on."""
+    rows, labels = np.nonzero(relevant)
+    # `rows` ascend, so the labels of one row lie together.
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    for number in range(place.max(initial=-1) + 1):
+        at = place == number
+        yield rows[at], labels[at]
 
 
 class RankSVM:
@@ -142,8 +149,8 @@ class RankSVM:
         self, X: Matrix, n_labels: int, *, offset: np.ndarray | None = None, bias_ridge: float = 1e-6
     ) -> None:
         X = X.tocsr() if is_sparse(X) else X
-        self._slices = list(batches(X.shape[0], width=n_labels, budget=BLOCK_SIZE))
-        self._blocks = [X[rows] for rows in self._slices]
+        self._X = X
+        self._blocks = list(batches(X.shape[0], width=n_labels, budget=BLOCK_SIZE))
         self._offset = offset
         n_stored = X.nnz if is_sparse(X) else X.size
         work = (n_stored + 10 * X.shape[0]) * n_labels
@@ -154,7 +161,9 @@ class RankSVM:
 
     def scores(self, M: np.ndarray) -> np.ndarray:
         """Return the scores F of all rows."""
-        return np.vstack([F for _, _, F in self._score_blocks(M)])
+        F: np.ndarray = self._X @ M[:-1]
+        F += M[-1] if self._offset is None else M[-1] - self._offset @ M[:-1]
+        return F
 
     def objective(self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray) -> float:
         """Return the minimised function, with the exact hinge."""
@@ -233,19 +242,16 @@ class RankSVM:
     ) -> tuple[float, np.ndarray, float]:
         """Weighted loss, its gradient by M, and the summed dual weights of the pairs."""
         loss, mass = 0.0, 0.0
-        gradient = np.zeros(self.shape)
-        for X, rows, F in self._score_blocks(M):
-            row_loss, G = ranking_loss(F, relevant[rows], width)
+        F = self.scores(M)
+        for rows in self._blocks:
+            row_loss, G = ranking_loss(F[rows], relevant[rows], width)
             G *= weight[rows, None]
             loss += float(row_loss @ weight[rows])
             mass -= float(G[relevant[rows]].sum())
-            gradient[:-1] += X.T @ G
-            gradient[-1] += G.sum(axis=0)
+            F[rows] = G  # the scores have served
+        gradient = np.empty(self.shape)
+        gradient[:-1] = self._X.T @ F
+        gradient[-1] = F.sum(axis=0)
         if self._offset is not None:
             gradient[:-1] -= np.outer(self._offset, gradient[-1])
         return loss, gradient, mass
-
-    def _score_blocks(self, M: np.ndarray) -> Iterator[tuple[Matrix, slice, np.ndarray]]:
-        bias = M[-1] if self._offset is None else M[-1] - self._offset @ M[:-1]
-        for X, rows in zip(self._blocks, self._slices, strict=True):
-            yield X, rows, X @ M[:-1] + bias
