@@ -77,9 +77,9 @@ class PMLLC(PartialRanker):
       objective.
     - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
       1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; P by trying all subsets of
-      up to 12 candidates, which is exact for positive semidefinite S, and by repeated linearisation of the
-      last term beyond, which is a heuristic. A step that would raise the objective, taken with the exact
+    - W comes from Newton's method on a rounded hinge whose duality gap is at most ``tol``; P by trying all
+      subsets of up to 12 candidates, which is exact for positive semidefinite S, and by repeated linearisation
+      of the last term beyond, which is a heuristic. A step that would raise the objective, taken with the exact
       hinge, is not made.
     - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
       is our reading of it: the average number of labels that the rows trust, rounded, at least 1.

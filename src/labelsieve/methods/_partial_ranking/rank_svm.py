@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import minimize
 
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.norms import squared_row_norms
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
@@ -22,10 +22,12 @@ BLOCK_SIZE = 1 << 15
 LISTING_LIMIT = 4
 #: Widths over which the kink of the hinge is rounded off, from easy to exact.
 WIDTHS = (1.0, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5)
-#: L-BFGS iterations per width.
-MAX_ROUNDED_ITER = 300
-#: Multiplications that may be spent on solving the last width more tightly than the tolerance asks.
-POLISHING_WORK = 2e9
+#: Newton steps per width, and conjugate gradient steps per Newton step.
+MAX_NEWTON_STEPS = 100
+MAX_CONJUGATE_STEPS = 250
+#: Share of the promised decrease that a step must bring, and the smallest part of a step that is tried.
+ARMIJO = 1e-4
+SMALLEST_PART = 1e-6
 
 
 def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = False) -> np.ndarray:
@@ -127,6 +129,69 @@ def _first_to_last(relevant: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarra
         yield rows[at], labels[at]
 
 
+class PairCurvature:
+    """Second derivative, by the scores, of the ranking loss of some rows, as a linear map.
+
+    A relevant and an irrelevant label are tied where their slack lies inside the rounding. Among the sorted
+    labels of the other kind, those tied to one label lie side by side: running sums add them up, in O(q) time
+    and memory per row, however many ties there are.
+
+    Parameters
+    ----------
+    F : ndarray of shape (n_samples, n_labels)
+        Scores.
+    relevant : bool ndarray of shape (n_samples, n_labels)
+        Which labels are relevant in which row.
+    weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    width : float
+        Width of the rounding, positive.
+
+    Examples
+    --------
+    >>> tie = PairCurvature(np.array([[0.5, 0.0, 2.0]]), np.array([[True, False, False]]), np.ones(1), 1.0)
+    >>> tie.product(np.array([[3.0, 1.0, 7.0]]))
+    array([[ 2., -2.,  0.]])
+    """
+
+    def __init__(self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float) -> None:
+        n_rows, n_labels = F.shape
+        # The labels in two groups, irrelevant and relevant ones, each by ascending scores.
+        start, order, flags = _places_among_others(F - relevant, relevant)
+        end, _, _ = _places_among_others(F - (1 - width) * relevant, relevant)
+        grouped = np.take_along_axis(order, np.argsort(flags, axis=1, kind="stable"), axis=1)
+        self._grouped = grouped + n_labels * np.arange(n_rows)[:, None]
+        # Raised by the width, a relevant label passes more irrelevant ones, and these fewer relevant ones.
+        first, last = np.minimum(start, end), np.maximum(start, end)
+        self._scale = weight[:, None] / width
+        self.diagonal = (last - first) * self._scale
+        shift = (n_labels + 1) * np.arange(n_rows)[:, None]
+        self._first, self._last = first + shift, last + shift
+
+    def product(self, D: np.ndarray) -> np.ndarray:
+        """Return the change of the gradient per change ``D`` of the scores."""
+        running = np.zeros((D.shape[0], D.shape[1] + 1))
+        np.cumsum(D.take(self._grouped), axis=1, out=running[:, 1:])
+        tied = running.take(self._last)
+        tied -= running.take(self._first)
+        tied *= self._scale
+        product: np.ndarray = self.diagonal * D - tied
+        return product
+
+
+def _places_among_others(
+    scores: np.ndarray, relevant: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How many labels of the other group stand before each label, the irrelevant group first; the order; its flags."""
+    order = np.argsort(scores, axis=1)
+    flags = np.take_along_axis(relevant, order, axis=1)
+    n_relevant = np.cumsum(flags, axis=1)
+    n_irrelevant = np.arange(1, scores.shape[1] + 1) - n_relevant
+    places = np.empty_like(order)
+    np.put_along_axis(places, order, np.where(flags, n_irrelevant, n_irrelevant[:, -1:] + n_relevant), axis=1)
+    return places, order, flags
+
+
 class RankSVM:
     """Linear scores ``F = (X - offset) W + b`` that rank the relevant labels of a row above the others.
 
@@ -152,11 +217,12 @@ class RankSVM:
         self._X = X
         self._blocks = list(batches(X.shape[0], width=n_labels, budget=BLOCK_SIZE))
         self._offset = offset
-        n_stored = X.nnz if is_sparse(X) else X.size
-        work = (n_stored + 10 * X.shape[0]) * n_labels
-        self._polishing_iter = int(np.clip(POLISHING_WORK / work, 10, 1000))
         self._ridge = np.ones((X.shape[1] + 1, 1))
         self._ridge[-1] = bias_ridge
+        squares = squared_row_norms(X.T) / X.shape[0]
+        if offset is not None:
+            squares += offset * (offset - 2 * np.asarray(X.mean(axis=0)).ravel())
+        self._mean_square = np.append(np.maximum(squares, 0), 1.0)[:, None]
         self.shape = (X.shape[1] + 1, n_labels)
 
     def scores(self, M: np.ndarray) -> np.ndarray:
@@ -167,7 +233,7 @@ class RankSVM:
 
     def objective(self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray) -> float:
         """Return the minimised function, with the exact hinge."""
-        return float((self._ridge * M * M).sum()) + self._loss(M, relevant, weight, 0.0)[0]
+        return self._penalty(M) + self._pair_loss(self.scores(M), relevant, weight, 0.0)[0]
 
     def solve(self, relevant: np.ndarray, weight: np.ndarray, M: np.ndarray, *, tol: float) -> np.ndarray:
         """Minimise from the start ``M``; the objective of the result is never above that of the start.
@@ -194,15 +260,16 @@ class RankSVM:
             W and, as the last row, b. Every row sums to zero.
         """
         start, start_value = M, self.objective(M, relevant, weight)
+        # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
+        M = _centred(M)
         for width in WIDTHS[1:] if M.any() else WIDTHS:
-            M = self._minimise_rounded(M, relevant, weight, width, tol, ftol=1e-2 * tol)
+            M = self._minimise_rounded(M, relevant, weight, width, tol, decrease=1e-2 * tol)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
-        # Within the work allowed, the answer shall depend on the data, no longer on rounding along the path.
-        M = self._minimise_rounded(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
-        # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
-        M -= M.mean(axis=1, keepdims=True)
+        # The answer shall depend on the data, no longer on the path.
+        M = self._minimise_rounded(M, relevant, weight, width, tol)
+        M = _centred(M)  # what rounding left
         return M if self.objective(M, relevant, weight) <= start_value else start
 
     def _minimise_rounded(
@@ -213,45 +280,110 @@ class RankSVM:
         width: float,
         tol: float,
         *,
-        ftol: float = 0.0,
-        max_iter: int = MAX_ROUNDED_ITER,
+        decrease: float = 0.0,
     ) -> np.ndarray:
-        def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            M = flat.reshape(self.shape)
-            loss, gradient, _ = self._loss(M, relevant, weight, width)
-            shrunk = self._ridge * M
-            return loss + float((shrunk * M).sum()), (gradient + 2 * shrunk).ravel()
-
+        """Newton's method, until a step promises no more than ``decrease`` times the objective."""
         # |W - W*| is at most half the norm of the gradient, since the ridge is 2-strongly convex.
         gtol = min(1e-6, 1e-2 * tol)
-        options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": gtol}
-        result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
-        minimiser: np.ndarray = result.x.reshape(self.shape)
-        return minimiser
+        F = self.scores(M)
+        loss, G, _ = self._pair_loss(F, relevant, weight, width)
+        value = loss + self._penalty(M)
+        for _ in range(MAX_NEWTON_STEPS):
+            gradient = self._transposed_product(G) + 2 * self._ridge * M
+            if np.abs(gradient).max() <= gtol:
+                break
+            pairs = [PairCurvature(F[rows], relevant[rows], weight[rows], width) for rows in self._blocks]
+            step = self._newton_step(gradient, pairs)
+            slope = float(np.vdot(gradient, step))
+            if -slope <= 2 * decrease * value:
+                break
+            change = self.scores(step)
+            part = 1.0
+            while True:
+                new_M, new_F = M + part * step, F + part * change
+                loss, G, _ = self._pair_loss(new_F, relevant, weight, width)
+                new_value = loss + self._penalty(new_M)
+                if new_value <= value + ARMIJO * part * slope:
+                    break
+                if part < SMALLEST_PART:
+                    return M  # rounding hides what is left to gain
+                # The parabola through both values and the slope says where to try next.
+                part *= np.clip(-part * slope / (2 * (new_value - value - part * slope)), 0.1, 0.5)
+            M, F, value = new_M, new_F, new_value
+        return M
+
+    def _newton_step(self, gradient: np.ndarray, pairs: list[PairCurvature]) -> np.ndarray:
+        """Solve ``H step = -gradient`` by preconditioned conjugate gradients, the better the smaller it is."""
+        own = np.tile(2 * self._ridge, self.shape[1])
+        # A label none of whose pairs is rounded has nothing but the tiny ridge to hold its intercept back: let
+        # it move by no more than one, the margin.
+        own[-1] += np.abs(gradient[-1])
+        curvature = sum(pair.diagonal.sum(axis=0) for pair in pairs)
+        diagonal = own + self._mean_square * curvature
+
+        def product(direction: np.ndarray) -> np.ndarray:
+            D = self.scores(direction)
+            for rows, pair in zip(self._blocks, pairs, strict=True):
+                D[rows] = pair.product(D[rows])
+            return _centred(self._transposed_product(D) + own * direction)
+
+        # The loss does not see a shift common to all labels; neither shall the step make one.
+        def precondition(residual: np.ndarray) -> np.ndarray:
+            return _centred(residual / diagonal)
+
+        step, residual = np.zeros(self.shape), -gradient
+        direction = precondition(residual)
+        size = float(np.vdot(residual, direction))
+        enough = min(0.1, float(np.sqrt(np.abs(gradient).max()))) ** 2 * size
+        for _ in range(MAX_CONJUGATE_STEPS):
+            H_direction = product(direction)
+            length = size / float(np.vdot(direction, H_direction))
+            step += length * direction
+            residual -= length * H_direction
+            scaled = precondition(residual)
+            previous, size = size, float(np.vdot(residual, scaled))
+            if size <= enough:
+                break
+            direction = scaled + size / previous * direction
+        return step
 
     def _gap(
         self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
     ) -> tuple[float, float]:
         """Exact objective, and its distance to the dual value of the rounded hinge's pair weights."""
-        _, gradient, mass = self._loss(M, relevant, weight, width)
-        exact = self._loss(M, relevant, weight, 0.0)[0]
-        return exact + float((self._ridge * M * M).sum()), exact - mass - float((gradient * M).sum())
-
-    def _loss(
-        self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
-    ) -> tuple[float, np.ndarray, float]:
-        """Weighted loss, its gradient by M, and the summed dual weights of the pairs."""
-        loss, mass = 0.0, 0.0
         F = self.scores(M)
+        _, G, mass = self._pair_loss(F, relevant, weight, width)
+        exact = self._pair_loss(F, relevant, weight, 0.0)[0]
+        return exact + self._penalty(M), exact - mass - float(np.vdot(self._transposed_product(G), M))
+
+    def _pair_loss(
+        self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
+    ) -> tuple[float, np.ndarray, float]:
+        """Weighted loss, its gradient by the scores, and the summed dual weights of the pairs."""
+        loss, mass = 0.0, 0.0
+        gradient = np.empty_like(F)
         for rows in self._blocks:
             row_loss, G = ranking_loss(F[rows], relevant[rows], width)
             G *= weight[rows, None]
             loss += float(row_loss @ weight[rows])
             mass -= float(G[relevant[rows]].sum())
-            F[rows] = G  # the scores have served
+            gradient[rows] = G
+        return loss, gradient, mass
+
+    def _penalty(self, M: np.ndarray) -> float:
+        return float(np.vdot(self._ridge * M, M))
+
+    def _transposed_product(self, G: np.ndarray) -> np.ndarray:
+        """Return the gradient by M of a loss whose gradient by the scores is G."""
         gradient = np.empty(self.shape)
-        gradient[:-1] = self._X.T @ F
-        gradient[-1] = F.sum(axis=0)
+        gradient[:-1] = self._X.T @ G
+        gradient[-1] = G.sum(axis=0)
         if self._offset is not None:
             gradient[:-1] -= np.outer(self._offset, gradient[-1])
-        return loss, gradient, mass
+        return gradient
+
+
+def _centred(M: np.ndarray) -> np.ndarray:
+    """Shift every row to a sum of zero."""
+    centred: np.ndarray = M - M.mean(axis=1, keepdims=True)
+    return centred
