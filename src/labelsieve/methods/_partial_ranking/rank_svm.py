@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.optimize import minimize
 
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import squared_row_norms
@@ -22,7 +23,9 @@ BLOCK_SIZE = 1 << 15
 LISTING_LIMIT = 4
 #: Widths over which the kink of the hinge is rounded off, from easy to exact.
 WIDTHS = (1.0, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5)
-#: Newton steps per width, and conjugate gradient steps per Newton step.
+#: L-BFGS iterations per width.
+MAX_ROUNDED_ITER = 300
+#: Newton steps at the last width, and conjugate gradient steps per Newton step.
 MAX_NEWTON_STEPS = 100
 MAX_CONJUGATE_STEPS = 250
 #: Share of the promised decrease that a step must bring, and the smallest part of a step that is tried.
@@ -147,6 +150,13 @@ class PairCurvature:
     width : float
         Width of the rounding, positive.
 
+    Attributes
+    ----------
+    rows : integer ndarray of shape (n_tied,)
+        The rows with ties; all others have no curvature, and the map leaves them out.
+    diagonal : ndarray of shape (n_tied, n_labels)
+        Diagonal of the map.
+
     Examples
     --------
     >>> tie = PairCurvature(np.array([[0.5, 0.0, 2.0]]), np.array([[True, False, False]]), np.ones(1), 1.0)
@@ -155,21 +165,22 @@ class PairCurvature:
     """
 
     def __init__(self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float) -> None:
-        n_rows, n_labels = F.shape
         # The labels in two groups, irrelevant and relevant ones, each by ascending scores.
         start, order, flags = _places_among_others(F - relevant, relevant)
         end, _, _ = _places_among_others(F - (1 - width) * relevant, relevant)
         grouped = np.take_along_axis(order, np.argsort(flags, axis=1, kind="stable"), axis=1)
-        self._grouped = grouped + n_labels * np.arange(n_rows)[:, None]
         # Raised by the width, a relevant label passes more irrelevant ones, and these fewer relevant ones.
         first, last = np.minimum(start, end), np.maximum(start, end)
-        self._scale = weight[:, None] / width
-        self.diagonal = (last - first) * self._scale
-        shift = (n_labels + 1) * np.arange(n_rows)[:, None]
-        self._first, self._last = first + shift, last + shift
+        self.rows = np.flatnonzero((first < last).any(axis=1))
+        number, n_labels = np.arange(len(self.rows))[:, None], F.shape[1]
+        self._grouped = grouped[self.rows] + n_labels * number
+        self._first = first[self.rows] + (n_labels + 1) * number
+        self._last = last[self.rows] + (n_labels + 1) * number
+        self._scale = weight[self.rows, None] / width
+        self.diagonal = (self._last - self._first) * self._scale
 
     def product(self, D: np.ndarray) -> np.ndarray:
-        """Return the change of the gradient per change ``D`` of the scores."""
+        """Return the change of the gradient per change ``D`` of the scores, both of the rows with ties."""
         running = np.zeros((D.shape[0], D.shape[1] + 1))
         np.cumsum(D.take(self._grouped), axis=1, out=running[:, 1:])
         tied = running.take(self._last)
@@ -227,9 +238,7 @@ class RankSVM:
 
     def scores(self, M: np.ndarray) -> np.ndarray:
         """Return the scores F of all rows."""
-        F: np.ndarray = self._X @ M[:-1]
-        F += M[-1] if self._offset is None else M[-1] - self._offset @ M[:-1]
-        return F
+        return self._product(self._X, M)
 
     def objective(self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray) -> float:
         """Return the minimised function, with the exact hinge."""
@@ -263,40 +272,50 @@ class RankSVM:
         # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
         M = _centred(M)
         for width in WIDTHS[1:] if M.any() else WIDTHS:
-            M = self._minimise_rounded(M, relevant, weight, width, tol, decrease=1e-2 * tol)
+            M = self._minimise_rounded(M, relevant, weight, width, tol)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
         # The answer shall depend on the data, no longer on the path.
-        M = self._minimise_rounded(M, relevant, weight, width, tol)
+        M = self._polish(_centred(M), relevant, weight, width, tol)
         M = _centred(M)  # what rounding left
         return M if self.objective(M, relevant, weight) <= start_value else start
 
     def _minimise_rounded(
-        self,
-        M: np.ndarray,
-        relevant: np.ndarray,
-        weight: np.ndarray,
-        width: float,
-        tol: float,
-        *,
-        decrease: float = 0.0,
+        self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, tol: float
     ) -> np.ndarray:
-        """Newton's method, until a step promises no more than ``decrease`` times the objective."""
-        # |W - W*| is at most half the norm of the gradient, since the ridge is 2-strongly convex.
-        gtol = min(1e-6, 1e-2 * tol)
+        """Come near the minimum: L-BFGS needs one pass over the pairs per step."""
+
+        def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            M = flat.reshape(self.shape)
+            loss, G, _ = self._pair_loss(self.scores(M), relevant, weight, width)
+            gradient = self._transposed_product(self._X, G) + 2 * self._ridge * M
+            return loss + self._penalty(M), gradient.ravel()
+
+        options = {
+            "maxiter": MAX_ROUNDED_ITER,
+            "maxfun": 2 * MAX_ROUNDED_ITER,
+            "ftol": 1e-2 * tol,
+            "gtol": _gradient_tolerance(tol),
+        }
+        result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
+        minimiser: np.ndarray = result.x.reshape(self.shape)
+        return minimiser
+
+    def _polish(
+        self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, tol: float
+    ) -> np.ndarray:
+        """Go on to the minimum: near it few pairs change sides, and Newton's method needs few steps."""
         F = self.scores(M)
         loss, G, _ = self._pair_loss(F, relevant, weight, width)
         value = loss + self._penalty(M)
         for _ in range(MAX_NEWTON_STEPS):
-            gradient = self._transposed_product(G) + 2 * self._ridge * M
-            if np.abs(gradient).max() <= gtol:
+            gradient = self._transposed_product(self._X, G) + 2 * self._ridge * M
+            if np.abs(gradient).max() <= _gradient_tolerance(tol):
                 break
             pairs = [PairCurvature(F[rows], relevant[rows], weight[rows], width) for rows in self._blocks]
             step = self._newton_step(gradient, pairs)
             slope = float(np.vdot(gradient, step))
-            if -slope <= 2 * decrease * value:
-                break
             change = self.scores(step)
             part = 1.0
             while True:
@@ -320,12 +339,17 @@ class RankSVM:
         own[-1] += np.abs(gradient[-1])
         curvature = sum(pair.diagonal.sum(axis=0) for pair in pairs)
         diagonal = own + self._mean_square * curvature
+        X = self._X[
+            np.concatenate([pair.rows + rows.start for pair, rows in zip(pairs, self._blocks, strict=True)])
+        ]
+        ends = np.cumsum([len(pair.rows) for pair in pairs])
 
         def product(direction: np.ndarray) -> np.ndarray:
-            D = self.scores(direction)
-            for rows, pair in zip(self._blocks, pairs, strict=True):
+            D = self._product(X, direction)
+            for pair, end in zip(pairs, ends, strict=True):
+                rows = slice(end - len(pair.rows), end)
                 D[rows] = pair.product(D[rows])
-            return _centred(self._transposed_product(D) + own * direction)
+            return _centred(self._transposed_product(X, D) + own * direction)
 
         # The loss does not see a shift common to all labels; neither shall the step make one.
         def precondition(residual: np.ndarray) -> np.ndarray:
@@ -354,7 +378,9 @@ class RankSVM:
         F = self.scores(M)
         _, G, mass = self._pair_loss(F, relevant, weight, width)
         exact = self._pair_loss(F, relevant, weight, 0.0)[0]
-        return exact + self._penalty(M), exact - mass - float(np.vdot(self._transposed_product(G), M))
+        return exact + self._penalty(M), exact - mass - float(
+            np.vdot(self._transposed_product(self._X, G), M)
+        )
 
     def _pair_loss(
         self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
@@ -373,14 +399,25 @@ class RankSVM:
     def _penalty(self, M: np.ndarray) -> float:
         return float(np.vdot(self._ridge * M, M))
 
-    def _transposed_product(self, G: np.ndarray) -> np.ndarray:
-        """Return the gradient by M of a loss whose gradient by the scores is G."""
+    def _product(self, X: Matrix, M: np.ndarray) -> np.ndarray:
+        """Return the scores of the rows X."""
+        F: np.ndarray = X @ M[:-1]
+        F += M[-1] if self._offset is None else M[-1] - self._offset @ M[:-1]
+        return F
+
+    def _transposed_product(self, X: Matrix, G: np.ndarray) -> np.ndarray:
+        """Return the gradient by M of a loss of the rows X whose gradient by the scores is G."""
         gradient = np.empty(self.shape)
-        gradient[:-1] = self._X.T @ G
+        gradient[:-1] = X.T @ G
         gradient[-1] = G.sum(axis=0)
         if self._offset is not None:
             gradient[:-1] -= np.outer(self._offset, gradient[-1])
         return gradient
+
+
+def _gradient_tolerance(tol: float) -> float:
+    """Largest entry of the gradient that is left; half its norm bounds |W - W*|, the ridge being 2-strongly convex."""
+    return min(1e-6, 1e-2 * tol)
 
 
 def _centred(M: np.ndarray) -> np.ndarray:
