@@ -21,6 +21,7 @@ from labelsieve._base import (
     as_generator,
     nonnegative_features,
 )
+from labelsieve.numerics.batches import batches
 from labelsieve.numerics.graph import Graph, neighbor_graph
 from labelsieve.numerics.label_order import uniform_per_label
 from labelsieve.numerics.multiplicative import multiplicative_step
@@ -29,6 +30,9 @@ from labelsieve.numerics.products import inner, left_product, right_product, squ
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
+
+#: Entries of U that are updated at once.
+BLOCK_SIZE = 1 << 15
 
 
 class PMLFSSO(BaseSelector):
@@ -367,12 +371,16 @@ def _sweep(
         exponent,
     )
 
-    numerator = alpha * (Y @ V.T)
-    numerator += beta * state.XMt
-    numerator += gamma * state.SU
     denominator = U @ (alpha * (V @ V.T) + beta * state.MMt)
-    denominator += (gamma * problem.graph.degrees)[:, None] * U
-    U = multiplicative_step(U, numerator, denominator, exponent)
+    new_U = np.empty_like(U)
+    # All that is left goes through U entry by entry, in blocks that stay in the cache.
+    for rows in batches(len(U), width=U.shape[1], budget=BLOCK_SIZE):
+        numerator = alpha * (Y[rows] @ V.T)
+        numerator += beta * state.XMt[rows]
+        numerator += gamma * state.SU[rows]
+        denominator[rows] += (gamma * problem.graph.degrees[rows])[:, None] * U[rows]
+        new_U[rows] = multiplicative_step(U[rows], numerator, denominator[rows], exponent)
+    U = new_U
 
     fresh_weights = weights
     if not coded:

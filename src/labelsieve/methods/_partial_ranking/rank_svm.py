@@ -25,6 +25,10 @@ LISTING_LIMIT = 4
 WIDTHS = (1.0, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5)
 #: L-BFGS iterations per width.
 MAX_ROUNDED_ITER = 300
+#: Multiplications that may be spent on solving the last width more tightly than the tolerance asks, and the
+#: L-BFGS iterations these must pay for to solve it to the end: the fewer they are, the larger the problem.
+POLISHING_WORK = 2e9
+ENOUGH_ITER = 200
 #: Newton steps at the last width, and conjugate gradient steps per Newton step.
 MAX_NEWTON_STEPS = 100
 MAX_CONJUGATE_STEPS = 250
@@ -230,6 +234,9 @@ class RankSVM:
         self._offset = offset
         self._ridge = np.ones((X.shape[1] + 1, 1))
         self._ridge[-1] = bias_ridge
+        n_stored = X.nnz if is_sparse(X) else X.size
+        work = (n_stored + 10 * X.shape[0]) * n_labels
+        self._polishing_iter = max(10, int(POLISHING_WORK / work))
         squares = squared_row_norms(X.T) / X.shape[0]
         if offset is not None:
             squares += offset * (offset - 2 * np.asarray(X.mean(axis=0)).ravel())
@@ -272,17 +279,28 @@ class RankSVM:
         # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
         M = _centred(M)
         for width in WIDTHS[1:] if M.any() else WIDTHS:
-            M = self._minimise_rounded(M, relevant, weight, width, tol)
+            M = self._minimise_rounded(M, relevant, weight, width, tol, ftol=1e-2 * tol)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
-        # The answer shall depend on the data, no longer on the path.
-        M = self._polish(_centred(M), relevant, weight, width, tol)
-        M = _centred(M)  # what rounding left
+        # Within the work allowed, the answer shall depend on the data, no longer on rounding along the path.
+        if self._polishing_iter < ENOUGH_ITER:
+            M = self._minimise_rounded(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
+        else:
+            M = self._polish(_centred(M), relevant, weight, width, tol)
+        M = _centred(M)
         return M if self.objective(M, relevant, weight) <= start_value else start
 
     def _minimise_rounded(
-        self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, tol: float
+        self,
+        M: np.ndarray,
+        relevant: np.ndarray,
+        weight: np.ndarray,
+        width: float,
+        tol: float,
+        *,
+        ftol: float = 0.0,
+        max_iter: int = MAX_ROUNDED_ITER,
     ) -> np.ndarray:
         """Come near the minimum: L-BFGS needs one pass over the pairs per step."""
 
@@ -292,12 +310,8 @@ class RankSVM:
             gradient = self._transposed_product(self._X, G) + 2 * self._ridge * M
             return loss + self._penalty(M), gradient.ravel()
 
-        options = {
-            "maxiter": MAX_ROUNDED_ITER,
-            "maxfun": 2 * MAX_ROUNDED_ITER,
-            "ftol": 1e-2 * tol,
-            "gtol": _gradient_tolerance(tol),
-        }
+        gtol = _gradient_tolerance(tol)
+        options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": gtol}
         result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
         minimiser: np.ndarray = result.x.reshape(self.shape)
         return minimiser
