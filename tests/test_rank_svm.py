@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelsieve.methods._partial_ranking import rank_svm
-from labelsieve.methods._partial_ranking.rank_svm import RankSVM, ranking_loss
+from labelsieve.methods._partial_ranking.rank_svm import PairCurvature, RankSVM, ranking_loss
 
 
 def rounded_hinge(u, width):
@@ -88,6 +88,28 @@ def test_the_gradient_is_the_derivative_of_the_loss(monkeypatch, limit):
     np.testing.assert_allclose((gradient * direction).sum(axis=1), (ahead - behind) / (2 * step), atol=1e-7)
 
 
+@pytest.mark.parametrize("width", [0.01, 0.3, 3.0])
+def test_the_curvature_is_the_derivative_of_the_gradient(width):
+    rng = np.random.default_rng(2)
+    F, direction = rng.normal(size=(2, 20, 6))
+    relevant = rng.random(F.shape) < 0.4
+    relevant[0], relevant[1] = True, False
+    weight = rng.random(len(F))
+    # Scores this far apart keep every pair on its side of the kinks.
+    step = 1e-7
+    ahead, behind = (ranking_loss(F + sign * step * direction, relevant, width)[1] for sign in (1, -1))
+    curvature = PairCurvature(F, relevant, weight, width)
+    expected = weight[:, None] * (ahead - behind) / (2 * step)
+    found = np.zeros_like(F)
+    found[curvature.rows] = curvature.product(direction[curvature.rows])
+    np.testing.assert_allclose(found, expected, atol=1e-6 / width)
+    # Column k of the matrix is the product with a unit vector; its k-th entry lies on the diagonal.
+    n_tied = len(curvature.rows)
+    columns = [curvature.product(np.tile(unit, (n_tied, 1)))[:, k] for k, unit in enumerate(np.eye(6))]
+    np.testing.assert_allclose(curvature.diagonal, np.column_stack(columns), atol=1e-12)
+    assert width == 0.01 or np.count_nonzero(curvature.diagonal) > 10
+
+
 @pytest.mark.parametrize(("seed", "shape"), [(0, (20, 5, 4)), (1, (40, 10, 6)), (2, (30, 60, 5))])
 def test_the_objective_equals_that_of_an_interior_point_solver(seed, shape):
     X, relevant, weight = random_problem(seed, *shape)
@@ -106,6 +128,18 @@ def test_the_tolerance_bounds_the_distance_to_the_optimum(tol):
     best = svm.objective(quadratic_program(X, relevant, weight, 1e-3), relevant, weight)
     found = svm.objective(svm.solve(relevant, weight, np.zeros(svm.shape), tol=tol), relevant, weight)
     assert found <= best * (1 + 2 * tol)
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_the_solution_no_longer_depends_on_the_start(dead):
+    X, relevant, weight = random_problem(8, 60, 8, 5)
+    if dead:
+        relevant[:, 2] = False  # only the tiny ridge holds the intercept of a label that is never relevant
+    svm = RankSVM(X, 5)
+    zero = svm.solve(relevant, weight, np.zeros(svm.shape), tol=1e-4)
+    other = svm.solve(relevant, weight, np.random.default_rng(0).normal(size=svm.shape), tol=1e-4)
+    # Both gradients are at most 1e-6, and the objective is 2-strongly convex in W.
+    np.testing.assert_allclose(other[:-1], zero[:-1], atol=1e-5)
 
 
 def test_rows_of_the_solution_sum_to_zero():

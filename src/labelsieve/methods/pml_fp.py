@@ -76,11 +76,11 @@ class PMLFP(PartialRanker):
       objective; unclipped, as printed, the update would not be the linear program that [1]_ says it is.
     - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
       1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``. P is optimal: the linear
-      program of a row asks for the subset T of its candidates with the smallest ratio of a submodular cost to
-      its size, found by trying all subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm
-      algorithm with a certificate. A step that would raise the objective, taken with the exact hinge, is not
-      made.
+    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; unless the data are large,
+      Newton's method solves that problem to the end. P is optimal: the linear program of a row asks for the
+      subset T of its candidates with the smallest ratio of a submodular cost to its size, found by trying all
+      subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm algorithm with a certificate. A step
+      that would raise the objective, taken with the exact hinge, is not made.
     - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
       is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
     - Only differences of labels count: a row with no candidate teaches nothing about features.

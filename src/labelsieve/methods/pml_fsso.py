@@ -21,14 +21,18 @@ from labelsieve._base import (
     as_generator,
     nonnegative_features,
 )
-from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
+from labelsieve.numerics.batches import batches
+from labelsieve.numerics.graph import Graph, neighbor_graph
 from labelsieve.numerics.label_order import uniform_per_label
 from labelsieve.numerics.multiplicative import multiplicative_step
-from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
+from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms, squared_row_norms
 from labelsieve.numerics.products import inner, right_product, squared_norm, transposed_product
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
+
+#: Entries of U that are updated at once.
+BLOCK_SIZE = 1 << 15
 
 
 class PMLFSSO(BaseSelector):
@@ -294,6 +298,7 @@ class _State(NamedTuple):
     UtU: np.ndarray
     MMt: np.ndarray
     XMt: np.ndarray
+    SU: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -315,7 +320,17 @@ class _Problem:
         U, V, M = factors
         W = M.T @ V
         UtU = U.T @ U if UtU is None else UtU
-        return _State(U, V, M, W, right_product(self.X, W.T), UtU, M @ M.T, right_product(self.X, M))
+        return _State(
+            U,
+            V,
+            M,
+            W,
+            P=right_product(self.X, W.T),
+            UtU=UtU,
+            MMt=M @ M.T,
+            XMt=right_product(self.X, M),
+            SU=self.graph.affinity @ U,
+        )
 
     def objective(self, state: _State, UtX: np.ndarray, weights: np.ndarray | None = None) -> float:
         """J; with ``weights`` D the sparsity term is the authors' 2 tr(W'DW) instead of |W|_21."""
@@ -324,7 +339,7 @@ class _Problem:
             squared_norm(state.P - self.Y)
             + self.alpha * squared_norm(state.U @ state.V - self.Y)
             + self.beta * (self.squared_norm_X - 2 * inner(UtX, state.M) + inner(state.UtU, state.MMt))
-            + self.gamma * inner(state.U, laplacian_product(self.graph, state.U))
+            + self.gamma * (float(self.graph.degrees @ squared_row_norms(state.U)) - inner(state.U, state.SU))
             + self.theta * sparsity
         )
 
@@ -359,12 +374,16 @@ def _sweep(
         exponent,
     )
 
-    numerator = alpha * (Y @ V.T)
-    numerator += beta * state.XMt
-    numerator += gamma * (problem.graph.affinity @ U)
     denominator = U @ (alpha * (V @ V.T) + beta * state.MMt)
-    denominator += (gamma * problem.graph.degrees)[:, None] * U
-    U = multiplicative_step(U, numerator, denominator, exponent)
+    new_U = np.empty_like(U)
+    # All that is left goes through U entry by entry, in blocks that stay in the cache.
+    for rows in batches(len(U), width=U.shape[1], budget=BLOCK_SIZE):
+        numerator = alpha * (Y[rows] @ V.T)
+        numerator += beta * state.XMt[rows]
+        numerator += gamma * state.SU[rows]
+        denominator[rows] += (gamma * problem.graph.degrees[rows])[:, None] * U[rows]
+        new_U[rows] = multiplicative_step(U[rows], numerator, denominator[rows], exponent)
+    U = new_U
 
     fresh_weights = weights
     if not coded:

@@ -77,10 +77,10 @@ class PMLLC(PartialRanker):
       objective.
     - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
       1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; P by trying all subsets of
-      up to 12 candidates, which is exact for positive semidefinite S, and by repeated linearisation of the
-      last term beyond, which is a heuristic. A step that would raise the objective, taken with the exact
-      hinge, is not made.
+    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; unless the data are large,
+      Newton's method solves that problem to the end. P comes from trying all subsets of up to 12 candidates,
+      which is exact for positive semidefinite S, and by repeated linearisation of the last term beyond, which
+      is a heuristic. A step that would raise the objective, taken with the exact hinge, is not made.
     - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
       is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
     - Only differences of labels count: a row with no candidate or with every label a candidate teaches

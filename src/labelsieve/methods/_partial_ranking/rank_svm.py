@@ -13,19 +13,28 @@ import numpy as np
 from scipy.optimize import minimize
 
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.norms import squared_row_norms
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
-#: Scores handled at once, which bounds the memory of an evaluation to a few times 2 MiB.
-BLOCK_SIZE = 1 << 18
+#: Scores whose pairs are summed at once; the temporaries, of 256 KiB each, stay in the cache.
+BLOCK_SIZE = 1 << 15
 #: Up to this many relevant labels per row, listing pairs is faster than sorting.
 LISTING_LIMIT = 4
 #: Widths over which the kink of the hinge is rounded off, from easy to exact.
 WIDTHS = (1.0, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5)
 #: L-BFGS iterations per width.
 MAX_ROUNDED_ITER = 300
-#: Multiplications that may be spent on solving the last width more tightly than the tolerance asks.
+#: Multiplications that may be spent on solving the last width more tightly than the tolerance asks, and the
+#: L-BFGS iterations these must pay for to solve it to the end: the fewer they are, the larger the problem.
 POLISHING_WORK = 2e9
+ENOUGH_ITER = 200
+#: Newton steps at the last width, and conjugate gradient steps per Newton step.
+MAX_NEWTON_STEPS = 100
+MAX_CONJUGATE_STEPS = 250
+#: Share of the promised decrease that a step must bring, and the smallest part of a step that is tried.
+ARMIJO = 1e-4
+SMALLEST_PART = 1e-6
 
 
 def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = False) -> np.ndarray:
@@ -99,25 +108,103 @@ def _sorted_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> t
 
 
 def _listed_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    rows, labels = np.nonzero(relevant)
-    slack = F[rows]
-    slack += 1 - F[rows, labels][:, None]
-    slack[relevant[rows]] = 0
-    np.maximum(slack, 0, out=slack)
-    if width == 0:
-        slope = (slack > 0).astype(F.dtype)
-    else:
-        slope = np.minimum(slack / width, 1)
-        slack -= width / 2 * slope
-    value = np.einsum("rj,rj->r", slope, slack)
+    # Relevant labels make no pairs with each other: their slacks stay below 0.
+    irrelevant = np.where(relevant, -np.inf, F)
     gradient, total = np.zeros_like(F), np.zeros(len(F))
-    # `rows` ascend, so the slopes of one row's relevant labels lie together.
-    present, first = np.unique(rows, return_index=True)
-    if len(present):
-        gradient[present] = np.add.reduceat(slope, first, axis=0)
-        total[present] = np.add.reduceat(value, first)
+    for rows, labels in _first_to_last(relevant):
+        slack = irrelevant[rows] + (1 - F[rows, labels])[:, None]
+        np.maximum(slack, 0, out=slack)
+        if width == 0:
+            slope = (slack > 0).astype(F.dtype)
+        else:
+            slope = slack / width
+            np.minimum(slope, 1, out=slope)
+            slack -= width / 2 * slope
+        total[rows] += np.einsum("rj,rj->r", slope, slack)
+        gradient[rows] += slope
         gradient[rows, labels] -= slope.sum(axis=1)
     return total, gradient
+
+
+def _first_to_last(relevant: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the first relevant label of every row that has one, then the second, and so on."""
+    rows, labels = np.nonzero(relevant)
+    # `rows` ascend, so the labels of one row lie together.
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    for number in range(place.max(initial=-1) + 1):
+        at = place == number
+        yield rows[at], labels[at]
+
+
+class PairCurvature:
+    """Second derivative, by the scores, of the ranking loss of some rows, as a linear map.
+
+    A relevant and an irrelevant label are tied where their slack lies inside the rounding. Among the sorted
+    labels of the other kind, those tied to one label lie side by side: running sums add them up, in O(q) time
+    and memory per row, however many ties there are.
+
+    Parameters
+    ----------
+    F : ndarray of shape (n_samples, n_labels)
+        Scores.
+    relevant : bool ndarray of shape (n_samples, n_labels)
+        Which labels are relevant in which row.
+    weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    width : float
+        Width of the rounding, positive.
+
+    Attributes
+    ----------
+    rows : integer ndarray of shape (n_tied,)
+        The rows with ties; all others have no curvature, and the map leaves them out.
+    diagonal : ndarray of shape (n_tied, n_labels)
+        Diagonal of the map.
+
+    Examples
+    --------
+    >>> tie = PairCurvature(np.array([[0.5, 0.0, 2.0]]), np.array([[True, False, False]]), np.ones(1), 1.0)
+    >>> tie.product(np.array([[3.0, 1.0, 7.0]]))
+    array([[ 2., -2.,  0.]])
+    """
+
+    def __init__(self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float) -> None:
+        # The labels in two groups, irrelevant and relevant ones, each by ascending scores.
+        start, order, flags = _places_among_others(F - relevant, relevant)
+        end, _, _ = _places_among_others(F - (1 - width) * relevant, relevant)
+        grouped = np.take_along_axis(order, np.argsort(flags, axis=1, kind="stable"), axis=1)
+        # Raised by the width, a relevant label passes more irrelevant ones, and these fewer relevant ones.
+        first, last = np.minimum(start, end), np.maximum(start, end)
+        self.rows = np.flatnonzero((first < last).any(axis=1))
+        number, n_labels = np.arange(len(self.rows))[:, None], F.shape[1]
+        self._grouped = grouped[self.rows] + n_labels * number
+        self._first = first[self.rows] + (n_labels + 1) * number
+        self._last = last[self.rows] + (n_labels + 1) * number
+        self._scale = weight[self.rows, None] / width
+        self.diagonal = (self._last - self._first) * self._scale
+
+    def product(self, D: np.ndarray) -> np.ndarray:
+        """Return the change of the gradient per change ``D`` of the scores, both of the rows with ties."""
+        running = np.zeros((D.shape[0], D.shape[1] + 1))
+        np.cumsum(D.take(self._grouped), axis=1, out=running[:, 1:])
+        tied = running.take(self._last)
+        tied -= running.take(self._first)
+        tied *= self._scale
+        product: np.ndarray = self.diagonal * D - tied
+        return product
+
+
+def _places_among_others(
+    scores: np.ndarray, relevant: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How many labels of the other group stand before each label, the irrelevant group first; the order; its flags."""
+    order = np.argsort(scores, axis=1)
+    flags = np.take_along_axis(relevant, order, axis=1)
+    n_relevant = np.cumsum(flags, axis=1)
+    n_irrelevant = np.arange(1, scores.shape[1] + 1) - n_relevant
+    places = np.empty_like(order)
+    np.put_along_axis(places, order, np.where(flags, n_irrelevant, n_irrelevant[:, -1:] + n_relevant), axis=1)
+    return places, order, flags
 
 
 class RankSVM:
@@ -142,23 +229,27 @@ class RankSVM:
         self, X: Matrix, n_labels: int, *, offset: np.ndarray | None = None, bias_ridge: float = 1e-6
     ) -> None:
         X = X.tocsr() if is_sparse(X) else X
-        self._slices = list(batches(X.shape[0], width=n_labels, budget=BLOCK_SIZE))
-        self._blocks = [X[rows] for rows in self._slices]
+        self._X = X
+        self._blocks = list(batches(X.shape[0], width=n_labels, budget=BLOCK_SIZE))
         self._offset = offset
-        n_stored = X.nnz if is_sparse(X) else X.size
-        work = (n_stored + 10 * X.shape[0]) * n_labels
-        self._polishing_iter = int(np.clip(POLISHING_WORK / work, 10, 1000))
         self._ridge = np.ones((X.shape[1] + 1, 1))
         self._ridge[-1] = bias_ridge
+        n_stored = X.nnz if is_sparse(X) else X.size
+        work = (n_stored + 10 * X.shape[0]) * n_labels
+        self._polishing_iter = max(10, int(POLISHING_WORK / work))
+        squares = squared_row_norms(X.T) / X.shape[0]
+        if offset is not None:
+            squares += offset * (offset - 2 * np.asarray(X.mean(axis=0)).ravel())
+        self._mean_square = np.append(np.maximum(squares, 0), 1.0)[:, None]
         self.shape = (X.shape[1] + 1, n_labels)
 
     def scores(self, M: np.ndarray) -> np.ndarray:
         """Return the scores F of all rows."""
-        return np.vstack([F for _, _, F in self._score_blocks(M)])
+        return self._product(self._X, M)
 
     def objective(self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray) -> float:
         """Return the minimised function, with the exact hinge."""
-        return float((self._ridge * M * M).sum()) + self._loss(M, relevant, weight, 0.0)[0]
+        return self._penalty(M) + self._pair_loss(self.scores(M), relevant, weight, 0.0)[0]
 
     def solve(self, relevant: np.ndarray, weight: np.ndarray, M: np.ndarray, *, tol: float) -> np.ndarray:
         """Minimise from the start ``M``; the objective of the result is never above that of the start.
@@ -185,15 +276,19 @@ class RankSVM:
             W and, as the last row, b. Every row sums to zero.
         """
         start, start_value = M, self.objective(M, relevant, weight)
+        # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
+        M = _centred(M)
         for width in WIDTHS[1:] if M.any() else WIDTHS:
             M = self._minimise_rounded(M, relevant, weight, width, tol, ftol=1e-2 * tol)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
         # Within the work allowed, the answer shall depend on the data, no longer on rounding along the path.
-        M = self._minimise_rounded(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
-        # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
-        M -= M.mean(axis=1, keepdims=True)
+        if self._polishing_iter < ENOUGH_ITER:
+            M = self._minimise_rounded(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
+        else:
+            M = self._polish(_centred(M), relevant, weight, width, tol)
+        M = _centred(M)
         return M if self.objective(M, relevant, weight) <= start_value else start
 
     def _minimise_rounded(
@@ -207,45 +302,139 @@ class RankSVM:
         ftol: float = 0.0,
         max_iter: int = MAX_ROUNDED_ITER,
     ) -> np.ndarray:
+        """Come near the minimum: L-BFGS needs one pass over the pairs per step."""
+
         def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
             M = flat.reshape(self.shape)
-            loss, gradient, _ = self._loss(M, relevant, weight, width)
-            shrunk = self._ridge * M
-            return loss + float((shrunk * M).sum()), (gradient + 2 * shrunk).ravel()
+            loss, G, _ = self._pair_loss(self.scores(M), relevant, weight, width)
+            gradient = self._transposed_product(self._X, G) + 2 * self._ridge * M
+            return loss + self._penalty(M), gradient.ravel()
 
-        # |W - W*| is at most half the norm of the gradient, since the ridge is 2-strongly convex.
-        gtol = min(1e-6, 1e-2 * tol)
+        gtol = _gradient_tolerance(tol)
         options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": gtol}
         result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
         minimiser: np.ndarray = result.x.reshape(self.shape)
         return minimiser
 
+    def _polish(
+        self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, tol: float
+    ) -> np.ndarray:
+        """Go on to the minimum: near it few pairs change sides, and Newton's method needs few steps."""
+        F = self.scores(M)
+        loss, G, _ = self._pair_loss(F, relevant, weight, width)
+        value = loss + self._penalty(M)
+        for _ in range(MAX_NEWTON_STEPS):
+            gradient = self._transposed_product(self._X, G) + 2 * self._ridge * M
+            if np.abs(gradient).max() <= _gradient_tolerance(tol):
+                break
+            pairs = [PairCurvature(F[rows], relevant[rows], weight[rows], width) for rows in self._blocks]
+            step = self._newton_step(gradient, pairs)
+            slope = float(np.vdot(gradient, step))
+            change = self.scores(step)
+            part = 1.0
+            while True:
+                new_M, new_F = M + part * step, F + part * change
+                loss, G, _ = self._pair_loss(new_F, relevant, weight, width)
+                new_value = loss + self._penalty(new_M)
+                if new_value <= value + ARMIJO * part * slope:
+                    break
+                if part < SMALLEST_PART:
+                    return M  # rounding hides what is left to gain
+                # The parabola through both values and the slope says where to try next.
+                part *= np.clip(-part * slope / (2 * (new_value - value - part * slope)), 0.1, 0.5)
+            M, F, value = new_M, new_F, new_value
+        return M
+
+    def _newton_step(self, gradient: np.ndarray, pairs: list[PairCurvature]) -> np.ndarray:
+        """Solve ``H step = -gradient`` by preconditioned conjugate gradients, the better the smaller it is."""
+        own = np.tile(2 * self._ridge, self.shape[1])
+        # A label none of whose pairs is rounded has nothing but the tiny ridge to hold its intercept back: let
+        # it move by no more than one, the margin.
+        own[-1] += np.abs(gradient[-1])
+        curvature = sum(pair.diagonal.sum(axis=0) for pair in pairs)
+        diagonal = own + self._mean_square * curvature
+        X = self._X[
+            np.concatenate([pair.rows + rows.start for pair, rows in zip(pairs, self._blocks, strict=True)])
+        ]
+        ends = np.cumsum([len(pair.rows) for pair in pairs])
+
+        def product(direction: np.ndarray) -> np.ndarray:
+            D = self._product(X, direction)
+            for pair, end in zip(pairs, ends, strict=True):
+                rows = slice(end - len(pair.rows), end)
+                D[rows] = pair.product(D[rows])
+            return _centred(self._transposed_product(X, D) + own * direction)
+
+        # The loss does not see a shift common to all labels; neither shall the step make one.
+        def precondition(residual: np.ndarray) -> np.ndarray:
+            return _centred(residual / diagonal)
+
+        step, residual = np.zeros(self.shape), -gradient
+        direction = precondition(residual)
+        size = float(np.vdot(residual, direction))
+        enough = min(0.1, float(np.sqrt(np.abs(gradient).max()))) ** 2 * size
+        for _ in range(MAX_CONJUGATE_STEPS):
+            H_direction = product(direction)
+            length = size / float(np.vdot(direction, H_direction))
+            step += length * direction
+            residual -= length * H_direction
+            scaled = precondition(residual)
+            previous, size = size, float(np.vdot(residual, scaled))
+            if size <= enough:
+                break
+            direction = scaled + size / previous * direction
+        return step
+
     def _gap(
         self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
     ) -> tuple[float, float]:
         """Exact objective, and its distance to the dual value of the rounded hinge's pair weights."""
-        _, gradient, mass = self._loss(M, relevant, weight, width)
-        exact = self._loss(M, relevant, weight, 0.0)[0]
-        return exact + float((self._ridge * M * M).sum()), exact - mass - float((gradient * M).sum())
+        F = self.scores(M)
+        _, G, mass = self._pair_loss(F, relevant, weight, width)
+        exact = self._pair_loss(F, relevant, weight, 0.0)[0]
+        return exact + self._penalty(M), exact - mass - float(
+            np.vdot(self._transposed_product(self._X, G), M)
+        )
 
-    def _loss(
-        self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
+    def _pair_loss(
+        self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
     ) -> tuple[float, np.ndarray, float]:
-        """Weighted loss, its gradient by M, and the summed dual weights of the pairs."""
+        """Weighted loss, its gradient by the scores, and the summed dual weights of the pairs."""
         loss, mass = 0.0, 0.0
-        gradient = np.zeros(self.shape)
-        for X, rows, F in self._score_blocks(M):
-            row_loss, G = ranking_loss(F, relevant[rows], width)
+        gradient = np.empty_like(F)
+        for rows in self._blocks:
+            row_loss, G = ranking_loss(F[rows], relevant[rows], width)
             G *= weight[rows, None]
             loss += float(row_loss @ weight[rows])
             mass -= float(G[relevant[rows]].sum())
-            gradient[:-1] += X.T @ G
-            gradient[-1] += G.sum(axis=0)
-        if self._offset is not None:
-            gradient[:-1] -= np.outer(self._offset, gradient[-1])
+            gradient[rows] = G
         return loss, gradient, mass
 
-    def _score_blocks(self, M: np.ndarray) -> Iterator[tuple[Matrix, slice, np.ndarray]]:
-        bias = M[-1] if self._offset is None else M[-1] - self._offset @ M[:-1]
-        for X, rows in zip(self._blocks, self._slices, strict=True):
-            yield X, rows, X @ M[:-1] + bias
+    def _penalty(self, M: np.ndarray) -> float:
+        return float(np.vdot(self._ridge * M, M))
+
+    def _product(self, X: Matrix, M: np.ndarray) -> np.ndarray:
+        """Return the scores of the rows X."""
+        F: np.ndarray = X @ M[:-1]
+        F += M[-1] if self._offset is None else M[-1] - self._offset @ M[:-1]
+        return F
+
+    def _transposed_product(self, X: Matrix, G: np.ndarray) -> np.ndarray:
+        """Return the gradient by M of a loss of the rows X whose gradient by the scores is G."""
+        gradient = np.empty(self.shape)
+        gradient[:-1] = X.T @ G
+        gradient[-1] = G.sum(axis=0)
+        if self._offset is not None:
+            gradient[:-1] -= np.outer(self._offset, gradient[-1])
+        return gradient
+
+
+def _gradient_tolerance(tol: float) -> float:
+    """Largest entry of the gradient that is left; half its norm bounds |W - W*|, the ridge being 2-strongly convex."""
+    return min(1e-6, 1e-2 * tol)
+
+
+def _centred(M: np.ndarray) -> np.ndarray:
+    """Shift every row to a sum of zero."""
+    centred: np.ndarray = M - M.mean(axis=1, keepdims=True)
+    return centred
