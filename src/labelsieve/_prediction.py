@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import check_structure
 from labelsieve.numerics.typing import Matrix
 
-__all__ = ["LabelPredictor"]
+__all__ = ["LabelPredictor", "LinearLabelPredictor"]
 
 
 class LabelPredictor:
@@ -82,3 +83,17 @@ class LabelPredictor:
         check_structure(X, "X")
         validated: Matrix = validate_data(self, X, reset=False, **self._validation)
         return validated
+
+
+class LinearLabelPredictor(LabelPredictor):
+    """A predictor whose scores are linear in the scaled features."""
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    scaling_: Scaling
+
+    def _score_labels(self, X: Matrix) -> np.ndarray:
+        # The scaling moves into the weights, so that sparse features need no offset.
+        W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
+        scores: np.ndarray = X @ W + intercept
+        return scores

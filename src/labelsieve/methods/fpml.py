@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.linalg import solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
-from labelsieve._prediction import LabelPredictor
+from labelsieve._prediction import LinearLabelPredictor
 from labelsieve.numerics.label_order import label_order
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
@@ -28,7 +28,7 @@ LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
 _RIDGE = 1e-8
 
 
-class FPML(LabelPredictor, BaseSelector):
+class FPML(LinearLabelPredictor, BaseSelector):
     """Select features and learn labels by factorising features and candidate labels together (fPML-style).
 
     Minimises over the shared factor S, the label factor G, the feature factor F and the classifier W::
@@ -134,10 +134,6 @@ class FPML(LabelPredictor, BaseSelector):
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
 
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    scaling_: Scaling
-
     def __init__(
         self,
         n_features_to_select: int | float | None = None,
@@ -184,12 +180,6 @@ class FPML(LabelPredictor, BaseSelector):
             tol=self.tol,
         )
         return replace(result, extra={**result.extra, "scaling": scaling})
-
-    def _score_labels(self, X: Matrix) -> np.ndarray:
-        # The scaling moves into the weights, so that sparse features need no offset.
-        W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
-        scores: np.ndarray = X @ W + intercept
-        return scores
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         return scores >= 0.5

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
-from labelsieve.numerics.scaling import scale_columns
-from labelsieve.numerics.sparse import dense
+from labelsieve.numerics.shifted import Shifted
 from labelsieve.numerics.typing import Matrix
 
 #: Largest side of a matrix that is factorised; beyond it, solves are iterative and need no matrix.
@@ -24,18 +23,17 @@ class WeightedRidge:
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    X : ndarray, sparse matrix or Shifted of shape (n_samples, n_features)
         Features; sparse matrices stay sparse.
     """
 
-    def __init__(self, X: Matrix) -> None:
-        self.X = X
+    def __init__(self, X: Matrix | Shifted) -> None:
+        self.X = X if isinstance(X, Shifted) else Shifted(X)
         self.direct = min(X.shape) <= _LARGEST_FACTOR
         self.gram = None
         if self.direct and X.shape[1] <= X.shape[0]:
             # In double precision always: single precision may round X'X until it is not definite any more.
-            rows = X.astype(np.float64, copy=False)
-            self.gram = dense(rows.T @ rows)
+            self.gram = self.X.astype(np.float64).gram()
 
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function from T to W for positive ``weights``.
@@ -53,9 +51,9 @@ class WeightedRidge:
         if not self.direct:
 
             def solve(T: np.ndarray) -> np.ndarray:
-                target = unit * (X.T @ T)
+                target = unit * X.transposed_times(T)
                 start = np.zeros_like(target)
-                Z = conjugate_gradient(lambda Z: unit * (X.T @ (X @ (unit * Z))) + Z, target, start)
+                Z = conjugate_gradient(lambda Z: unit * X.transposed_times(X.times(unit * Z)) + Z, target, start)
                 W: np.ndarray = unit * Z
                 return W
 
@@ -63,15 +61,15 @@ class WeightedRidge:
             factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                W: np.ndarray = unit * cho_solve(factor, unit * (X.T @ T))
+                W: np.ndarray = unit * cho_solve(factor, unit * X.transposed_times(T))
                 return W.astype(X.dtype, copy=False)
 
         else:
-            scaled = scale_columns(X.astype(np.float64, copy=False), unit[:, 0])
-            factor = cho_factor(_plus_identity(dense(scaled @ scaled.T)), overwrite_a=True)
+            scaled = X.astype(np.float64).scaled(unit[:, 0])
+            factor = cho_factor(_plus_identity(scaled.row_gram()), overwrite_a=True)
 
             def solve(T: np.ndarray) -> np.ndarray:
-                W: np.ndarray = unit * (scaled.T @ cho_solve(factor, T))
+                W: np.ndarray = unit * scaled.transposed_times(cho_solve(factor, T))
                 return W.astype(X.dtype, copy=False)
 
         return solve

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real, StrOptions
-from labelsieve._prediction import LabelPredictor
+from labelsieve._prediction import LinearLabelPredictor
 from labelsieve.numerics.result import SolverResult
 from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import dense, is_sparse
@@ -19,7 +19,7 @@ from labelsieve.numerics.typing import Matrix
 WEIGHT = [Interval(Real, 0, None, closed="neither")]
 
 
-class PartialRanker(LabelPredictor, BaseSelector):
+class PartialRanker(LinearLabelPredictor, BaseSelector):
     """A selector that is a linear label ranker trained on candidate labels."""
 
     weights_score_labels = True
@@ -32,15 +32,7 @@ class PartialRanker(LabelPredictor, BaseSelector):
     }
 
     scale: str | None
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    scaling_: Scaling
     n_labels_predicted_: int
-
-    def _score_labels(self, X: Matrix) -> np.ndarray:
-        W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
-        scores: np.ndarray = X @ W + intercept
-        return scores
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         order = np.argsort(-scores, axis=1, kind="stable")
