@@ -53,7 +53,9 @@ class WeightedRidge:
             def solve(T: np.ndarray) -> np.ndarray:
                 target = unit * X.transposed_times(T)
                 start = np.zeros_like(target)
-                Z = conjugate_gradient(lambda Z: unit * X.transposed_times(X.times(unit * Z)) + Z, target, start)
+                Z = conjugate_gradient(
+                    lambda Z: unit * X.transposed_times(X.times(unit * Z)) + Z, target, start
+                )
                 W: np.ndarray = unit * Z
                 return W
 

@@ -51,11 +51,15 @@ class Shifted:
         """The same in another precision; no copy if it is of this already."""
         return Shifted(self.X.astype(dtype, copy=False), self.offset)
 
+    def mean_row(self) -> np.ndarray:
+        """Mean of every column."""
+        mean = np.asarray(self.X.mean(axis=0)).ravel()
+        return mean if self.offset is None else mean - self.offset
+
     def centred(self) -> Shifted:
         """The same less its mean row."""
-        if is_sparse(self.X):
-            return Shifted(self.X, np.asarray(self.X.mean(axis=0)).ravel())
-        return Shifted(self.X - self.X.mean(axis=0))
+        mean = np.asarray(self.X.mean(axis=0)).ravel()
+        return Shifted(self.X, mean) if is_sparse(self.X) else Shifted(self.X - mean)
 
     def scaled(self, factor: np.ndarray) -> Shifted:
         """The same with column j multiplied by ``factor[j]``."""
