@@ -59,9 +59,9 @@ class PML3er(LabelRegressor):
     scale : {"standard", "minmax"} or None, default="standard"
         Bring every feature to mean 0 and variance 1, or to [0, 1]; sparse features are not shifted by
         "minmax".
-    max_iter : int, default=100
+    max_iter : int, default=500
         Iteration budget.
-    tol : float, default=1e-5
+    tol : float, default=1e-4
         Relative change of the objective in one iteration that stops the loop.
     verbose : int, default=0
         Log every iteration.
@@ -81,6 +81,9 @@ class PML3er(LabelRegressor):
     scaling_ : Scaling
         Offset (or None) and factor of every feature; ``decision_function`` is
         ``scaling_.apply(X) @ coef_.T + intercept_``.
+    threshold_ : float
+        Half the mean confidence of the candidates, the decision value from which `predict` calls a label
+        relevant; a convention of this library.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
         Objective at the start and after every iteration; it never rises.
     n_iter_ : int
@@ -100,8 +103,7 @@ class PML3er(LabelRegressor):
     0.81 in 300 rows with 8 informative features of 50.
 
     Rows of E are brought to [0, 1], which hides how many labels a row has; a single label is constant in
-    every row, and leaves nothing to explain. `predict` calls a label relevant from a decision value of 0.5.
-    Computations are in float64.
+    every row, and leaves nothing to explain. Computations are in float64.
 
     References
     ----------
@@ -140,8 +142,8 @@ class PML3er(LabelRegressor):
         n_neighbors: int = 10,
         fit_intercept: bool = True,
         scale: str | None = "standard",
-        max_iter: int = 100,
-        tol: float = 1e-5,
+        max_iter: int = 500,
+        tol: float = 1e-4,
         verbose: int = 0,
     ) -> None:
         super().__init__(n_features_to_select)
@@ -188,7 +190,7 @@ def enrich_labels(
            [1.  , 0.78, 0.  ],
            [0.2 , 0.  , 1.  ]])
     """
-    return minmax_rows(propagate(_transitions(X, n_neighbors, bandwidth), Y, alpha=alpha))
+    return minmax_rows(propagate(transitions(X, n_neighbors, bandwidth), Y, alpha=alpha))
 
 
 def propagate(P: sp.csr_matrix, Y: np.ndarray, *, alpha: float) -> np.ndarray:
@@ -202,7 +204,7 @@ def propagate(P: sp.csr_matrix, Y: np.ndarray, *, alpha: float) -> np.ndarray:
     return F
 
 
-def _transitions(X: Matrix, n_neighbors: int, bandwidth: str) -> sp.csr_matrix:
+def transitions(X: Matrix, n_neighbors: int, bandwidth: str) -> sp.csr_matrix:
     """Weights of the neighbours, divided by their sum; a row far from all others has none."""
     graph = neighbor_graph(X, n_neighbors, bandwidth=bandwidth)
     affinity = graph.affinity - sp.identity(X.shape[0], format="csr")
@@ -280,9 +282,9 @@ class Problem:
     def round(self, solve_W: Callable[[np.ndarray], np.ndarray], state: State) -> tuple[State, float]:
         """Solve for W and b, then step in B and in C."""
         W, b, prediction = self.predict(solve_W(state.C), state.C)
-        B, singular_values = self._step_B(state.C, state.B)
-        gradient = (state.C @ B - self.E) @ B.T + self.lambda1 * (state.C - prediction)
-        C = np.clip(state.C - gradient / (singular_values[0] ** 2 + self.lambda1), 0, self.Y)
+        B, singular_values = self.step_B(state.C, state.B)
+        step = 1 / (singular_values[0] ** 2 + self.lambda1)
+        C = np.clip(state.C - step * self.gradient_C(state.C, B, prediction), 0, self.Y)
         state = State(C, B, float(singular_values.sum()), W, b, prediction)
         return state, self.objective(state)
 
@@ -291,7 +293,12 @@ class Problem:
         b = C.mean(axis=0) if self.fit_intercept else np.zeros(C.shape[1])
         return W, b, self.X.times(W) + b
 
-    def _step_B(self, C: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradient_C(self, C: np.ndarray, B: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        """Of J, by C."""
+        gradient: np.ndarray = (C @ B - self.E) @ B.T + self.lambda1 * (C - prediction)
+        return gradient
+
+    def step_B(self, C: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A proximal gradient step: B and its singular values, the largest first."""
         CtC = C.T @ C
         curvature = np.linalg.eigvalsh(CtC)[-1]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,9 +17,10 @@ from labelsieve.methods._regression.base import LabelRegressor
 from labelsieve.numerics.conjugate_gradient import conjugate_gradient
 from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve.numerics.label_order import label_order
-from labelsieve.numerics.norms import row_norms
+from labelsieve.numerics.norms import row_norms, squared_row_norms
 from labelsieve.numerics.products import inner, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
+from labelsieve.numerics.ridge import WeightedRidge
 from labelsieve.numerics.shifted import Shifted
 from labelsieve.numerics.typing import Matrix
 
@@ -97,6 +99,8 @@ class PMLLD(LabelRegressor):
         t or b.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
         The distributions on the candidates, 0 elsewhere; rows sum to less than 1. Sparse if ``y`` was.
+    threshold_ : float
+        Decision value from which `predict` calls a label relevant: 0.5 or, after stage 2, 1 / q.
     scaling_ : Scaling
         Offset (or None) and factor of every feature; ``decision_function`` is
         ``scaling_.apply(X) @ coef_.T + intercept_``.
@@ -107,16 +111,16 @@ class PMLLD(LabelRegressor):
 
     Notes
     -----
-    Cost: ``n d q + n q^2`` for every conjugate gradient iteration of stage 1, dozens a round, with n rows, d
+    Cost: ``n d q + n q^2`` for every conjugate gradient iteration of stage 1, a few a round, with n rows, d
     features and q labels; ``q^3`` a round and group; once ``n^2 d`` for the neighbours, in blocks. Stage 2
-    takes ``n d q`` for every conjugate gradient iteration. Nothing is n x n or d x d.
+    takes ``n d q`` for every conjugate gradient iteration. The preconditioner of both is the inverse of the
+    Gram matrix of the features or of the rows, the smaller; none where both are large.
 
     **Theirs and ours.** The objectives are those of the authors' program. There, the features are a kernel
     matrix, so that no feature has a weight: the linear reading is ours, and so are ``rho``, without which
-    stage 1 repeats Y where there are as many features as rows, the scores, and `predict`, which calls a label
-    relevant from a decision value of 0.5 or, after stage 2, of 1 / q. The program takes few steps of steepest
-    descent; here every round solves for T and t, then improves every ``S_g`` label by label, exactly. In stage
-    2 it steps as for twice the loss it prints.
+    stage 1 repeats Y where there are as many features as rows, the scores, and the threshold. The program
+    takes few steps of steepest descent; here every round solves for T and t, then improves every ``S_g``
+    label by label, exactly. In stage 2 the program steps as for twice the loss it prints.
 
     **Published weights that act little.** At ``lambda1`` and ``lambda2`` of 0.01 stage 1 is a ridge regression
     on the candidates to within some per cent; they begin to act at about 1.
@@ -128,7 +132,8 @@ class PMLLD(LabelRegressor):
     in a comment of the program, the former is 0.18.
 
     **Distributions hide common features.** Their rows sum to 1, so the weights of a feature sum to 0 over the
-    labels: stage 2 cannot see a feature that raises all labels together. Stage 1 can.
+    labels, but for rows without candidates or with all: stage 2 does not see a feature that raises all labels
+    together. Stage 1 does.
 
     A row without candidates counts as one of which all labels are wrong. Computations are in float64.
 
@@ -204,16 +209,19 @@ class PMLLD(LabelRegressor):
 
     def _solve_stages(self, X: Shifted, Y: np.ndarray) -> SolverResult:
         # Distances, and so neighbours and groups, do not depend on the offset.
+        graph = neighbor_graph(X.X, self.n_neighbors, bandwidth=self.bandwidth)
+        groups = group_rows(X.X, self.n_groups, as_generator(self.random_state))
+        X = X.with_constant()
         problem = Enhancement(
             X,
             Y,
-            neighbor_graph(X.X, self.n_neighbors, bandwidth=self.bandwidth),
-            group_rows(X.X, self.n_groups, as_generator(self.random_state)),
+            graph,
+            groups,
             self.lambda1,
             self.lambda2,
             X.shape[0] * self.rho,
         )
-        loop = {"max_iter": self.max_iter, "tol": self.tol}
+        loop: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         state, history, converged = problem.solve(**loop)
         weights, distribution = state.weights, softmax(state.D, axis=1)
         if self.stage == 2:
@@ -228,11 +236,9 @@ class PMLLD(LabelRegressor):
                 "coef": weights[:-1].T,
                 "intercept": weights[-1],
                 "label_confidence": distribution * Y,
+                "threshold": 0.5 if self.stage == 1 else 1 / Y.shape[1],
             },
         )
-
-    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        return scores >= (0.5 if self.stage == 1 else 1 / scores.shape[1])
 
 
 def group_rows(X: Matrix, n_groups: int, rng: np.random.Generator) -> list[Rows]:
@@ -249,16 +255,6 @@ def group_rows(X: Matrix, n_groups: int, rng: np.random.Generator) -> list[Rows]
     return [np.flatnonzero(groups == group) for group in np.unique(groups)]
 
 
-def _times(X: Shifted, weights: np.ndarray) -> np.ndarray:
-    """The product of the features and a constant with their weights, the constant's last."""
-    product: np.ndarray = X.times(weights[:-1]) + weights[-1]
-    return product
-
-
-def _transposed_times(X: Shifted, R: np.ndarray) -> np.ndarray:
-    return np.vstack([X.transposed_times(R), R.sum(axis=0)])
-
-
 class EnhancementState(NamedTuple):
     """The weights, D, and of every group unit rows Z whose inner products are S."""
 
@@ -269,7 +265,7 @@ class EnhancementState(NamedTuple):
 
 @dataclass(frozen=True)
 class Enhancement:
-    """Stage 1: data, graph, groups and weights."""
+    """Stage 1: features and a last constant, candidates, graph, groups and weights."""
 
     X: Shifted
     Y: np.ndarray
@@ -284,8 +280,8 @@ class Enhancement:
     ) -> tuple[EnhancementState, np.ndarray, bool]:
         """Alternate from some weights, by default 0, and S = I; returns what `iterate` does."""
         n_labels = self.Y.shape[1]
-        weights = np.zeros((self.X.shape[1] + 1, n_labels)) if start is None else start
-        state = EnhancementState(weights, _times(self.X, weights), [np.eye(n_labels) for _ in self.groups])
+        weights = np.zeros((self.X.shape[1], n_labels)) if start is None else start
+        state = EnhancementState(weights, self.X.times(weights), [np.eye(n_labels) for _ in self.groups])
         # Labels take turns in an order that belongs to them, so that the order of the columns is irrelevant.
         step = partial(self.round, label_order(self.Y))
         return iterate(step, state, self.objective(state), max_iter=max_iter, tol=tol)
@@ -304,7 +300,7 @@ class Enhancement:
     def round(self, order: np.ndarray, state: EnhancementState) -> tuple[EnhancementState, float]:
         """Solve for the weights, then improve the correlations once."""
         weights = self.solve_weights(state)
-        D = _times(self.X, weights)
+        D = self.X.times(weights)
         Z = [improve_correlation(D[rows], Z, order) for rows, Z in zip(self.groups, state.Z, strict=True)]
         state = EnhancementState(weights, D, Z)
         return state, self.objective(state)
@@ -316,14 +312,23 @@ class Enhancement:
 
         def operator(column: np.ndarray) -> np.ndarray:
             weights = column.reshape(shape)
-            D = _times(self.X, weights)
+            D = self.X.times(weights)
             R = D + self.lambda1 * laplacian_product(self.graph, D)
             for rows, S_group in zip(self.groups, S, strict=True):
                 R[rows] += D[rows] @ S_group
-            return (_transposed_times(self.X, R) + self.rho * weights).reshape(-1, 1)
+            return (self.X.transposed_times(R) + self.rho * weights).reshape(-1, 1)
 
-        target = _transposed_times(self.X, self.Y).reshape(-1, 1)
-        return conjugate_gradient(operator, target, state.weights.reshape(-1, 1)).reshape(shape)
+        target = self.X.transposed_times(self.Y).reshape(-1, 1)
+        start = state.weights.reshape(-1, 1)
+        return conjugate_gradient(operator, target, start, preconditioner=self._precondition).reshape(shape)
+
+    def _precondition(self, column: np.ndarray) -> np.ndarray:
+        # Exact without graph and correlations, which change little at weights of ordinary size.
+        return self._invert(column.reshape(self.X.shape[1], -1)).reshape(-1, 1)
+
+    @cached_property
+    def _invert(self) -> Callable[[np.ndarray], np.ndarray]:
+        return WeightedRidge(self.X).inverse(np.full(self.X.shape[1], self.rho))
 
 
 def improve_correlation(D: np.ndarray, Z: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -354,7 +359,7 @@ def margins(Y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Regression:
-    """Stage 2: features, distributions, margins and weights."""
+    """Stage 2: features and a last constant, distributions, margins and weights."""
 
     X: Shifted
     distribution: np.ndarray
@@ -365,7 +370,7 @@ class Regression:
 
     def solve(self, *, max_iter: int, tol: float) -> tuple[np.ndarray, np.ndarray, bool]:
         """Reweight from 0; returns the weights, the constant's last, the objectives and whether they converged."""
-        weights = np.zeros((self.X.shape[1] + 1, self.Z.shape[1]))
+        weights = np.zeros((self.X.shape[1], self.Z.shape[1]))
         value = self.objective(weights)
         (weights, _), history, converged = iterate(
             self.round, (weights, value), value, max_iter=max_iter, tol=tol
@@ -374,9 +379,9 @@ class Regression:
 
     def objective(self, weights: np.ndarray) -> float:
         """J of stage 2, and the ridge of the intercepts."""
-        F = _times(self.X, weights)
+        F = self.X.times(weights)
         excess = np.maximum(row_norms(self.distribution - F) - self.epsilon, 0)
-        norms = squared_norm(weights[:-1]) + _RIDGE * squared_norm(weights[-1:])
+        norms = float(self._ridge @ squared_row_norms(weights))
         return norms / 2 + self.C1 / 2 * float(excess @ excess) - self.C2 * inner(self.Z, F)
 
     def round(self, state: tuple[np.ndarray, float]) -> tuple[tuple[np.ndarray, float], float]:
@@ -393,17 +398,24 @@ class Regression:
 
     def reweighted_minimum(self, weights: np.ndarray) -> np.ndarray:
         """Minimum with the loss of every row replaced by the quadratic of the same slope."""
-        distances = row_norms(self.distribution - _times(self.X, weights))
+        distances = row_norms(self.distribution - self.X.times(weights))
         # A row within epsilon weighs nothing, and distances of 0 are within.
         outside = distances > self.epsilon
         excess = np.divide(distances - self.epsilon, distances, out=np.zeros_like(distances), where=outside)
         row_weights = self.C1 * excess[:, None]
-        ridge = np.ones((len(weights), 1))
-        ridge[-1] = _RIDGE
 
         def operator(column: np.ndarray) -> np.ndarray:
-            product: np.ndarray = _transposed_times(self.X, row_weights * _times(self.X, column))
-            return product + ridge * column
+            product: np.ndarray = self.X.transposed_times(row_weights * self.X.times(column))
+            return product + self._ridge[:, None] * column
 
-        target = _transposed_times(self.X, row_weights * self.distribution + self.C2 * self.Z)
-        return conjugate_gradient(operator, target, weights)
+        target = self.X.transposed_times(row_weights * self.distribution + self.C2 * self.Z)
+        return conjugate_gradient(operator, target, weights, preconditioner=self._invert)
+
+    @cached_property
+    def _ridge(self) -> np.ndarray:
+        return np.append(np.ones(self.X.shape[1] - 1), _RIDGE)
+
+    @cached_property
+    def _invert(self) -> Callable[[np.ndarray], np.ndarray]:
+        # As if all rows weighed C1, as those do that are far from their distributions.
+        return WeightedRidge(self.X).inverse(self._ridge / self.C1)

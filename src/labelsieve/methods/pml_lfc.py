@@ -17,10 +17,13 @@ from labelsieve.numerics.products import inner, squared_norm
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
 from labelsieve.numerics.shifted import Shifted
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
 #: Share of the longest row's squared length up to which a row counts as zero: it has no direction.
 _NO_DIRECTION = 1e-12
+#: Time of a multiplication outside of dense products, in those within; a rough one decides well enough.
+_SLOWNESS = 10
 #: Times a step is halved at most.
 _MAX_HALVINGS = 60
 
@@ -54,9 +57,9 @@ class PMLLFC(LabelRegressor):
     scale : {"standard", "minmax"} or None, default="standard"
         Bring every feature to mean 0 and variance 1, or to [0, 1]; sparse features are not shifted by
         "minmax". Cosines of features that are not negative are all close to 1, and say little.
-    max_iter : int, default=100
+    max_iter : int, default=300
         Iteration budget.
-    tol : float, default=1e-6
+    tol : float, default=1e-5
         Relative change of the objective in one iteration that stops the loop.
     verbose : int, default=0
         Log every iteration.
@@ -76,6 +79,9 @@ class PMLLFC(LabelRegressor):
     scaling_ : Scaling
         Offset (or None) and factor of every feature; ``decision_function`` is
         ``scaling_.apply(X) @ coef_.T + intercept_``.
+    threshold_ : float
+        Half the mean confidence of the candidates, the decision value from which `predict` calls a label
+        relevant; a convention of this library.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
         Objective at the start and after every iteration; it never rises.
     n_iter_ : int
@@ -84,14 +90,15 @@ class PMLLFC(LabelRegressor):
     Notes
     -----
     Cost: ``S P``, the main part of a round, takes ``c d q`` for c candidates in all, d features and q labels,
-    label by label, so that S is never formed; its norm, a constant, takes ``n^2 (d + q)`` once, in blocks of
-    rows. Besides there is the Gram matrix of the features or of the rows, the smaller.
+    label by label, or ``n^2 (d + q)`` in blocks of rows where labels are so many that this is less; S is never
+    kept. Its norm, a constant, takes ``n^2 (d + q)`` once. Besides there is the Gram matrix of the features or
+    of the rows, the smaller.
 
     A round solves for W and b, then takes a projected gradient step for P, halved until it descends as far as
     its quadratic model says. The problem is not convex in P; it starts at P = Y and W = 0.
 
     A row without candidates has no confidence, and a row at the mean of all features no cosine: 0 is taken.
-    `predict` calls a label relevant from a decision value of 0.5. Computations are in float64.
+    Computations are in float64.
 
     References
     ----------
@@ -123,8 +130,8 @@ class PMLLFC(LabelRegressor):
         lambda2: float = 1.0,
         similarity: str = "and",
         scale: str | None = "standard",
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        max_iter: int = 300,
+        tol: float = 1e-5,
         verbose: int = 0,
     ) -> None:
         super().__init__(n_features_to_select)
@@ -201,8 +208,19 @@ class Similarity:
         self.kind = kind
         self.x_factor = _inverse_lengths(X.squared_row_norms())[:, None]
         self.Y = Y * _inverse_lengths(squared_row_norms(Y))[:, None]
+        n_samples, n_labels = Y.shape
+        width = _SLOWNESS * X.X.nnz / n_samples if is_sparse(X.X) else X.shape[1]
+        by_labels = 4 * np.count_nonzero(Y) * n_labels * (width + _SLOWNESS)
+        #: Whether labels are so many that computing all similarities anew, row by row, is the cheaper.
+        self.by_rows = n_samples**2 * (2 * width + 4 * n_labels + 3 * _SLOWNESS) < by_labels
 
     def product(self, P: np.ndarray) -> np.ndarray:
+        """Return S P."""
+        if self.by_rows:
+            return np.vstack([self.block(rows) @ P for rows in batches(len(P), len(P))])
+        return self.product_by_labels(P)
+
+    def product_by_labels(self, P: np.ndarray) -> np.ndarray:
         """Return S P: with unit rows x and y, the sum over the labels k of diag(y_k) XX' diag(y_k) P."""
         total = np.zeros_like(P)
         for label in self.Y.T:
@@ -270,6 +288,10 @@ class Problem:
         P, SP, step = self._step_P(prediction, state)
         return State(W, b, P, SP, step), self.objective(W, prediction, P, SP)
 
+    def largest_share(self, length: float) -> float:
+        """How far S can lower J below the rest of it, on a step of this squared length."""
+        return self.lambda2 / 2 * float(np.sqrt(self.squared_norm_S)) * length
+
     def _step_P(self, prediction: np.ndarray, state: State) -> tuple[np.ndarray, np.ndarray, float]:
         """Halve a projected gradient step until J is below the quadratic with curvature 1 / step."""
         P, SP = state.P, state.SP
@@ -284,8 +306,8 @@ class Problem:
             # What J is above its tangent, but for the share of S; all without differences of large numbers.
             excess = length / 2 + self.lambda2 / 4 * (2 * inner(PtP, gram) + squared_norm(rise))
             allowed = length / (2 * step)
-            # S is dear, and its share at most lambda2 / 2 |S| |change|^2.
-            if excess - self.lambda2 / 2 * np.sqrt(self.squared_norm_S) * length <= allowed:
+            # S is dear: ask it only where its share might decide.
+            if excess - self.largest_share(length) <= allowed:
                 S_moved = self.S.product(moved)
                 if excess - self.lambda2 / 2 * inner(change, S_moved - SP) <= allowed:
                     return moved, S_moved, step

@@ -28,9 +28,10 @@ class LabelRegressor(LinearLabelPredictor, BaseSelector):
     }
 
     scale: str | None
+    threshold_: float
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        return scores >= 0.5
+        return scores >= self.threshold_
 
     def _solve_scaled(
         self, X: Matrix, Y: Matrix, solve: Callable[[Shifted, np.ndarray], SolverResult]
@@ -43,6 +44,9 @@ class LabelRegressor(LinearLabelPredictor, BaseSelector):
         result = solve(Shifted(*scaling.split(rows)), dense(Y))
         confidence = result.extra["label_confidence"]
         extra = {
+            # Halfway between a label without any confidence and a candidate of average confidence.
+            "threshold": float(confidence.sum() / Y.sum()) / 2,
+            **result.extra,
             "coef": result.extra["coef"].astype(X.dtype),
             "intercept": result.extra["intercept"].astype(X.dtype),
             "label_confidence": sp.csr_matrix(confidence) if is_sparse(Y) else confidence,
