@@ -23,10 +23,13 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.mifs import MIFS as MIFS
     from labelsieve.methods.particle_map import ParticleMAP as ParticleMAP
     from labelsieve.methods.particle_vls import ParticleVLS as ParticleVLS
+    from labelsieve.methods.pml3er import PML3er as PML3er
     from labelsieve.methods.pml_fp import PMLFP as PMLFP
     from labelsieve.methods.pml_fsmir import PMLFSMIR as PMLFSMIR
     from labelsieve.methods.pml_fsso import PMLFSSO as PMLFSSO
     from labelsieve.methods.pml_lc import PMLLC as PMLLC
+    from labelsieve.methods.pml_ld import PMLLD as PMLLD
+    from labelsieve.methods.pml_lfc import PMLLFC as PMLLFC
     from labelsieve.methods.random_ranking import RandomRanking as RandomRanking
     from labelsieve.methods.rfs import RFS as RFS
     from labelsieve.methods.sum_f import SumF as SumF
@@ -51,10 +54,13 @@ _HOMES = {
     "METHODS": "methods",
     "METRICS": "metrics",
     "MIFS": "methods.mifs",
+    "PML3er": "methods.pml3er",
     "PMLFP": "methods.pml_fp",
     "PMLFSMIR": "methods.pml_fsmir",
     "PMLFSSO": "methods.pml_fsso",
     "PMLLC": "methods.pml_lc",
+    "PMLLD": "methods.pml_ld",
+    "PMLLFC": "methods.pml_lfc",
     "RFS": "methods.rfs",
     "ParticleMAP": "methods.particle_map",
     "ParticleVLS": "methods.particle_vls",
