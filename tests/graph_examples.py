@@ -38,3 +38,9 @@ def numerical_gradient(function, at: np.ndarray, step: float = 1e-6) -> np.ndarr
         behind[index] -= step
         gradient[index] = (function(ahead) - function(behind)) / (2 * step)
     return gradient
+
+
+def fill(base: float, a: int, b: int, modulus: int, shape: tuple[int, int]) -> np.ndarray:
+    """The start of a worked example: entry (i, j) is ``base + 0.1 ((a i + b j) mod modulus)``."""
+    i, j = np.indices(shape)
+    return base + 0.1 * ((a * i + b * j) % modulus)

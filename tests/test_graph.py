@@ -62,6 +62,16 @@ def test_median_bandwidth_is_the_median_squared_length_and_makes_the_graph_scale
     )
 
 
+def test_bandwidth_is_a_number_or_the_mean_squared_length():
+    points = np.array([[0.0], [1.0], [3.0]])
+    # Lengths to the nearest neighbour are 1, 1 and 2, their squares 2 on average: weights exp(-d^2 / 2).
+    graph = neighbor_graph(points, 1, bandwidth="mean").affinity.toarray()
+    np.testing.assert_allclose(graph[[0, 1], [1, 2]], np.exp([-1 / 2, -4 / 2]))
+    graph = neighbor_graph(points, 1, bandwidth=10.0).affinity.toarray()
+    np.testing.assert_allclose(graph[[0, 1], [1, 2]], np.exp([-1 / 200, -4 / 200]))
+    assert neighbor_graph(np.zeros((3, 1)), 1, bandwidth="mean").affinity.max() == 1
+
+
 def test_unit_bandwidth_switches_off_between_far_points():
     points = 1000 * np.random.default_rng(2).random((20, 5))
     assert neighbor_graph(points, 3).affinity.nnz == 20  # the self-loops alone

@@ -100,6 +100,49 @@ def test_the_largest_eigenvalue_is_bounded_closely_from_above(size):
     assert largest_eigenvalue(np.zeros_like, size) == 0
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_weighted_ridge_takes_shifted_features_and_inverts(monkeypatch, shape, kind):
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random(shape) < 0.6, 0, rng.normal(size=shape))
+    offset, T, V = rng.normal(size=shape[1]), rng.normal(size=(shape[0], 3)), rng.normal(size=(shape[1], 2))
+    weights = 10 ** rng.uniform(-1, 2, shape[1])
+    ridge = WeightedRidge(Shifted(kind(X), offset))
+    Z = X - offset
+    system = Z.T @ Z + np.diag(weights)
+    np.testing.assert_allclose(ridge.solver(weights)(T), np.linalg.solve(system, Z.T @ T), atol=1e-10)
+    np.testing.assert_allclose(ridge.inverse(weights)(V), np.linalg.solve(system, V), atol=1e-9)
+    monkeypatch.setattr("labelsieve.numerics.ridge._LARGEST_FACTOR", 0)
+    iterative = WeightedRidge(Shifted(kind(X), offset))
+    np.testing.assert_allclose(iterative.solver(weights)(T), np.linalg.solve(system, Z.T @ T), atol=1e-8)
+    np.testing.assert_allclose(iterative.inverse(weights)(V), V / np.diag(system)[:, None], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_shifted_features_multiply_like_the_matrix_they_stand_for(kind, shifted):
+    rng = np.random.default_rng(4)
+    X = np.where(rng.random((7, 4)) < 0.5, 0, rng.normal(size=(7, 4)))
+    offset = rng.normal(size=4) if shifted else None
+    features, Z = Shifted(kind(X), offset), X - offset if shifted else X
+    W, R, factor = rng.normal(size=(4, 2)), rng.normal(size=(7, 3)), rng.normal(size=4)
+    for found, expected in (
+        (features.times(W), Z @ W),
+        (features.transposed_times(R), Z.T @ R),
+        (features.gram(), Z.T @ Z),
+        (features.row_gram(), Z @ Z.T),
+        (features.mean_row(), Z.mean(axis=0)),
+        (features.squared_row_norms(), (Z**2).sum(axis=1)),
+        (features.squared_column_norms(), (Z**2).sum(axis=0)),
+        (features.centred().times(W), (Z - Z.mean(axis=0)) @ W),
+        (features.scaled(factor).times(W), (Z * factor) @ W),
+        (features.with_constant().times(np.eye(5)), np.column_stack([Z, np.ones(7)])),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-13)
+    if kind is not sp.csc_matrix:
+        np.testing.assert_allclose(features.take(np.array([1, 5])).times(W), Z[[1, 5]] @ W, atol=1e-13)
+        np.testing.assert_allclose(features.row_products(slice(2, 4)), Z[2:4] @ Z.T, atol=1e-13)
+
+
 @pytest.mark.parametrize("shape", [(3000, 5), (5, 3000)])
 def test_weighted_ridge_in_single_precision_survives_a_singular_gram(shape):
     X = np.full(shape, 1e3, dtype=np.float32)  # rank one, X'X of size 3e9 against weights of 1

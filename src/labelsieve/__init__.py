@@ -26,11 +26,14 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.particle_map import ParticleMAP as ParticleMAP
     from labelsieve.methods.particle_vls import ParticleVLS as ParticleVLS
     from labelsieve.methods.pmfs_lrs import PMFSLRS as PMFSLRS
+    from labelsieve.methods.pml3er import PML3er as PML3er
     from labelsieve.methods.pml_fp import PMLFP as PMLFP
     from labelsieve.methods.pml_fsla import PMLFSLA as PMLFSLA
     from labelsieve.methods.pml_fsmir import PMLFSMIR as PMLFSMIR
     from labelsieve.methods.pml_fsso import PMLFSSO as PMLFSSO
     from labelsieve.methods.pml_lc import PMLLC as PMLLC
+    from labelsieve.methods.pml_ld import PMLLD as PMLLD
+    from labelsieve.methods.pml_lfc import PMLLFC as PMLLFC
     from labelsieve.methods.random_ranking import RandomRanking as RandomRanking
     from labelsieve.methods.rfs import RFS as RFS
     from labelsieve.methods.scmfs import SCMFS as SCMFS
@@ -59,11 +62,14 @@ _HOMES = {
     "METRICS": "metrics",
     "MIFS": "methods.mifs",
     "PMFSLRS": "methods.pmfs_lrs",
+    "PML3er": "methods.pml3er",
     "PMLFP": "methods.pml_fp",
     "PMLFSLA": "methods.pml_fsla",
     "PMLFSMIR": "methods.pml_fsmir",
     "PMLFSSO": "methods.pml_fsso",
     "PMLLC": "methods.pml_lc",
+    "PMLLD": "methods.pml_ld",
+    "PMLLFC": "methods.pml_lfc",
     "RFS": "methods.rfs",
     "SCMFS": "methods.scmfs",
     "ParticleMAP": "methods.particle_map",

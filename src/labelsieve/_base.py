@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import _safe_indexing as take_rows
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils._tags import Tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
@@ -38,6 +38,7 @@ __all__ = [
     "BaseSelector",
     "Integral",
     "Interval",
+    "Options",
     "Real",
     "RealNotInt",
     "StrOptions",

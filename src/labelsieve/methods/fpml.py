@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
@@ -20,7 +19,8 @@ from labelsieve.numerics.products import inner, left_product, right_product, squ
 from labelsieve.numerics.result import SolverResult, iterate
 from labelsieve.numerics.ridge import WeightedRidge
 from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import dense, is_sparse
+from labelsieve.numerics.shifted import with_constant
+from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
 LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -204,7 +204,7 @@ def solve_fpml(
     # The dense Y is as large as SG, which every iteration forms.
     labels = dense(Y).astype(X.dtype, copy=False)
     if fit_intercept:
-        X = _with_constant(X)
+        X = with_constant(X)
     ridge = lambda3 if reg_all else _RIDGE
     problem = Problem(X, labels, squared_norm(X), lambda1, lambda2, lambda3, ridge)
     solve_W = WeightedRidge(X).solver(np.full(X.shape[1], lambda3 / lambda2, dtype=X.dtype))
@@ -302,9 +302,3 @@ def _solve(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
     A[np.diag_indices_from(A)] += max(ridge, np.finfo(A.dtype).eps * np.trace(A))
     solution: np.ndarray = solve(A, B, assume_a="pos")
     return solution
-
-
-def _with_constant(X: Matrix) -> Matrix:
-    """Append a column of ones."""
-    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if is_sparse(X) else np.hstack([X, ones])

@@ -33,7 +33,7 @@ class Graph(NamedTuple):
     degrees: np.ndarray
 
 
-def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str = "unit") -> Graph:
+def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str | float = "unit") -> Graph:
     """Connect every row of ``points`` with its nearest rows.
 
     Parameters
@@ -42,8 +42,9 @@ def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str = "un
         One node per row; pass the transpose to connect columns.
     n_neighbors : int, default=5
         Neighbours per node, at most all the others.
-    bandwidth : {"unit", "median"}, default="unit"
-        ``t = 1``, or ``t^2`` = the median squared length of the edges.
+    bandwidth : {"unit", "median", "mean"} or float, default="unit"
+        ``t`` itself; "unit" is 1. With "median", ``t^2`` is the median squared length of the edges to
+        neighbours, with "mean", ``2 t^2`` is their mean.
 
     Returns
     -------
@@ -106,14 +107,16 @@ def _heat_graph(
     targets: np.ndarray,
     squared: np.ndarray,
     n_nodes: int,
-    bandwidth: str,
+    bandwidth: str | float,
     dtype: np.dtype,
 ) -> Graph:
     """Weigh the edges, take each in both directions and add the self-loops."""
-    width = 1.0
+    width = 1.0 if isinstance(bandwidth, str) else float(bandwidth) ** 2
     if bandwidth == "median" and squared.any():
         # Coinciding points say nothing about the scale of the data.
         width = float(np.median(squared[squared > 0]))
+    elif bandwidth == "mean" and squared.any():
+        width = float(squared.mean()) / 2
     weights = np.exp(squared / (-2 * width)).astype(dtype)
     # Subnormal weights act like zeros, only slowly.
     weights[weights < np.finfo(dtype).tiny] = 0

@@ -81,6 +81,36 @@ class WeightedRidge:
 
         return solve
 
+    def inverse(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function from V to ``(X'X + diag(weights))^-1 V``, in float64.
+
+        Where both sides of ``X`` are too large to factorise, only the diagonal is inverted: as a
+        preconditioner it still serves.
+
+        Examples
+        --------
+        >>> invert = WeightedRidge(np.array([[1.0, 0.0], [0.0, 2.0]])).inverse(np.array([1.0, 4.0]))
+        >>> invert(np.array([[2.0], [8.0]]))
+        array([[1.],
+               [1.]])
+        """
+        unit = 1 / np.sqrt(weights)[:, None]
+        if self.gram is not None:
+            factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
+            return lambda V: unit * cho_solve(factor, unit * V)
+        scaled = self.X.astype(np.float64).scaled(unit[:, 0])
+        if not self.direct:
+            diagonal = 1 + scaled.squared_column_norms()[:, None]
+            return lambda V: unit**2 * V / diagonal
+        factor = cho_factor(_plus_identity(scaled.row_gram()), overwrite_a=True)
+
+        def invert(V: np.ndarray) -> np.ndarray:
+            Z = unit * V
+            inverse: np.ndarray = unit * (Z - scaled.transposed_times(cho_solve(factor, scaled.times(Z))))
+            return inverse
+
+        return invert
+
 
 def _plus_identity(A: np.ndarray) -> np.ndarray:
     A[np.diag_indices_from(A)] += 1

@@ -170,6 +170,21 @@ def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
     return scaled
 
 
+def minmax_rows(V: np.ndarray) -> np.ndarray:
+    """Bring every row to [0, 1]; a row of equal values becomes zero.
+
+    Examples
+    --------
+    >>> minmax_rows(np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]))
+    array([[0. , 0.5, 1. ],
+           [0. , 0. , 0. ]])
+    """
+    lowest = V.min(axis=1, keepdims=True)
+    spread = V.max(axis=1, keepdims=True) - lowest
+    scaled: np.ndarray = (V - lowest) / np.where(spread > 0, spread, 1.0)
+    return scaled
+
+
 def _divide(numerator: float, spread: np.ndarray) -> np.ndarray:
     """Return ``numerator / spread``, and 0 where the spread is too small to divide by."""
     usable = spread > np.finfo(spread.dtype).tiny

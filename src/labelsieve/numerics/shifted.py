@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.norms import squared_row_norms
 from labelsieve.numerics.scaling import scale_columns
 from labelsieve.numerics.sparse import dense, is_sparse
@@ -61,6 +63,11 @@ class Shifted:
         mean = np.asarray(self.X.mean(axis=0)).ravel()
         return Shifted(self.X, mean) if is_sparse(self.X) else Shifted(self.X - mean)
 
+    def with_constant(self) -> Shifted:
+        """The same with a last column of ones."""
+        offset = None if self.offset is None else np.append(self.offset, 0)
+        return Shifted(with_constant(self.X), offset)
+
     def scaled(self, factor: np.ndarray) -> Shifted:
         """The same with column j multiplied by ``factor[j]``."""
         offset = None if self.offset is None else self.offset * factor
@@ -104,9 +111,21 @@ class Shifted:
             products -= shift[rows, None] + shift - self.offset @ self.offset
         return products
 
+    def squared_column_norms(self) -> np.ndarray:
+        """Squared Euclidean norm of every column."""
+        _, deviation = column_moments(self.X)
+        squares: np.ndarray = deviation + self.shape[0] * self.mean_row() ** 2
+        return squares
+
     def squared_row_norms(self) -> np.ndarray:
         """Squared Euclidean norm of every row."""
         squares = squared_row_norms(self.X)
         if self.offset is not None:
             squares = squares - 2 * (self.X @ self.offset) + self.offset @ self.offset
         return np.maximum(squares, 0)
+
+
+def with_constant(X: Matrix) -> Matrix:
+    """Append a column of ones."""
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if is_sparse(X) else np.hstack([X, ones])

@@ -14,6 +14,7 @@ from labelsieve.methods._particle.nnls import solve_nnls
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.neighbors import nearest_rows
 from labelsieve.numerics.result import logger
+from labelsieve.numerics.scaling import minmax_rows
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
@@ -187,19 +188,6 @@ def propagate_over_neighbors(X: Matrix, Y: np.ndarray, options: Elicitation) -> 
     neighbors, _ = nearest_rows(X, options.n_neighbors, exclude_self=options.exclude_self)
     graph = reconstruction_graph(X, neighbors)
     return propagate_labels(graph, Y, alpha=options.alpha, max_iter=options.max_iter, tol=options.tol)
-
-
-def minmax_rows(V: np.ndarray) -> np.ndarray:
-    """Bring every row to [0, 1]; a row of equal values becomes zero.
-
-    Examples
-    --------
-    >>> minmax_rows(np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]))
-    array([[0. , 0.5, 1. ],
-           [0. , 0. , 0. ]])
-    """
-    lowest = V.min(axis=1, keepdims=True)
-    return _divide(V - lowest, V.max(axis=1, keepdims=True) - lowest)
 
 
 def _credible(vote: np.ndarray, candidate: np.ndarray, threshold: float, fallback: str) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""Methods that regress label confidences on scaled features, as estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, StrOptions
+from labelsieve._prediction import LinearLabelPredictor
+from labelsieve.numerics.result import SolverResult
+from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.shifted import Shifted
+from labelsieve.numerics.sparse import dense, is_sparse
+from labelsieve.numerics.typing import Matrix
+
+
+class LabelRegressor(LinearLabelPredictor, BaseSelector):
+    """A selector that is a linear regression of confidences in [0, 1]; computes in float64."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        **LOOP_CONSTRAINTS,
+        "scale": [StrOptions({"standard", "minmax"}), None],
+    }
+
+    scale: str | None
+    threshold_: float
+
+    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
+        return scores >= self.threshold_
+
+    def _solve_scaled(
+        self, X: Matrix, Y: Matrix, solve: Callable[[Shifted, np.ndarray], SolverResult]
+    ) -> SolverResult:
+        """Run ``solve`` on scaled features; return its results in the precision and form of X and Y."""
+        rows = X.tocsr() if is_sparse(X) else X
+        rows = rows.astype(np.float64, copy=False)
+        # Standard scores have mean 0, those of sparse features too.
+        scaling = Scaling.learn(rows, self.scale, centre=self.scale == "standard")
+        result = solve(Shifted(*scaling.split(rows)), dense(Y))
+        confidence = result.extra["label_confidence"]
+        extra = {
+            # Halfway between a label without any confidence and a candidate of average confidence.
+            "threshold": float(confidence.sum() / Y.sum()) / 2,
+            **result.extra,
+            "coef": result.extra["coef"].astype(X.dtype),
+            "intercept": result.extra["intercept"].astype(X.dtype),
+            "label_confidence": sp.csr_matrix(confidence) if is_sparse(Y) else confidence,
+            "scaling": scaling,
+        }
+        return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
