@@ -47,6 +47,29 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
         for block in batches(n_features, n_samples):
             centred = X[:, block] - mean[block]
             deviation[block] = np.einsum("ij,ij->j", centred, centred)
+    return mean, without_rounding(n_samples, mean, deviation)
+
+
+def merge_moments(
+    n_a: int, mean_a: np.ndarray, deviation_a: np.ndarray, n_b: int, mean_b: np.ndarray, deviation_b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and squared deviations of the rows of two tables from those of each.
+
+    Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37(3), 1983.
+
+    Examples
+    --------
+    >>> merge_moments(1, np.array([1.0]), np.array([0.0]), 2, np.array([4.0]), np.array([2.0]))
+    (array([3.]), array([8.]))
+    """
+    n = n_a + n_b
+    shift = mean_b - mean_a
+    mean = mean_a + shift * (n_b / n)
+    return mean, without_rounding(n, mean, deviation_a + deviation_b + shift**2 * (n_a * n_b / n))
+
+
+def without_rounding(n_samples: int, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Set deviations to 0, in place, that are no more than the rounding of a constant column."""
     rounding = n_samples * np.finfo(np.float64).eps * np.abs(mean)
     deviation[deviation <= n_samples * rounding**2] = 0.0
-    return mean, deviation
+    return deviation
