@@ -127,7 +127,7 @@ def test_conditional_information_equals_the_pairwise_computation(as_labels):
 @pytest.mark.parametrize("size", [7, 80, 33])
 def test_cuts_of_blocks_put_values_where_those_of_all_rows_do(monkeypatch, dtype, size):
     X, _ = problem(3)
-    X[:, 6] *= np.exp(40 * X[:, 7])  # from the very small to the very large, on both sides of zero
+    X[:, 6] *= np.exp(25 * X[:, 7])  # from the very small to the very large, on both sides of zero
     X = X.astype(dtype)
     rows = MemoryBlocks([{"X": X[i : i + size]} for i in range(0, len(X), size)])
     expected = codes(bin_features(X, 3))
