@@ -39,8 +39,7 @@ def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]
 
     Examples
     --------
-    >>> from labelsieve.numerics.cuts import Cuts, find_cuts
-from labelsieve.numerics.discretize import bin_features
+    >>> from labelsieve.numerics.discretize import bin_features
     >>> X = np.array([[0, 2], [0, 1], [1, 2], [1, 1]])
     >>> Y = np.array([[0, 1, 1], [0, 0, 1], [1, 1, 1], [1, 0, 1]])
     >>> next(label_information(bin_features(X, n_bins=5), Y))
@@ -101,8 +100,7 @@ def feature_information(binned: BinnedFeatures, feature: int) -> np.ndarray:
 
     Examples
     --------
-    >>> from labelsieve.numerics.cuts import Cuts, find_cuts
-from labelsieve.numerics.discretize import bin_features
+    >>> from labelsieve.numerics.discretize import bin_features
     >>> X = np.array([[0, 2], [0, 1], [1, 2], [1, 1]])
     >>> feature_information(bin_features(X, n_bins=5), 0)
     array([1., 0.])
@@ -127,8 +125,7 @@ def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: in
 
     Examples
     --------
-    >>> from labelsieve.numerics.cuts import Cuts, find_cuts
-from labelsieve.numerics.discretize import bin_features
+    >>> from labelsieve.numerics.discretize import bin_features
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     >>> either = np.array([[0], [1], [1], [0]])
     >>> conditional_label_information(bin_features(X, n_bins=5), either, 0)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import Columns, RowBlocks, block_function
 
 
 def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
@@ -48,6 +52,22 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
             centred = X[:, block] - mean[block]
             deviation[block] = np.einsum("ij,ij->j", centred, centred)
     return mean, without_rounding(n_samples, mean, deviation)
+
+
+def row_moments(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
+    """`column_moments` of the features of all blocks; one pass."""
+    _, mean, deviation = rows.fold(_block_moments, combine=_merge)
+    return mean, deviation
+
+
+@block_function("X")
+def _block_moments(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+    X = rows["X"]
+    return {}, (X.shape[0], *column_moments(X))
+
+
+def _merge(a: Any, b: Any) -> Any:
+    return a[0] + b[0], *merge_moments(*a, *b)
 
 
 def merge_moments(
