@@ -1,6 +1,7 @@
 """Blocks of rows: in memory, streamed and on a cluster they come to the same."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ CUTS = np.cumsum((0, *SIZES))
 
 
 def memory_blocks():
-    return MemoryBlocks([{"X": X[a:b]} for a, b in zip(CUTS, CUTS[1:], strict=False)])
+    return MemoryBlocks([{"X": X[a:b]} for a, b in pairwise(CUTS)])
 
 
 class Reader:
@@ -56,7 +57,7 @@ class Reader:
 
 
 def streamed_blocks(**options):
-    return StreamedBlocks([Reader(a, b) for a, b in zip(CUTS, CUTS[1:], strict=False)], SIZES, **options)
+    return StreamedBlocks([Reader(a, b) for a, b in pairwise(CUTS)], SIZES, **options)
 
 
 BACKENDS = {

@@ -41,8 +41,8 @@ __all__ = [
     "Interval",
     "Real",
     "RealNotInt",
-    "StrOptions",
     "RowProblem",
+    "StrOptions",
     "as_generator",
     "check_candidates",
     "check_count",
@@ -137,7 +137,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             return self._fit_lazy(X, y, checkpoint)
         if checkpoint is not None:
             raise ValueError(
-                "checkpoint is for features that do not lie in memory. Got an array. Pass dask arrays, or no checkpoint."
+                "checkpoint is for features that do not lie in memory. Got an array. Pass dask arrays, or none."
             )
         X, Y = validate_problem(self, X, y)
         n_selected = self._n_selected(X.shape[1])

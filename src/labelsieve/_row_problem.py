@@ -75,16 +75,25 @@ def _look(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
     try:
         check_structure(X, "X")
         check_structure(Y, "y")
-        X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X")
+        X = check_array(
+            X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X"
+        )
         Y = check_array(Y, accept_sparse="csr", dtype=None, ensure_min_samples=0, input_name="y")
-        require_binary(canonical(Y).data if is_sparse(Y) else Y)
+        require_binary(np.asarray(canonical(Y).data) if is_sparse(Y) else Y)
         if X.shape[0] != Y.shape[0]:
-            raise ValueError(f"X and y must have the same rows in every block. Got {X.shape[0]} and {Y.shape[0]}.")
+            raise ValueError(
+                f"X and y must have the same rows in every block. Got {X.shape[0]} and {Y.shape[0]}."
+            )
     except ValueError as error:
         message = str(error).partition("\n")[0]
         raise ValueError(f"{message} (In the rows {first} to {first + X.shape[0] - 1}.)") from None
     kind = "sparse" if is_sparse(X) else "dense"
-    return {}, ((X.shape[1], Y.shape[1]), X.dtype, {kind}, int(np.count_nonzero(Y.data if is_sparse(Y) else Y)))
+    return {}, (
+        (X.shape[1], Y.shape[1]),
+        X.dtype,
+        {kind},
+        int(np.count_nonzero(Y.data if is_sparse(Y) else Y)),
+    )
 
 
 def _agree(a: Any, b: Any) -> Any:

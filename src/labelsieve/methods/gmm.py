@@ -77,9 +77,9 @@ def solve_gmm(problem: RowProblem, *, n_bins: int) -> SolverResult:
     counts, offsets = count_in_rows(problem.rows, problem.n_features, n_bins)
     varies = (counts.of_labels > 0) & (counts.of_labels < counts.n_samples)
     counts = counts._replace(of_labels=counts.of_labels[varies], of_both=counts.of_both[:, varies])
-    shift = 1 / counts.n_samples**2
+    shift = 1.0 / counts.n_samples**2
     log_sum = np.zeros(problem.n_features)
     for information in information_of_counts(counts, offsets):
         log_sum += np.log1p(information / shift).sum(axis=1)
-    scores = shift * np.expm1(log_sum / max(1, np.count_nonzero(varies)))
+    scores = shift * np.expm1(log_sum / max(1, int(varies.sum())))
     return SolverResult(scores=scores.astype(problem.dtype))

@@ -271,13 +271,17 @@ class _ByRows:
         self.X = X
         self.Y = Y
 
-    def visit(self, W: np.ndarray | None = None, intercept: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    def visit(
+        self, W: np.ndarray | None = None, intercept: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
         """Weigh the rows by how well a point meets them, all alike if there is none; returns weights and loss."""
         weights = _row_weights(self.X, self.Y, W, intercept)
         return weights, float((0.5 / weights).sum())
 
-    def solve(self, seen: np.ndarray, feature_weights: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        """Minimise the same by way of ``B B' + alpha I``, where ``B`` are the features with the roots of all weights."""
+    def solve(
+        self, seen: np.ndarray, feature_weights: np.ndarray, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Minimise the same by way of ``B B' + alpha I``, where ``B`` has the roots of all weights."""
         total = seen.sum()
         mean_x, mean_y = seen @ self.X / total, seen @ self.Y / total
         roots = np.sqrt(seen)[:, None]
@@ -292,9 +296,7 @@ class _ByRows:
         return W, mean_y - mean_x @ W
 
 
-def _row_weights(
-    X: Matrix, Y: np.ndarray, W: np.ndarray | None, intercept: np.ndarray | None
-) -> np.ndarray:
+def _row_weights(X: Matrix, Y: np.ndarray, W: np.ndarray | None, intercept: np.ndarray | None) -> np.ndarray:
     return np.ones(len(Y)) if W is None else l21_weights(X @ W + (intercept - Y))
 
 
@@ -402,7 +404,9 @@ def _pull(rows: Mapping[str, Any], median: np.ndarray, shared: np.ndarray) -> tu
 
 
 @block_function("X", "Y")
-def _slopes(rows: Mapping[str, Any], feature: int, median: np.ndarray, direction: np.ndarray) -> tuple[Columns, Any]:
+def _slopes(
+    rows: Mapping[str, Any], feature: int, median: np.ndarray, direction: np.ndarray
+) -> tuple[Columns, Any]:
     """How the loss changes along one feature: at rows off the median in all, at those on it by value."""
     directions, at_median = _directions(median, dense(rows["Y"]))
     x = dense(rows["X"][:, [feature]]).ravel()

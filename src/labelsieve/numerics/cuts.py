@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
     most = None if len(rows.sizes) == 1 else max(2 * n_bins, _BUDGET // n_features)
     values = rows.fold(_distinct_values, most, combine=partial(_merge, most=most))
     own = np.searchsorted(values.features, np.arange(n_features + 1))
-    starts = [_first_of_bins(values.values[a:b], values.counts[a:b], n_bins) for a, b in zip(own, own[1:], strict=False)]
+    starts = [_first_of_bins(values.values[a:b], values.counts[a:b], n_bins) for a, b in pairwise(own)]
     wide = np.flatnonzero(values.is_wide)
     if len(wide):
         for feature, found in zip(wide, _narrowed(rows, wide, values, n_bins), strict=True):
@@ -114,10 +115,12 @@ def _distinct_values(rows: Mapping[str, Any], most: int | None) -> tuple[Columns
             counts.append(often)
     is_wide = np.zeros(n_features, dtype=bool) if most is None else n_distinct > most
     features = np.repeat(np.arange(n_features), np.where(is_wide, 0, n_distinct))
-    return {}, _Values(n_values, low, high, is_wide, features, np.concatenate(distinct), np.concatenate(counts))
+    return {}, _Values(
+        n_values, low, high, is_wide, features, np.concatenate(distinct), np.concatenate(counts)
+    )
 
 
-def _merge(a: _Values, b: _Values, most: int) -> _Values:
+def _merge(a: _Values, b: _Values, most: int | None) -> _Values:
     """Combine the values of two blocks."""
     features, values, counts = (np.concatenate(pair) for pair in zip(a[4:], b[4:], strict=True))
     is_wide = a.is_wide | b.is_wide
@@ -128,7 +131,8 @@ def _merge(a: _Values, b: _Values, most: int) -> _Values:
     is_new[1:] = (features[1:] != features[:-1]) | (values[1:] != values[:-1])
     counts = np.add.reduceat(counts, np.flatnonzero(is_new)) if len(counts) else counts
     features, values = features[is_new], values[is_new]
-    is_wide |= np.bincount(features, minlength=len(is_wide)) > most
+    if most is not None:
+        is_wide |= np.bincount(features, minlength=len(is_wide)) > most
     kept = ~is_wide[features]
     return _Values(
         a.n_values + b.n_values,
@@ -177,7 +181,9 @@ def _narrowed(rows: RowBlocks, wide: np.ndarray, values: _Values, n_bins: int) -
 
 
 @block_function("X")
-def _ranks_of_points(rows: Mapping[str, Any], wide: np.ndarray, points: np.ndarray) -> tuple[Columns, np.ndarray]:
+def _ranks_of_points(
+    rows: Mapping[str, Any], wide: np.ndarray, points: np.ndarray
+) -> tuple[Columns, np.ndarray]:
     """Count values below every point, and values up to it, together."""
     ranks = np.zeros(points.shape, dtype=np.int64)
     for feature, (_, values) in enumerate(stored_values(rows["X"][:, wide])):

@@ -71,7 +71,12 @@ def _merge(a: Any, b: Any) -> Any:
 
 
 def merge_moments(
-    n_a: int, mean_a: np.ndarray, deviation_a: np.ndarray, n_b: int, mean_b: np.ndarray, deviation_b: np.ndarray
+    n_a: int,
+    mean_a: np.ndarray,
+    deviation_a: np.ndarray,
+    n_b: int,
+    mean_b: np.ndarray,
+    deviation_b: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and squared deviations of the rows of two tables from those of each.
 

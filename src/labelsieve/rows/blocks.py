@@ -42,6 +42,7 @@ class BlockFunction:
 
     def __init__(self, function: Callable[..., Any], needs: tuple[str, ...], gives: tuple[str, ...]) -> None:
         self.function = function
+        self.name = function.__name__
         self.needs = needs
         self.gives = gives
         update_wrapper(self, function)

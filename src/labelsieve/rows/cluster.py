@@ -98,7 +98,7 @@ class ClusterBlocks(RowBlocks):
         for name in function.gives:
             for block, future in zip(self.blocks, self._map(_given, results, name=name), strict=True):
                 block[name] = future
-        self.log.record(function.__name__, total)
+        self.log.record(function.name, total)
         if not function.gives:
             shared_file.unlink()
             return total
@@ -139,7 +139,9 @@ class ClusterBlocks(RowBlocks):
         workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
         return str(workers[index * len(workers) // len(self.sizes)])
 
-    def _map(self, function: Callable[..., Any], *arguments: Sequence[Any], **options: Any) -> list[Future[Any]]:
+    def _map(
+        self, function: Callable[..., Any], *arguments: Sequence[Any], **options: Any
+    ) -> list[Future[Any]]:
         key = f"{self._run}-{function.__name__.strip('_')}-{next(self._numbers)}"
         futures: list[Future[Any]] = self.client.map(function, *arguments, key=key, pure=False, **options)
         return futures
@@ -171,7 +173,9 @@ class ClusterBlocks(RowBlocks):
         files: dict[str, list[str]] = {}
         for name in self.blocks[0]:
             if name not in self._sources:
-                files[name] = [f"{name}-{index:05d}-{self._run}-{number}.npy" for index in range(len(self.sizes))]
+                files[name] = [
+                    f"{name}-{index:05d}-{self._run}-{number}.npy" for index in range(len(self.sizes))
+                ]
         saved = [
             future
             for name, paths in files.items()
@@ -196,7 +200,7 @@ class ClusterBlocks(RowBlocks):
 
     def _replay(self, function: BlockFunction) -> Any:
         """Take the part of a fold that an earlier client was given, and the columns at the last of them."""
-        part = self.log.replay(function.__name__)
+        part = self.log.replay(function.name)
         for block in self.blocks:
             block.update(dict.fromkeys(function.gives))
         if not self.log.is_replaying:
@@ -213,7 +217,9 @@ def _check_folder(client: Client, folder: Path) -> None:
     seen = client.run(token.exists)
     token.unlink()
     if not seen:
-        raise ValueError("The cluster must have workers. Got none. Start some, for example with `dask worker`.")
+        raise ValueError(
+            "The cluster must have workers. Got none. Start some, for example with `dask worker`."
+        )
     blind = [address for address, is_seen in seen.items() if not is_seen]
     if blind:
         raise ValueError(
@@ -223,7 +229,9 @@ def _check_folder(client: Client, folder: Path) -> None:
         )
 
 
-def _visit_block(first_row: int, *columns: Any, names: list[str], function: BlockFunction, shared: Any) -> Any:
+def _visit_block(
+    first_row: int, *columns: Any, names: list[str], function: BlockFunction, shared: Any
+) -> Any:
     return function({**dict(zip(names, columns, strict=True)), "first_row": first_row}, *shared)
 
 
@@ -237,7 +245,9 @@ def _given(result: tuple[Columns, Any], *, name: str) -> Any:
 
 def _combine(combine: Callable[[Any, Any], Any], *parts: Any) -> Any:
     # Parts are results of other tasks, which may be asked for again: the first addition must not change one.
-    total = parts[0] if len(parts) == 1 else combine(pickle.loads(pickle.dumps(parts[0], protocol=5)), parts[1])
+    total = (
+        parts[0] if len(parts) == 1 else combine(pickle.loads(pickle.dumps(parts[0], protocol=5)), parts[1])
+    )
     for part in parts[2:]:
         total = combine(total, part)
     return total

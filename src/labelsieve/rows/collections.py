@@ -92,10 +92,14 @@ def _check_chunks(value: Any, name: str) -> None:
     if value.ndim != 2:
         raise ValueError(
             f"{name} must have rows and columns when it is a dask array. Got {value.ndim} dimension(s). "
-            f"Give 0/1 candidates of shape (n_samples, n_labels)." if name == "y" else f"Use X[:, None] for one feature."
+            f"Give 0/1 candidates of shape (n_samples, n_labels)."
+            if name == "y"
+            else "Use X[:, None] for one feature."
         )
     if any(size != size for size in value.chunks[0]):
-        raise ValueError(f"The chunks of {name} must have known sizes. Got unknown ones. Call {name}.compute_chunk_sizes() first.")
+        raise ValueError(
+            f"The chunks of {name} must have known sizes. Got unknown ones. Call {name}.compute_chunk_sizes() first."
+        )
     if len(value.chunks[1]) > 1:
         raise ValueError(
             f"{name} must be cut into rows only. Got {len(value.chunks[1])} chunks of columns. "
@@ -116,7 +120,7 @@ def _active_client() -> Any:
 
 def _read(block: Columns, names: Sequence[str]) -> Columns:
     """Compute some lazy columns of a block here and now."""
-    import dask
+    from dask.base import compute
 
-    values = dask.compute(*(block[name] for name in names), scheduler="synchronous")
+    values = compute(*(block[name] for name in names), scheduler="synchronous")
     return dict(zip(names, values, strict=True))

@@ -33,7 +33,9 @@ class FoldLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._claim(identity)
         self._state = self.folder / "saved.json"
-        saved = json.loads(self._state.read_text()) if self._state.exists() else {"n_folds": 0, "columns": {}}
+        saved: dict[str, Any] = (
+            json.loads(self._state.read_text()) if self._state.exists() else {"n_folds": 0, "columns": {}}
+        )
         #: Folds whose parts are on disk and need no visit, and the files of the columns as they were after these.
         self.n_saved: int = saved["n_folds"]
         self.columns: dict[str, list[str]] = saved["columns"]
@@ -81,9 +83,7 @@ class FoldLog:
         before = {name for names in self.columns.values() for name in names}
         self.columns = {name: list(files) for name, files in columns.items()}
         self.n_saved = self.n_folds
-        write_whole(
-            self._state, json.dumps({"n_folds": self.n_saved, "columns": self.columns}).encode()
-        )
+        write_whole(self._state, json.dumps({"n_folds": self.n_saved, "columns": self.columns}).encode())
         for name in before - {name for names in self.columns.values() for name in names}:
             (self.folder / name).unlink(missing_ok=True)
 

@@ -68,7 +68,7 @@ class StreamedBlocks(RowBlocks):
         for kept, columns in zip(self.kept, given, strict=True):
             kept.update(columns)
         if self.log is not None:
-            self.log.record(function.__name__, total)
+            self.log.record(function.name, total)
             names = self.kept[0] if self.kept else {}
             self.log.save({name: [kept[name] for kept in self.kept] for name in names})
         return total
@@ -84,7 +84,7 @@ class StreamedBlocks(RowBlocks):
 
     def gather(self, name: str) -> Any:
         """Return a column of all rows as a dask array, which is made of the data when it is asked for."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         from labelsieve.rows.collections import lazy_rows
 
@@ -126,7 +126,7 @@ class StreamedBlocks(RowBlocks):
 
     def _replay(self, function: BlockFunction, log: FoldLog) -> Any:
         """Take the part of a fold that was done by an earlier process, and its columns at the last of them."""
-        part = log.replay(function.__name__)
+        part = log.replay(function.name)
         for index, kept in enumerate(self.kept):
             kept.update(dict.fromkeys(function.gives))
             if not log.is_replaying:
