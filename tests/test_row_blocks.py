@@ -146,7 +146,7 @@ def test_a_fit_that_died_goes_on_without_visiting_the_rows_again(tmp_path, crash
     again = streamed_blocks(log=FoldLog(tmp_path, "this"))
     assert _descend(again, 6) == expected
     assert again.loaders[0].n_read == 6 - crash_after
-    again.log.remove()
+    again.close()
     assert not tmp_path.exists()
 
 

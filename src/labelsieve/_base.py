@@ -11,6 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -29,6 +30,7 @@ from labelsieve.numerics.result import SolverResult, logger
 from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import canonical, check_structure, is_sparse
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import RowBlocks
 from labelsieve.rows.collections import column_names, is_lazy, open_rows
 
 __all__ = [
@@ -61,7 +63,7 @@ RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.
 SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
 
 #: Methods that take rows in blocks, for those that must say that they do not.
-TAKES_BLOCKS = ("EvidenceSelector", "GMM", "PMLFSMIR", "RFS", "RandomRanking", "SumF", "SumMI")
+TAKES_BLOCKS = ("GMM", "RFS", "RandomRanking", "SumF", "SumMI")
 
 #: What scikit-learn is told of features and labels.
 _TABLE: dict[str, Any] = {
@@ -134,10 +136,12 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         stay on the cluster of an active `distributed.Client`; `docs/scale.md` says which and how.
         """
         if is_lazy(X):
-            return self._fit_lazy(X, y, checkpoint)
+            with _progress_log(getattr(self, "verbose", 0)):
+                result, n_selected = self._solve_lazy(X, y, checkpoint)
+            return self._store(result, n_selected)
         if checkpoint is not None:
             raise ValueError(
-                "checkpoint is for features that do not lie in memory. Got an array. Pass dask arrays, or none."
+                "checkpoint is for features that do not lie in memory. Got an array. Pass dask arrays, or no folder."
             )
         X, Y = validate_problem(self, X, y)
         n_selected = self._n_selected(X.shape[1])
@@ -145,8 +149,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             result = self._solve(X, Y)
         return self._store(result, n_selected)
 
-    def _fit_lazy(self, X: Any, y: Any, checkpoint: str | None) -> Self:
-        """Fit to dask collections; most methods cannot."""
+    def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
+        """Score the features of dask collections, and say how many to select; most methods cannot."""
         raise TypeError(
             f"{type(self).__name__} needs all rows at once and got a {type(X).__module__.partition('.')[0]} "
             f"{type(X).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, or one of: "
@@ -268,24 +272,27 @@ class BlockSelector(BaseSelector):
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         return self._solve_rows(in_memory(X, Y))
 
-    def _fit_lazy(self, X: Any, y: Any, checkpoint: str | None) -> Self:
+    def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
         identity = f"{self!r} {type(self).__module__}"
-        rows = open_rows(X, y, checkpoint=checkpoint, identity=identity)
-        with _progress_log(getattr(self, "verbose", 0)):
-            problem = check_rows(rows)
-            self.n_features_in_ = problem.n_features
-            self.classes_ = None
-            names = column_names(X)
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            elif hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            labels = column_names(y) or [f"y{j}" for j in range(problem.n_labels)]
-            self.label_names_in_ = np.array(labels, dtype=object)
-            n_selected = self._n_selected(problem.n_features)
-            result = self._solve_rows(problem)
-        rows.close()
-        return self._store(result, n_selected)
+        with open_rows(X, y, checkpoint=checkpoint, identity=identity) as rows:
+            return rows.run(
+                partial(self._solve_blocks, feature_names=column_names(X), label_names=column_names(y))
+            )
+
+    def _solve_blocks(
+        self, rows: RowBlocks, *, feature_names: list[str] | None, label_names: list[str] | None
+    ) -> tuple[SolverResult, int]:
+        """Check all rows, note what every estimator notes about them, and score the features."""
+        problem = check_rows(rows)
+        self.n_features_in_ = problem.n_features
+        self.classes_ = None
+        if feature_names is not None:
+            self.feature_names_in_ = np.array(feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.label_names_in_ = np.array(label_names or _numbered(problem.n_labels), dtype=object)
+        n_selected = self._n_selected(problem.n_features)
+        return self._solve_rows(problem), n_selected
 
 
 def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) -> tuple[Matrix, Matrix]:
@@ -295,7 +302,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
     ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``: the values
     that a one-hot encoded y held, for methods that predict; None for candidate matrices.
     """
-    label_names = _column_names(y)
+    label_names = column_names(y)
     check_structure(X, "X")
     check_structure(y, "y")
     X, y = validate_data(estimator, X, y, **{**_TABLE, "ensure_min_samples": least_samples})
@@ -305,7 +312,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
     if class_names is not None:
         label_names = class_names
     elif label_names is None:
-        label_names = [f"y{j}" for j in range(Y.shape[1])]
+        label_names = _numbered(Y.shape[1])
     estimator.label_names_in_ = np.array(label_names, dtype=object)
     return X, Y
 
@@ -347,12 +354,9 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _column_names(y: Any) -> list[str] | None:
-    """Names of a dataframe's columns if all are strings, as scikit-learn does for features."""
-    columns = getattr(y, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return list(columns)
+def _numbered(n_labels: int) -> list[str]:
+    """Names of labels that have none."""
+    return [f"y{j}" for j in range(n_labels)]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import update_wrapper
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,8 @@ __all__ = ["BlockFunction", "Columns", "MemoryBlocks", "RowBlocks", "add", "bloc
 
 #: Tall columns of one block by name.
 Columns: TypeAlias = dict[str, Any]
+
+_Result = TypeVar("_Result")
 
 
 class BlockFunction:
@@ -131,8 +133,18 @@ class RowBlocks(ABC):
     def gather(self, name: str) -> Any:
         """Return a column of all rows: an array in memory, else a dask array that is computed when asked."""
 
-    def close(self) -> None:  # noqa: B027 - most blocks have nothing to give back
-        """Give back files and memory."""
+    def run(self, solve: Callable[[RowBlocks], _Result]) -> _Result:
+        """Return what a deterministic solver makes of the rows, calling it again where they got lost meanwhile."""
+        return solve(self)
+
+    def close(self, *, is_done: bool = True) -> None:  # noqa: B027 - blocks in memory have nothing to give back
+        """Give back files and memory; what another process needs to go on is kept if the work is not done."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(is_done=kind is None)
 
 
 class MemoryBlocks(RowBlocks):
@@ -200,10 +212,15 @@ def said_of_rows(rows: RowBlocks, index: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if len(rows.sizes) > 1:
-            first = rows.first_rows[index]
-            error.add_note(f"In the rows {first} to {first + rows.sizes[index] - 1}.")
+        note_rows(error, rows, index)
         raise
+
+
+def note_rows(error: BaseException, rows: RowBlocks, index: int) -> None:
+    """Add to an error which rows it is about, if there is more than one block."""
+    if len(rows.sizes) > 1:
+        first = rows.first_rows[index]
+        error.add_note(f"In the rows {first} to {first + rows.sizes[index] - 1}.")
 
 
 def _nothing(_: Any, __: Any) -> None:

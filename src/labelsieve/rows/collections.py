@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 
 from labelsieve.rows.blocks import Columns, RowBlocks
 from labelsieve.rows.fold_log import FoldLog
@@ -22,7 +26,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def column_names(value: Any) -> list[str] | None:
-    """Names of the columns of a dask dataframe, if all are strings; None for arrays."""
+    """Names of the columns of a dataframe, lazy or not, if all are strings; None for arrays."""
     columns = getattr(value, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -49,7 +53,10 @@ def open_rows(
     if X.shape[0] != y.shape[0]:
         raise ValueError(f"X and y must have the same number of rows. Got {X.shape[0]} and {y.shape[0]}.")
     if X.chunks[0] != y.chunks[0]:
-        raise ValueError("X and y must be cut alike. Got other chunks. Use y = y.rechunk({0: X.chunks[0]}).")
+        raise ValueError(
+            f"X and y must be cut into the same blocks of rows. Got {_cuts(X)} and {_cuts(y)}. "
+            f"Use y = y.rechunk({{0: X.chunks[0]}})."
+        )
     sizes = X.chunks[0]
     identity = f"{identity}\n{X.shape} {y.shape} {sizes}"
     columns = {"X": X.to_delayed().ravel(), "Y": y.to_delayed().ravel()}
@@ -58,7 +65,9 @@ def open_rows(
         from labelsieve.rows.cluster import ClusterBlocks
 
         folder = tempfile.mkdtemp(prefix="labelsieve-") if checkpoint is None else checkpoint
-        return ClusterBlocks(client, columns, sizes, log=FoldLog(folder, identity))
+        return ClusterBlocks(
+            client, columns, sizes, log=FoldLog(folder, identity, is_temporary=checkpoint is None)
+        )
     blocks = [{name: parts[index] for name, parts in columns.items()} for index in range(len(sizes))]
     log = None if checkpoint is None else FoldLog(checkpoint, identity)
     return StreamedBlocks([partial(_read, block) for block in blocks], sizes, log=log, on_block=on_block)
@@ -80,29 +89,40 @@ def _lazy_array(value: Any) -> Any:
     return value.to_dask_array(lengths=True) if is_lazy(value) and hasattr(value, "to_dask_array") else value
 
 
+def _cuts(value: Any) -> str:
+    """Say how an array is cut."""
+    sizes = value.chunks[0]
+    return f"{len(sizes)} blocks of {min(sizes)} to {max(sizes)} rows"
+
+
 def _cut_like(y: Any, X: Any) -> Any:
     """Cut labels that are in memory as the features are."""
     import dask.array as da
 
-    return da.from_array(y, chunks=(X.chunks[0], -1))
+    y = y.tocsr() if sp.issparse(y) else np.asarray(y)
+    if y.ndim != 2 or y.shape[0] != X.shape[0]:
+        # What is wrong is said where lazy labels are checked.
+        return da.from_array(y, chunks=-1, asarray=False)
+    return da.from_array(y, chunks=(X.chunks[0], -1), asarray=False)
 
 
 def _check_chunks(value: Any, name: str) -> None:
-    """See that an array is cut into rows whose numbers are known."""
+    """See that an array is cut into blocks of rows whose numbers are known."""
     if value.ndim != 2:
+        shape = "features of shape (n_samples, n_features)"
+        if name == "y":
+            shape = "0/1 candidates of shape (n_samples, n_labels), one-hot encoded if they are classes"
         raise ValueError(
-            f"{name} must have rows and columns when it is a dask array. Got {value.ndim} dimension(s). "
-            f"Give 0/1 candidates of shape (n_samples, n_labels)."
-            if name == "y"
-            else "Use X[:, None] for one feature."
+            f"{name} must have rows and columns where the rows come in blocks. Got {value.ndim} dimension(s). "
+            f"Give {shape}."
         )
-    if any(size != size for size in value.chunks[0]):
+    if any(math.isnan(size) for size in (*value.chunks[0], *value.chunks[1])):
         raise ValueError(
             f"The chunks of {name} must have known sizes. Got unknown ones. Call {name}.compute_chunk_sizes() first."
         )
     if len(value.chunks[1]) > 1:
         raise ValueError(
-            f"{name} must be cut into rows only. Got {len(value.chunks[1])} chunks of columns. "
+            f"{name} must be cut into blocks of rows only. Got {len(value.chunks[1])} chunks of columns. "
             f"Use {name} = {name}.rechunk({{1: -1}})."
         )
 

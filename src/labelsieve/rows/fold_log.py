@@ -26,10 +26,14 @@ class FoldLog:
         Where it lies; made if need be. What is found there is taken up if it belongs to the same fit.
     identity : str
         What the fit is about. A folder of another fit is refused.
+    is_temporary : bool, default=False
+        Whether nobody knows of the folder, so that it goes with this process even if the fit was not done.
     """
 
-    def __init__(self, folder: str | Path, identity: str) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, identity: str, *, is_temporary: bool = False) -> None:
+        # Workers may have been started elsewhere.
+        self.folder = Path(folder).absolute()
+        self.is_temporary = is_temporary
         self.folder.mkdir(parents=True, exist_ok=True)
         self._claim(identity)
         self._state = self.folder / "saved.json"
@@ -39,7 +43,12 @@ class FoldLog:
         #: Folds whose parts are on disk and need no visit, and the files of the columns as they were after these.
         self.n_saved: int = saved["n_folds"]
         self.columns: dict[str, list[str]] = saved["columns"]
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin again: the folds that are saved will be replayed."""
         self.n_folds = 0
+        self._sweep()
 
     def _claim(self, identity: str) -> None:
         """Note what the folder is about, or see that it is the same."""
@@ -87,9 +96,18 @@ class FoldLog:
         for name in before - {name for names in self.columns.values() for name in names}:
             (self.folder / name).unlink(missing_ok=True)
 
-    def remove(self) -> None:
-        """Delete the folder: the fit is done."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def close(self, *, is_done: bool) -> None:
+        """Delete the folder, unless somebody will go on with it."""
+        if is_done or self.is_temporary or not self.n_saved:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Delete what a process left that died after the last save."""
+        known = {"fit.txt", self._state.name, *(name for names in self.columns.values() for name in names)}
+        known.update(self._part(index).name for index in range(self.n_saved))
+        for path in self.folder.iterdir():
+            if path.name not in known:
+                path.unlink()
 
     def _part(self, index: int) -> Path:
         return self.folder / f"fold-{index:06d}.pickle"

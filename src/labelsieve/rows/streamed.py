@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from labelsieve.rows.blocks import BlockFunction, Columns, RowBlocks, add, rename_columns, said_of_rows
+from labelsieve.rows.derivations import Derivation, derived_column, make_columns, plan
 from labelsieve.rows.fold_log import FoldLog
 
 __all__ = ["Loader", "StreamedBlocks"]
 
 #: Reads some of the columns ``X`` and ``Y`` of one block.
 Loader: TypeAlias = Callable[[Sequence[str]], Columns]
-#: What makes columns of others, and what its blocks share.
-Derivation: TypeAlias = tuple[BlockFunction, tuple[Any, ...]]
 
 
 class StreamedBlocks(RowBlocks):
@@ -88,11 +87,19 @@ class StreamedBlocks(RowBlocks):
 
         from labelsieve.rows.collections import lazy_rows
 
+        sources, steps = plan(self.derived, (name,))
+        steps = delayed(steps, traverse=False)
         parts = [
-            delayed(_column)(load, self.derived, first, name)
+            delayed(derived_column)(delayed(load)(sources), steps, first, name)
             for load, first in zip(self.loaders, self.first_rows, strict=True)
         ]
         return lazy_rows(parts, self.sizes, self._load(0, (name,))[name][:0])
+
+    def close(self, *, is_done: bool = True) -> None:
+        """Forget the columns; delete the files unless another process shall go on."""
+        self.kept = [{} for _ in self.loaders]
+        if self.log is not None:
+            self.log.close(is_done=is_done)
 
     def _blocks(self, needs: Sequence[str]) -> Iterator[Columns]:
         """Read one block after the other, each while the one before is worked on."""
@@ -112,7 +119,8 @@ class StreamedBlocks(RowBlocks):
             for name, value in self.kept[index].items()
             if name in needs
         }
-        return _derived(self.loaders[index], self.derived, self.first_rows[index], needs) | kept
+        sources, steps = plan(self.derived, needs)
+        return make_columns(self.loaders[index](sources), steps, self.first_rows[index]) | kept
 
     def _store(self, index: int, columns: Columns) -> Columns:
         """Keep columns in memory, or as files of their own, since those of the last fold are still good."""
@@ -132,20 +140,3 @@ class StreamedBlocks(RowBlocks):
             if not log.is_replaying:
                 self.kept[index] = {name: files[index] for name, files in log.columns.items()}
         return part
-
-
-def _derived(load: Loader, derived: Sequence[Derivation], first_row: int, needs: Sequence[str]) -> Columns:
-    """Read a block as far as it is needed, and make of it what is derived."""
-    steps, wanted = [], set(needs)
-    for function, shared in reversed(derived):
-        if wanted.intersection(function.gives):
-            wanted = wanted.difference(function.gives).union(function.needs)
-            steps.append((function, shared))
-    block = {**load([name for name in ("X", "Y") if name in wanted]), "first_row": first_row}
-    for function, shared in reversed(steps):
-        block.update(function(block, *shared)[0])
-    return block
-
-
-def _column(load: Loader, derived: Sequence[Derivation], first_row: int, name: str) -> Any:
-    return _derived(load, derived, first_row, (name,))[name]
