@@ -191,10 +191,10 @@ class ClusterBlocks(RowBlocks):
         return f"{name.strip('_')}-{self._run}-{next(self._numbers)}"
 
     def _map(
-        self, name: str, function: Callable[..., Any], *arguments: Sequence[Any], **options: Any
+        self, name: str, task: Callable[..., Any], /, *arguments: Sequence[Any], **options: Any
     ) -> list[Future[Any]]:
         futures: list[Future[Any]] = self.client.map(
-            function, *arguments, key=self._key(name), pure=False, **options
+            task, *arguments, key=self._key(name), pure=False, **options
         )
         return futures
 
