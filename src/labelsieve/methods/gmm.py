@@ -74,12 +74,13 @@ class GMM(BlockSelector):
 
 def solve_gmm(problem: RowProblem, *, n_bins: int) -> SolverResult:
     """Take the geometric mean of the mutual information of every binned feature over the varying labels."""
-    counts, offsets = count_in_rows(problem.rows, problem.n_features, n_bins)
-    varies = (counts.of_labels > 0) & (counts.of_labels < counts.n_samples)
-    counts = counts._replace(of_labels=counts.of_labels[varies], of_both=counts.of_both[:, varies])
-    shift = 1.0 / counts.n_samples**2
-    log_sum = np.zeros(problem.n_features)
-    for information in information_of_counts(counts, offsets):
-        log_sum += np.log1p(information / shift).sum(axis=1)
-    scores = shift * np.expm1(log_sum / max(1, int(varies.sum())))
+    n_samples = problem.shape[0]
+    shift = 1.0 / n_samples**2
+    log_sum, n_varying = np.zeros(problem.n_features), 0
+    for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, n_bins):
+        n_varying += int(((counts.of_labels > 0) & (counts.of_labels < n_samples)).sum())
+        # Labels that do not vary add nothing: no feature has any information on them.
+        for information in information_of_counts(counts, offsets):
+            log_sum += np.log1p(information / shift).sum(axis=1)
+    scores = shift * np.expm1(log_sum / max(1, n_varying))
     return SolverResult(scores=scores.astype(problem.dtype))

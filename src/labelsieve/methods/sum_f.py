@@ -11,7 +11,7 @@ from labelsieve._base import BlockSelector, RowProblem
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.moments import column_moments, merge_moments
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.sparse import dense, is_sparse
+from labelsieve.numerics.sparse import columns_of, dense, is_sparse
 from labelsieve.rows.blocks import Columns, block_function
 
 __all__ = ["SumF", "solve_sum_f"]
@@ -19,6 +19,8 @@ __all__ = ["SumF", "solve_sum_f"]
 #: Largest share of a feature's variance that a label may explain. One that explains all of it has an infinite
 #: F, and beyond this share the within-class variance is mostly rounding.
 _LARGEST_SHARE = 1 - 1e-8
+#: Sums over the rows of labels that are held at once, of all features: 256 MiB.
+_LARGEST_EXCESS = 2**25
 
 
 class SumF(BlockSelector):
@@ -74,13 +76,20 @@ class _ClassMoments(NamedTuple):
 
 
 def solve_sum_f(problem: RowProblem) -> SolverResult:
-    """Sum the F statistics of every feature over the labels; one pass over the rows."""
-    n_samples, _, deviation, n_positive, excess = problem.rows.fold(_class_moments, combine=_merge)
+    """Sum the F statistics of every feature over the labels; one pass over the rows, more for very many labels."""
+    scores = np.zeros(problem.n_features)
+    for labels in batches(problem.n_labels, problem.n_features, _LARGEST_EXCESS):
+        scores += _sum_of_statistics(problem.rows.fold(_class_moments, labels, combine=_merge))
+    return SolverResult(scores=scores.astype(problem.dtype))
+
+
+def _sum_of_statistics(moments: _ClassMoments) -> np.ndarray:
+    n_samples, _, deviation, n_positive, excess = moments
     varies = (n_positive > 0) & (n_positive < n_samples)
     n_positive = n_positive[varies]
     balance = n_samples / (n_positive * (n_samples - n_positive))
-    scores = np.zeros(problem.n_features)
-    for block in batches(problem.n_features, len(varies)):
+    sums = np.zeros(len(excess))
+    for block in batches(*excess.shape):
         share = np.divide(
             excess[block][:, varies] ** 2 * balance,
             deviation[block, None],
@@ -89,13 +98,13 @@ def solve_sum_f(problem: RowProblem) -> SolverResult:
         )
         share = np.minimum(share, _LARGEST_SHARE)
         # Two rows leave no degree of freedom; the factor is the same for all features and must not be 0.
-        scores[block] = max(n_samples - 2, 1) * (share / (1 - share)).sum(axis=1)
-    return SolverResult(scores=scores.astype(problem.dtype))
+        sums[block] = max(n_samples - 2, 1) * (share / (1 - share)).sum(axis=1)
+    return sums
 
 
 @block_function("X", "Y")
-def _class_moments(rows: Mapping[str, Any]) -> tuple[Columns, _ClassMoments]:
-    X, Y = rows["X"], rows["Y"]
+def _class_moments(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, _ClassMoments]:
+    X, Y = rows["X"], columns_of(rows["Y"], labels)
     n_samples, n_features = X.shape
     mean, deviation = column_moments(X)
     n_positive = np.asarray(Y.sum(axis=0)).ravel()

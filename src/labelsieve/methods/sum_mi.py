@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from labelsieve._base import BlockSelector, Integral, Interval, RowProblem
 from labelsieve.numerics.feature_information import count_in_rows, information_of_counts
 from labelsieve.numerics.result import SolverResult
@@ -63,6 +65,8 @@ class SumMI(BlockSelector):
 
 def solve_sum_mi(problem: RowProblem, *, n_bins: int) -> SolverResult:
     """Sum the mutual information of every binned feature over the labels."""
-    counts, offsets = count_in_rows(problem.rows, problem.n_features, n_bins)
-    scores = sum(information.sum(axis=1) for information in information_of_counts(counts, offsets))
+    scores = np.zeros(problem.n_features)
+    for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, n_bins):
+        for information in information_of_counts(counts, offsets):
+            scores += information.sum(axis=1)
     return SolverResult(scores=scores.astype(problem.dtype))

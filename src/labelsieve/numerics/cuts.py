@@ -100,7 +100,8 @@ def _distinct_values(rows: Mapping[str, Any], most: int | None) -> tuple[Columns
     X = rows["X"]
     n_features = X.shape[1]
     n_values = np.zeros(n_features, dtype=np.int64)
-    low, high = np.full(n_features, np.inf, X.dtype), np.full(n_features, -np.inf, X.dtype)
+    low = np.full(n_features, np.inf, np.result_type(X.dtype, np.float32))
+    high = -low
     distinct, counts = [np.empty(0, X.dtype)], [np.empty(0, np.int64)]
     n_distinct = np.zeros(n_features, dtype=np.intp)
     for feature, (_, values) in enumerate(stored_values(X)):

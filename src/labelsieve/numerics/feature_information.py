@@ -17,9 +17,12 @@ from labelsieve.numerics.batches import batches
 from labelsieve.numerics.cuts import Cuts, find_cuts
 from labelsieve.numerics.discretize import BinnedFeatures, cut_features, feature_sums
 from labelsieve.numerics.information import plogp
-from labelsieve.numerics.sparse import dense
+from labelsieve.numerics.sparse import columns_of, dense
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.blocks import Columns, RowBlocks, block_function
+
+#: Counts of symbols with labels that are held at once: 128 MiB.
+_MOST_COUNTS = 2**25
 
 
 def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
@@ -69,15 +72,27 @@ def count_symbols(binned: BinnedFeatures, Y: Matrix) -> SymbolCounts:
     )
 
 
-def count_in_rows(rows: RowBlocks, n_features: int, n_bins: int) -> tuple[SymbolCounts, np.ndarray]:
-    """Cut the features of all blocks into bins and count these; returns the offsets of their symbols too."""
+def count_in_rows(
+    rows: RowBlocks, n_features: int, n_labels: int, n_bins: int
+) -> Iterator[tuple[SymbolCounts, np.ndarray]]:
+    """Cut the features of all blocks into bins and count these; yields the offsets of their symbols too.
+
+    The labels come in batches, one pass over the rows each: ordinary numbers of labels in a single one.
+    """
     cuts = find_cuts(rows, n_features, n_bins)
-    return rows.fold(_count_block, cuts), cuts.offsets
+    rows.derive(_cut_block, cuts)
+    for labels in batches(n_labels, int(cuts.offsets[-1]), _MOST_COUNTS):
+        yield rows.fold(_count_block, labels), cuts.offsets
 
 
-@block_function("X", "Y")
-def _count_block(rows: Mapping[str, Any], cuts: Cuts) -> tuple[Columns, SymbolCounts]:
-    return {}, count_symbols(cut_features(rows["X"], cuts), rows["Y"])
+@block_function("X", gives=("symbols",))
+def _cut_block(rows: Mapping[str, Any], cuts: Cuts) -> tuple[Columns, None]:
+    return {"symbols": cut_features(rows["X"], cuts)}, None
+
+
+@block_function("symbols", "Y")
+def _count_block(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, SymbolCounts]:
+    return {}, count_symbols(rows["symbols"], columns_of(rows["Y"], labels))
 
 
 def information_of_counts(counts: SymbolCounts, offsets: np.ndarray) -> Iterator[np.ndarray]:

@@ -217,10 +217,11 @@ def said_of_rows(rows: RowBlocks, index: int) -> Iterator[None]:
 
 
 def note_rows(error: BaseException, rows: RowBlocks, index: int) -> None:
-    """Add to an error which rows it is about, if there is more than one block."""
-    if len(rows.sizes) > 1:
-        first = rows.first_rows[index]
-        error.add_note(f"In the rows {first} to {first + rows.sizes[index] - 1}.")
+    """Add to an error which rows it is about, if there is more than one block and it does not say so itself."""
+    first = rows.first_rows[index]
+    note = f"In the rows {first} to {first + rows.sizes[index] - 1}."
+    if len(rows.sizes) > 1 and note not in str(error):
+        error.add_note(note)
 
 
 def _nothing(_: Any, __: Any) -> None:
