@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import labelsieve
 from broken_sparse import FAULTS, broken
 from labelsieve import METHODS, check_selector
+from labelsieve._base import TAKES_BLOCKS, BlockSelector
 from labelsieve.contract import CHECKS
 from labelsieve.datasets import make_pml
 
@@ -42,6 +43,11 @@ def test_contract(slug, check):
         pytest.skip(method._expected_failed_checks[check.__name__])
     with pytest.raises(AssertionError, match=r"."):
         check(method())
+
+
+def test_methods_that_need_all_rows_name_those_that_do_not():
+    takes_blocks = {method.__name__ for method in METHODS.values() if issubclass(method, BlockSelector)}
+    assert set(TAKES_BLOCKS) == takes_blocks
 
 
 def test_check_selector_names_the_broken_promise():

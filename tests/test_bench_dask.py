@@ -1,18 +1,14 @@
 """The same cells on a dask cluster of real processes: the same numbers, whoever dies."""
 
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import bench_runs as bench
-import labelsieve
+from dask_cluster import Cluster
 
 pytest.importorskip("distributed")
 pytestmark = [
@@ -25,55 +21,6 @@ pytestmark = [
 def undisturbed(tmp_path_factory):
     """Results of processes of this machine."""
     return bench.undisturbed_run(tmp_path_factory.mktemp("undisturbed"))[1]
-
-
-class Cluster:
-    """A scheduler and workers as somebody would start them by hand."""
-
-    allowed_failures = 3
-
-    def __init__(self, folder):
-        self._folder = folder
-        self._log = (folder / "cluster.log").open("w")
-        self._processes = []
-
-    def start_scheduler(self):
-        file = self._folder / "scheduler.json"
-        options = ["--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file]
-        self.scheduler = self._start("scheduler", *options)
-        bench.wait_for(lambda: file.exists() and file.read_text().endswith("}"), self.scheduler)
-        self.address = json.loads(file.read_text())["address"]
-
-    def start_worker(self):
-        options = ["--nthreads", 1, "--no-dashboard", "--local-directory", self._folder]
-        return self._start("worker", self.address, "--no-nanny", *options)
-
-    def _start(self, *arguments):
-        source = Path(labelsieve.__file__).parents[1]
-        # With 0, one dead worker makes dask give up every cell that it had, also those that waited.
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(source),
-            "PAUSE": "0.2",
-            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self.allowed_failures),
-        }
-        command = [sys.executable, "-m", "dask", *map(str, arguments)]
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            cwd=self._folder,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
-        self._processes.append(process)
-        return process
-
-    def stop(self):
-        for process in self._processes:
-            process.kill()
-            process.wait()
-        self._log.close()
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import mutual_info_score
 
+from labelsieve.numerics import cuts
 from labelsieve.numerics import feature_information as engine
 from labelsieve.numerics.batches import batches
-from labelsieve.numerics.discretize import bin_features
+from labelsieve.numerics.discretize import bin_features, cut_features
+from labelsieve.rows.blocks import MemoryBlocks
 
 
 def problem(seed, n_samples=80, n_features=9, n_labels=5):
@@ -119,3 +121,18 @@ def test_conditional_information_equals_the_pairwise_computation(as_labels):
         ]
         actual = engine.conditional_label_information(binned, as_labels(Y), given)
         np.testing.assert_allclose(actual, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [7, 80, 33])
+def test_cuts_of_blocks_put_values_where_those_of_all_rows_do(monkeypatch, dtype, size):
+    X, _ = problem(3)
+    X[:, 6] *= np.exp(25 * X[:, 7])  # from the very small to the very large, on both sides of zero
+    X = X.astype(dtype)
+    rows = MemoryBlocks([{"X": X[i : i + size]} for i in range(0, len(X), size)])
+    expected = codes(bin_features(X, 3))
+    for budget in (2**22, 1):  # with room for all values, and with room for hardly any
+        monkeypatch.setattr(cuts, "_BUDGET", budget)
+        found = codes(cut_features(X, cuts.find_cuts(rows, X.shape[1], 3)))
+        for a, b in zip(found.T, expected.T, strict=True):
+            assert len(np.unique(a)) == len(np.unique(b)) == len(np.unique(np.c_[a, b], axis=0))

@@ -4,8 +4,10 @@ import scipy.sparse as sp
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from labelsieve._row_problem import in_memory
 from labelsieve.datasets import make_pml
-from labelsieve.methods.rfs import RFS, _directions_to_median, _vanishing_weight, solve_rfs
+from labelsieve.methods.rfs import RFS, _directions, _geometric_median, _vanishing_weight
+from labelsieve.methods.rfs import solve_rfs as solve_in_rows
 from labelsieve.numerics.norms import l21_norm, row_norms
 
 SHAPES = [(60, 8, 3), (12, 30, 3), (20, 20, 1)]
@@ -16,6 +18,18 @@ def problem(seed, n_samples, n_features, n_labels):
     X = np.maximum(rng.normal(size=(n_samples, n_features)), 0)
     Y = (rng.random((n_samples, n_labels)) < 0.4).astype(float)
     return X, Y
+
+
+def solve_rfs(X, Y, **options):
+    return solve_in_rows(in_memory(X, Y), **options)
+
+
+def directions_to_median(Y):
+    return _directions(_geometric_median(Y, np.ones(len(Y), dtype=int)), Y)
+
+
+def vanishing_weight(X, Y):
+    return _vanishing_weight(in_memory(X, Y).rows)
 
 
 def standardized(X):
@@ -110,7 +124,7 @@ def test_the_objective_never_rises_even_where_the_labels_are_met_exactly(shape, 
 
 def test_no_system_is_larger_than_the_shorter_side(monkeypatch):
     sizes = set()
-    ridge = solve_rfs.__globals__["_solve_ridge"]
+    ridge = solve_in_rows.__globals__["_solve_ridge"]
 
     def watched(system, target, alpha):
         sizes.add(system.shape)
@@ -192,8 +206,8 @@ def test_the_vanishing_weight_parts_problems_with_and_without_features():
     """Exactly so where the geometric median of the labels is no row of theirs, as in all of these."""
     for seed in range(5):
         X, Y = problem(20 + seed, 60, 8, 4)
-        vanishing = _vanishing_weight(standardized(X), Y)
-        assert not _directions_to_median(Y)[1].any()
+        vanishing = vanishing_weight(standardized(X), Y)
+        assert not directions_to_median(Y)[1].any()
         below = solve_rfs(X, Y, alpha=0.95 * vanishing, max_iter=3000, tol=1e-12).scores
         above = solve_rfs(X, Y, alpha=1.05 * vanishing, max_iter=3000, tol=1e-12).scores
         assert below.max() > 1e-3
@@ -205,8 +219,8 @@ def test_below_the_vanishing_weight_features_are_left_where_the_median_is_a_row(
     X, _ = problem(30 + seed, 80, 6, 1)
     # One label of which a third of the rows have it: the median is 0, the row of all others.
     Y = (X[:, :1] > np.quantile(X[:, 0], 0.67)).astype(float)
-    assert _directions_to_median(Y)[1].sum() == (Y == 0).sum()
-    vanishing = _vanishing_weight(standardized(X), Y)
+    assert directions_to_median(Y)[1].sum() == (Y == 0).sum()
+    vanishing = vanishing_weight(standardized(X), Y)
     assert vanishing > 0
     # A linear programme: at the optimum below the bound, some weight is not 0.
     scores = solve_rfs(X, Y, alpha=0.95 * vanishing, max_iter=3000, tol=1e-12).scores
@@ -216,7 +230,7 @@ def test_below_the_vanishing_weight_features_are_left_where_the_median_is_a_row(
 def test_the_median_of_the_labels_is_where_the_distances_are_least():
     for seed in range(5):
         _, Y = problem(40 + seed, 31, 3, 5)
-        directions, at_median = _directions_to_median(Y)
+        directions, at_median = directions_to_median(Y)
         # Its subgradient holds 0: what pulls is outweighed by the rows at the median.
         assert np.linalg.norm(directions.sum(axis=0)) <= at_median.sum() + 1e-6
         np.testing.assert_allclose(row_norms(directions), ~at_median, atol=1e-12)

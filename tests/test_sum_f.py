@@ -77,7 +77,9 @@ def test_two_rows_still_give_a_ranking():
 def test_many_blocks_give_the_same_scores(monkeypatch):
     X, Y = problem(7)
     expected = SumF().fit(X, Y).scores_
-    monkeypatch.setattr("labelsieve.methods.sum_f.batches", lambda length, width: batches(length, width, 120))
+    monkeypatch.setattr(
+        "labelsieve.methods.sum_f.batches", lambda length, width, *_: batches(length, width, 120)
+    )
     np.testing.assert_allclose(SumF().fit(X, Y).scores_, expected, rtol=1e-12)
 
 

@@ -11,36 +11,40 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils._tags import Tags
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from labelsieve.numerics.binary import is_binary
+from labelsieve._candidates import check_candidates
+from labelsieve._row_problem import RowProblem, check_rows, in_memory
 from labelsieve.numerics.result import SolverResult, logger
 from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import canonical, check_structure, is_sparse
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import RowBlocks
+from labelsieve.rows.collections import column_names, is_lazy, open_rows
 
 __all__ = [
     "LOOP_CONSTRAINTS",
     "RANDOM_CONSTRAINTS",
     "SCALE_CONSTRAINTS",
     "BaseSelector",
+    "BlockSelector",
     "Integral",
     "Interval",
     "Options",
     "Real",
     "RealNotInt",
+    "RowProblem",
     "StrOptions",
     "as_generator",
     "check_candidates",
@@ -59,6 +63,9 @@ LOOP_CONSTRAINTS: dict[str, list[Any]] = {
 }
 RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.random.Generator]}
 SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
+
+#: Methods that take rows in blocks, for those that must say that they do not.
+TAKES_BLOCKS = ("GMM", "RFS", "RandomRanking", "SumF", "SumMI")
 
 #: What scikit-learn is told of features and labels.
 _TABLE: dict[str, Any] = {
@@ -107,7 +114,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         """Score the features of a validated ``X`` for the 0/1 matrix ``Y``; each may be dense or sparse."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, checkpoint: str | None = None) -> Self:
         """Score and rank the features.
 
         Parameters
@@ -119,33 +126,68 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             apply. A row without candidates is allowed: it says that no label applies. One-dimensional ``y``,
             and a single column with other discrete values than 0 and 1, are read as classes and one-hot
             encoded.
+        checkpoint : str or None, default=None
+            Folder in which a fit of dask arrays keeps what it needs to go on after its process died: the same call
+            takes it up again, and the folder is deleted at the end. On a cluster all workers must see it.
 
         Returns
         -------
         self : object
             The fitted selector.
+
+        Notes
+        -----
+        Some methods also take dask arrays and dataframes, whose blocks of rows are read one after the other, or
+        stay on the cluster of an active `distributed.Client`; `docs/scale.md` says which and how.
         """
+        if is_lazy(X):
+            with _progress_log(getattr(self, "verbose", 0)):
+                result, n_selected = self._solve_lazy(X, y, checkpoint)
+            return self._store(result, n_selected)
+        if checkpoint is not None:
+            raise ValueError(
+                "checkpoint is for features that do not lie in memory. Got an array. Pass dask arrays, or no folder."
+            )
         X, Y = validate_problem(self, X, y)
         n_selected = self._n_selected(X.shape[1])
         with _progress_log(getattr(self, "verbose", 0)):
             result = self._solve(X, Y)
         return self._store(result, n_selected)
 
+    def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
+        """Score the features of dask collections, and say how many to select; most methods cannot."""
+        raise TypeError(
+            f"{type(self).__name__} needs all rows at once and got a {type(X).__module__.partition('.')[0]} "
+            f"{type(X).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, or one of: "
+            f"{', '.join(TAKES_BLOCKS)}."
+        )
+
     def transform(self, X: Any) -> Any:
         """Keep the selected features.
 
         Parameters
         ----------
-        X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, dataframe, sparse matrix, dask collection} of shape (n_samples, n_features)
             Features, the columns those of ``fit``.
 
         Returns
         -------
-        X_selected : {ndarray, dataframe, sparse matrix} of shape (n_samples, n_features_)
-            The selected columns.
+        X_selected : {ndarray, dataframe, sparse matrix, dask collection} of shape (n_samples, n_features_)
+            The selected columns; lazy if ``X`` is.
         """
+        if is_lazy(X):
+            return self._transform_lazy(X)
         check_structure(X, "X")
         return super().transform(X)
+
+    def _transform_lazy(self, X: Any) -> Any:
+        """Keep the selected columns of a dask array or dataframe, which stays lazy."""
+        support = self.get_support(indices=True)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X must have the {self.n_features_in_} features of fit. Got {X.shape[1]}. Pass the same columns."
+            )
+        return X.iloc[:, support] if hasattr(X, "iloc") else X[:, support]
 
     def inverse_transform(self, X: Any) -> Any:
         """Put selected features back into their columns, zeros into the others.
@@ -225,6 +267,39 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         return tags
 
 
+class BlockSelector(BaseSelector):
+    """Base of selectors that take the rows in blocks; a subclass writes ``_solve_rows(problem) -> SolverResult``."""
+
+    @abstractmethod
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        """Score the features of a checked problem whose rows lie in blocks."""
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        return self._solve_rows(in_memory(X, Y))
+
+    def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
+        identity = f"{self!r} {type(self).__module__}"
+        with open_rows(X, y, checkpoint=checkpoint, identity=identity) as rows:
+            return rows.run(
+                partial(self._solve_blocks, feature_names=column_names(X), label_names=column_names(y))
+            )
+
+    def _solve_blocks(
+        self, rows: RowBlocks, *, feature_names: list[str] | None, label_names: list[str] | None
+    ) -> tuple[SolverResult, int]:
+        """Check all rows, note what every estimator notes about them, and score the features."""
+        problem = check_rows(rows)
+        self.n_features_in_ = problem.n_features
+        self.classes_ = None
+        if feature_names is not None:
+            self.feature_names_in_ = np.array(feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.label_names_in_ = np.array(label_names or _numbered(problem.n_labels), dtype=object)
+        n_selected = self._n_selected(problem.n_features)
+        return self._solve_rows(problem), n_selected
+
+
 def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) -> tuple[Matrix, Matrix]:
     """Validate features and candidates of any kind; sets what every estimator notes about them.
 
@@ -232,7 +307,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
     ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``: the values
     that a one-hot encoded y held, for methods that predict; None for candidate matrices.
     """
-    label_names = _column_names(y)
+    label_names = column_names(y)
     check_structure(X, "X")
     check_structure(y, "y")
     X, y = validate_data(estimator, X, y, **{**_TABLE, "ensure_min_samples": least_samples})
@@ -242,48 +317,9 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
     if class_names is not None:
         label_names = class_names
     elif label_names is None:
-        label_names = [f"y{j}" for j in range(Y.shape[1])]
+        label_names = _numbered(Y.shape[1])
     estimator.label_names_in_ = np.array(label_names, dtype=object)
     return X, Y
-
-
-def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
-    """Return a float64 0/1 candidate matrix, and the class names if ``y`` held classes.
-
-    Two-dimensional input must be 0/1 already, dense or sparse. A single column with other discrete values,
-    and one-dimensional input, are classes and become one column each.
-
-    Examples
-    --------
-    >>> check_candidates(np.array(["red", "blue", "red"]))
-    (array([[0., 1.],
-           [1., 0.],
-           [0., 1.]]), ['blue', 'red'])
-    """
-    if is_sparse(y):
-        Y = sp.csr_matrix(y, dtype=np.float64, copy=True)
-        Y.sum_duplicates()
-        Y.eliminate_zeros()
-        _require_binary(Y.data)
-        n_candidates = Y.nnz
-        names = None
-    else:
-        y = np.asarray(y)
-        if y.dtype == object and y.ndim == 2 and all(isinstance(value, Real) for value in y.flat):
-            y = y.astype(np.float64)
-        is_classes = y.ndim == 1 or (y.shape[1] == 1 and not is_binary(y))
-        if is_classes:
-            Y, names = _one_hot(y.ravel())
-        else:
-            _require_binary(y)
-            Y, names = y.astype(np.float64), None
-        n_candidates = np.count_nonzero(Y)
-    if n_candidates == 0:
-        raise ValueError(
-            "y must contain at least one candidate label. Got only zeros. Check the label columns and "
-            "that 1 means candidate."
-        )
-    return Y, names
 
 
 def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
@@ -329,46 +365,9 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _require_binary(values: np.ndarray) -> None:
-    """Refuse anything but 0 and 1, with the remedy that fits what came."""
-    if is_binary(values):
-        return
-    expected = "y must be 0/1 candidate labels of shape (n_samples, n_labels)."
-    if values.dtype.kind not in "iuf":
-        sample = values.ravel()[:1].tolist()[0]
-        raise ValueError(
-            f"{expected} Got {sample!r}. Convert first, for example (y == {sample!r}).astype(int)."
-        )
-    found = np.unique(values)
-    if np.isin(found, (-1, 0, 1)).all():
-        raise ValueError(f"{expected} Got -1/+1 values. Convert first: (y > 0).astype(int).")
-    if (found != np.round(found)).any():
-        raise ValueError(
-            f"{expected} Got continuous values. Threshold them first, for example (y > 0.5).astype(int)."
-        )
-    listed = ", ".join(f"{value:g}" for value in found[:4])
-    raise ValueError(
-        f"{expected} Got the values {listed}{', ...' if len(found) > 4 else ''}. One-hot encode them first."
-    )
-
-
-def _one_hot(y: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind not in ("binary", "multiclass"):
-        raise ValueError(
-            f"y must be 0/1 candidate labels of shape (n_samples, n_labels) or (n_samples,) classes. "
-            f"Unknown label type: got {kind} values. Bin or threshold them first."
-        )
-    classes, codes = np.unique(y, return_inverse=True)
-    return np.eye(len(classes))[codes], [str(value) for value in classes]
-
-
-def _column_names(y: Any) -> list[str] | None:
-    """Names of a dataframe's columns if all are strings, as scikit-learn does for features."""
-    columns = getattr(y, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return list(columns)
+def _numbered(n_labels: int) -> list[str]:
+    """Names of labels that have none."""
+    return [f"y{j}" for j in range(n_labels)]
 
 
 @contextmanager

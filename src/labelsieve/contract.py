@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 
+from labelsieve._base import BaseSelector, BlockSelector
+from labelsieve._row_problem import check_rows
 from labelsieve.datasets.synthetic import make_pml
+from labelsieve.rows.blocks import MemoryBlocks
 
 __all__ = ["CHECKS", "check_selector"]
 
@@ -322,6 +326,32 @@ def check_works_in_scikit_learn(estimator: Any) -> None:
         assert list(frame.columns) == list(_fit(clone(estimator), X, Y).get_feature_names_out())
 
 
+def check_chunked_equals_in_memory(estimator: Any) -> None:
+    """Rows in blocks give the scores of all rows at once; methods that cannot take them say so."""
+    X, Y = _problem(density=0.5)
+    # One block has no candidates and a constant feature.
+    X[14:21, 0], Y[14:21] = 1.0, 0
+    if not isinstance(estimator, BlockSelector):
+        if isinstance(estimator, BaseSelector) and find_spec("dask") is not None:
+            with _raises(TypeError, what="a dask array where all rows are needed at once"):
+                _fit(estimator, *_lazy_rows((X, Y), (14, 7, 39)))
+        return
+    if "max_iter" in estimator.get_params():
+        # Rounding may decide in which of the last iterations a fit stops; and every iteration reads all blocks.
+        estimator.set_params(max_iter=20)
+    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-3)):
+        for container in (np.asarray, sp.csr_matrix):
+            features = container(X.astype(dtype))
+            expected = _fit(clone(estimator), features, Y).scores_
+            for sizes in ((7,) * 8 + (4,), (14, 7, 29, 10)):
+                what = f"{container.__name__} of {dtype.__name__} in blocks of {sizes[0]} rows"
+                scores = _fit_blocks(clone(estimator), features, Y, sizes)
+                _assert_same(scores, expected, f"{what} in memory", tolerance)
+                if find_spec("dask") is not None:
+                    fitted = _fit(clone(estimator), *_lazy_rows((features, Y), sizes))
+                    _assert_same(fitted.scores_, expected, f"{what} of a dask array", tolerance)
+
+
 #: The contract, in the order it is checked.
 CHECKS: tuple[Callable[[Any], None], ...] = (
     check_ranking_follows_scores,
@@ -340,6 +370,7 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_bad_parameters_are_refused,
     check_short_budget_warns,
     check_works_in_scikit_learn,
+    check_chunked_equals_in_memory,
 )
 
 
@@ -353,11 +384,31 @@ def _problem(**options: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _fit(estimator: Any, X: Any, Y: Any) -> Any:
     """Fit quietly; warnings have a check of their own."""
-    if "random_state" in estimator.get_params() and estimator.random_state is None:
-        estimator.set_params(random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return estimator.fit(X, Y)
+        return _seeded(estimator).fit(X, Y)
+
+
+def _fit_blocks(estimator: Any, X: Any, Y: Any, sizes: Sequence[int]) -> np.ndarray:
+    """Scores of rows that lie in memory, but not in one block."""
+    cuts = list(pairwise(np.cumsum([0, *sizes])))
+    problem = check_rows(MemoryBlocks([{"X": X[a:b], "Y": Y[a:b]} for a, b in cuts]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores: np.ndarray = _seeded(estimator)._solve_rows(problem).scores
+    return scores
+
+
+def _lazy_rows(tables: Sequence[Any], sizes: tuple[int, ...]) -> list[Any]:
+    """Dask arrays that are cut into blocks of rows."""
+    from_array = import_module("dask.array").from_array
+    return [from_array(table, chunks=(sizes, -1), asarray=False) for table in tables]
+
+
+def _seeded(estimator: Any) -> Any:
+    if "random_state" in estimator.get_params() and estimator.random_state is None:
+        estimator.set_params(random_state=0)
+    return estimator
 
 
 def _global_random_state() -> str:

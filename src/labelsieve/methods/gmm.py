@@ -6,16 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labelsieve._base import BaseSelector, Integral, Interval
-from labelsieve.numerics.discretize import bin_features
-from labelsieve.numerics.feature_information import label_information
+from labelsieve._base import BlockSelector, Integral, Interval, RowProblem
+from labelsieve.numerics.feature_information import count_in_rows, information_of_counts
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.typing import Matrix
 
 __all__ = ["GMM", "solve_gmm"]
 
 
-class GMM(BaseSelector):
+class GMM(BlockSelector):
     """Score every feature by the geometric mean of its mutual information with the candidate labels.
 
     Geometric mean maximisation [1]_ prefers features that tell something about all labels over features
@@ -64,7 +62,7 @@ class GMM(BaseSelector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSelector._parameter_constraints,
+        **BlockSelector._parameter_constraints,
         "n_bins": [Interval(Integral, 2, None, closed="left")],
     }
 
@@ -72,18 +70,19 @@ class GMM(BaseSelector):
         super().__init__(n_features_to_select)
         self.n_bins = n_bins
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_gmm(X, Y, n_bins=self.n_bins)
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        return solve_gmm(problem, n_bins=self.n_bins)
 
 
-def solve_gmm(X: Matrix, Y: Matrix, *, n_bins: int) -> SolverResult:
+def solve_gmm(problem: RowProblem, *, n_bins: int) -> SolverResult:
     """Take the geometric mean of the mutual information of every binned feature over the varying labels."""
-    n_samples, n_features = X.shape
-    n_positive = np.asarray(Y.sum(axis=0)).ravel()
-    Y = Y[:, (n_positive > 0) & (n_positive < n_samples)]
-    shift = 1 / n_samples**2
-    log_sum = np.zeros(n_features)
-    for information in label_information(bin_features(X, n_bins), Y):
-        log_sum += np.log1p(information / shift).sum(axis=1)
-    scores = shift * np.expm1(log_sum / max(1, Y.shape[1]))
-    return SolverResult(scores=scores.astype(X.dtype))
+    n_samples = problem.shape[0]
+    shift = 1.0 / n_samples**2
+    log_sum, n_varying = np.zeros(problem.n_features), 0
+    for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, n_bins):
+        n_varying += int(((counts.of_labels > 0) & (counts.of_labels < n_samples)).sum())
+        # Labels that do not vary add nothing: no feature has any information on them.
+        for information in information_of_counts(counts, offsets):
+            log_sum += np.log1p(information / shift).sum(axis=1)
+    scores = shift * np.expm1(log_sum / max(1, n_varying))
+    return SolverResult(scores=scores.astype(problem.dtype))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from labelsieve._base import RANDOM_CONSTRAINTS, BaseSelector, as_generator
+from labelsieve._base import RANDOM_CONSTRAINTS, BlockSelector, RowProblem, as_generator
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.typing import Matrix
 
 __all__ = ["RandomRanking"]
 
 
-class RandomRanking(BaseSelector):
+class RandomRanking(BlockSelector):
     """Rank the features by chance, whatever the data say.
 
     Parameters
@@ -42,7 +41,7 @@ class RandomRanking(BaseSelector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSelector._parameter_constraints,
+        **BlockSelector._parameter_constraints,
         **RANDOM_CONSTRAINTS,
     }
 
@@ -54,6 +53,6 @@ class RandomRanking(BaseSelector):
         super().__init__(n_features_to_select)
         self.random_state = random_state
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        scores = as_generator(self.random_state).random((X.shape[1],))
-        return SolverResult(scores=scores.astype(X.dtype))
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        scores = as_generator(self.random_state).random((problem.n_features,))
+        return SolverResult(scores=scores.astype(problem.dtype))

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real, StrOptions
+from labelsieve._base import LOOP_CONSTRAINTS, BlockSelector, Interval, Real, RowProblem, StrOptions
 from labelsieve.numerics.norms import l21_weights, row_norms, squared_row_norms
 from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.scaling import Scaling, scale_columns
+from labelsieve.numerics.scaling import Scaling, scale_columns, standardizing
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import Columns, MemoryBlocks, RowBlocks, block_function
 
 __all__ = ["RFS", "solve_rfs"]
 
+#: Features whose system is still solved where the rows come in blocks.
+MOST_FEATURES = 5000
 #: The automatic weight: times the root of the number of rows, and at most this share of one that leaves out all.
 _USUAL, _LARGEST_SHARE = 3.0, 0.9
 #: The median of the labels decides about a bound, not about a result.
 _MEDIAN_STEPS, _MEDIAN_TOLERANCE = 500, 1e-9
 
 
-class RFS(BaseSelector):
+class RFS(BlockSelector):
     """Select features with a row-sparse regression that is robust against outlying rows.
 
     Minimises ``|XW + 1b' - Y|_21 + alpha |W|_21`` over the weights ``W`` and the intercept ``b``, where the
@@ -109,7 +113,7 @@ class RFS(BaseSelector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSelector._parameter_constraints,
+        **BlockSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     }
@@ -129,40 +133,41 @@ class RFS(BaseSelector):
         self.tol = tol
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_rfs(X, Y, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        return solve_rfs(problem, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
 
 
 class _State(NamedTuple):
-    """A point, and the weights of the quadratic that bounds the objective there."""
+    """A point, and what the quadratic that bounds the objective there needs to know of rows and features."""
 
     W: np.ndarray
     intercept: np.ndarray
-    row_weights: np.ndarray
+    seen: Any
     feature_weights: np.ndarray
 
 
-def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float | str, max_iter: int, tol: float) -> SolverResult:
+def solve_rfs(problem: RowProblem, *, alpha: float | str, max_iter: int, tol: float) -> SolverResult:
     """Solve the joint l2,1 problem by reweighted least squares."""
-    dtype = X.dtype
-    X, centre = Scaling.learn(X, "standard", centre=True).split(X)
-    Y = dense(Y)
-    alpha = _automatic_weight(X, Y) if isinstance(alpha, str) else float(alpha)
+    rows, dtype = problem.rows, problem.dtype
+    scaling = standardizing(rows)
+    rows.derive(_standardize, scaling)
+    regression = _regression(problem)
+    alpha = _automatic_weight(rows) if isinstance(alpha, str) else float(alpha)
 
     def step(state: _State) -> tuple[_State, float]:
-        W, intercept = _weighted_ridge(X, Y, state.row_weights, state.feature_weights, alpha)
-        row_weights = l21_weights(X @ W + (intercept - Y))
+        W, intercept = regression.solve(state.seen, state.feature_weights, alpha)
+        seen, loss = regression.visit(W, intercept)
         feature_weights = l21_weights(W)
         # A weight is half the inverse of a smoothed norm.
-        value = (0.5 / row_weights).sum() + alpha * (0.5 / feature_weights).sum()
-        return _State(W, intercept, row_weights, feature_weights), float(value)
+        value = loss + alpha * (0.5 / feature_weights).sum()
+        return _State(W, intercept, seen, feature_weights), float(value)
 
-    n_samples, n_features = X.shape
-    nothing = np.zeros((n_features, Y.shape[1])), np.zeros(Y.shape[1])
-    start, value = step(_State(*nothing, np.ones(n_samples), np.ones(n_features)))
+    nothing = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
+    start, value = step(_State(*nothing, regression.visit()[0], np.ones(problem.n_features)))
     state, history, converged = iterate(step, start, value, max_iter=max_iter, tol=tol)
     # Sparse features are centred by the intercept alone.
-    intercept = state.intercept if centre is None else state.intercept + centre @ state.W
+    centre = np.asarray(scaling.offset) * scaling.factor
+    intercept = state.intercept + centre @ state.W if problem.is_sparse else state.intercept
     return SolverResult(
         scores=row_norms(state.W).astype(dtype),
         objective=history,
@@ -175,93 +180,127 @@ def solve_rfs(X: Matrix, Y: Matrix, *, alpha: float | str, max_iter: int, tol: f
     )
 
 
-def _automatic_weight(X: Matrix, Y: np.ndarray) -> float:
-    """Three times the root of the rows, or a little less than what would leave every feature out."""
-    usual = _USUAL * np.sqrt(X.shape[0])
-    vanishing = _vanishing_weight(X, Y)
-    # Where no feature alone improves on the intercept, there is nothing to keep below.
-    return float(min(usual, _LARGEST_SHARE * vanishing) if vanishing > 0 else usual)
+@block_function("X", gives=("X",))
+def _standardize(rows: Mapping[str, Any], scaling: Scaling) -> tuple[Columns, None]:
+    """Standardise dense features; sparse ones are not centred."""
+    return {"X": scaling.split(rows["X"])[0]}, None
 
 
-def _vanishing_weight(X: Matrix, Y: np.ndarray) -> float:
-    """A weight below which not all features are left out; above it they are, if no row of Y is its median.
-
-    Without features the intercept ``b`` is the geometric median of the rows of ``Y``. Moving feature ``j`` by
-    ``-t v`` and the intercept by ``t s v`` for a unit vector ``v`` changes the loss at the rate
-
-    ``sum_i <u_i, v> (s - x_ij) + sum_k |s - x_kj|``,
-
-    where ``u_i`` is the direction from label row ``i`` to ``b`` and ``k`` runs over the rows that equal ``b``. The
-    weights stay 0 only if ``alpha`` exceeds the largest rate at which the loss can fall. The feature with the
-    largest gradient shows one.
-    """
-    directions, at_median = _directions_to_median(Y)
-    shared = -directions.sum(axis=0) / max(1, np.count_nonzero(at_median))
-    gradient = np.asarray(X.T @ (directions + np.outer(at_median, shared)))
-    norms = row_norms(gradient)
-    best = int(np.argmax(norms))
-    if norms[best] == 0:
-        return 0.0
-    x = dense(X[:, [best]]).ravel()
-    slopes = directions @ (gradient[best] / norms[best])
-    at_rows = np.sort(x[at_median])
-    if not len(at_rows):
-        return float(slopes @ x)
-    # The rate is piecewise linear in s and smallest where its slope changes sign.
-    place = np.ceil((len(at_rows) - slopes.sum()) / 2) - 1
-    s = at_rows[int(np.clip(place, 0, len(at_rows) - 1))]
-    return float(slopes @ (x - s) - np.abs(at_rows - s).sum())
+# The weighted regressions
 
 
-def _directions_to_median(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors from the rows of ``Y`` to their geometric median, and which rows are at it and have none."""
-    median = Y.mean(axis=0)
-    for _ in range(_MEDIAN_STEPS):
-        weights = l21_weights(median - Y)
-        median, before = weights @ Y / weights.sum(), median
-        if np.abs(median - before).max() < _MEDIAN_TOLERANCE:
-            break
-    # Steps towards a median that is a row itself never arrive; a row is one if the others do not pull it away.
-    nearest = Y[np.argmin(squared_row_norms(median - Y))]
-    directions, at_nearest = _directions(nearest, Y)
-    if np.linalg.norm(directions.sum(axis=0)) <= np.count_nonzero(at_nearest):
-        return directions, at_nearest
-    return _directions(median, Y)
+def _regression(problem: RowProblem) -> _ByFeatures | _ByRows:
+    """Choose the smaller linear system; that of rows needs all of them."""
+    n_samples, n_features = problem.shape
+    if isinstance(problem.rows, MemoryBlocks) and len(problem.rows.blocks) == 1 and n_features > n_samples:
+        block = problem.rows.blocks[0]
+        return _ByRows(block["X"], dense(block["Y"]))
+    if len(problem.rows.sizes) > 1 and n_features > MOST_FEATURES:
+        raise ValueError(
+            f"RFS must solve systems of all features, at most {MOST_FEATURES} where the rows come in blocks. Got "
+            f"{n_features}. Select some with SumF first."
+        )
+    return _ByFeatures(problem.rows)
 
 
-def _directions(point: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    difference = point - Y
-    distance = row_norms(difference)
-    at_point = distance == 0
-    return difference / np.where(at_point, 1, distance)[:, None], at_point
+class _Sums(NamedTuple):
+    """What some rows add to a weighted regression: the loss, and sums weighted by ``r``."""
+
+    loss: float
+    r: float
+    rX: np.ndarray
+    rY: np.ndarray
+    XrX: np.ndarray
+    XrY: np.ndarray
 
 
-def _weighted_ridge(
-    X: Matrix, Y: np.ndarray, row_weights: np.ndarray, feature_weights: np.ndarray, alpha: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Minimise ``sum_i r_i |x_i W + b - y_i|^2 + alpha sum_j f_j |w_j|^2``.
+class _ByFeatures:
+    """Weighted ridge regressions by systems of the features; one pass over the rows each."""
 
-    The optimal ``b`` centres both sides at their weighted means, which is done implicitly. Scaling by the
-    roots of the weights leaves a system ``B B' + alpha I`` or ``B' B + alpha I``, whichever is smaller.
-    """
-    n_samples, n_features = X.shape
-    total = row_weights.sum()
-    mean_x, mean_y = row_weights @ X / total, row_weights @ Y / total
-    roots = np.sqrt(row_weights)[:, None]
-    shrink = 1 / np.sqrt(feature_weights)
-    B = _scale_rows(scale_columns(X, shrink), roots)
-    target = roots * (Y - mean_y)
-    offset = shrink * mean_x
-    if n_features <= n_samples:
-        system = dense(B.T @ B) - total * np.outer(offset, offset)
-        W = shrink[:, None] * _solve_ridge(system, B.T @ target, alpha)
-    else:
+    def __init__(self, rows: RowBlocks) -> None:
+        self.rows = rows
+        #: Labels are taken as differences from their means, which cost fewer digits when they are centred anew.
+        self.means = rows.fold(_label_counts) / rows.n_rows
+
+    def visit(self, W: np.ndarray | None = None, intercept: np.ndarray | None = None) -> tuple[_Sums, float]:
+        """Weigh the rows by how well a point meets them, all alike if there is none; returns their sums and loss."""
+        sums: _Sums = self.rows.fold(_weighted_sums, W, intercept, self.means)
+        return sums, sums.loss
+
+    def solve(self, seen: _Sums, feature_weights: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Minimise ``sum_i r_i |x_i W + b - y_i|^2 + alpha sum_j f_j |w_j|^2``.
+
+        The optimal ``b`` centres both sides at their weighted means, which is done implicitly.
+        """
+        mean_x, mean_y = seen.rX / seen.r, seen.rY / seen.r
+        shrink = 1 / np.sqrt(feature_weights)
+        system = seen.XrX - np.outer(seen.rX, mean_x)
+        system *= shrink
+        system *= shrink[:, None]
+        target = shrink[:, None] * (seen.XrY - np.outer(seen.rX, mean_y))
+        W = shrink[:, None] * _solve_ridge(system, target, alpha)
+        return W, self.means + mean_y - mean_x @ W
+
+
+@block_function("Y")
+def _label_counts(rows: Mapping[str, Any]) -> tuple[Columns, np.ndarray]:
+    return {}, np.asarray(rows["Y"].sum(axis=0), dtype=np.float64).ravel()
+
+
+@block_function("X", "Y")
+def _weighted_sums(
+    rows: Mapping[str, Any], W: np.ndarray | None, intercept: np.ndarray | None, means: np.ndarray
+) -> tuple[Columns, _Sums]:
+    X, Y = rows["X"], dense(rows["Y"])
+    weights = _row_weights(X, Y, W, intercept)
+    roots = np.sqrt(weights)[:, None]
+    B = _scale_rows(X, roots)
+    Y = Y - means
+    sums = _Sums(
+        float((0.5 / weights).sum()),
+        float(weights.sum()),
+        np.asarray(weights @ X),
+        weights @ Y,
+        dense(B.T @ B),
+        np.asarray(B.T @ (roots * Y)),
+    )
+    return {}, sums
+
+
+class _ByRows:
+    """Weighted ridge regressions by systems of the rows, where these are fewer than the features."""
+
+    def __init__(self, X: Matrix, Y: np.ndarray) -> None:
+        self.X = X
+        self.Y = Y
+
+    def visit(
+        self, W: np.ndarray | None = None, intercept: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Weigh the rows by how well a point meets them, all alike if there is none; returns weights and loss."""
+        weights = _row_weights(self.X, self.Y, W, intercept)
+        return weights, float((0.5 / weights).sum())
+
+    def solve(
+        self, seen: np.ndarray, feature_weights: np.ndarray, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Minimise the same by way of ``B B' + alpha I``, where ``B`` has the roots of all weights."""
+        total = seen.sum()
+        mean_x, mean_y = seen @ self.X / total, seen @ self.Y / total
+        roots = np.sqrt(seen)[:, None]
+        shrink = 1 / np.sqrt(feature_weights)
+        B = _scale_rows(scale_columns(self.X, shrink), roots)
+        offset = shrink * mean_x
         cross = np.outer(B @ offset, roots)
         system = dense(B @ B.T) - cross - cross.T + (offset @ offset) * np.outer(roots, roots)
-        Z = _solve_ridge(system, target, alpha)
+        Z = _solve_ridge(system, roots * (self.Y - mean_y), alpha)
         # The last term is zero but for rounding, which huge weights of rows that are met exactly magnify.
         W = shrink[:, None] * (B.T @ Z - np.outer(offset, roots.T @ Z))
-    return W, mean_y - mean_x @ W
+        return W, mean_y - mean_x @ W
+
+
+def _row_weights(X: Matrix, Y: np.ndarray, W: np.ndarray | None, intercept: np.ndarray | None) -> np.ndarray:
+    return np.ones(len(Y)) if W is None else l21_weights(X @ W + (intercept - Y))
 
 
 def _solve_ridge(system: np.ndarray, target: np.ndarray, alpha: float) -> np.ndarray:
@@ -277,3 +316,106 @@ def _solve_ridge(system: np.ndarray, target: np.ndarray, alpha: float) -> np.nda
 def _scale_rows(X: Matrix, factor: np.ndarray) -> Matrix:
     scaled: Matrix = X.multiply(factor).tocsr() if is_sparse(X) else X * factor
     return scaled
+
+
+# The automatic weight
+
+
+def _automatic_weight(rows: RowBlocks) -> float:
+    """Three times the root of the rows, or a little less than what would leave every feature out."""
+    usual = _USUAL * np.sqrt(rows.n_rows)
+    vanishing = _vanishing_weight(rows)
+    # Where no feature alone improves on the intercept, there is nothing to keep below.
+    return float(min(usual, _LARGEST_SHARE * vanishing) if vanishing > 0 else usual)
+
+
+def _vanishing_weight(rows: RowBlocks) -> float:
+    """A weight below which not all features are left out; above it they are, if no row of Y is its median.
+
+    Without features the intercept ``b`` is the geometric median of the rows of ``Y``. Moving feature ``j`` by
+    ``-t v`` and the intercept by ``t s v`` for a unit vector ``v`` changes the loss at the rate
+
+    ``sum_i <u_i, v> (s - x_ij) + sum_k |s - x_kj|``,
+
+    where ``u_i`` is the direction from label row ``i`` to ``b`` and ``k`` runs over the rows that equal ``b``. The
+    weights stay 0 only if ``alpha`` exceeds the largest rate at which the loss can fall. The feature with the
+    largest gradient shows one.
+    """
+    label_sets, counts = rows.fold(_label_sets, combine=_merge_counts)
+    median = _geometric_median(label_sets, counts)
+    directions, at_median = _directions(median, label_sets)
+    shared = -(counts @ directions) / max(1, counts[at_median].sum())
+    gradient = rows.fold(_pull, median, shared)
+    norms = row_norms(gradient)
+    best = int(np.argmax(norms))
+    if norms[best] == 0:
+        return 0.0
+    along, slope, values, often = rows.fold(
+        _slopes, best, median, gradient[best] / norms[best], combine=_merge_slopes
+    )
+    if not len(values):
+        return float(along)
+    # The rate is piecewise linear in s and smallest where its slope changes sign.
+    place = np.clip(np.ceil((often.sum() - slope) / 2) - 1, 0, often.sum() - 1)
+    s = values[np.searchsorted(np.cumsum(often), place, side="right")]
+    return float(along - s * slope - often @ np.abs(values - s))
+
+
+@block_function("Y")
+def _label_sets(rows: Mapping[str, Any]) -> tuple[Columns, tuple[np.ndarray, np.ndarray]]:
+    """List the distinct rows of ``Y`` and count them."""
+    return {}, np.unique(dense(rows["Y"]), axis=0, return_counts=True)
+
+
+def _merge_counts(
+    a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Combine counts of distinct values, or of distinct rows."""
+    merged, place = np.unique(np.concatenate([a[0], b[0]]), axis=0, return_inverse=True)
+    return merged, np.bincount(place.ravel(), np.concatenate([a[1], b[1]])).astype(np.int64)
+
+
+def _geometric_median(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The place from which the distances to all points, counted as often as they occur, are least."""
+    median: np.ndarray = counts @ points / counts.sum()
+    for _ in range(_MEDIAN_STEPS):
+        weights = counts * l21_weights(median - points)
+        median, before = weights @ points / weights.sum(), median
+        if np.abs(median - before).max() < _MEDIAN_TOLERANCE:
+            break
+    # Steps towards a median that is a point itself never arrive; a point is one if the others do not pull it away.
+    nearest: np.ndarray = points[np.argmin(squared_row_norms(median - points))]
+    directions, at_nearest = _directions(nearest, points)
+    if np.linalg.norm(counts @ directions) <= counts[at_nearest].sum():
+        return nearest
+    return median
+
+
+def _directions(point: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors from the rows of ``Y`` to a point, and which rows are at it and have none."""
+    difference = point - Y
+    distance = row_norms(difference)
+    at_point = distance == 0
+    return difference / np.where(at_point, 1, distance)[:, None], at_point
+
+
+@block_function("X", "Y")
+def _pull(rows: Mapping[str, Any], median: np.ndarray, shared: np.ndarray) -> tuple[Columns, np.ndarray]:
+    """Gradient of the loss by the weights of every feature, where there are none yet."""
+    directions, at_median = _directions(median, dense(rows["Y"]))
+    return {}, np.asarray(rows["X"].T @ (directions + np.outer(at_median, shared)))
+
+
+@block_function("X", "Y")
+def _slopes(
+    rows: Mapping[str, Any], feature: int, median: np.ndarray, direction: np.ndarray
+) -> tuple[Columns, Any]:
+    """How the loss changes along one feature: at rows off the median in all, at those on it by value."""
+    directions, at_median = _directions(median, dense(rows["Y"]))
+    x = dense(rows["X"][:, [feature]]).ravel()
+    slopes = directions @ direction
+    return {}, (slopes @ x, slopes.sum(), *np.unique(x[at_median], return_counts=True))
+
+
+def _merge_slopes(a: Any, b: Any) -> Any:
+    return a[0] + b[0], a[1] + b[1], *_merge_counts(a[2:], b[2:])

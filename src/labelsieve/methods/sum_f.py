@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from labelsieve._base import BaseSelector
+from labelsieve._base import BlockSelector, RowProblem
 from labelsieve.numerics.batches import batches
-from labelsieve.numerics.moments import column_moments
+from labelsieve.numerics.moments import column_moments, merge_moments
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve.numerics.sparse import columns_of, dense, is_sparse
+from labelsieve.rows.blocks import Columns, block_function
 
 __all__ = ["SumF", "solve_sum_f"]
 
 #: Largest share of a feature's variance that a label may explain. One that explains all of it has an infinite
 #: F, and beyond this share the within-class variance is mostly rounding.
 _LARGEST_SHARE = 1 - 1e-8
+#: Sums over the rows of labels that are held at once, of all features: 256 MiB.
+_LARGEST_EXCESS = 2**25
 
 
-class SumF(BaseSelector):
+class SumF(BlockSelector):
     """Score every feature by its F statistics, summed over the candidate labels.
 
     The score of feature ``x`` is ``sum_l F(x; y_l)``, where ``F`` compares the variance of the class means
@@ -57,38 +62,68 @@ class SumF(BaseSelector):
     array([32. ,  0.2])
     """
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_sum_f(X, Y)
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        return solve_sum_f(problem)
 
 
-def solve_sum_f(X: Matrix, Y: Matrix) -> SolverResult:
-    """Sum the F statistics of every feature over the labels."""
-    n_samples, n_features = X.shape
-    mean, deviation = column_moments(X)
-    n_positive = np.asarray(Y.sum(axis=0)).ravel()
+class _ClassMoments(NamedTuple):
+    """What the F statistics need to know of some rows."""
+
+    n_samples: int
+    mean: np.ndarray
+    deviation: np.ndarray
+    #: Rows of every label, and how much the features of these exceed the mean, summed: n_features x n_labels.
+    n_positive: np.ndarray
+    excess: np.ndarray
+
+
+def solve_sum_f(problem: RowProblem) -> SolverResult:
+    """Sum the F statistics of every feature over the labels; one pass over the rows, more for very many labels."""
+    scores = np.zeros(problem.n_features)
+    for labels in batches(problem.n_labels, problem.n_features, _LARGEST_EXCESS):
+        scores += _sum_of_statistics(problem.rows.fold(_class_moments, labels, combine=_merge))
+    return SolverResult(scores=scores.astype(problem.dtype))
+
+
+def _sum_of_statistics(moments: _ClassMoments) -> np.ndarray:
+    n_samples, _, deviation, n_positive, excess = moments
     varies = (n_positive > 0) & (n_positive < n_samples)
-    Y, n_positive = Y[:, varies], n_positive[varies]
+    n_positive = n_positive[varies]
     balance = n_samples / (n_positive * (n_samples - n_positive))
-    if is_sparse(X):
-        X = X.tocsc()
-
-    scores = np.zeros(n_features)
-    for block in batches(n_features, max(n_samples, Y.shape[1])):
-        excess = _class_excess(X[:, block].astype(np.float64), mean[block], Y, n_positive)
+    sums = np.zeros(len(excess))
+    for block in batches(*excess.shape):
         share = np.divide(
-            excess**2 * balance,
+            excess[block][:, varies] ** 2 * balance,
             deviation[block, None],
-            out=np.zeros_like(excess),
+            out=np.zeros((block.stop - block.start, len(balance))),
             where=deviation[block, None] > 0,
         )
         share = np.minimum(share, _LARGEST_SHARE)
         # Two rows leave no degree of freedom; the factor is the same for all features and must not be 0.
-        scores[block] = max(n_samples - 2, 1) * (share / (1 - share)).sum(axis=1)
-    return SolverResult(scores=scores.astype(X.dtype))
+        sums[block] = max(n_samples - 2, 1) * (share / (1 - share)).sum(axis=1)
+    return sums
 
 
-def _class_excess(X: Matrix, mean: np.ndarray, Y: Matrix, n_positive: np.ndarray) -> np.ndarray:
-    """Sum of the centred features over the rows of every label: n_features x n_labels."""
-    if not is_sparse(X):
-        return np.asarray((X - mean).T @ Y)
-    return dense(X.T @ Y) - np.outer(mean, n_positive)
+@block_function("X", "Y")
+def _class_moments(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, _ClassMoments]:
+    X, Y = rows["X"], columns_of(rows["Y"], labels)
+    n_samples, n_features = X.shape
+    mean, deviation = column_moments(X)
+    n_positive = np.asarray(Y.sum(axis=0)).ravel()
+    X = X.tocsc() if is_sparse(X) else X
+    excess = np.empty((n_features, Y.shape[1]))
+    for block in batches(n_features, max(n_samples, Y.shape[1])):
+        features = X[:, block].astype(np.float64)
+        if is_sparse(features):
+            excess[block] = dense(features.T @ Y) - np.outer(mean[block], n_positive)
+        else:
+            excess[block] = (features - mean[block]).T @ Y
+    return {}, _ClassMoments(n_samples, mean, deviation, n_positive, excess)
+
+
+def _merge(a: _ClassMoments, b: _ClassMoments) -> _ClassMoments:
+    mean, deviation = merge_moments(*a[:3], *b[:3])
+    excess = a.excess + b.excess
+    for part in (a, b):
+        excess += np.outer(part.mean - mean, part.n_positive)
+    return _ClassMoments(a.n_samples + b.n_samples, mean, deviation, a.n_positive + b.n_positive, excess)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from labelsieve._base import BaseSelector, Integral, Interval
-from labelsieve.numerics.discretize import bin_features
-from labelsieve.numerics.feature_information import label_information
+import numpy as np
+
+from labelsieve._base import BlockSelector, Integral, Interval, RowProblem
+from labelsieve.numerics.feature_information import count_in_rows, information_of_counts
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.typing import Matrix
 
 __all__ = ["SumMI", "solve_sum_mi"]
 
 
-class SumMI(BaseSelector):
+class SumMI(BlockSelector):
     """Score every feature by its mutual information with the candidate labels, summed over the labels.
 
     The score of feature ``x`` is ``sum_l I(b(x); y_l)`` in bits, where ``b`` bins the feature.
@@ -53,7 +53,7 @@ class SumMI(BaseSelector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSelector._parameter_constraints,
+        **BlockSelector._parameter_constraints,
         "n_bins": [Interval(Integral, 2, None, closed="left")],
     }
 
@@ -61,12 +61,14 @@ class SumMI(BaseSelector):
         super().__init__(n_features_to_select)
         self.n_bins = n_bins
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_sum_mi(X, Y, n_bins=self.n_bins)
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        return solve_sum_mi(problem, n_bins=self.n_bins)
 
 
-def solve_sum_mi(X: Matrix, Y: Matrix, *, n_bins: int) -> SolverResult:
+def solve_sum_mi(problem: RowProblem, *, n_bins: int) -> SolverResult:
     """Sum the mutual information of every binned feature over the labels."""
-    binned = bin_features(X, n_bins)
-    scores = sum(information.sum(axis=1) for information in label_information(binned, Y))
-    return SolverResult(scores=scores.astype(X.dtype))
+    scores = np.zeros(problem.n_features)
+    for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, n_bins):
+        for information in information_of_counts(counts, offsets):
+            scores += information.sum(axis=1)
+    return SolverResult(scores=scores.astype(problem.dtype))

@@ -8,8 +8,10 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.numerics.cuts import Cuts, find_cuts, stored_values
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix, SparseMatrix
+from labelsieve.rows.blocks import MemoryBlocks
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,6 @@ class BinnedFeatures:
     offsets: np.ndarray
 
     @cached_property
-    def feature_sums(self) -> SparseMatrix:
-        """The 0/1 matrix (n_features, n_symbols) that sums over the symbols of every feature."""
-        n_symbols = int(self.offsets[-1])
-        sums: SparseMatrix = sp.csr_matrix(
-            (np.ones(n_symbols, dtype=np.int32), np.arange(n_symbols), self.offsets),
-            shape=(len(self.offsets) - 1, n_symbols),
-        )
-        return sums
-
-    @cached_property
     def _by_row(self) -> SparseMatrix:
         return self.indicators.tocsr()
 
@@ -53,6 +45,16 @@ class BinnedFeatures:
         is_zero[symbols.indices] = False
         groups = [np.flatnonzero(is_zero), *np.split(symbols.indices, symbols.indptr[1:-1])]
         return [rows for rows in groups if len(rows)]
+
+
+def feature_sums(offsets: np.ndarray) -> SparseMatrix:
+    """Return the 0/1 matrix (n_features, n_symbols) that sums over the symbols of every feature."""
+    n_symbols = int(offsets[-1])
+    sums: SparseMatrix = sp.csr_matrix(
+        (np.ones(n_symbols, dtype=np.int32), np.arange(n_symbols), offsets),
+        shape=(len(offsets) - 1, n_symbols),
+    )
+    return sums
 
 
 def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
@@ -85,33 +87,21 @@ def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
            [1, 0, 1],
            [1, 0, 1]], dtype=int32)
     """
-    n_samples, n_features = X.shape
     X = X.tocsc() if is_sparse(X) else X
-    members, sizes, n_symbols = [], [], np.zeros(n_features, dtype=np.intp)
-    for feature in range(n_features):
-        if is_sparse(X):
-            stored = slice(X.indptr[feature], X.indptr[feature + 1])
-            rows, values = X.indices[stored], X.data[stored]
-        else:
-            rows, values = np.arange(n_samples), X[:, feature]
-        rows, values = rows[values != 0], values[values != 0]
-        symbols = _quantile_bins(values, n_bins)
+    return cut_features(X, find_cuts(MemoryBlocks([{"X": X}]), X.shape[1], n_bins))
+
+
+def cut_features(X: Matrix, cuts: Cuts) -> BinnedFeatures:
+    """Turn features into the symbols of cuts that were found on these rows or more."""
+    members, sizes = [], []
+    for feature, (rows, values) in enumerate(stored_values(X)):
+        starts = cuts.of(feature)
+        symbols = np.searchsorted(starts, values, side="right") - 1
         members.append(rows[np.argsort(symbols, kind="stable")])
-        sizes.append(np.bincount(symbols))
-        n_symbols[feature] = len(sizes[-1])
+        sizes.append(np.bincount(symbols, minlength=len(starts)))
     starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
     rows = np.concatenate(members)
     indicators = sp.csc_matrix(
-        (np.ones(len(rows), dtype=np.int32), rows, starts), shape=(n_samples, len(starts) - 1)
+        (np.ones(len(rows), dtype=np.int32), rows, starts), shape=(X.shape[0], len(starts) - 1)
     )
-    return BinnedFeatures(indicators, np.concatenate([[0], np.cumsum(n_symbols)]))
-
-
-def _quantile_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
-    """Number the bins of the values from 0, leaving no number out."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    # Twice the rank of the middle of every run of equal values: an integer, so no rounding moves a cut.
-    twice_middle = 2 * np.cumsum(counts) - counts
-    bins = twice_middle * n_bins // (2 * max(1, len(values)))
-    _, numbers = np.unique(bins, return_inverse=True)
-    return np.asarray(numbers[place])
+    return BinnedFeatures(indicators, cuts.offsets)

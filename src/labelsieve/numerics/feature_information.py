@@ -8,15 +8,21 @@ looked up, as its arguments are integers up to n.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelsieve.numerics.batches import batches
-from labelsieve.numerics.discretize import BinnedFeatures
+from labelsieve.numerics.cuts import Cuts, find_cuts
+from labelsieve.numerics.discretize import BinnedFeatures, cut_features, feature_sums
 from labelsieve.numerics.information import plogp
-from labelsieve.numerics.sparse import dense, is_sparse
+from labelsieve.numerics.sparse import columns_of, dense
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import Columns, RowBlocks, block_function
+
+#: Counts of symbols with labels that are held at once: 128 MiB.
+_MOST_COUNTS = 2**25
 
 
 def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
@@ -43,17 +49,64 @@ def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]
     array([[1., 0., 0.],
            [0., 1., 0.]])
     """
-    n_samples, n_labels = Y.shape
-    table = plogp(np.arange(n_samples + 1, dtype=np.float64))
+    yield from information_of_counts(count_symbols(binned, Y), binned.offsets)
+
+
+class SymbolCounts(NamedTuple):
+    """In how many rows symbols and labels occur: by themselves, and together (n_symbols x n_labels)."""
+
+    n_samples: int
+    of_symbols: np.ndarray
+    of_labels: np.ndarray
+    of_both: np.ndarray
+
+
+def count_symbols(binned: BinnedFeatures, Y: Matrix) -> SymbolCounts:
+    """Count every symbol with every label by one product."""
     Y = Y.astype(np.int32, copy=False)
-    Y = Y.tocsc() if is_sparse(Y) else Y
-    totals = _total_counts(binned)
-    of_features = _sums(binned, *totals, table)
-    for labels in batches(n_labels, binned.indicators.shape[1]):
-        n_positive = np.asarray(Y[:, labels].sum(axis=0)).ravel()
-        present = _counts(binned, Y[:, labels], n_positive)
-        absent = (totals[0] - present[0], totals[1] - present[1])
-        cells = _sums(binned, *present, table) + _sums(binned, *absent, table)
+    return SymbolCounts(
+        Y.shape[0],
+        np.diff(binned.indicators.tocsc().indptr).astype(np.int64),
+        np.asarray(Y.sum(axis=0), dtype=np.int64).ravel(),
+        dense(binned.indicators.T @ Y),
+    )
+
+
+def count_in_rows(
+    rows: RowBlocks, n_features: int, n_labels: int, n_bins: int
+) -> Iterator[tuple[SymbolCounts, np.ndarray]]:
+    """Cut the features of all blocks into bins and count these; yields the offsets of their symbols too.
+
+    The labels come in batches, one pass over the rows each: ordinary numbers of labels in a single one.
+    """
+    cuts = find_cuts(rows, n_features, n_bins)
+    rows.derive(_cut_block, cuts)
+    for labels in batches(n_labels, int(cuts.offsets[-1]), _MOST_COUNTS):
+        yield rows.fold(_count_block, labels), cuts.offsets
+
+
+@block_function("X", gives=("symbols",))
+def _cut_block(rows: Mapping[str, Any], cuts: Cuts) -> tuple[Columns, None]:
+    return {"symbols": cut_features(rows["X"], cuts)}, None
+
+
+@block_function("symbols", "Y")
+def _count_block(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, SymbolCounts]:
+    return {}, count_symbols(rows["symbols"], columns_of(rows["Y"], labels))
+
+
+def information_of_counts(counts: SymbolCounts, offsets: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the mutual information of every feature with a batch of labels; `offsets` as in `BinnedFeatures`."""
+    n_samples, of_symbols, of_labels, of_both = counts
+    table = plogp(np.arange(n_samples + 1, dtype=np.float64))
+    sums = feature_sums(offsets)
+    of_zero = n_samples - sums @ of_symbols[:, None]
+    of_features = sums @ table[of_symbols[:, None]] + table[of_zero]
+    for labels in batches(len(of_labels), len(of_symbols)):
+        n_positive, present = of_labels[labels], of_both[:, labels]
+        zero_present = n_positive - sums @ present
+        absent, zero_absent = of_symbols[:, None] - present, of_zero - zero_present
+        cells = sums @ table[present] + table[zero_present] + (sums @ table[absent] + table[zero_absent])
         yield _information(cells, of_features, table[n_positive] + table[n_samples - n_positive], table)
 
 
@@ -107,7 +160,7 @@ def _counts(binned: BinnedFeatures, members: Matrix, sizes: np.ndarray) -> tuple
     (n_symbols, n_groups) and (n_features, n_groups).
     """
     of_symbols = dense(binned.indicators.T @ members)
-    return of_symbols, sizes - binned.feature_sums @ of_symbols
+    return of_symbols, sizes - feature_sums(binned.offsets) @ of_symbols
 
 
 def _total_counts(binned: BinnedFeatures) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +173,7 @@ def _sums(
     binned: BinnedFeatures, of_symbols: np.ndarray, of_zero: np.ndarray, table: np.ndarray
 ) -> np.ndarray:
     """Sum f over the symbols of every feature: (n_features, n_groups)."""
-    sums: np.ndarray = binned.feature_sums @ table[of_symbols] + table[of_zero]
+    sums: np.ndarray = feature_sums(binned.offsets) @ table[of_symbols] + table[of_zero]
     return sums
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import Columns, RowBlocks, block_function
 
 
 def centre_columns(M: np.ndarray) -> np.ndarray:
@@ -60,6 +64,50 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
         for block in batches(n_features, n_samples):
             centred = X[:, block] - mean[block]
             deviation[block] = np.einsum("ij,ij->j", centred, centred)
+    return mean, without_rounding(n_samples, mean, deviation)
+
+
+def row_moments(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
+    """`column_moments` of the features of all blocks; one pass."""
+    _, mean, deviation = rows.fold(_block_moments, combine=_merge)
+    return mean, deviation
+
+
+@block_function("X")
+def _block_moments(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+    X = rows["X"]
+    return {}, (X.shape[0], *column_moments(X))
+
+
+def _merge(a: Any, b: Any) -> Any:
+    return a[0] + b[0], *merge_moments(*a, *b)
+
+
+def merge_moments(
+    n_a: int,
+    mean_a: np.ndarray,
+    deviation_a: np.ndarray,
+    n_b: int,
+    mean_b: np.ndarray,
+    deviation_b: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and squared deviations of the rows of two tables from those of each.
+
+    Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37(3), 1983.
+
+    Examples
+    --------
+    >>> merge_moments(1, np.array([1.0]), np.array([0.0]), 2, np.array([4.0]), np.array([2.0]))
+    (array([3.]), array([8.]))
+    """
+    n = n_a + n_b
+    shift = mean_b - mean_a
+    mean = mean_a + shift * (n_b / n)
+    return mean, without_rounding(n, mean, deviation_a + deviation_b + shift**2 * (n_a * n_b / n))
+
+
+def without_rounding(n_samples: int, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Set deviations to 0, in place, that are no more than the rounding of a constant column."""
     rounding = n_samples * np.finfo(np.float64).eps * np.abs(mean)
     deviation[deviation <= n_samples * rounding**2] = 0.0
-    return mean, deviation
+    return deviation

@@ -7,9 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from labelsieve.numerics.moments import column_moments
+from labelsieve.numerics.moments import column_moments, row_moments
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import RowBlocks
 
 #: Standard deviation, as a share of the largest value, up to which a feature counts as constant.
 _CONSTANT = 1e-12
@@ -114,6 +115,14 @@ class Scaling:
         """
         W = (coef * self.factor).T
         return W, intercept if self.offset is None else intercept - self.offset @ W
+
+
+def standardizing(rows: RowBlocks) -> Scaling:
+    """Learn to give the features of all blocks mean 0 and variance 1, in float64; one pass."""
+    mean, deviation = row_moments(rows)
+    factor = _divide(np.sqrt(rows.n_rows), np.sqrt(deviation))
+    factor[deviation == 0] = 0
+    return Scaling(mean, factor)
 
 
 def standard_scaling(X: Matrix) -> Scaling:

@@ -32,6 +32,21 @@ def dense(M: Matrix) -> np.ndarray:
     return M.toarray() if is_sparse(M) else M
 
 
+def columns_of(M: Matrix, columns: slice) -> Matrix:
+    """Return some columns; the matrix itself, which a sparse slice would copy, if these are all.
+
+    Examples
+    --------
+    >>> M = sp.csr_matrix([[0, 2], [1, 0]])
+    >>> columns_of(M, slice(0, 2)) is M
+    True
+    >>> columns_of(M, slice(1, 2)).toarray()
+    array([[2],
+           [0]])
+    """
+    return M if columns == slice(0, M.shape[1]) else M[:, columns]
+
+
 def canonical(M: Matrix) -> Matrix:
     """Return ``M`` with every entry stored once, for code that looks at the values; the input is left alone.
 

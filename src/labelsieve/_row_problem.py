@@ -1,0 +1,122 @@
+"""Features and candidates that come in blocks of rows: opened, checked and made uniform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from labelsieve._candidates import require_binary, require_candidates
+from labelsieve.numerics.sparse import canonical, check_structure, is_sparse
+from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+
+__all__ = ["RowProblem", "check_rows", "in_memory"]
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """Blocks with the columns ``X`` and ``Y``, and what is known of all of them.
+
+    Parameters
+    ----------
+    rows : RowBlocks
+        ``X`` is float32 or float64, dense or CSR (in memory also CSC), ``Y`` 0/1 and dense or CSR.
+    n_features, n_labels : int
+        Their columns.
+    dtype : dtype
+        Of the features.
+    is_sparse : bool
+        Whether the features are.
+    """
+
+    rows: RowBlocks
+    n_features: int
+    n_labels: int
+    dtype: np.dtype[Any]
+    is_sparse: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.rows.n_rows, self.n_features
+
+
+def in_memory(X: Matrix, Y: Matrix) -> RowProblem:
+    """Return the problem of validated arrays: one block."""
+    return RowProblem(MemoryBlocks([{"X": X, "Y": Y}]), X.shape[1], Y.shape[1], X.dtype, is_sparse(X))
+
+
+def check_rows(rows: RowBlocks) -> RowProblem:
+    """Look at every block once, refuse what cannot be used, and make the others uniform."""
+    if rows.n_rows < 2:
+        raise ValueError(f"X must have at least 2 rows. Got {rows.n_rows}.")
+    shapes, dtype, kinds, n_candidates = rows.fold(_look, combine=_agree)
+    require_candidates(n_candidates)
+    if len(kinds) > 1:
+        raise ValueError(
+            "The blocks of X must be all dense or all sparse. Got both. "
+            "Convert them first, for example with X = X.map_blocks(scipy.sparse.csr_matrix)."
+        )
+    rows.derive(_uniform_features, dtype)
+    rows.derive(_uniform_labels)
+    n_features, n_labels = shapes
+    return RowProblem(rows, n_features, n_labels, dtype, kinds == {"sparse"})
+
+
+@block_function("X", "Y")
+def _look(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+    """Check one block as `fit` checks arrays."""
+    X, Y, first = rows["X"], rows["Y"], rows["first_row"]
+    try:
+        check_structure(X, "X")
+        check_structure(Y, "y")
+        X = check_array(
+            X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X"
+        )
+        Y = check_array(Y, accept_sparse="csr", dtype=None, ensure_min_samples=0, input_name="y")
+        require_binary(np.asarray(canonical(Y).data) if is_sparse(Y) else Y)
+        if X.shape[0] != Y.shape[0]:
+            raise ValueError(
+                f"X and y must have the same rows in every block. Got {X.shape[0]} and {Y.shape[0]}."
+            )
+    except ValueError as error:
+        message = str(error).partition("\n")[0]
+        raise ValueError(f"{message} (In the rows {first} to {first + X.shape[0] - 1}.)") from None
+    kind = "sparse" if is_sparse(X) else "dense"
+    return {}, (
+        (X.shape[1], Y.shape[1]),
+        X.dtype,
+        {kind},
+        int(np.count_nonzero(Y.data if is_sparse(Y) else Y)),
+    )
+
+
+def _agree(a: Any, b: Any) -> Any:
+    """Combine what two blocks look like."""
+    if a[0] != b[0]:
+        raise ValueError(
+            f"All blocks must have the same numbers of features and labels. Got {a[0]} and {b[0]}."
+        )
+    return a[0], np.result_type(a[1], b[1]), a[2] | b[2], a[3] + b[3]
+
+
+@block_function("X", gives=("X",))
+def _uniform_features(rows: Mapping[str, Any], dtype: np.dtype[Any]) -> tuple[Columns, Any]:
+    return {"X": _uniform(rows["X"], dtype)}, None
+
+
+@block_function("Y", gives=("Y",))
+def _uniform_labels(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+    return {"Y": _uniform(rows["Y"], np.dtype(np.float64))}, None
+
+
+def _uniform(M: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a matrix of one type; a sparse one as CSR with every entry once."""
+    if not sp.issparse(M):
+        return np.asarray(M).astype(dtype, copy=False)
+    return canonical(sp.csr_matrix(M)).astype(dtype, copy=False)

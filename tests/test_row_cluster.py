@@ -1,0 +1,247 @@
+"""Rows on a dask cluster of real processes: the same numbers, whoever dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dask_cluster import Cluster
+from labelsieve import RFS, SumF, SumMI
+from labelsieve.datasets import make_pml
+from labelsieve.rows.blocks import MemoryBlocks, block_function
+from labelsieve.rows.fold_log import FoldLog
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+delayed = pytest.importorskip("dask").delayed
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are killed by signals"),
+]
+
+SIZES = (7, 2, 6, 5)
+CUTS = np.cumsum((0, *SIZES))
+X = np.random.default_rng(0).random((CUTS[-1], 3))
+N_STEPS = 14
+
+
+@block_function("X", gives=("U",))
+def start(rows):
+    return {"U": np.full((len(rows["X"]), 2), float(rows["first_row"]))}, 0
+
+
+@block_function("X", "U", gives=("new",))
+def move(rows, step, folder):
+    """Note that a block was visited, then do something that depends on all visits before."""
+    if folder is not None:
+        visit = f"{rows['first_row']}-{os.getpid()}-{time.time_ns()}"
+        (Path(folder) / visit).touch()
+        time.sleep(0.02)
+    U = np.sqrt(rows["U"] + step * rows["X"].sum(axis=1, keepdims=True))
+    return {"new": U}, (U.sum(), len(U))
+
+
+@block_function("X")
+def fail_at_seven(rows):
+    if rows["first_row"] == 7:
+        raise ValueError("seven")
+    time.sleep(0.5)
+    return {}, 0
+
+
+def descend(rows, n_steps=N_STEPS, folder=None, on_step=lambda i: None):
+    """A little solver: what is shared follows from the parts before."""
+    rows.fold(start)
+    step, history = 1.0, []
+    for i in range(n_steps):
+        on_step(i)
+        total, _ = rows.fold(move, step, folder)
+        rows.rename({"before": "U", "U": "new"})
+        step = 1 / (1 + total)
+        history.append(total)
+    return history
+
+
+def in_memory(n_steps=N_STEPS):
+    return descend(MemoryBlocks([{"X": X[a:b]} for a, b in pairwise(CUTS)]), n_steps)
+
+
+def on_cluster(client, folder, **options):
+    from labelsieve.rows.cluster import ClusterBlocks
+
+    blocks = {"X": [delayed(X[a:b]) for a, b in pairwise(CUTS)]}
+    return ClusterBlocks(client, blocks, SIZES, log=FoldLog(folder, "this"), **options)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two workers; a test that kills one starts another."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start_scheduler()
+        cluster.workers = [cluster.start_worker(), cluster.start_worker()]
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster.address) as client:
+        client.wait_for_workers(len(cluster.workers), timeout=60)
+        yield client
+
+
+def kill_a_worker(cluster):
+    worker = cluster.workers.pop(0)
+    os.kill(worker.pid, signal.SIGKILL)
+    cluster.workers.append(cluster.start_worker())
+
+
+def test_columns_lie_side_by_side_and_only_the_last_checkpoint_stays(client, tmp_path):
+    rows = on_cluster(client, tmp_path / "log", every=3)
+    distributed.wait([block["X"] for block in rows.blocks])
+    homes = [client.who_has([block["X"]])[block["X"].key] for block in rows.blocks]
+    assert homes[0] == homes[1] != homes[2] == homes[3]
+    with rows:
+        assert descend(rows) == pytest.approx(in_memory(), rel=1e-12)
+        # The start and fourteen steps: the last checkpoint was after the fifteenth fold.
+        assert rows.log.n_saved == 15
+        assert len(list(rows.log.folder.glob("*.npy"))) == 2 * len(SIZES)
+        assert not list(rows.log.folder.glob("shared-*"))
+    assert not rows.log.folder.exists()
+
+
+def test_the_scheduler_does_not_remember_every_fold(client, tmp_path):
+    n_tasks = []
+
+    def count(_):
+        n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+    with on_cluster(client, tmp_path / "log", every=10) as rows:
+        descend(rows, 200, on_step=count)
+    assert len(n_tasks) == 200
+    assert max(n_tasks[20:]) <= max(n_tasks[:20]) + 2 * len(SIZES)
+
+
+def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client, tmp_path):
+    with on_cluster(client, tmp_path / "log") as rows:
+        with pytest.raises(ValueError, match="seven") as caught:
+            rows.fold(fail_at_seven)
+        assert caught.value.__notes__ == ["In the rows 7 to 8."]
+
+
+def test_methods_give_the_scores_of_memory(client, tmp_path):
+    X, Y = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
+    lazy = [da.from_array(part, chunks=(17, -1)) for part in (X, Y)]
+    folder = tmp_path / "checkpoint"
+    for method in (SumF(), SumMI(), RFS()):
+        fitted = method.fit(*lazy, checkpoint=str(folder)).scores_
+        np.testing.assert_allclose(fitted, method.fit(X, Y).scores_, rtol=1e-9, err_msg=repr(method))
+        assert not folder.exists()
+
+
+def test_a_folder_that_workers_do_not_see_is_noticed(client, tmp_path):
+    class Hidden(type(tmp_path)):
+        """Reaches the workers as a path of another machine would."""
+
+        def __reduce__(self):
+            return type(tmp_path), ("/nowhere", self.name)
+
+    log = FoldLog(tmp_path / "log", "this")
+    log.folder = Hidden(log.folder)
+    from labelsieve.rows.cluster import ClusterBlocks
+
+    with pytest.raises(ValueError, match=r"All workers must see the folder .* Got 2 of 2 that do not, tcp"):
+        ClusterBlocks(client, {}, SIZES, log=log)
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_killed_worker_costs_only_what_it_held(cluster, client, tmp_path):
+    visits = tmp_path / "visits"
+    visits.mkdir()
+    with on_cluster(client, tmp_path / "log", every=3) as rows:
+        history = descend(rows, folder=str(visits), on_step=lambda i: i == 8 and kill_a_worker(cluster))
+    assert history == pytest.approx(in_memory(), rel=1e-12)
+    # Lost were two blocks, of at most three folds, and what was being visited.
+    assert len(list(visits.iterdir())) <= N_STEPS * len(SIZES) + 2 * (3 + 1)
+    assert not rows.log.folder.exists()
+
+
+CLIENT = """
+import os, sys
+import distributed
+import test_row_cluster as test
+
+def die(i):
+    if i == 8:
+        os.kill(os.getpid(), 9)
+
+with distributed.Client(sys.argv[1]) as client:
+    test.descend(test.on_cluster(client, sys.argv[2], every=3), on_step=die)
+"""
+
+
+def test_another_client_goes_on_where_one_was_killed(cluster, client, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", CLIENT, cluster.address, str(tmp_path / "log")]
+    assert subprocess.run(command, env=environment, timeout=120).returncode == -signal.SIGKILL
+    (tmp_path / "visits").mkdir()
+    with on_cluster(client, tmp_path / "log", every=3) as rows:
+        # The start and eight steps were done, nine folds, and saved after the ninth.
+        assert rows.log.n_saved == 9
+        assert descend(rows, folder=str(tmp_path / "visits")) == pytest.approx(in_memory(), rel=1e-12)
+    assert len(list((tmp_path / "visits").iterdir())) == (N_STEPS - 8) * len(SIZES)
+    assert not (tmp_path / "log").exists()
+
+
+@pytest.fixture
+def strict_cluster(tmp_path):
+    """A cluster that gives up a task with the first worker that it takes down."""
+    (tmp_path / "cluster").mkdir()
+    cluster = Cluster(tmp_path / "cluster")
+    cluster.allowed_failures = 0
+    try:
+        cluster.start_scheduler()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@block_function("X")
+def murder(rows, permits):
+    """Kill the worker as long as there are permits."""
+    if rows["first_row"] == 7:
+        for permit in Path(permits).iterdir():
+            permit.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return {}, 1
+
+
+def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_cluster, tmp_path):
+    from labelsieve.rows.cluster import LostWorkError
+
+    permits = tmp_path / "permits"
+    permits.mkdir()
+    with distributed.Client(strict_cluster.address) as client:
+        with pytest.raises(ValueError, match=r"The cluster must have workers\. Got none\."):
+            on_cluster(client, tmp_path / "none")
+        assert not (tmp_path / "none").exists()
+        # As a cluster does: for every worker that dies there is another one.
+        for _ in range(6):
+            strict_cluster.start_worker()
+        client.wait_for_workers(6, timeout=60)
+        (permits / "0").touch()
+        with on_cluster(client, tmp_path / "log") as rows:
+            assert rows.run(lambda rows: rows.fold(murder, str(permits))) == len(SIZES)
+        for i in range(3):
+            (permits / str(i)).touch()
+        rows = on_cluster(client, tmp_path / "log")
+        with pytest.raises(LostWorkError, match=r"lost its workers 3 times .* it goes on where it was"), rows:
+            rows.run(lambda rows: rows.fold(murder, str(permits)))
