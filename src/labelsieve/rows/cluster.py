@@ -165,7 +165,7 @@ class ClusterBlocks(RowBlocks):
 
         It needs none of the files of the fit, and nothing of it stays with the workers.
         """
-        from labelsieve.rows.collections import lazy_rows
+        from labelsieve.rows.lazy_columns import lazy_rows
 
         sources, steps = plan(self.derived, (name,))
         shared_steps = delayed(steps, traverse=False)

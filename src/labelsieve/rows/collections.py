@@ -16,7 +16,7 @@ from labelsieve.rows.blocks import Columns, RowBlocks
 from labelsieve.rows.fold_log import FoldLog
 from labelsieve.rows.streamed import StreamedBlocks
 
-__all__ = ["column_names", "is_lazy", "lazy_rows", "open_rows"]
+__all__ = ["column_names", "is_lazy", "open_rows"]
 
 
 def is_lazy(value: Any) -> bool:
@@ -71,17 +71,6 @@ def open_rows(
     blocks = [{name: parts[index] for name, parts in columns.items()} for index in range(len(sizes))]
     log = None if checkpoint is None else FoldLog(checkpoint, identity)
     return StreamedBlocks([partial(_read, block) for block in blocks], sizes, log=log, on_block=on_block)
-
-
-def lazy_rows(parts: Sequence[Any], sizes: Sequence[int], empty: Any) -> Any:
-    """Make one dask array of delayed blocks of rows; ``empty`` is such a block without rows."""
-    import dask.array as da
-
-    blocks = [
-        da.from_delayed(part, (size, empty.shape[1]), meta=empty)
-        for part, size in zip(parts, sizes, strict=True)
-    ]
-    return da.concatenate(blocks)
 
 
 def _lazy_array(value: Any) -> Any:

@@ -85,7 +85,7 @@ class StreamedBlocks(RowBlocks):
         """Return a column of all rows as a dask array, which is made of the data when it is asked for."""
         from dask.delayed import delayed
 
-        from labelsieve.rows.collections import lazy_rows
+        from labelsieve.rows.lazy_columns import lazy_rows
 
         sources, steps = plan(self.derived, (name,))
         steps = delayed(steps, traverse=False)
