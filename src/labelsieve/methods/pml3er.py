@@ -186,9 +186,9 @@ def enrich_labels(
     --------
     >>> X, Y = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> enrich_labels(X, Y, n_neighbors=1, alpha=0.5).round(2)
-    array([[1.  , 0.17, 0.  ],
-           [1.  , 0.78, 0.  ],
-           [0.2 , 0.  , 1.  ]])
+    array([[1.  , 0.3 , 0.  ],
+           [1.  , 0.75, 0.  ],
+           [0.33, 0.  , 1.  ]])
     """
     return minmax_rows(propagate(transitions(X, n_neighbors, bandwidth), Y, alpha=alpha))
 
