@@ -54,15 +54,17 @@ def test_multiplicative_sweep_reports_the_objective_it_reached(problem):
     assert value == pytest.approx(plain_objective(problem, *factors), rel=1e-12)
 
 
-def test_block_descent_reports_the_objective_of_the_accepted_factors(problem):
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_block_descent_reports_the_objective_of_the_accepted_factors(problem, n_components):
     descent = BlockDescent(problem)
-    state = descent.warm_up(random_factors())
+    state = first = descent.warm_up(random_factors(n_components))
     for _ in range(60):
         last = state.value
         state, value = descent.step(state)
         assert value <= last * (1 + 1e-12)
         assert value == pytest.approx(plain_objective(problem, *state.accepted), rel=1e-10)
         assert all((factor >= 0).all() for factor in state.accepted)
+    assert state.value < first.value
 
 
 def test_block_descent_ends_at_a_stationary_point(problem):
@@ -150,17 +152,18 @@ def test_sample_of_repeated_rows_is_the_same_problem_in_small(problem):
     assert problem.sample(40) is problem
 
 
-def test_start_on_a_sample_reports_its_objective_and_leads_as_deep(problem, monkeypatch):
+def test_start_on_a_sample_reports_its_objective_and_ends_where_the_whole_does(problem, monkeypatch):
+    """With one component there is one minimum; more have several, and either start may find the deeper one."""
     ends = []
     for many in (40, 25):
         monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._MANY_ROWS", many)
         descent = BlockDescent(problem)
-        state = descent.start(3, "nndsvda", np.random.default_rng(0))
+        state = descent.start(1, "nndsvda", np.random.default_rng(0))
         assert state.value == pytest.approx(plain_objective(problem, *state.accepted), rel=1e-12)
         for _ in range(300):
             state, value = descent.step(state)
         ends.append(value)
-    assert ends[1] == pytest.approx(ends[0], rel=0.01)
+    assert ends[1] == pytest.approx(ends[0], rel=1e-6)
 
 
 def test_dead_component_is_survived(problem):

@@ -290,8 +290,8 @@ def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowSt
     for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
         # One column of U is one contiguous row of the transposed block.
         block = np.array(_ahead(U[rows], before[rows], step.momentum).T, order="C")
-        target = np.ascontiguousarray(C[rows].T)
-        target *= scale
+        # Multiplied into a copy: of one component even the transposed block is contiguous, and C is still needed.
+        target = np.multiply(C[rows].T, scale, order="C")
         for _ in range(step.n_sweeps):
             _coordinate_sweep(block, target, coupling)
         new = before[rows]
