@@ -72,7 +72,7 @@ def in_memory(n_steps=N_STEPS):
     return descend(MemoryBlocks([{"X": X[a:b]} for a, b in pairwise(CUTS)]), n_steps)
 
 
-def on_cluster(client, folder, n_blocks=len(SIZES), **options):
+def on_cluster(client, folder, n_blocks=None, **options):
     from labelsieve.rows.cluster import ClusterBlocks
 
     blocks = {"X": [delayed(X[a:b]) for a, b in list(pairwise(CUTS))[:n_blocks]]}
