@@ -72,11 +72,11 @@ def in_memory(n_steps=N_STEPS):
     return descend(MemoryBlocks([{"X": X[a:b]} for a, b in pairwise(CUTS)]), n_steps)
 
 
-def on_cluster(client, folder, **options):
+def on_cluster(client, folder, n_blocks=None, **options):
     from labelsieve.rows.cluster import ClusterBlocks
 
-    blocks = {"X": [delayed(X[a:b]) for a, b in pairwise(CUTS)]}
-    return ClusterBlocks(client, blocks, SIZES, log=FoldLog(folder, "this"), **options)
+    blocks = {"X": [delayed(X[a:b]) for a, b in list(pairwise(CUTS))[:n_blocks]]}
+    return ClusterBlocks(client, blocks, SIZES[:n_blocks], log=FoldLog(folder, "this"), **options)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,8 @@ def test_columns_lie_side_by_side_and_only_the_last_checkpoint_stays(client, tmp
         assert descend(rows) == pytest.approx(in_memory(), rel=1e-12)
         # The start and fourteen steps: the last checkpoint was after the fifteenth fold.
         assert rows.log.n_saved == 15
-        assert len(list(rows.log.folder.glob("*.npy"))) == 2 * len(SIZES)
+        # In it are U, the one before, and the one that was just given.
+        assert len(list(rows.log.folder.glob("*.npy"))) == 3 * len(SIZES)
         assert not list(rows.log.folder.glob("shared-*"))
     assert not rows.log.folder.exists()
 
@@ -121,13 +122,17 @@ def test_columns_lie_side_by_side_and_only_the_last_checkpoint_stays(client, tmp
 def test_the_scheduler_does_not_remember_every_fold(client, tmp_path):
     n_tasks = []
 
-    def count(_):
-        n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+    def count(i):
+        # Sooner and later after a checkpoint.
+        if i % 3 == 0:
+            n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
-    with on_cluster(client, tmp_path / "log", every=10) as rows:
+    with on_cluster(client, tmp_path / "log", n_blocks=2, every=10) as rows:
         descend(rows, 200, on_step=count)
-    assert len(n_tasks) == 200
-    assert max(n_tasks[20:]) <= max(n_tasks[:20]) + 2 * len(SIZES)
+    # Thirty folds have come across all there is between two checkpoints; released tasks may take a moment to go.
+    assert max(n_tasks[10:]) <= max(n_tasks[:10]) + 10
+    # A fold that gives columns makes nine tasks or so for two blocks.
+    assert max(n_tasks) < 2 * 10 * 9
 
 
 def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client, tmp_path):
@@ -141,7 +146,7 @@ def test_methods_give_the_scores_of_memory(client, tmp_path):
     X, Y = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
     lazy = [da.from_array(part, chunks=(17, -1)) for part in (X, Y)]
     folder = tmp_path / "checkpoint"
-    for method in (SumF(), SumMI(), RFS()):
+    for method in (SumF(), SumMI(), RFS(tol=1e-2)):
         fitted = method.fit(*lazy, checkpoint=str(folder)).scores_
         np.testing.assert_allclose(fitted, method.fit(X, Y).scores_, rtol=1e-9, err_msg=repr(method))
         assert not folder.exists()
@@ -167,10 +172,11 @@ def test_a_killed_worker_costs_only_what_it_held(cluster, client, tmp_path):
     visits = tmp_path / "visits"
     visits.mkdir()
     with on_cluster(client, tmp_path / "log", every=3) as rows:
-        history = descend(rows, folder=str(visits), on_step=lambda i: i == 8 and kill_a_worker(cluster))
+        history = descend(rows, folder=str(visits), on_step=lambda i: i == 7 and kill_a_worker(cluster))
     assert history == pytest.approx(in_memory(), rel=1e-12)
-    # Lost were two blocks, of at most three folds, and what was being visited.
-    assert len(list(visits.iterdir())) <= N_STEPS * len(SIZES) + 2 * (3 + 1)
+    # Lost were two blocks, with the folds since the last checkpoint, at most two, and what was being visited.
+    n_again = len(list(visits.iterdir())) - N_STEPS * len(SIZES)
+    assert 0 < n_again <= 2 * (2 + 1)
     assert not rows.log.folder.exists()
 
 
@@ -234,9 +240,9 @@ def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_
             on_cluster(client, tmp_path / "none")
         assert not (tmp_path / "none").exists()
         # As a cluster does: for every worker that dies there is another one.
-        for _ in range(6):
+        for _ in range(4):
             strict_cluster.start_worker()
-        client.wait_for_workers(6, timeout=60)
+        client.wait_for_workers(4, timeout=60)
         (permits / "0").touch()
         with on_cluster(client, tmp_path / "log") as rows:
             assert rows.run(lambda rows: rows.fold(murder, str(permits))) == len(SIZES)

@@ -338,7 +338,7 @@ def check_chunked_equals_in_memory(estimator: Any) -> None:
         return
     if "max_iter" in estimator.get_params():
         # Rounding may decide in which of the last iterations a fit stops; and every iteration reads all blocks.
-        estimator.set_params(max_iter=20)
+        estimator.set_params(max_iter=5)
     for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-3)):
         for container in (np.asarray, sp.csr_matrix):
             features = container(X.astype(dtype))

@@ -219,7 +219,7 @@ class ClusterBlocks(RowBlocks):
         self, function: BlockFunction, results: list[Future[Any]], combine: Callable[[Any, Any], Any]
     ) -> Future[Any]:
         """Combine the parts by a tree whose shape depends on the number of blocks alone."""
-        level = self._map("part", _part, results)
+        level = self._map("part", _part, results) if function.gives else results
         while len(level) > 1:
             key = self._key(f"sum_{function.name.strip('_')}")
             level = [
@@ -294,8 +294,10 @@ def _check_folder(client: Client, folder: Path) -> None:
 
 def _visit_block(
     first_row: int, *columns: Any, names: list[str], function: BlockFunction, shared: tuple[Any, ...]
-) -> tuple[Columns, Any]:
-    return function({**dict(zip(names, columns, strict=True)), "first_row": first_row}, *shared)
+) -> Any:
+    """Return the columns and the part, or, if no columns are given, what is left."""
+    given, part = function({**dict(zip(names, columns, strict=True)), "first_row": first_row}, *shared)
+    return (given, part) if function.gives else part
 
 
 def _part(result: tuple[Columns, Any]) -> Any:
