@@ -19,7 +19,7 @@ from labelsieve.datasets.readers.matrices import Matrices
 from labelsieve.datasets.readers.mulan_xml import label_names_in
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, Table
-from labelsieve.datasets.splitting import split_columns
+from labelsieve.datasets.splitting import Roles, assign_roles, split_columns
 from labelsieve.numerics.sparse import is_sparse
 
 SecondTable = Callable[[Path], Table]
@@ -38,7 +38,20 @@ def split_table(
     declared: tuple[Sequence[str], str] | None = None,
     second_table: SecondTable = no_second_table,
 ) -> Matrices:
-    """Make features and labels of a table.
+    """Make features and labels of a table; the other parameters are those of `choose_roles`."""
+    table, roles = choose_roles(table, options, fail, declared=declared, second_table=second_table)
+    return split_columns(table, roles, options, fail)
+
+
+def choose_roles(
+    table: Table,
+    options: ReadOptions,
+    fail: Fail,
+    *,
+    declared: tuple[Sequence[str], str] | None = None,
+    second_table: SecondTable = no_second_table,
+) -> tuple[Table, Roles]:
+    """Say which columns are features and labels; the table is extended by those of other files.
 
     Parameters
     ----------
@@ -55,7 +68,7 @@ def split_table(
     else:
         table, labels = _label_columns(table, options.labels, taken, fail, second_table)
     labels = [index for index in labels if index not in taken]
-    return split_columns(table, labels, candidates, ignored, options, fail)
+    return table, assign_roles(table, labels, candidates, ignored, fail)
 
 
 def _candidate_columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,15 +31,20 @@ _TRUE = {"1", "1.0", "+1", "true", "yes", "t", "y"}
 _FALSE = {"0", "0.0", "-1", "-1.0", "false", "no", "f", "n"}
 
 
-def split_columns(
-    table: Table,
-    labels: Sequence[int],
-    candidates: Sequence[int],
-    ignored: Sequence[int],
-    options: ReadOptions,
-    fail: Fail,
-) -> Matrices:
-    """Split a table into features and labels.
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are: positions of features, labels and candidate labels, and the labels' names."""
+
+    features: list[int]
+    labels: list[int]
+    candidates: list[int]
+    label_names: tuple[str, ...]
+
+
+def assign_roles(
+    table: Table, labels: Sequence[int], candidates: Sequence[int], ignored: Sequence[int], fail: Fail
+) -> Roles:
+    """Say what every column of a table is, whether it has rows or not.
 
     Parameters
     ----------
@@ -63,16 +69,22 @@ def split_columns(
             "leave it out with ",
             Mention("ignore", table.names[index]),
         )
-    X, feature_names, nominal = _features(table.keep(features), options, fail)
     plain = [_without_prefix(table.names[index]) for index in (labels or candidates)]
     if labels and candidates:
         candidates = _paired(table, plain, candidates)
+    names = [f"label{index}" for index in range(len(plain))] if table.headless else plain
+    return Roles(features, list(labels), list(candidates), tuple(names))
+
+
+def split_columns(table: Table, roles: Roles, options: ReadOptions, fail: Fail) -> Matrices:
+    """Split a table into features and labels."""
+    X, feature_names, nominal = feature_matrix(table.keep(roles.features), options, fail)
     return Matrices(
         X,
-        _labels(table.keep(labels), fail) if labels else None,
-        _labels(table.keep(candidates), fail) if candidates else None,
+        label_matrix(table.keep(roles.labels), fail) if roles.labels else None,
+        label_matrix(table.keep(roles.candidates), fail) if roles.candidates else None,
         tuple(feature_names),
-        tuple(f"label{index}" for index in range(len(plain))) if table.headless else tuple(plain),
+        roles.label_names,
         tuple(nominal),
     )
 
@@ -90,7 +102,7 @@ def _paired(table: Table, labels: list[str], candidates: Sequence[int]) -> Seque
     return [by_label[label] for label in labels] if set(by_label) == set(labels) else candidates
 
 
-def _labels(table: Table, fail: Fail) -> Matrix:
+def label_matrix(table: Table, fail: Fail) -> Matrix:
     """The 0/1 matrix of label columns, whatever words the file uses for yes and no."""
     values = table.values
     stored = values.data if is_sparse(values) else values
@@ -157,7 +169,7 @@ def _truth_value(word: str) -> bool | None:
     return True if word in _TRUE else False if word in _FALSE else None
 
 
-def _features(table: Table, options: ReadOptions, fail: Fail) -> tuple[Matrix, list[str], list[str]]:
+def feature_matrix(table: Table, options: ReadOptions, fail: Fail) -> tuple[Matrix, list[str], list[str]]:
     """Feature matrix, names, and the names of nominal features."""
     names = [_without_prefix(name) if name.startswith(NOMINAL_PREFIX) else name for name in table.names]
     marked = {index for index, name in enumerate(table.names) if name.startswith(NOMINAL_PREFIX)}

@@ -142,7 +142,7 @@ class Source:
                 if not block:
                     lines = b"".join(pending)
                     if lines:
-                        yield line, _newlines(lines if lines.endswith((b"\n", b"\r")) else lines + b"\n")
+                        yield line, newlines(lines if lines.endswith((b"\n", b"\r")) else lines + b"\n")
                     return
                 cut = block.rfind(b"\n") + 1
                 if not cut and b"\n" not in block and b"\r" in block[:-1]:
@@ -150,7 +150,7 @@ class Source:
                 if not cut:
                     pending.append(block)
                     continue
-                lines = _newlines(b"".join([*pending, block[:cut]]))
+                lines = newlines(b"".join([*pending, block[:cut]]))
                 pending = [block[cut:]]
                 yield line, lines
                 line += lines.count(b"\n")
@@ -257,7 +257,7 @@ def _kind_of(magic: bytes) -> str:
     return "zip" if magic == b"PK\x03\x04" else "plain"
 
 
-def _newlines(lines: bytes) -> bytes:
+def newlines(lines: bytes) -> bytes:
     """Every line ending as one newline."""
     if b"\r" in lines:
         lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -25,7 +25,7 @@ _SIZES = re.compile(rb"(\d{1,18}) (\d{1,18}) (\d{1,18})[ \t]*\n")
 
 
 @dataclass(frozen=True)
-class _Entries:
+class Entries:
     """Rows as counts, column indices (as in the file) and values."""
 
     counts: np.ndarray
@@ -37,15 +37,15 @@ class _Entries:
 class _Part:
     """What one file holds."""
 
-    features: _Entries
-    labels: _Entries
+    features: Entries
+    labels: Entries
     sizes: tuple[int, int, int] | None
     header: dict[str, Any] | None
 
 
 def read_svmlight(sources: Sequence[Source]) -> Matrices:
     """Read one or several files of the same data set."""
-    parts = [_Reader(source).read() for source in sources]
+    parts = [LineReader(source).read() for source in sources]
     first, source = parts[0], sources[0]
     if any(part.sizes is None for part in parts) and any(part.sizes is not None for part in parts):
         raise source.error(
@@ -53,14 +53,14 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
         )
     header = first.header or {}
     X = _feature_matrix(parts, header, source)
-    Y, label_names = _label_matrix(parts, header, source)
+    Y, names = _label_matrix(parts, header, source)
     holds_candidates = header.get("holds") == "candidate"
     return Matrices(
         X,
         None if holds_candidates else Y,
         Y if holds_candidates else None,
         listed_names(header["features"]) if header.get("features") else None,
-        label_names,
+        names,
         listed_names(header.get("nominal") or []),
         str(header["name"]) if header.get("name") else None,
     )
@@ -70,56 +70,92 @@ def _feature_matrix(parts: list[_Part], header: dict[str, Any], source: Source) 
     """The rows of all parts, as wide as declared or as the largest index says."""
     used = [part.features.indices for part in parts if part.features.indices.size]
     lowest = min((int(indices.min()) for indices in used), default=1)
-    base = 0 if parts[0].sizes else 1 if header else min(lowest, 1)
-    highest = max((int(indices.max()) for indices in used), default=base)
-    declared = max([part.sizes[1] for part in parts if part.sizes] or [header.get("n_features", 0)])
+    highest = max((int(indices.max()) for indices in used), default=None)
+    base, width = index_range([part.sizes for part in parts], header, lowest, highest, source)
+    matrices = [matrix_of(part.features, base, width) for part in parts]
+    return matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
+
+
+def index_range(
+    sizes: Sequence[tuple[int, int, int] | None],
+    header: dict[str, Any],
+    lowest: int,
+    highest: int | None,
+    source: Source,
+) -> tuple[int, int]:
+    """Say what the first feature is called, and how many there are: as declared, or as the largest index says."""
+    declared = max([size[1] for size in sizes if size] or [header.get("n_features", 0)])
+    base = 0 if sizes[0] else 1 if header else min(lowest, 1)
+    if highest is None:
+        highest = base
     width = declared or highest - base + 1
     source.check_columns(width)
+    check_indices(lowest, highest, base, width, source)
+    return base, width
+
+
+def check_indices(lowest: int, highest: int, base: int, width: int, source: Source) -> None:
+    """Refuse indices of features that there are not."""
     if width <= 0 or highest - base >= width or lowest < base:
         raise source.error(
             f"has feature indices {lowest} to {highest} for {width} features (limit {MAX_COLUMNS}); "
             "correct the indices or the first line"
         )
-    matrices = [_matrix(part.features, base, width) for part in parts]
-    return matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
 
 
 def _label_matrix(
     parts: list[_Part], header: dict[str, Any], source: Source
 ) -> tuple[sp.csr_array, tuple[str, ...] | None]:
     """0/1 matrix of the labels and their names; without declared sizes, the labels that occur."""
-    count = max([part.sizes[2] for part in parts if part.sizes] or [header.get("n_labels", 0)])
-    numbers = np.concatenate([part.labels.indices for part in parts])
-    names: tuple[str, ...] | None
-    if count:
-        source.check_columns(count)
-        if numbers.size and not (numbers.min() >= 0 and numbers.max() < count):
-            raise source.error(
-                f"has labels outside 0 to {count - 1}, which its first line declares; correct it"
-            )
-        known, codes = count, numbers
-        names = listed_names(header["labels"]) if header.get("labels") else None
-    else:
-        distinct, codes = np.unique(numbers, return_inverse=True)
-        if not distinct.size:
-            raise source.error(
-                "has no labels in any row; each row must start with its labels, parted by commas"
-            )
-        known, names = distinct.size, tuple(map(str, distinct.tolist()))
+    count = declared_labels([part.sizes for part in parts], header, source)
     counts = np.concatenate([part.labels.counts for part in parts])
-    Y = _matrix(_Entries(counts, codes, np.ones(codes.size, np.uint8)), 0, known)
+    numbers = np.concatenate([part.labels.indices for part in parts])
+    distinct = None if count else np.unique(numbers)
+    Y = label_rows(Entries(counts, numbers, np.empty(0)), count, distinct, source)
+    return Y, label_names(header, distinct, source)
+
+
+def declared_labels(
+    sizes: Sequence[tuple[int, int, int] | None], header: dict[str, Any], source: Source
+) -> int:
+    """How many labels the first line declares; 0 if it declares none."""
+    count: int = max([size[2] for size in sizes if size] or [header.get("n_labels", 0)])
+    source.check_columns(count)
+    return count
+
+
+def label_names(
+    header: dict[str, Any], distinct: np.ndarray | None, source: Source
+) -> tuple[str, ...] | None:
+    """Names of the labels: those of the header, or the numbers that occur."""
+    if distinct is None:
+        return listed_names(header["labels"]) if header.get("labels") else None
+    if not distinct.size:
+        raise source.error("has no labels in any row; each row must start with its labels, parted by commas")
+    return tuple(map(str, distinct.tolist()))
+
+
+def label_rows(labels: Entries, count: int, distinct: np.ndarray | None, source: Source) -> sp.csr_array:
+    """0/1 matrix of `count` declared labels, or of the `distinct` numbers that occur."""
+    numbers = labels.indices
+    if distinct is not None:
+        numbers, count = np.searchsorted(distinct, numbers), distinct.size
+    elif numbers.size and not (numbers.min() >= 0 and numbers.max() < count):
+        raise source.error(f"has labels outside 0 to {count - 1}, which its first line declares; correct it")
+    Y = matrix_of(Entries(labels.counts, numbers, np.ones(numbers.size, np.uint8)), 0, count)
     Y.sum_duplicates()
     Y.data[:] = 1
-    return Y, names
+    return Y
 
 
-def _matrix(entries: _Entries, base: int, width: int) -> sp.csr_array:
+def matrix_of(entries: Entries, base: int, width: int) -> sp.csr_array:
+    """Rows as a matrix."""
     starts = np.concatenate([[0], np.cumsum(entries.counts, dtype=np.int64)])
     indices = (entries.indices - base).astype(np.int32)
     return sp.csr_array((entries.values, indices, starts), shape=(starts.size - 1, width))
 
 
-class _Reader:
+class LineReader:
     """Reads the rows of one file."""
 
     def __init__(self, source: Source) -> None:
@@ -132,20 +168,24 @@ class _Reader:
         pieces = []
         for first_line, block in self.source.blocks():
             if first_line == 1:
-                first_line, block = self._first_line(block)
-            piece = self._in_bulk(block)
-            pieces.append(self._by_line(first_line, block) if piece is None else piece)
+                first_line, block = self.take_first_line(block)
+            pieces.append(self.rows(first_line, block))
         if not any(piece[0].counts.size for piece in pieces):
             raise self.source.error("has no rows; copy it again")
         features, labels = (
-            _Entries(*(np.concatenate([getattr(piece[side], field) for piece in pieces]) for field in fields))
+            Entries(*(np.concatenate([getattr(piece[side], field) for piece in pieces]) for field in fields))
             for side, fields in enumerate([("counts", "indices", "values")] * 2)
         )
         if self.sizes:
             features, labels = self._sized(features), self._sized(labels)
         return _Part(features, labels, self.sizes, self.header)
 
-    def _first_line(self, block: bytes) -> tuple[int, bytes]:
+    def rows(self, first_line: int, block: bytes) -> tuple[Entries, Entries]:
+        """Features and labels of some lines."""
+        found = self._in_bulk(block)
+        return self._by_line(first_line, block) if found is None else found
+
+    def take_first_line(self, block: bytes) -> tuple[int, bytes]:
         """Take a line of sizes or of names off the first block."""
         sizes = _SIZES.match(block)
         if sizes:
@@ -186,7 +226,7 @@ class _Reader:
             )
         return header
 
-    def _sized(self, entries: _Entries) -> _Entries:
+    def _sized(self, entries: Entries) -> Entries:
         """Compare the number of rows with the declared one; blank lines at the end are no rows."""
         assert self.sizes is not None  # only called for files that declare sizes
         expected, found = self.sizes[0], entries.counts.size
@@ -194,18 +234,18 @@ class _Reader:
             raise self.source.error(
                 f"declares {expected} samples but has {found}; it is cut off or damaged", line=1
             )
-        return _Entries(entries.counts[:expected], entries.indices, entries.values)
+        return Entries(entries.counts[:expected], entries.indices, entries.values)
 
-    def _rows(self, block: bytes) -> list[bytes]:
+    def lines(self, block: bytes) -> list[bytes]:
         """Lines without comments."""
         lines = block[:-1].replace(b"\t", b" ").split(b"\n") if block else []
         if b"#" in block:
             lines = [line.partition(b"#")[0] if b"#" in line else line for line in lines]
         return lines
 
-    def _in_bulk(self, block: bytes) -> tuple[_Entries, _Entries] | None:
+    def _in_bulk(self, block: bytes) -> tuple[Entries, Entries] | None:
         heads, bodies = [], []
-        for line in self._rows(block):
+        for line in self.lines(block):
             head, _, body = line.partition(b" ")
             if b":" in head:
                 head, body = b"", line
@@ -220,20 +260,20 @@ class _Reader:
         if b"  " in text or text[:1] == b" " or text[-1:] == b" ":
             text = b" ".join(text.split())
         if not text:
-            return _Entries(counts, np.empty(0, np.int64), np.empty(0)), labels
+            return Entries(counts, np.empty(0, np.int64), np.empty(0)), labels
         found = bulk.pairs(text, b":", b" ")
         if found is None or not bulk.valid_indices(found[0], counts, MAX_COLUMNS + 1):
             return None
-        return _Entries(counts, found[0].astype(np.int32), found[1]), labels
+        return Entries(counts, found[0].astype(np.int32), found[1]), labels
 
-    def _by_line(self, first_line: int, block: bytes) -> tuple[_Entries, _Entries]:
+    def _by_line(self, first_line: int, block: bytes) -> tuple[Entries, Entries]:
         """Read line by line to find the mistake, or to cope with what is only unusual."""
         counts: list[int] = []
         indices: list[int] = []
         values: list[float] = []
         label_counts: list[int] = []
         labels: list[int] = []
-        for number, raw in enumerate(self._rows(block), first_line):
+        for number, raw in enumerate(self.lines(block), first_line):
             fields = decode(raw).split()
             if not fields and not self.sizes:
                 continue
@@ -253,8 +293,8 @@ class _Reader:
             label_counts.append(len(row_labels))
             labels.extend(row_labels)
         return (
-            _Entries(np.array(counts, np.int64), np.array(indices, np.int32), np.array(values, np.float64)),
-            _Entries(np.array(label_counts, np.int64), np.array(labels, np.int64), np.empty(0)),
+            Entries(np.array(counts, np.int64), np.array(indices, np.int32), np.array(values, np.float64)),
+            Entries(np.array(label_counts, np.int64), np.array(labels, np.int64), np.empty(0)),
         )
 
     def _integer(self, text: str, role: str, number: int) -> int:
@@ -277,7 +317,7 @@ class _Reader:
             ) from None
 
 
-def _numbers_of(heads: list[bytes]) -> _Entries | None:
+def _numbers_of(heads: list[bytes]) -> Entries | None:
     """Labels of all rows, or None if one is no whole number."""
     counts = np.array([head.count(b",") + 1 if head else 0 for head in heads], dtype=np.int64)
     numbers = bulk.floats(b",".join([head for head in heads if head]), b",")
@@ -285,4 +325,4 @@ def _numbers_of(heads: list[bytes]) -> _Entries | None:
         return None
     if (numbers != np.floor(numbers)).any() or (np.abs(numbers) > 2**53).any():
         return None
-    return _Entries(counts, numbers.astype(np.int64), np.empty(0))
+    return Entries(counts, numbers.astype(np.int64), np.empty(0))

@@ -1,0 +1,175 @@
+"""Any block of rows of a data set by itself, and the dask arrays that are made of them."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+from uuid import uuid4
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve.datasets.readers.matrices import Matrices
+from labelsieve.datasets.readers.source import Source
+from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.collections import lazy_rows
+
+#: Bytes of features in a block: page faults make larger ones slow, the work per block smaller ones.
+_BLOCK_BYTES, _LARGEST_BLOCK_BYTES = 32 * 2**20, 64 * 2**20
+#: A value of a sparse matrix and its column.
+_ENTRY_BYTES = 12
+#: Entries that a sparse block should have for every column, since sums over a block have a value for each.
+_ENTRIES_PER_COLUMN = 16
+
+
+def dense_rows(n_columns: int) -> int:
+    """Rows of a block of good size, of so many numbers each."""
+    return max(1, _BLOCK_BYTES // (8 * n_columns))
+
+
+def sparse_rows(n_columns: int, entries_per_row: float) -> int:
+    """Rows of a block of good size that stays sparse."""
+    wanted = _ENTRIES_PER_COLUMN * n_columns * _ENTRY_BYTES
+    n_bytes = min(max(_BLOCK_BYTES, wanted), _LARGEST_BLOCK_BYTES)
+    return max(1, int(n_bytes / (_ENTRY_BYTES * max(entries_per_row, 1.0))))
+
+
+def cut_rows(n_rows: int, rows: int) -> tuple[int, ...]:
+    """Sizes of blocks of so many rows; the last one is what is left."""
+    return tuple(min(rows, n_rows - first) for first in range(0, n_rows, rows))
+
+
+class FileAtRest:
+    """A file of which any piece can be read, as long as nobody changes it."""
+
+    def __init__(self, source: Source) -> None:
+        if source.is_compressed and not source.is_npz:
+            raise source.error("is compressed, so it cannot be read in blocks; unpack it first")
+        self.source = source
+        self.path = os.path.abspath(source.path)
+        self.stamp = self._present_stamp()
+
+    def open(self) -> IO[bytes]:
+        """Open the file, which must be as it was."""
+        with self.source.noticing_damage():
+            if self._present_stamp() != self.stamp:
+                raise self.source.error("was changed since it was opened; read it again")
+            return open(self.path, "rb")
+
+    def read(self, start: int, n_bytes: int) -> bytes:
+        """Read a piece; a file that ends too early gives what it has."""
+        with self.open() as stream, self.source.noticing_damage():
+            stream.seek(start)
+            return stream.read(n_bytes)
+
+    def _present_stamp(self) -> list[int]:
+        status = os.stat(self.path)
+        return [status.st_size, status.st_mtime_ns]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the rows before any is read.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Rows of every block.
+    roles : tuple of str
+        Which of ``Y`` and ``Y_candidates`` there are.
+    feature_names, label_names, nominal, name
+        As in `Matrices`.
+    """
+
+    sizes: tuple[int, ...]
+    n_features: int
+    n_labels: int
+    roles: tuple[str, ...]
+    is_sparse: bool
+    feature_names: tuple[str, ...] | None = None
+    label_names: tuple[str, ...] | None = None
+    nominal: tuple[str, ...] = ()
+    name: str | None = None
+
+
+class BlockReader(ABC):
+    """Gives features and labels of one block of rows at a time; is pickled to where that happens."""
+
+    facts: Facts
+
+    def visit(self, index: int) -> Any:
+        """Read what features and labels of a block have in common: the text they stand in, for example."""
+        return None
+
+    @abstractmethod
+    def part(self, content: Any, index: int, role: str) -> Matrix:
+        """Return ``X``, ``Y`` or ``Y_candidates`` of a block, given what `visit` returned."""
+
+
+class StackedReader(BlockReader):
+    """The blocks of several files under one another."""
+
+    def __init__(self, readers: Sequence[BlockReader], source: Source) -> None:
+        self.readers = list(readers)
+        first = readers[0].facts
+        for reader in readers:
+            told = reader.facts
+            if (told.n_features, told.feature_names) != (first.n_features, first.feature_names) or (
+                told.n_labels,
+                told.label_names,
+                told.roles,
+                told.is_sparse,
+            ) != (first.n_labels, first.label_names, first.roles, first.is_sparse):
+                raise source.error(
+                    "and the other parts must have the same columns in the same order; check the files"
+                )
+        self.facts = Facts(
+            tuple(size for reader in readers for size in reader.facts.sizes),
+            **{key: value for key, value in vars(first).items() if key != "sizes"},
+        )
+        self.places = [
+            (number, index) for number, reader in enumerate(readers) for index in range(len(reader.facts.sizes))
+        ]
+
+    def visit(self, index: int) -> Any:
+        """Read a block of the file that holds it."""
+        number, own = self.places[index]
+        return self.readers[number].visit(own)
+
+    def part(self, content: Any, index: int, role: str) -> Matrix:
+        """Return a part of a block of the file that holds it."""
+        number, own = self.places[index]
+        return self.readers[number].part(content, own, role)
+
+
+def lazy_matrices(reader: BlockReader) -> Matrices:
+    """Make dask arrays of what a reader would read."""
+    from dask.delayed import delayed
+
+    facts = reader.facts
+    # One node of the graph, so that the reader travels once to a worker and not with every block.
+    node = delayed(reader, name=f"read-{uuid4().hex}", traverse=False)
+    visits = [delayed(_visit, pure=False)(node, index) for index in range(len(facts.sizes))]
+
+    def lazy(role: str) -> Any:
+        width, dtype = (facts.n_features, np.float64) if role == "X" else (facts.n_labels, np.uint8)
+        empty = sp.csr_array((0, width), dtype=dtype) if facts.is_sparse else np.empty((0, width), dtype)
+        parts = [
+            delayed(_part, pure=False)(node, content, index, role) for index, content in enumerate(visits)
+        ]
+        return lazy_rows(parts, facts.sizes, empty)
+
+    Y, candidates = (lazy(role) if role in facts.roles else None for role in ("Y", "Y_candidates"))
+    names = (facts.feature_names, facts.label_names, facts.nominal, facts.name)
+    return Matrices(lazy("X"), Y, candidates, *names)
+
+
+def _visit(reader: BlockReader, index: int) -> Any:
+    return reader.visit(index)
+
+
+def _part(reader: BlockReader, content: Any, index: int, role: str) -> Matrix:
+    return reader.part(content, index, role)
