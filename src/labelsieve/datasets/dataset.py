@@ -19,6 +19,7 @@ from labelsieve.datasets.readers.matrices import Matrices
 from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.sparse import check_structure, is_sparse
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.collections import is_lazy
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -34,7 +35,8 @@ class Dataset:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Finite numbers; kept as a float64 array, or as a CSR array when sparse.
+        Finite numbers; kept as a float64 array, or as a CSR array when sparse. A dask array stays one, and its
+        values, like those of the labels, are checked when they are read.
     Y : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
         True labels, 0 or 1; kept as a uint8 array, or as a CSR array when sparse. None if unknown.
     Y_candidates : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
@@ -83,6 +85,10 @@ class Dataset:
             raise DatasetError(
                 "a Dataset needs Y, Y_candidates or both, got neither; pass at least one label matrix."
             )
+        if len({is_lazy(matrix) for matrix in (X, *given)}) > 1:
+            raise DatasetError(
+                "X and its labels must all be dask arrays or none, got both; convert the others."
+            )
         for labels in given:
             if labels.shape != (X.shape[0], given[0].shape[1]):
                 raise DatasetError(
@@ -120,6 +126,7 @@ class Dataset:
         DatasetDescription
             The figures are about `Y` where the truth is known, else about `Y_candidates`.
         """
+        self._require_rows("a description")
         return describe(self._matrices)
 
     def to_pandas(self) -> DataFrame:
@@ -127,6 +134,7 @@ class Dataset:
 
         Sparse features become pandas' sparse columns, nominal features become categorical ones.
         """
+        self._require_rows("a frame")
         return frame_of(self._matrices)
 
     @classmethod
@@ -149,14 +157,34 @@ class Dataset:
         names = (self.feature_names, self.label_names, self.nominal, self.name)
         return Matrices(self.X, self.Y, self.Y_candidates, *names)
 
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the rows are read in blocks when they are used, so that `X` and the labels are dask arrays."""
+        return is_lazy(self.X)
+
+    def _require_rows(self, what: str) -> None:
+        """Refuse what needs all rows where they are read in blocks."""
+        if self.is_lazy:
+            raise DatasetError(
+                f"{self.source or self.name}: {what} needs all rows, which are read in blocks here; read them into "
+                "memory without ",
+                Mention("chunks"),
+                " if they fit.",
+            )
+
     def __repr__(self) -> str:
         (n_samples, n_features), labels = self.X.shape, self.candidates
         kinds = [kind for kind, Y in (("true", self.Y), ("candidate", self.Y_candidates)) if Y is not None]
-        cardinality = labels.sum() / max(n_samples, 1) if self.Y is None else self.Y.sum() / max(n_samples, 1)
+        shown: Any = self.X
+        if self.is_lazy:
+            shown, last = shown._meta, f"{shown.numblocks[0]} blocks of rows"
+        else:
+            counted = labels if self.Y is None else self.Y
+            last = f"cardinality {counted.sum() / max(n_samples, 1):.3f}"
         return (
             f"Dataset {self.name!r}: {n_samples} samples x {n_features} features "
-            f"({'sparse' if is_sparse(self.X) else 'dense'}), "
-            f"{labels.shape[1]} labels ({' and '.join(kinds)}), cardinality {cardinality:.3f}"
+            f"({'sparse' if is_sparse(shown) else 'dense'}), "
+            f"{labels.shape[1]} labels ({' and '.join(kinds)}), {last}"
         )
 
 
@@ -184,6 +212,8 @@ def _require_sound(matrix: Any, role: str) -> None:
 
 def _checked_features(X: Any) -> Matrix:
     """X as a finite float64 array or canonical CSR array."""
+    if is_lazy(X):
+        return _checked_lazy(X, "X")
     _require_sound(X, "X")
     try:
         if np.iscomplexobj(X):
@@ -210,6 +240,16 @@ def _checked_features(X: Any) -> Matrix:
     return checked
 
 
+def _checked_lazy(matrix: Any, role: str) -> Any:
+    """A dask array of which the sizes are known; its values are checked when they are read."""
+    if matrix.ndim != 2 or any(size != size for size in (*matrix.shape, *matrix.chunks[0])):
+        raise DatasetError(
+            f"{role} must be a dask array of rows and columns of known numbers, got shape {matrix.shape!r}; call its "
+            "compute_chunk_sizes()."
+        )
+    return matrix
+
+
 def _first_bad_value(values: np.ndarray) -> float:
     return float(values[~np.isfinite(values)].flat[0])
 
@@ -223,6 +263,8 @@ def _first_bad_row(X: Matrix) -> int:
 
 def _checked_labels(Y: Any, role: str) -> Matrix:
     """Y as a 0/1 uint8 array or CSR array."""
+    if is_lazy(Y):
+        return _checked_lazy(Y, role)
     _require_sound(Y, role)
     try:
         Y = sp.csr_array(Y) if is_sparse(Y) else np.asarray(Y)
@@ -287,6 +329,8 @@ def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...
     unknown = [name for name in nominal if name not in position]
     if unknown or len(set(nominal)) < len(nominal):
         raise DatasetError(f"nominal must name features, each once, got {(unknown or list(nominal))[0]!r}.")
+    if is_lazy(X):
+        return
     columns = X if len(nominal) == len(features) else X[:, [position[name] for name in nominal]]
     codes = columns.data if is_sparse(columns) else columns
     if codes.size and (codes.min() < 0 or (codes != np.floor(codes)).any()):

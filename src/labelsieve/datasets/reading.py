@@ -11,6 +11,7 @@ from pathlib import Path
 from labelsieve.datasets.dataset import Dataset, dataset_of
 from labelsieve.datasets.errors import DatasetError, Mention
 from labelsieve.datasets.labelling import split_table
+from labelsieve.datasets.lazy.opening import check_chunks, files_in, open_in_blocks
 from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers import arff, delimited, parquet
 from labelsieve.datasets.readers.arff import read_arff
@@ -18,7 +19,7 @@ from labelsieve.datasets.readers.delimited import read_delimited
 from labelsieve.datasets.readers.matlab import read_matlab
 from labelsieve.datasets.readers.matrices import Matrices, join
 from labelsieve.datasets.readers.mulan_xml import find_beside, label_names_in, parse_label_names
-from labelsieve.datasets.readers.npz import read_npz
+from labelsieve.datasets.readers.npz import read_npy, read_npz
 from labelsieve.datasets.readers.parquet import read_parquet
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.readers.svmlight import read_svmlight
@@ -35,11 +36,11 @@ _BY_ENDING = {
 _SVMLIGHT_LINE = re.compile(
     rb"\d++ \d++ \d++[ \t]*+\r?\n|(?:[-+\d.,]++[ \t]++)?+\d++:[^,;\s]++(?:\s|\Z)", re.ASCII
 )
-_TABLES = {"arff": read_arff, "delimited": read_delimited, "parquet": read_parquet}
+_TABLES = {"arff": read_arff, "delimited": read_delimited, "parquet": read_parquet, "npy": read_npy}
 _MATRICES = {"matlab": read_matlab, "npz": read_npz}
 # Content that cannot be mistaken, whatever the ending.
 _MAGIC = {
-    b"PAR1": "parquet", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
+    b"PAR1": "parquet", b"\x93NUMPY": "npy", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
     b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
 }  # fmt: skip
 
@@ -53,6 +54,7 @@ def read(
     nominal: str = "code",
     missing: str = "error",
     name: str | None = None,
+    chunks: int | str | None = None,
 ) -> Dataset:
     r"""Read a data set from a file; the format is recognised by content and ending.
 
@@ -60,9 +62,9 @@ def read(
     ----------
     path : path or sequence of paths
         ARFF (dense or sparse; Mulan or MEKA), MATLAB (up to version 7), CSV or TSV, Parquet (needs pyarrow),
-        svmlight and LIBSVM multi-label text, the text format of the extreme classification repository, or
-        NPZ. All but NPZ may be compressed with gzip, bzip2 or zip. Several paths, such as training and test
-        part, are put under one another.
+        svmlight and LIBSVM multi-label text, the text format of the extreme classification repository, NPZ, or
+        NPY (one table of numbers). All but NPZ may be compressed with gzip, bzip2 or zip. Several paths, such as
+        training and test part, are put under one another.
     labels : int, str, path, sequence of str or None, default=None
         Which columns are labels:
 
@@ -88,6 +90,9 @@ def read(
         category for a nominal one) or put 0. Missing labels are always refused.
     name : str or None, default=None
         Name of the data set; None takes the file name without endings.
+    chunks : int, "auto" or None, default=None
+        None reads everything into memory. A number of rows gives dask arrays of blocks of so many rows, of which
+        nothing is read until they are used; "auto" takes blocks of 32 to 64 MB. `docs/scale.md` says more.
 
     Returns
     -------
@@ -112,6 +117,11 @@ def read(
     size (or to 64 MiB), and tables may have up to 2**22 columns; from 2**18 on, the file must have a byte for
     every 64 of them.
 
+    With `chunks` (needs dask) files must be Parquet, also a folder of them, NPY, NPZ that is not compressed, CSV,
+    TSV or svmlight, and hold numbers in all columns that are used. A Parquet block is one row group or several. Where
+    lines begin is found in one scan, and kept in a file ``NAME.index`` beside the data if the folder allows it. What
+    `Dataset` checks at once is then checked when the rows are read, and `missing` cannot be "mean".
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -127,16 +137,25 @@ def read(
     """
     options = ReadOptions(labels, candidates, ignore, nominal, missing)
     is_one = isinstance(path, (str, os.PathLike)) or not isinstance(path, Iterable)
-    return read_files([path] if is_one else list(path), options, name=name)  # type: ignore[list-item, arg-type]
+    paths = [path] if is_one else list(path)  # type: ignore[list-item, arg-type]
+    return read_files(paths, options, name=name, chunks=chunks)  # type: ignore[arg-type]
 
 
-def read_files(paths: Sequence[PathLike], options: ReadOptions, *, name: str | None = None) -> Dataset:
+def read_files(
+    paths: Sequence[PathLike],
+    options: ReadOptions,
+    *,
+    name: str | None = None,
+    chunks: int | str | None = None,
+) -> Dataset:
     """Read the parts of one data set, told by `options` what the files do not say."""
     for part in paths:
         if not isinstance(part, (str, os.PathLike)):
             raise DatasetError(f"read needs a path or a list of paths, got {part!r}; name the data file.")
     if not paths:
         raise DatasetError("read needs at least one path, got an empty list; name the data file.")
+    if chunks is not None:
+        return _read_lazily([Path(part) for part in paths], options, name, check_chunks(chunks))
     sources = [Source(part) for part in paths]
     origin = " + ".join(str(part.path) for part in sources)
     try:
@@ -151,6 +170,17 @@ def read_files(paths: Sequence[PathLike], options: ReadOptions, *, name: str | N
         raise DatasetError(f"{origin}: ", *error.args) from None
 
 
+def _read_lazily(paths: Sequence[Path], options: ReadOptions, name: str | None, rows: int | None) -> Dataset:
+    """Open the parts of one data set, or the files of a folder, to be read in blocks of rows."""
+    sources = [Source(file) for path in paths for file in files_in(path)]
+    kinds = {_kind(source) for source in sources}
+    if not kinds.isdisjoint(("npz", "svmlight")):
+        _check_matrix_options(sources[0], sorted(kinds), options)
+    found = open_in_blocks(sources, options, rows, _kind)
+    own_name = found.name or (paths[0].stem if len(paths) == 1 else _common_stem(sources))
+    return dataset_of(found, name=own_name if name is None else name, source=" + ".join(map(str, paths)))
+
+
 def read_identifiers(paths: Sequence[PathLike], column: str) -> tuple[tuple[str, ...], bool]:
     """Read the column that names the rows, as text.
 
@@ -163,7 +193,7 @@ def read_identifiers(paths: Sequence[PathLike], column: str) -> tuple[tuple[str,
         kind = _kind(source)
         if kind == "arff":
             texts, is_left_out = arff.read_texts(source, column)
-        elif kind in _TABLES:
+        elif kind in ("delimited", "parquet"):
             texts = (delimited if kind == "delimited" else parquet).read_texts(source, column)
         else:
             raise source.error("has no columns that could name its rows; leave out ", Mention("id"))
@@ -251,6 +281,18 @@ def _declared(source: Source, kind: str) -> tuple[Sequence[str], str] | None:
 def _read_matrices(sources: list[Source], kinds: list[str], options: ReadOptions) -> Matrices:
     """Read files of whole matrices, all of one kind."""
     first, kind = sources[0], kinds[0]
+    _check_matrix_options(first, kinds, options)
+    if kind == "svmlight":
+        found = read_svmlight(sources)
+    else:
+        parts = [_MATRICES[kind](part, options) for part in sources]
+        found = parts[0] if len(parts) == 1 else join(parts, first)
+    X = fill_missing(found.X, options.missing, first.error, names=found.feature_names, coded=found.coded)
+    return replace(found, X=X)
+
+
+def _check_matrix_options(first: Source, kinds: Sequence[str], options: ReadOptions) -> None:
+    """Refuse what means nothing for files of whole matrices, which are all of one kind."""
     if len(set(kinds)) > 1 or options.ignore is not None:
         raise first.error(
             "cannot be combined with other formats or ", Mention("ignore"), f", got {', '.join(kinds)}"
@@ -260,15 +302,8 @@ def _read_matrices(sources: list[Source], kinds: list[str], options: ReadOptions
         raise first.error("holds numbers only, so ", nominal, " cannot apply; leave it out")
     for option in ("labels", "candidates"):
         value = getattr(options, option)
-        if value is not None and (not isinstance(value, str) or kind == "svmlight"):
-            remedy = "leave it out" if kind == "svmlight" else "give the name of one"
+        if value is not None and (not isinstance(value, str) or kinds[0] == "svmlight"):
+            remedy = "leave it out" if kinds[0] == "svmlight" else "give the name of one"
             raise first.error(
                 "holds whole matrices, so ", Mention(option, value), f" means nothing; {remedy}"
             )
-    if kind == "svmlight":
-        found = read_svmlight(sources)
-    else:
-        parts = [_MATRICES[kind](part, options) for part in sources]
-        found = parts[0] if len(parts) == 1 else join(parts, first)
-    X = fill_missing(found.X, options.missing, first.error, names=found.feature_names, coded=found.coded)
-    return replace(found, X=X)

@@ -86,6 +86,7 @@ def write(
         raise DatasetError(
             f"{path}: names of rows can be written to .csv and .tsv only, got {path.suffix!r}."
         )
+    data._require_rows("a copy")
     try:
         writer(data, path) if row_names is None else _write_csv(data, path, row_names)
     except OSError as error:

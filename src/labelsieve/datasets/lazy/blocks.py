@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve.datasets.errors import Mention
 from labelsieve.datasets.readers.matrices import Matrices
 from labelsieve.datasets.readers.source import Source
+from labelsieve.datasets.splitting import fill_missing
+from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.collections import lazy_rows
 
@@ -35,6 +38,25 @@ def sparse_rows(n_columns: int, entries_per_row: float) -> int:
     wanted = _ENTRIES_PER_COLUMN * n_columns * _ENTRY_BYTES
     n_bytes = min(max(_BLOCK_BYTES, wanted), _LARGEST_BLOCK_BYTES)
     return max(1, int(n_bytes / (_ENTRY_BYTES * max(entries_per_row, 1.0))))
+
+
+def filled(X: Matrix, missing: str, source: Source, names: Sequence[str] | None) -> Matrix:
+    """Features of a block without missing values, sparse ones sorted and without zeros."""
+    stored = X.data if is_sparse(X) else X
+    holes = np.isnan(stored)
+    if missing == "error" and holes.any():
+        columns = X.indices[holes] if is_sparse(X) else np.nonzero(holes)[1]
+        column = int(columns.min())
+        raise source.error(
+            f"has missing feature values, first in column {names[column] if names else f'x{column}'!r}; read it with ",
+            Mention("missing", "zero"),
+            ", or fill them in before",
+        )
+    X = fill_missing(X, missing, source.error)
+    if is_sparse(X):
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    return X
 
 
 def cut_rows(n_rows: int, rows: int) -> tuple[int, ...]:
@@ -80,6 +102,8 @@ class Facts:
         Rows of every block.
     roles : tuple of str
         Which of ``Y`` and ``Y_candidates`` there are.
+    sparse : tuple of str
+        Which of these and of ``X`` are CSR.
     feature_names, label_names, nominal, name
         As in `Matrices`.
     """
@@ -88,7 +112,7 @@ class Facts:
     n_features: int
     n_labels: int
     roles: tuple[str, ...]
-    is_sparse: bool
+    sparse: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
     label_names: tuple[str, ...] | None = None
     nominal: tuple[str, ...] = ()
@@ -116,22 +140,15 @@ class StackedReader(BlockReader):
         self.readers = list(readers)
         first = readers[0].facts
         for reader in readers:
-            told = reader.facts
-            if (told.n_features, told.feature_names) != (first.n_features, first.feature_names) or (
-                told.n_labels,
-                told.label_names,
-                told.roles,
-                told.is_sparse,
-            ) != (first.n_labels, first.label_names, first.roles, first.is_sparse):
+            if replace(reader.facts, sizes=(), name=None) != replace(first, sizes=(), name=None):
                 raise source.error(
                     "and the other parts must have the same columns in the same order; check the files"
                 )
-        self.facts = Facts(
-            tuple(size for reader in readers for size in reader.facts.sizes),
-            **{key: value for key, value in vars(first).items() if key != "sizes"},
-        )
+        self.facts = replace(first, sizes=tuple(size for reader in readers for size in reader.facts.sizes))
         self.places = [
-            (number, index) for number, reader in enumerate(readers) for index in range(len(reader.facts.sizes))
+            (number, index)
+            for number, reader in enumerate(readers)
+            for index in range(len(reader.facts.sizes))
         ]
 
     def visit(self, index: int) -> Any:
@@ -156,7 +173,7 @@ def lazy_matrices(reader: BlockReader) -> Matrices:
 
     def lazy(role: str) -> Any:
         width, dtype = (facts.n_features, np.float64) if role == "X" else (facts.n_labels, np.uint8)
-        empty = sp.csr_array((0, width), dtype=dtype) if facts.is_sparse else np.empty((0, width), dtype)
+        empty = sp.csr_array((0, width), dtype=dtype) if role in facts.sparse else np.empty((0, width), dtype)
         parts = [
             delayed(_part, pure=False)(node, content, index, role) for index, content in enumerate(visits)
         ]

@@ -110,7 +110,9 @@ def lines_of(file: FileAtRest, span: Span) -> bytes:
     """Read the lines of a block, each ended by one newline."""
     text = file.read(span.start, span.stop - span.start)
     if len(text) < span.stop - span.start:
-        raise file.source.error("is shorter than its index says; delete the file of the same name with .index")
+        raise file.source.error(
+            "is shorter than its index says; delete the file of the same name with .index"
+        )
     return newlines(text if text.endswith((b"\n", b"\r")) else text + b"\n")
 
 

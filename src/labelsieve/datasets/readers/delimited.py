@@ -6,6 +6,7 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -34,24 +35,42 @@ _LONGEST_NUMBER = 40
 
 def read_delimited(source: Source) -> Table:
     """Read values separated by commas, semicolons, tabs or bars; a first row of numbers means no header."""
+    heading = read_heading(source)
+    try:
+        skip = 0 if heading.headless else heading.n_lines
+        values = _in_bulk(source, heading.separator, len(heading.names), skip)
+        if values is not None:
+            return Table(heading.names, values, headless=heading.headless)
+        return _by_record(source, heading.separator, heading.names, heading.headless)
+    except csv.Error as error:
+        raise source.error(f"is no proper table ({error}); check its quotes and separators") from None
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What the first row says: names, which are made up where it holds numbers, and the line it ends in."""
+
+    separator: str
+    names: list[str]
+    headless: bool
+    n_lines: int
+
+
+def read_heading(source: Source) -> Heading:
+    """Look at the first row of a file."""
     separator = _separator(source)
     try:
         first_number, first = next(_records(source, separator), (0, None))
-        if first is None:
-            raise source.error("has no rows; copy it again")
-        if len(first) > MAX_COLUMNS:
-            raise source.error(f"has more than {MAX_COLUMNS} columns; check its separator", line=first_number)
-        headless = all(_is_number(field) for field in first)
-        names = (
-            [f"x{index}" for index in range(len(first))] if headless else [field.strip() for field in first]
-        )
-        check_names(names, source, first_number)
-        values = _in_bulk(source, separator, len(names), 0 if headless else first_number)
-        if values is not None:
-            return Table(names, values, headless=headless)
-        return _by_record(source, separator, names, headless)
     except csv.Error as error:
         raise source.error(f"is no proper table ({error}); check its quotes and separators") from None
+    if first is None:
+        raise source.error("has no rows; copy it again")
+    if len(first) > MAX_COLUMNS:
+        raise source.error(f"has more than {MAX_COLUMNS} columns; check its separator", line=first_number)
+    headless = all(_is_number(field) for field in first)
+    names = [f"x{index}" for index in range(len(first))] if headless else [field.strip() for field in first]
+    check_names(names, source, first_number)
+    return Heading(separator, names, headless, first_number)
 
 
 def read_records(source: Source) -> Iterator[tuple[int, list[str]]]:
@@ -120,7 +139,7 @@ def _by_record(source: Source, separator: str, names: list[str], headless: bool)
     parts = []
     for _, rows in _batches(source, separator, len(names), headless):
         columns = [
-            codes[index].of(column) if index in codes else [_number(field) for field in column]
+            codes[index].of(column) if index in codes else [field_number(field) for field in column]
             for index, column in enumerate(zip(*rows, strict=True))
         ]
         parts.append(np.array(columns, dtype=np.float64).T)
@@ -169,7 +188,7 @@ class _Tally:
         """Count some rows, which stand in `lines`."""
         for line, raw in zip(lines, column, strict=True):
             try:
-                self.n_numbers += not math.isnan(_number(raw))
+                self.n_numbers += not math.isnan(field_number(raw))
             except ValueError:
                 text = raw.strip()
                 self.n_texts += 1
@@ -216,14 +235,15 @@ def _batches(
         yield [number for number, _ in batch], [record for _, record in batch]
 
 
-def _number(field: str) -> float:
+def field_number(field: str) -> float:
+    """The number of a field, NaN for a missing one; ValueError for text."""
     field = field.strip()
     return np.nan if field.lower() in MISSING else bulk.number(field)
 
 
 def _is_number(field: str) -> bool:
     try:
-        _number(field)
+        field_number(field)
     except ValueError:
         return False
     return True

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.errors import Mention
+from labelsieve.datasets.errors import DatasetError, Mention
 from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers.source import Source
 from labelsieve.numerics.binary import is_binary
@@ -75,23 +75,36 @@ def pick_matrices(
     """
     halves: list[Matrices] = []
     for half in ("", "train", "test"):
-        X = _named(arrays, _DATA, half)
-        if X is None or (halves and not half):
+        found = pick_half(arrays, source, options, half)
+        if found is None:
             continue
-        truth = _given_or_named(arrays, options.labels, _TRUTH, half, source)
-        noisy = _given_or_named(arrays, options.candidates, _CANDIDATES, half, source)
-        if truth is None and noisy is None:
-            raise source.error(
-                f"has features but no labels: {_listing(arrays)}; name them with ", Mention("labels")
-            )
-        halves.append(_half(X, truth, noisy, source, label_rows_first))
+        halves.append(_half(*found, source, label_rows_first))
         if not half:
             break
     if not halves:
-        raise source.error(
-            f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix"
-        )
+        raise no_features(arrays, source)
     return halves[0] if len(halves) == 1 else join(halves, source)
+
+
+def pick_half(
+    arrays: Mapping[str, Any], source: Source, options: ReadOptions, half: str = ""
+) -> tuple[Any, Any, Any] | None:
+    """Features, truth and candidates as they stand there, of all rows or of a half; None without features."""
+    X = _named(arrays, _DATA, half)
+    if X is None:
+        return None
+    truth = _given_or_named(arrays, options.labels, _TRUTH, half, source)
+    noisy = _given_or_named(arrays, options.candidates, _CANDIDATES, half, source)
+    if truth is None and noisy is None:
+        raise source.error(
+            f"has features but no labels: {_listing(arrays)}; name them with ", Mention("labels")
+        )
+    return X, truth, noisy
+
+
+def no_features(arrays: Mapping[str, Any], source: Source) -> DatasetError:
+    """Say that no matrix looks like features."""
+    return source.error(f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix")
 
 
 def join(parts: list[Matrices], source: Source) -> Matrices:
@@ -176,7 +189,7 @@ def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool
                 f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
             )
         turn = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
-        oriented.append(_binary(matrix.T if turn else matrix, source))
+        oriented.append(binary_labels(matrix.T if turn else matrix, source))
     if noisy is not None and truth is not None and oriented[0].shape != oriented[1].shape:
         raise source.error(
             f"has truth {truth.shape!r} and candidates {noisy.shape!r} of different shape; fix one"
@@ -184,7 +197,7 @@ def _half(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool
     return Matrices(sp.csr_array(X) if is_sparse(X) else X, *oriented)
 
 
-def _binary(matrix: Matrix, source: Source) -> Matrix:
+def binary_labels(matrix: Matrix, source: Source) -> Matrix:
     """Labels in {-1, +1} or {0, 1} as 0/1."""
     if not is_binary(matrix.data if is_sparse(matrix) else matrix, signed=True):
         raise source.error(

@@ -29,7 +29,7 @@ def read_parquet(source: Source) -> Table:
         categories: dict[int, dict[str, int]] = {}
         free_text = set()
         for index, column in enumerate(table.columns):
-            values[:, index], codes = _column(column, pa)
+            values[:, index], codes = column_values(column, pa)
             if codes is not None and len(codes) > MAX_CATEGORIES:
                 values[:, index] = 0.0
                 free_text.add(index)
@@ -48,13 +48,8 @@ def read_texts(source: Source, column: str) -> list[str]:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[tuple[Any, Any]]:
-    """The table of a file, and pyarrow; what goes wrong meanwhile is said in one sentence."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[parquet]'") from None
-    try:
+    """The table of a file, and pyarrow."""
+    with reading_parquet(source) as (pa, pq):
         file = pq.ParquetFile(pa.BufferReader(source.content()))
         # A few bytes of run-length encoding can stand for any number of rows.
         source.check_expanded(file.metadata.num_rows * file.metadata.num_columns * 8)
@@ -62,6 +57,18 @@ def _opened(source: Source) -> Iterator[tuple[Any, Any]]:
         if 0 in table.shape:
             raise source.error("has no rows or no columns; write it again")
         yield table, pa
+
+
+@contextmanager
+def reading_parquet(source: Source) -> Iterator[tuple[Any, Any]]:
+    """The packages pyarrow and pyarrow.parquet; what goes wrong meanwhile is said in one sentence."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[parquet]'") from None
+    try:
+        yield pa, pq
     except DatasetError:
         raise
     except Exception as error:  # pyarrow raises its own kinds, OSError, ValueError and more on damaged files
@@ -69,7 +76,7 @@ def _opened(source: Source) -> Iterator[tuple[Any, Any]]:
         raise source.error(f"cannot be read as Parquet ({first_line}); write it again") from None
 
 
-def _column(column: Any, pa: Any) -> tuple[Any, dict[str, int] | None]:
+def column_values(column: Any, pa: Any) -> tuple[Any, dict[str, int] | None]:
     """Values of one column, and its categories by code if it is text."""
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -47,10 +47,7 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
     """Read one or several files of the same data set."""
     parts = [LineReader(source).read() for source in sources]
     first, source = parts[0], sources[0]
-    if any(part.sizes is None for part in parts) and any(part.sizes is not None for part in parts):
-        raise source.error(
-            "and the other parts must all, or none, have a first line of sizes; check the files"
-        )
+    check_same_kind([part.sizes for part in parts], source)
     header = first.header or {}
     X = _feature_matrix(parts, header, source)
     Y, names = _label_matrix(parts, header, source)
@@ -64,6 +61,14 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
         listed_names(header.get("nominal") or []),
         str(header["name"]) if header.get("name") else None,
     )
+
+
+def check_same_kind(sizes: Sequence[tuple[int, int, int] | None], source: Source) -> None:
+    """Refuse parts of which only some have a first line of sizes."""
+    if len({size is None for size in sizes}) > 1:
+        raise source.error(
+            "and the other parts must all, or none, have a first line of sizes; check the files"
+        )
 
 
 def _feature_matrix(parts: list[_Part], header: dict[str, Any], source: Source) -> sp.csr_array:
