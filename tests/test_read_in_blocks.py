@@ -161,7 +161,7 @@ def test_labels_may_stand_in_a_second_file(tmp_path, data, ending):
 def grouped(tmp_path, data):
     """A Parquet file of groups of three rows, with a column of text and one of truth values."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    columns = {name: column for name, column in zip("abcd", data.X.T, strict=True)}
+    columns = dict(zip("abcd", data.X.T, strict=True))
     columns |= {"a.b": data.X[:, 0], "text": ["t"] * N_ROWS, "p": data.Y[:, 0] == 1, "q": data.Y[:, 1]}
     path = tmp_path / "some.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=3)

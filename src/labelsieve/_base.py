@@ -279,7 +279,7 @@ class BlockSelector(BaseSelector):
 
     def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
         identity = f"{self!r} {type(self).__module__}"
-        with open_rows(X, y, checkpoint=checkpoint, identity=identity) as rows:
+        with open_rows(X, y, checkpoint=checkpoint, identity=identity, on_block=_log_block) as rows:
             return rows.run(
                 partial(self._solve_blocks, feature_names=column_names(X), label_names=column_names(y))
             )
@@ -368,6 +368,11 @@ def as_generator(random_state: Any) -> np.random.Generator:
 def _numbered(n_labels: int) -> list[str]:
     """Names of labels that have none."""
     return [f"y{j}" for j in range(n_labels)]
+
+
+def _log_block(done: int, total: int) -> None:
+    """Tell whoever listens closely how far a pass over the rows is."""
+    logger.debug("block %d of %d", done, total, extra={"block": done})
 
 
 @contextmanager

@@ -50,7 +50,8 @@ def in_options(mention: Mention) -> str:
     >>> in_options(Mention("labels")), in_options(Mention("ignore", "bird id"))
     ('--labels', "--ignore 'bird id'")
     """
-    return f"--{mention.option}" + ("" if mention.value is None else f" {shlex.quote(str(mention.value))}")
+    option = {"chunks": "chunk-rows"}.get(mention.option, mention.option)
+    return f"--{option}" + ("" if mention.value is None else f" {shlex.quote(str(mention.value))}")
 
 
 def bar(console: Console, share: float, width: int) -> str:

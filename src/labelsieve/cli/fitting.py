@@ -46,7 +46,7 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
     display = _Display(console)
     level = _LOG.level
     if display.visible:
-        _LOG.setLevel(logging.INFO)
+        _LOG.setLevel(logging.DEBUG)  # blocks of rows are told there
     _LOG.addHandler(display)
     timer = threading.Timer(PATIENCE, display.show)
     timer.daemon = True
@@ -62,7 +62,7 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
 
 
 class _Display(logging.Handler):
-    """One line: a spinner, the activity, the iteration, the objective and the time."""
+    """One line: a spinner, the activity, the iteration, the objective, the block of rows and the time."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -72,10 +72,12 @@ class _Display(logging.Handler):
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             TextColumn("{task.fields[state]}", markup=False),
+            TextColumn("{task.fields[block]}", markup=False),
             TimeElapsedColumn(),
         )
         self._progress = Progress(*columns, console=console, transient=True, disable=not self.visible)
-        self._task = self._progress.add_task("", total=None, state="")
+        self._task = self._progress.add_task("", total=None, state="", block="")
+        self._n_passes = 0
 
     def show(self) -> None:
         self._progress.start()
@@ -84,11 +86,15 @@ class _Display(logging.Handler):
         self._progress.stop()
 
     def announce(self, activity: str) -> None:
-        self._progress.update(self._task, description=printable(activity), state="")
+        self._progress.update(self._task, description=printable(activity), state="", block="")
 
     def emit(self, record: logging.LogRecord) -> None:
         message = one_line(record.getMessage())
-        if record.levelno >= logging.WARNING:
+        block = getattr(record, "block", None)
+        if block is not None:
+            self._n_passes += block == 1
+            self._progress.update(self._task, block=f"pass {self._n_passes}, {message}")
+        elif record.levelno >= logging.WARNING:
             self._console.print(f"note: {message}")
         elif self.visible:
             iteration, objective = getattr(record, "iteration", None), getattr(record, "objective", None)
@@ -159,7 +165,7 @@ def _n_permutations(dataset: Dataset) -> int:
 
 def size_curve(selector: BaseSelector, dataset: Dataset) -> SizeCurve:
     """Say how well the method does with how many features."""
-    if _settles_size_itself(selector):
+    if settles_size_itself(selector):
         automatic = clone(selector).set_params(n_features_to_select="auto")
         curve: SizeCurve = automatic.fit(dataset.X, dataset.candidates).size_curve_
         return curve
@@ -168,7 +174,7 @@ def size_curve(selector: BaseSelector, dataset: Dataset) -> SizeCurve:
 
 def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
     """Let the data decide the number of features: in `fit` where the method can, else by cross-validation."""
-    if _settles_size_itself(selector):
+    if settles_size_itself(selector):
         selector.set_params(n_features_to_select="auto")
         return None
     curve = size_curve(selector, dataset)
@@ -176,7 +182,8 @@ def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
     return curve
 
 
-def _settles_size_itself(selector: BaseSelector) -> bool:
+def settles_size_itself(selector: BaseSelector) -> bool:
+    """Whether the method chooses the number of features in its own fit."""
     try:
         clone(selector).set_params(n_features_to_select="auto")._validate_params()
     except ValueError:
@@ -200,6 +207,8 @@ def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
     """Tell whose data it was that a method refuses."""
     try:
         yield
+    except DatasetError:  # rows that were read in the middle of the fit: says it all
+        raise
     except (ValueError, FloatingPointError) as error:
         # Whoever gave -k has never heard of the parameter.
         said = str(error).replace("n_features_to_select must", "-k must")

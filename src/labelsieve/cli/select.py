@@ -17,6 +17,16 @@ from rich.console import Console
 
 from labelsieve._base import BaseSelector
 from labelsieve._text import csv_text, printable
+from labelsieve.cli.chunks import (
+    Checkpoint,
+    ChunkRows,
+    DaskAddress,
+    check_usage,
+    fit_in_blocks,
+    parse_rows,
+    refuse_without_chunks,
+    size_hint,
+)
 from labelsieve.cli.console import PlainConsole, counted, messages, results
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import closest, find_method
@@ -55,6 +65,8 @@ labelsieve select data.arff -k 20% --method pml-fsmir -p max_iter=500 --json
 labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
 
 labelsieve select data.csv --labels 2 --html page.html
+
+labelsieve select large.parquet --labels 'label_*' -m sum-f -k 500 --chunk-rows auto
 """
 
 _AUTOMATIC = "auto"
@@ -115,6 +127,9 @@ def select(
     everything: Annotated[
         bool, typer.Option("--all", help="List all features, not the selected only.")
     ] = False,
+    chunk_rows: ChunkRows = None,
+    dask: DaskAddress = None,
+    checkpoint: Checkpoint = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
     """Select the features that matter for the labels of a data set.
@@ -126,27 +141,53 @@ def select(
     selector = _selector(method, parameters or [], features)
     form = _form(form, as_json)
     _check_usage(files, html, stability)
+    choose_size = features == _AUTOMATIC
+    chunks = None if chunk_rows is None else parse_rows(chunk_rows)
+    if chunks is None:
+        refuse_without_chunks({"--dask": dask, "--checkpoint": checkpoint})
+    else:
+        unwanted = {
+            "--stability": stability > 0,
+            "--html": html is not None,
+            "--write-data": data_copy is not None,
+        }
+        check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
     check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html}, data="--write-data")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
     console = messages(quiet=quiet)
-    entry = find_target(files, options, console)
+    entry = find_target(files, options, console, in_blocks=chunks is not None)
+    hint = size_hint(files) if entry is None and chunks is None else None
+    if hint is not None:
+        console.print(hint)
     with progress(console) as name_activity:
         name_activity(f"reading {printable(Path(files[0]).name)}")
-        dataset = open_target(files, entry, options)
+        dataset = open_target(files, entry, options, chunks=chunks)
         if entry is None and options.nominal != "onehot" and dataset.nominal:
             console.print(coding_note(dataset.nominal))
-        found = fit(
-            selector,
-            dataset,
-            method,
-            console,
-            name_activity,
-            choose_size=features == _AUTOMATIC,
-            n_resamples=stability,
-        )
+        if chunks is None:
+            found = fit(
+                selector,
+                dataset,
+                method,
+                console,
+                name_activity,
+                choose_size=choose_size,
+                n_resamples=stability,
+            )
+        else:
+            found = fit_in_blocks(
+                selector,
+                dataset,
+                method,
+                console,
+                name_activity,
+                choose_size=choose_size,
+                address=dask,
+                checkpoint=checkpoint,
+            )
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:
@@ -270,9 +311,10 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
                 console.print(size_table(found.curve, console), "", found.size_note, "", sep="\n")
             if found.stability is not None:
                 console.print(stability_table(found, console), "", found.stability_note, "", sep="\n")
-            console.print(
-                suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
-            )
+            if found.suspects:
+                console.print(
+                    suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
+                )
         return captured.get()
     if form is Format.csv:
         listed = found.features if everything else found.selected

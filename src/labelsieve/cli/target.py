@@ -65,11 +65,18 @@ def reading_options(**given: str | None) -> ReadOptions:
         ) from None
 
 
-def find_target(targets: list[str], options: ReadOptions, console: Console) -> CatalogEntry | None:
-    """The entry of the catalogue that is meant, downloaded if it is not here yet; None if these are files."""
-    if len(targets) > 1 or _is_file(targets[0]):
+def find_target(
+    targets: list[str], options: ReadOptions, console: Console, *, in_blocks: bool = False
+) -> CatalogEntry | None:
+    """The entry of the catalogue that is meant, downloaded if it is not here yet; None if these are files.
+
+    What is read in blocks may be a folder, but not an entry: these fit into memory.
+    """
+    if len(targets) > 1 or (in_blocks and Path(targets[0]).is_dir()) or _is_file(targets[0]):
         return None
     entry = find_entry(targets[0])
+    if in_blocks:
+        raise typer.BadParameter(f"{entry.name} fits into memory; leave it out", param_hint="--chunk-rows")
     for name in options.given:
         raise typer.BadParameter(f"the catalogue knows the {name} of {entry.name}", param_hint=f"--{name}")
     if availability(entry.name) == "download":
@@ -78,9 +85,15 @@ def find_target(targets: list[str], options: ReadOptions, console: Console) -> C
     return entry
 
 
-def open_target(targets: list[str], entry: CatalogEntry | None, options: ReadOptions) -> Dataset:
+def open_target(
+    targets: list[str],
+    entry: CatalogEntry | None,
+    options: ReadOptions,
+    *,
+    chunks: int | str | None = None,
+) -> Dataset:
     """Load what `find_target` found, or read the files."""
-    return read_files(targets, options) if entry is None else load(entry.name)
+    return read_files(targets, options, chunks=chunks) if entry is None else load(entry.name)
 
 
 @contextmanager

@@ -85,6 +85,7 @@ class Selection:
     n_samples: int
     n_features: int
     n_labels: int
+    #: 0 where rows were read in blocks, and not counted.
     n_candidates: int
     converged: bool
     #: Objective at the start and after every iteration; None for a method without iterations.
@@ -92,7 +93,7 @@ class Selection:
     n_iter: int | None
     #: All features, best first.
     features: tuple[RankedFeature, ...]
-    #: Least supported first.
+    #: Least supported first; none where rows were read in blocks.
     suspects: tuple[Suspect, ...]
     #: What the list of suspects cannot show.
     caveat: str
@@ -204,11 +205,12 @@ class Selection:
             "converged": self.converged,
             "n_iter": self.n_iter,
             "features": [feature.as_dict() for feature in (self.features if all_features else self.selected)],
-            "suspicious_labels": [
+        }
+        if self.suspects:
+            found["suspicious_labels"] = [
                 {name: value for name, value in asdict(suspect).items() if value is not None}
                 for suspect in self.suspects
-            ],
-        }
+            ]
         if self.p_value is not None:
             found["chance"] = {"p_value": self.p_value, "no_better": self.is_no_better_than_chance}
         if self.curve is not None:
@@ -271,7 +273,8 @@ def summarise(
     selected = selector.get_support()
     history = getattr(selector, "objective_history_", None)
     measures = {name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")}
-    suspects, caveat, truth = _doubts(dataset)
+    # Labels are checked with all rows at once; where there is no check, there are no suspects.
+    suspects, caveat, truth = ((), "", None) if dataset.is_lazy else _doubts(dataset)
     return Selection(
         data=dataset.name,
         method=method,
@@ -280,7 +283,7 @@ def summarise(
         n_samples=dataset.X.shape[0],
         n_features=dataset.X.shape[1],
         n_labels=len(dataset.label_names),
-        n_candidates=int(dataset.candidates.sum()),
+        n_candidates=0 if dataset.is_lazy else int(dataset.candidates.sum()),
         converged=converged,
         objective=None if history is None else tuple(np.asarray(history, dtype=float).tolist()),
         n_iter=getattr(selector, "n_iter_", None),

@@ -1,0 +1,158 @@
+"""``labelsieve select --chunk-rows``: rank the features of files that are larger than memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+
+from labelsieve import METHODS
+from labelsieve._base import BaseSelector, BlockSelector
+from labelsieve._text import printable
+from labelsieve.cli.fitting import settles_size_itself, told_as_data_errors, warnings_as_notes
+from labelsieve.datasets import Dataset, DatasetError
+from labelsieve.inspection.selection import Selection, summarise
+
+ChunkRows = Annotated[
+    str | None,
+    typer.Option(
+        "--chunk-rows",
+        metavar="ROWS",
+        help="Read blocks of so many rows, or 'auto': for files larger than memory, or clusters.",
+    ),
+]
+DaskAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--dask", metavar="ADDRESS", help="With --chunk-rows: keep the blocks on this dask cluster."
+    ),
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="With --chunk-rows: go on from here if an earlier run of the same command died.",
+    ),
+]
+
+_GB = 1e9
+
+
+def parse_rows(text: str) -> int | str:
+    """Read a number of rows, or 'auto'."""
+    if text == "auto":
+        return text
+    if not text.isdecimal() or not int(text):
+        raise typer.BadParameter(
+            f"a number of rows such as 50000, or auto, was expected, got {text!r}", param_hint="--chunk-rows"
+        )
+    return int(text)
+
+
+def check_usage(
+    selector: BaseSelector, method: str, *, choose_size: bool, unwanted: Mapping[str, bool]
+) -> None:
+    """Refuse, before any data is read, what needs all rows at once."""
+    if not isinstance(selector, BlockSelector):
+        able = ", ".join(slug for slug, kind in METHODS.items() if issubclass(kind, BlockSelector))
+        raise typer.BadParameter(
+            f"{method} needs all rows at once; with --chunk-rows choose one of {able}", param_hint="--method"
+        )
+    for option, is_given in unwanted.items():
+        if is_given:
+            raise typer.BadParameter(
+                "needs all rows at once; leave it out, or --chunk-rows", param_hint=option
+            )
+    if choose_size and not settles_size_itself(selector):
+        raise typer.BadParameter(
+            f"{method} with 'auto' needs all rows at once; give a number with --chunk-rows",
+            param_hint="--features",
+        )
+
+
+def refuse_without_chunks(options: Mapping[str, str | None]) -> None:
+    """Refuse options that say how blocks are worked on where there are none."""
+    for option, value in options.items():
+        if value is not None:
+            raise typer.BadParameter("is for --chunk-rows; give both", param_hint=option)
+
+
+def fit_in_blocks(
+    selector: BaseSelector,
+    dataset: Dataset,
+    method: str,
+    console: Console,
+    name_activity: Callable[[str], None],
+    *,
+    choose_size: bool,
+    address: str | None,
+    checkpoint: str | None,
+) -> Selection:
+    """Fit block by block, here or on a cluster; all that is found is the ranking."""
+    if choose_size:
+        selector.set_params(n_features_to_select="auto")
+    with warnings_as_notes(console) as caught, told_as_data_errors(dataset), _cluster(address, console):
+        name_activity(f"fitting {method}")
+        selector.fit(dataset.X, dataset.candidates, checkpoint=checkpoint)
+    console.print(
+        "note: in blocks of rows features are ranked; doubtful labels and the comparison with chance are left out."
+    )
+    converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    return summarise(selector, dataset, method, converged=converged)
+
+
+@contextmanager
+def _cluster(address: str | None, console: Console) -> Iterator[None]:
+    """Let fits run on a cluster, if one is named."""
+    if address is None:
+        yield
+        return
+    try:
+        from distributed import Client
+
+        from labelsieve.rows.cluster import LostWorkError
+    except ImportError:
+        raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise DatasetError(
+            f"--dask: no scheduler answers at {address!r} ({type(error).__name__}); check the address."
+        ) from None
+    with client:
+        console.print(f"note: the cluster shows its work at {printable(client.dashboard_link)}")
+        try:
+            yield
+        except LostWorkError as error:
+            raise DatasetError(str(error)) from None
+
+
+def size_hint(files: Sequence[str]) -> str | None:
+    """Say that files take much of the memory, if they do."""
+    free = available_memory()
+    n_bytes = 0
+    for file in files:
+        with suppress(OSError):
+            n_bytes += os.path.getsize(file)
+    if free is None or n_bytes <= free / 2:
+        return None
+    return (
+        f"note: {printable(Path(files[0]).name)} takes {n_bytes / _GB:.1f} GB and {free / _GB:.1f} GB of memory are "
+        "free; --chunk-rows auto reads it in blocks of rows."
+    )
+
+
+def available_memory() -> int | None:
+    """Bytes that a program can still get, None where the system does not tell."""
+    with suppress(OSError, StopIteration, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
+    with suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
