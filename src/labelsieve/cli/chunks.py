@@ -42,6 +42,8 @@ Checkpoint = Annotated[
 ]
 
 _GB = 1e9
+#: How long a cluster may take to answer.
+_PATIENCE = "10s"
 
 
 def parse_rows(text: str) -> int | str:
@@ -120,7 +122,7 @@ def _cluster(address: str | None, console: Console) -> Iterator[None]:
     except ImportError:
         raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise DatasetError(
             f"--dask: no scheduler answers at {address!r} ({type(error).__name__}); check the address."

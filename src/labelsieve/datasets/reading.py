@@ -137,7 +137,7 @@ def read(
     """
     options = ReadOptions(labels, candidates, ignore, nominal, missing)
     is_one = isinstance(path, (str, os.PathLike)) or not isinstance(path, Iterable)
-    paths = [path] if is_one else list(path)  # type: ignore[list-item, arg-type]
+    paths = [path] if is_one else list(path)  # type: ignore[arg-type]
     return read_files(paths, options, name=name, chunks=chunks)  # type: ignore[arg-type]
 
 

@@ -130,20 +130,21 @@ class ArchiveReader(BlockReader):
         arrays = _members(source)
         if "labelsieve" in arrays:
             with noticing_unsound(source):
-                self.matrices = {role: _own_matrix(arrays, role, source) for role in ROLES}
-                if self.matrices["X"] is None:
+                found = tuple(_own_matrix(arrays, role, source) for role in ROLES)
+                if found[0] is None:
                     raise ValueError("X is missing")
                 names = own_facts(arrays["labelsieve"].whole())
         else:
-            found = pick_half(
-                {name: array for name, array in arrays.items() if array.ndim == 2}, source, options
-            )
-            if found is None:
-                raise no_features(arrays, source)
-            self.matrices = dict(zip(ROLES, found, strict=True))
+            tables = {name: array for name, array in arrays.items() if array.ndim == 2}
+            picked = pick_half(tables, source, options)
+            if picked is None:
+                raise no_features(tables, source)
+            found = picked
             told = (arrays.get(name) for name in ("feature_names", "label_names"))
             names = (*(None if array is None else text_names(array.whole()) for array in told), (), None)  # type: ignore[assignment]
-        self.matrices = {role: matrix for role, matrix in self.matrices.items() if matrix is not None}
+        self.matrices = {
+            role: matrix for role, matrix in zip(ROLES, found, strict=True) if matrix is not None
+        }
         X, *labels = self.matrices.values()
         if X.shape[0] == 0 or any(Y.shape != (X.shape[0], labels[0].shape[1]) for Y in labels) or not labels:
             shapes = ", ".join(f"{role} {matrix.shape}" for role, matrix in self.matrices.items())

@@ -52,11 +52,11 @@ def filled(X: Matrix, missing: str, source: Source, names: Sequence[str] | None)
             Mention("missing", "zero"),
             ", or fill them in before",
         )
-    X = fill_missing(X, missing, source.error)
-    if is_sparse(X):
-        X.sum_duplicates()
-        X.eliminate_zeros()
-    return X
+    complete: Any = fill_missing(X, missing, source.error)
+    if sp.issparse(complete):
+        complete.sum_duplicates()
+        complete.eliminate_zeros()
+    return complete
 
 
 def cut_rows(n_rows: int, rows: int) -> tuple[int, ...]:
