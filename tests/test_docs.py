@@ -26,7 +26,7 @@ def test_readme_lists_the_methods_there_are(capsys):
     )
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/evidence.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/evidence.md", "docs/scale.md"])
 def test_every_command_and_option_of_the_documents_exists(capsys, document):
     text = (ROOT / document).read_text(encoding="utf-8")
     commands = re.findall(r"(?:^|&& )labelsieve ([^#&\n]+)", text, flags=re.MULTILINE)

@@ -295,6 +295,20 @@ def test_an_index_that_lies_is_noticed(tmp_path):
             computed(read(path, chunks=2).X.blocks[0])
 
 
+@pytest.mark.parametrize("ending", ["csv", "svm"])
+def test_lines_are_scanned_and_parsed_some_at_a_time(tmp_path, monkeypatch, data, sparse, ending):
+    path = tmp_path / f"some.{ending}"
+    write(sparse if ending == "svm" else data, path)
+    monkeypatch.setattr("labelsieve.datasets.lazy.lines._PIECE_BYTES", 50)
+    monkeypatch.setattr("labelsieve.datasets.lazy.lines.BLOCK_BYTES", 30)
+    same(path, chunks=10)
+    lines = path.read_text().splitlines()
+    lines[17] = lines[17].replace("1", "oops")
+    path.write_text("\n".join(lines))
+    with pytest.raises(DatasetError, match=r", line 18: "):
+        computed(read(path, chunks=10).X)
+
+
 def test_a_good_size_of_blocks():
     assert sparse_rows(1000, 50) == 32 * 2**20 // 600
     assert sparse_rows(10**6, 50) == 64 * 2**20 // 600

@@ -39,10 +39,9 @@ class DelimitedFile(TableFile):
     def visit(self, index: int, places: Sequence[int]) -> Any:
         """Read and parse the lines of a block."""
         span = self.spans[index]
-        lines = lines_of(self.file, span).removeprefix(b"\xef\xbb\xbf")
-        values = None if b'"' in lines else bulk.table(lines, self.separator.encode(), len(self.names))
-        if values is None:
-            values = self._by_record(lines, span.first_line, places)
+        values = np.concatenate(
+            [self._parsed(text, line, places) for line, text in lines_of(self.file, span)]
+        )
         check_rows_found(self.file, span, len(values))
         return values
 
@@ -50,6 +49,12 @@ class DelimitedFile(TableFile):
         """Take columns of what was parsed."""
         values: np.ndarray = content[:, list(places)]
         return values
+
+    def _parsed(self, lines: bytes, first_line: int, places: Sequence[int]) -> np.ndarray:
+        """All columns of some lines."""
+        lines = lines.removeprefix(b"\xef\xbb\xbf")
+        values = None if b'"' in lines else bulk.table(lines, self.separator.encode(), len(self.names))
+        return self._by_record(lines, first_line, places) if values is None else values
 
     def _by_record(self, block: bytes, first_line: int, places: Sequence[int]) -> np.ndarray:
         """Parse field by field what has gaps, quotes or columns of text that nobody asks for."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.datasets.lazy.blocks import FileAtRest
-from labelsieve.datasets.readers.source import newlines
+from labelsieve.datasets.readers.source import BLOCK_BYTES, newlines
 
 #: What a scan holds in memory.
 _PIECE_BYTES = 2**20
@@ -106,14 +106,20 @@ def _whole_lines(file: FileAtRest, start: int) -> Iterator[tuple[int, bytes]]:
             yield start, last + b"\n"
 
 
-def lines_of(file: FileAtRest, span: Span) -> bytes:
-    """Read the lines of a block, each ended by one newline."""
+def lines_of(file: FileAtRest, span: Span) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a block some at a time, each ended by one newline, and the number of the first of them."""
     text = file.read(span.start, span.stop - span.start)
     if len(text) < span.stop - span.start:
         raise file.source.error(
             "is shorter than its index says; delete the file of the same name with .index"
         )
-    return newlines(text if text.endswith((b"\n", b"\r")) else text + b"\n")
+    text = newlines(text if text.endswith((b"\n", b"\r")) else text + b"\n")
+    line, start = span.first_line, 0
+    while start < len(text):
+        stop = text.find(b"\n", start + BLOCK_BYTES) + 1 or len(text)
+        piece = text[start:stop]
+        yield line, piece
+        line, start = line + piece.count(b"\n"), stop
 
 
 def check_rows_found(file: FileAtRest, span: Span, n_found: int) -> None:

@@ -19,6 +19,7 @@ from labelsieve.datasets.readers.svmlight import (
     check_same_kind,
     declared_labels,
     index_range,
+    join_rows,
     label_names,
     label_rows,
     matrix_of,
@@ -56,11 +57,13 @@ class TextPart:
     def read(self, index: int) -> tuple[Entries, Entries]:
         """Features and labels of a block."""
         span = self.spans[index]
-        found = self.lines.rows(span.first_line, lines_of(self.file, span))
+        features, labels = join_rows(
+            [self.lines.rows(line, text) for line, text in lines_of(self.file, span)]
+        )
         if self.lines.sizes:  # blank lines at the end are no rows
-            found = tuple(Entries(part.counts[: span.n_rows], part.indices, part.values) for part in found)  # type: ignore[assignment]
-        check_rows_found(self.file, span, found[0].counts.size)
-        return found
+            features, labels = features.first(span.n_rows), labels.first(span.n_rows)
+        check_rows_found(self.file, span, features.counts.size)
+        return features, labels
 
     def _good_rows(self, start: int) -> int:
         """Rows of a block of good size, as the first of them say."""

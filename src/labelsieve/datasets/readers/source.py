@@ -25,7 +25,7 @@ MAX_COLUMNS = 2**22
 # Columns may well be empty in a part of a file, but each costs a name: so many are free, more want more bytes.
 _COLUMNS_FREE = 2**18
 _COLUMNS_PER_BYTE = 64
-_BLOCK_BYTES = 2**18  # what is computed from a block stays in the processor's cache
+BLOCK_BYTES = 2**18  # what is computed from a block stays in the processor's cache
 _HEAD_BYTES = 2**16
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".zip"}
 
@@ -133,7 +133,7 @@ class Source:
             if start == b"\xef\xbb\xbf":
                 stream.read(3)
             while True:
-                block = stream.read(_BLOCK_BYTES)
+                block = stream.read(BLOCK_BYTES)
                 if b"\0" in block:
                     at = line + b"".join(pending).count(b"\n") + block[: block.index(b"\0")].count(b"\n")
                     raise self.error(

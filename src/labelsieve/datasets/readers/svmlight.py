@@ -32,6 +32,10 @@ class Entries:
     indices: np.ndarray
     values: np.ndarray
 
+    def first(self, n_rows: int) -> Entries:
+        """The first rows; the others must be empty."""
+        return Entries(self.counts[:n_rows], self.indices, self.values)
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -160,6 +164,15 @@ def matrix_of(entries: Entries, base: int, width: int) -> sp.csr_array:
     return sp.csr_array((entries.values, indices, starts), shape=(starts.size - 1, width))
 
 
+def join_rows(pieces: Sequence[tuple[Entries, Entries]]) -> tuple[Entries, Entries]:
+    """Features and labels of pieces under one another."""
+    features, labels = (
+        Entries(*(np.concatenate([getattr(piece[side], field) for piece in pieces]) for field in fields))
+        for side, fields in enumerate([("counts", "indices", "values")] * 2)
+    )
+    return features, labels
+
+
 class LineReader:
     """Reads the rows of one file."""
 
@@ -177,10 +190,7 @@ class LineReader:
             pieces.append(self.rows(first_line, block))
         if not any(piece[0].counts.size for piece in pieces):
             raise self.source.error("has no rows; copy it again")
-        features, labels = (
-            Entries(*(np.concatenate([getattr(piece[side], field) for piece in pieces]) for field in fields))
-            for side, fields in enumerate([("counts", "indices", "values")] * 2)
-        )
+        features, labels = join_rows(pieces)
         if self.sizes:
             features, labels = self._sized(features), self._sized(labels)
         return _Part(features, labels, self.sizes, self.header)
@@ -239,7 +249,7 @@ class LineReader:
             raise self.source.error(
                 f"declares {expected} samples but has {found}; it is cut off or damaged", line=1
             )
-        return Entries(entries.counts[:expected], entries.indices, entries.values)
+        return entries.first(expected)
 
     def lines(self, block: bytes) -> list[bytes]:
         """Lines without comments."""
