@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from labelsieve import METHODS
+from labelsieve._base import TAKES_BLOCKS
 from labelsieve.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -24,6 +25,17 @@ def test_readme_lists_the_methods_there_are(capsys):
     assert f"<!-- methods -->\n{table}\n<!-- end of methods -->" in README, (
         f"put this between the markers of README.md:\n{table}"
     )
+
+
+def test_the_page_on_scale_lists_the_methods_that_take_blocks():
+    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    table = text.partition("## Methods and their passes")[2].partition("\n\n## ")[0]
+    listed = [
+        name
+        for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    ]
+    assert sorted(listed) == sorted(TAKES_BLOCKS)
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/evidence.md", "docs/scale.md"])

@@ -167,27 +167,11 @@ def select(
         dataset = open_target(files, entry, options, chunks=chunks)
         if entry is None and options.nominal != "onehot" and dataset.nominal:
             console.print(coding_note(dataset.nominal))
+        task = (selector, dataset, method, console, name_activity)
         if chunks is None:
-            found = fit(
-                selector,
-                dataset,
-                method,
-                console,
-                name_activity,
-                choose_size=choose_size,
-                n_resamples=stability,
-            )
+            found = fit(*task, choose_size=choose_size, n_resamples=stability)
         else:
-            found = fit_in_blocks(
-                selector,
-                dataset,
-                method,
-                console,
-                name_activity,
-                choose_size=choose_size,
-                address=dask,
-                checkpoint=checkpoint,
-            )
+            found = fit_in_blocks(*task, choose_size=choose_size, address=dask, checkpoint=checkpoint)
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:

@@ -26,10 +26,10 @@ from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers.matrices import binary_labels, no_features, pick_half
 from labelsieve.datasets.readers.npz import (
     ROLES,
-    SPARSE_PARTS,
     array_header,
     noticing_unsound,
     own_facts,
+    own_parts,
     sparse_shape,
     table_names,
     text_names,
@@ -201,11 +201,8 @@ def _stored(file: FileAtRest, stream: IO[bytes], name: str, n_bytes: int) -> Sto
 
 def _own_matrix(arrays: dict[str, StoredArray], role: str, source: Source) -> StoredArray | StoredRows | None:
     """Put together what `write` took apart."""
-    if role in arrays:
-        if arrays[role].ndim != 2:
-            raise ValueError(f"{role} must have rows and columns, got shape {arrays[role].shape!r}")
-        return arrays[role]
-    if f"{role}_shape" not in arrays:
-        return None
-    data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in SPARSE_PARTS)
+    parts = own_parts(arrays, role)
+    if parts is None or len(parts) == 1:
+        return None if parts is None else parts[0]
+    data, indices, starts, shape = parts
     return StoredRows(data, indices, starts, sparse_shape(role, indices, starts, shape.whole(), source))

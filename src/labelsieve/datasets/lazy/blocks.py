@@ -18,7 +18,7 @@ from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.splitting import fill_missing
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.collections import lazy_rows
+from labelsieve.rows.lazy_columns import lazy_rows
 
 #: Bytes of features in a block: page faults make larger ones slow, the work per block smaller ones.
 _BLOCK_BYTES, _LARGEST_BLOCK_BYTES = 32 * 2**20, 64 * 2**20

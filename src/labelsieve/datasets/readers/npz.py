@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO, Any
@@ -131,17 +131,24 @@ def own_facts(array: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...], tupl
 
 
 def _matrix(arrays: dict[str, np.ndarray], role: str, source: Source) -> Matrix | None:
+    parts = own_parts(arrays, role)
+    if parts is None or len(parts) == 1:
+        return None if parts is None else parts[0]
+    data, indices, starts, shape = parts
+    matrix: Matrix = sp.csr_array(
+        (data, indices, starts), shape=sparse_shape(role, indices, starts, shape, source)
+    )
+    check_structure(matrix, role)
+    return matrix
+
+
+def own_parts(arrays: Mapping[str, Any], role: str) -> list[Any] | None:
+    """What `write` made of a matrix: one array, the four of a sparse one, or nothing."""
     if role in arrays:
         if arrays[role].ndim != 2:
             raise ValueError(f"{role} must have rows and columns, got shape {arrays[role].shape!r}")
-        return arrays[role]
-    if f"{role}_shape" not in arrays:
-        return None
-    data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in SPARSE_PARTS)
-    sides = sparse_shape(role, indices, starts, shape, source)
-    matrix: Matrix = sp.csr_array((data, indices, starts), shape=sides)
-    check_structure(matrix, role)
-    return matrix
+        return [arrays[role]]
+    return [arrays[f"{role}_{part}"] for part in SPARSE_PARTS] if f"{role}_shape" in arrays else None
 
 
 def sparse_shape(role: str, indices: Any, starts: Any, shape: np.ndarray, source: Source) -> tuple[int, int]:
