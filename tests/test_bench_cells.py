@@ -501,6 +501,8 @@ def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
     for name, experiment in [*experiments, *experiments, experiments[1]]:
         use_folder(experiment)
         assert build_method(experiment.methods[0]).home == name
+        sys.path.append(str(tmp_path / "first"))  # as a program does that restores the path it found
+    use_folder(experiments[1][1])
     assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]
 
 

@@ -100,6 +100,7 @@ def test_the_largest_eigenvalue_is_bounded_closely_from_above(size):
     assert largest_eigenvalue(np.zeros_like, size) == 0
 
 
+@pytest.mark.parametrize("shape", [(40, 12), (12, 40)])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
 def test_weighted_ridge_takes_shifted_features_and_inverts(monkeypatch, shape, kind):
     rng = np.random.default_rng(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -36,27 +37,27 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {
     OWN_WEIGHTS: OwnWeights,
 }
 
-#: The folder that an experiment of this process put on the path, if one did.
-_in_use: dict[str, str] = {}
+#: Folders that experiments of this process put on the path.
+_folders: set[str] = set()
 
 
 def use_folder(experiment: Experiment) -> None:
     """Let modules beside the configuration be imported, if it names any.
 
-    Another experiment of this process may have modules of the same names beside it: those are forgotten.
+    Other experiments of this process may have modules of the same names beside them: those are forgotten.
     """
     folder = experiment.folder if experiment.import_paths() else None
-    if folder is None or folder == _in_use.get("folder"):
+    if folder is None:
         return
-    before = _in_use.pop("folder", None)
-    if before is not None:
-        sys.path[:] = [path for path in sys.path if path != before]
+    others = _folders - {folder}
+    if others:
+        sys.path[:] = [path for path in sys.path if path not in others]
         for name, module in list(sys.modules.items()):
-            if Path(getattr(module, "__file__", None) or "").parent == Path(before):
+            if os.path.dirname(getattr(module, "__file__", None) or "") in others:
                 del sys.modules[name]
     if folder not in sys.path:
         sys.path.append(folder)
-        _in_use["folder"] = folder
+        _folders.add(folder)
 
 
 def build_method(spec: MethodSpec) -> Any:
