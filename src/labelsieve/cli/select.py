@@ -66,7 +66,7 @@ labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
 
 labelsieve select data.csv --labels 2 --html page.html
 
-labelsieve select large.parquet --labels 'label_*' -m sum-f -k 500 --chunk-rows auto
+labelsieve select data.csv --labels 'label_*' -m sum-f -k 5 --chunk-rows auto
 """
 
 _AUTOMATIC = "auto"
