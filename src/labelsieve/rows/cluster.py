@@ -23,6 +23,7 @@ from distributed import Client, Future, KilledWorker
 from labelsieve.rows.blocks import BlockFunction, Columns, RowBlocks, add, note_rows, rename_columns
 from labelsieve.rows.derivations import Derivation, derived_column, plan
 from labelsieve.rows.fold_log import FoldLog, write_whole
+from labelsieve.rows.lazy_columns import lazy_rows
 
 __all__ = ["ClusterBlocks", "LostWorkError"]
 
@@ -165,8 +166,6 @@ class ClusterBlocks(RowBlocks):
 
         It needs none of the files of the fit, and nothing of it stays with the workers.
         """
-        from labelsieve.rows.lazy_columns import lazy_rows
-
         sources, steps = plan(self.derived, (name,))
         shared_steps = delayed(steps, traverse=False)
         parts = [

@@ -11,6 +11,7 @@ import numpy as np
 from labelsieve.rows.blocks import BlockFunction, Columns, RowBlocks, add, rename_columns, said_of_rows
 from labelsieve.rows.derivations import Derivation, derived_column, make_columns, plan
 from labelsieve.rows.fold_log import FoldLog
+from labelsieve.rows.lazy_columns import lazy_rows
 
 __all__ = ["Loader", "StreamedBlocks"]
 
@@ -84,8 +85,6 @@ class StreamedBlocks(RowBlocks):
     def gather(self, name: str) -> Any:
         """Return a column of all rows as a dask array, which is made of the data when it is asked for."""
         from dask.delayed import delayed
-
-        from labelsieve.rows.lazy_columns import lazy_rows
 
         sources, steps = plan(self.derived, (name,))
         steps = delayed(steps, traverse=False)
