@@ -26,9 +26,9 @@ from labelsieve import PMLFSMIR, EvidenceSelector, SumF, SumMI
 from labelsieve._base import nonnegative_features
 from labelsieve.bench import limits
 from labelsieve.methods._fsmir.block_descent import BlockDescent
+from labelsieve.methods._fsmir.confidence import label_confidence
 from labelsieve.methods._fsmir.factorization import FactorizationProblem
-from labelsieve.methods.pml_fsmir import label_confidence
-from labelsieve.numerics.information import symbol_mutual_information
+from labelsieve.methods._fsmir.symbols import symbol_mutual_information
 
 N_LABELS, N_ENTRIES = 100, 50
 
@@ -53,7 +53,8 @@ def solver(n_samples, n_features):
     for dtype in map(np.dtype, (np.float64, np.float32)):
         X, Y = wide_sparse(n_samples, n_features, N_ENTRIES, N_LABELS, dtype)
         X, T = nonnegative_features(X, "minmax"), label_confidence(Y)
-        problem = FactorizationProblem(X, T.astype(dtype), symbol_mutual_information(T), 1.0, 1.0, 1.0)
+        information = symbol_mutual_information(T)
+        problem = FactorizationProblem.of_arrays(X, T.astype(dtype), information, 1.0, 1.0, 1.0)
         n_components = int(np.sqrt(n_features))
         name = f"{n_samples} x {n_features}, {n_components} components, {dtype}"
         unit, start, iteration = solver_seconds(problem, n_components)
@@ -64,7 +65,7 @@ def solver(n_samples, n_features):
 
 def solver_seconds(problem, n_components, n_iterations=5):
     """Processor seconds of the pair, the start and an iteration."""
-    pair, descent = Pair(problem.X, n_components), BlockDescent(problem)
+    pair, descent = Pair(problem.rows.gather("X"), n_components), BlockDescent(problem)
     pairs, iterations = [pair.seconds()], []
     began = time.process_time()
     state = descent.start(n_components, "nndsvda", np.random.default_rng(0))

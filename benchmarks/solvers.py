@@ -14,19 +14,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from benchmarks.problems import DATASETS, noisy
 from benchmarks.table import print_table
 from labelsieve.methods._fsmir.block_descent import BlockDescent
+from labelsieve.methods._fsmir.confidence import label_confidence
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, multiplicative_sweep
 from labelsieve.methods._fsmir.start import start_factors
-from labelsieve.methods.pml_fsmir import label_confidence
-from labelsieve.numerics.information import symbol_mutual_information
+from labelsieve.methods._fsmir.symbols import symbol_mutual_information
 from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import dense
 
@@ -53,13 +51,14 @@ def sweep(n_samples=20000, n_features=1000, n_labels=50, repeats=20):
     rng = np.random.default_rng(0)
     X = rng.random((n_samples, n_features))
     T = rng.random((n_samples, n_labels)) * (rng.random((n_samples, n_labels)) < 0.2)
-    problem = FactorizationProblem(X, T, np.cov(T.T) ** 2, alpha=1, beta=1, gamma=1)
+    problem = FactorizationProblem.of_arrays(X, T, np.cov(T.T) ** 2, alpha=1, beta=1, gamma=1)
     k = int(np.sqrt(n_features))
     factors = start_factors(problem, k, "random", rng)
     bare, whole = [], []
     for _ in range(repeats):
+        U = problem.rows.gather("U")
         start = time.perf_counter()
-        _ = X @ factors.V.T, factors.U.T @ X
+        _ = X @ factors.V.T, U.T @ X
         middle = time.perf_counter()
         factors, _ = multiplicative_sweep(problem, factors)
         bare.append(middle - start)
@@ -82,11 +81,10 @@ def race(datasets, is_dense):
     """Print, per data set, when each solver reaches the goal."""
     ratios, rows = [], []
     for name in datasets:
-        problem = factorization(name)
-        if is_dense and sp.issparse(problem.X):
-            problem = replace(problem, X=problem.X.toarray())
-        k = int(np.sqrt(problem.X.shape[1]))
-        start = start_factors(problem, k, "nndsvda", np.random.default_rng(0))
+        problem = factorization(name, is_dense)
+        k = int(np.sqrt(problem.data.n_features))
+        factors = start_factors(problem, k, "nndsvda", np.random.default_rng(0))
+        start = problem.rows.gather("U"), factors
         values = multiply(problem, start, goal=-np.inf)
         goal = GOAL * values[-1]
         slow, _ = best_time(multiply, problem, start, goal)
@@ -102,23 +100,31 @@ def race(datasets, is_dense):
     print(f"Geometric mean of the ratios: {np.exp(np.mean(np.log(ratios))):.1f}.")
 
 
-def factorization(name):
+def factorization(name, is_dense):
     """The factorisation that PML-FSMIR solves with its defaults, labels dense."""
     X, Y = noisy(name)
-    X = Scaling.learn(X, "minmax").apply(X)
+    X = Scaling.learn(X, "minmax").apply(dense(X) if is_dense else X)
     T = label_confidence(dense(Y).astype(float))
-    return FactorizationProblem(X, T, symbol_mutual_information(T), alpha=1, beta=1, gamma=1)
+    return FactorizationProblem.of_arrays(X, T, symbol_mutual_information(T), alpha=1, beta=1, gamma=1)
+
+
+def put_start(problem, start):
+    """Give U to the rows, from which a run before took it, and return the other factors."""
+    U, factors = start
+    problem.rows.blocks[0]["U"] = U
+    problem.rows.rename({}, drop=("before",))
+    return factors
 
 
 def multiply(problem, start, goal):
     """Run the multiplicative updates to the goal; returns the values on the way."""
-    return follow(partial(multiplicative_sweep, problem), start, 3000, goal)
+    return follow(partial(multiplicative_sweep, problem), put_start(problem, start), 3000, goal)
 
 
 def descend(problem, start, goal):
     """Run the accelerated solver to the goal, its set-up included; returns the values on the way."""
     descent = BlockDescent(problem)
-    return follow(descent.step, descent.warm_up(start), 1000, goal)
+    return follow(descent.step, descent.warm_up(put_start(problem, start)), 1000, goal)
 
 
 def best_time(run, *arguments, repeats=3):

@@ -4,19 +4,31 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import bench_runs as bench
 import labelsieve
 
 
+@contextmanager
+def running_scheduler(folder, allowed_failures=3):
+    """A cluster that has no workers yet."""
+    folder.mkdir(exist_ok=True)
+    cluster = Cluster(folder, allowed_failures)
+    try:
+        cluster.start_scheduler()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
 class Cluster:
     """A scheduler and workers as somebody would start them by hand."""
 
-    allowed_failures = 3
-
-    def __init__(self, folder):
+    def __init__(self, folder, allowed_failures):
         self._folder = folder
+        self._allowed_failures = allowed_failures
         self._log = (folder / "cluster.log").open("w")
         self._processes = []
 
@@ -39,7 +51,7 @@ class Cluster:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, sources)),
             "PAUSE": "0.2",
-            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self.allowed_failures),
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self._allowed_failures),
         }
         command = [sys.executable, "-m", "dask", *map(str, arguments)]
         process = subprocess.Popen(

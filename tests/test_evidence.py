@@ -2,20 +2,24 @@
 
 import logging
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from labelsieve import EvidenceSelector, SumF
+from labelsieve._row_problem import check_rows, in_memory
 from labelsieve.methods import evidence as module
 from labelsieve.methods._evidence import gram as gram_module
 from labelsieve.methods._evidence.choice import best_pair, steadiest
-from labelsieve.methods._evidence.gram import is_gram_cheaper
+from labelsieve.methods._evidence.gram import FormedGram, is_gram_cheaper
+from labelsieve.methods._evidence.passes import products_of_columns, summarize
 from labelsieve.methods._evidence.plan import plan_fit, size_grid
 from labelsieve.methods._evidence.problem import Rows
 from labelsieve.methods.evidence import solve_evidence
 from labelsieve.numerics.candidate_precision import average_precision_rows, ridge_precision
+from labelsieve.rows.blocks import MemoryBlocks
 
 REDUNDANCIES = (np.inf, 1.0, 0.0)
 DEFAULTS = {"threshold": 4.0, "ridge": 1.0, "tolerance": 1.64, "n_folds": 3, "max_steps": 1000}
@@ -31,9 +35,15 @@ def solve(X, Y, n_selected, redundancy=None, **options):
     """Solve with the defaults; returns the order of the features and the result."""
     rng = np.random.default_rng(0)
     result = solve_evidence(
-        X, Y, **{**DEFAULTS, "n_selected": n_selected, "redundancy": redundancy, "rng": rng, **options}
+        in_memory(X, Y),
+        **{**DEFAULTS, "n_selected": n_selected, "redundancy": redundancy, "rng": rng, **options},
     )
     return np.argsort(-result.scores, kind="stable"), result
+
+
+def nothing():
+    """Features that a search is likely to take: it cannot say."""
+    return np.empty(0, dtype=int)
 
 
 def problem(seed, n_samples=120, n_features=15, n_labels=6, density=1.0):
@@ -169,7 +179,7 @@ class TestAgainstTheDirectComputation:
                 precision[test, i] = ridge_precision(X[train], Y[train], X[test], Y[test], order, [5])[:, 0]
         for form in (True, False):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(module, "is_gram_cheaper", lambda *_, form=form: form)
+                patch.setattr(module, "is_gram_cheaper", lambda *_, form=form, **__: form)
                 _, result = solve(container(X), Y, 5, folds=folds, n_folds=4)
             expected = [np.nanmean(precision[folds == fold], axis=0) for fold in range(4)]
             np.testing.assert_allclose(result.extra["cv_scores"], expected, atol=1e-12)
@@ -207,7 +217,7 @@ class TestWaysToTheGramMatrix:
         X, Y = problem(seed, n_samples=90, n_features=40, density=0.3)
         found = []
         for features, form in ((X, True), (X, False), (sp.csr_matrix(X), False), (sp.csc_array(X), False)):
-            monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, form=form: form)
+            monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, form=form, **__: form)
             found.append(solve(features, sp.csr_matrix(Y), n_selected))
         (order, expected), *others = found
         for other, result in others:
@@ -220,7 +230,7 @@ class TestWaysToTheGramMatrix:
         X, Y = real(name)
         found = []
         for features, form in ((X, False), (X.toarray(), False), (X.toarray(), True)):
-            monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, form=form: form)
+            monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, form=form, **__: form)
             found.append(solve(features, Y, 30, tolerance=0.0))
         (order, expected), *others = found
         for other, result in others:
@@ -234,38 +244,53 @@ class TestWaysToTheGramMatrix:
         X[0, 3], X[1, 4] = 1e9, 1e13  # row 0 and 1 are held out
         X[2:, 4] = 1.0
         held_out = np.arange(120) < 30
-        formed = Rows(X, Y, form_gram=True).without(held_out)
         Z = standardized(X[30:])
-        np.testing.assert_allclose(formed.gram.block(np.arange(15)), Z.T @ Z, atol=1e-9)
-        np.testing.assert_allclose(formed.gram.column(3), Z.T @ Z[:, 3], atol=1e-9)
-        np.testing.assert_array_equal(formed.gram.column(4), 0)
+        for form in (True, False):
+            rows = Rows(in_memory(X, Y), held_out.astype(int))
+            rows.whole(form_gram=form)
+            gram = rows.without(1).gram
+            assert isinstance(gram, FormedGram) == form
+            np.testing.assert_allclose(next(gram.blocks([np.arange(15)])), Z.T @ Z, atol=1e-9)
+            np.testing.assert_allclose(gram.column(3, nothing), Z.T @ Z[:, 3], atol=1e-9)
+            np.testing.assert_array_equal(gram.column(4, nothing), 0)
 
     def test_it_is_formed_where_that_takes_fewer_operations(self):
-        def is_formed(n_features, n_selected, container=np.empty, redundancy=None):
+        def is_formed(n_features, n_selected, is_sparse=False, redundancy=None):
             plan = plan_fit(
                 (2000, n_features), n_selected=n_selected, redundancy=redundancy, n_folds=3, max_steps=1000
             )
-            return is_gram_cheaper(container((1, n_features)), plan.n_columns, plan.n_folds)
+            return is_gram_cheaper(n_features, plan.n_columns, plan.n_folds, is_sparse=is_sparse)
 
         assert not is_formed(3000, 20)
         assert is_formed(3000, 300)
         assert is_formed(3000, None)
-        assert not is_formed(3000, 300, sp.csr_matrix)
+        assert not is_formed(3000, 300, is_sparse=True)
         assert not is_formed(5001, None)
         assert not is_formed(3000, 300, redundancy=np.inf)
 
-    def test_a_column_is_made_once_for_all_searches_in_the_same_rows(self, monkeypatch):
+    def test_a_column_is_made_once_for_all_searches_in_all_folds(self, monkeypatch):
         X, Y = problem(5)
-        asked = []
-        gram = Rows(X, Y, form_gram=False).whole.gram
-        made = gram.features.gram_column
-        monkeypatch.setattr(gram.features, "gram_column", lambda j: asked.append(j) or made(j))
-        first, second = gram.column(3), gram.column(3)
-        assert asked == [3]
-        assert first is second
-        monkeypatch.setattr(gram_module, "BUDGET", 15)
-        gram.column(4), gram.column(4)
-        assert asked == [3, 4, 4]  # no room for another
+        folds = np.arange(120) % 3
+        visits = []
+        rows = Rows(in_memory(X, Y), folds)
+        visit = rows.rows.fold
+
+        def count(function, *shared, **options):
+            if function is products_of_columns:
+                visits.append(shared[1].tolist())
+            return visit(function, *shared, **options)
+
+        monkeypatch.setattr(rows.rows, "fold", count)
+        problems = [rows.whole(form_gram=False), *(rows.without(fold) for fold in range(3))]
+        for fold, found in zip((None, 0, 1, 2), problems, strict=True):
+            Z = standardized(X[folds != fold])
+            np.testing.assert_allclose(found.gram.column(3, nothing), Z.T @ Z[:, 3], atol=1e-9)
+        assert visits == [[3]]
+        store = problems[0].gram.store
+        monkeypatch.setattr(store, "most", 1)
+        for feature in (4, 4, 3):  # no room for another
+            problems[1].gram.column(feature, nothing)
+        assert visits == [[3], [4], [3]]
 
 
 class TestInvariances:
@@ -575,15 +600,16 @@ class TestChoice:
     def test_differences_of_rounding_do_not_choose(self):
         precision = np.full((4, 3), [0.3, 0.1 + 0.2, 0.2])
         assert 0.1 + 0.2 > 0.3
-        choice = steadiest(precision, self.folds, REDUNDANCIES, 5, tolerance=0.0)
+        precision = summarize(precision[:, :, None], self.folds, 2)
+        choice = steadiest(precision, REDUNDANCIES, 5, tolerance=0.0)
         assert (choice.redundancy, choice.n_selected) == (np.inf, 5)
-        pair = best_pair(precision[:, :, None], self.folds, REDUNDANCIES, np.array([5]))
+        pair = best_pair(precision, REDUNDANCIES, np.array([5]))
         assert (pair.redundancy, pair.n_selected) == (np.inf, 5)
 
     def test_of_equal_pairs_the_smaller_size_then_the_steadier_redundancy(self):
         precision = np.full((4, 3, 3), 0.5)
         precision[:, 1, 1] = precision[:, 2, 1] = precision[:, 0, 2] = 0.9
-        choice = best_pair(precision, self.folds, REDUNDANCIES, np.array([2, 4, 8]))
+        choice = best_pair(summarize(precision, self.folds, 2), REDUNDANCIES, np.array([2, 4, 8]))
         assert (choice.redundancy, choice.n_selected) == (1, 4)
 
     def test_the_standard_error_bounds_what_steadiness_may_cost(self):
@@ -593,18 +619,20 @@ class TestChoice:
         surely, unsurely = best - 0.001, best - 0.001 + 0.05 * np.tile([1, -1], 500)
         folds = np.arange(1000) % 3
         for worse, expected in ((surely, 0.0), (unsurely, np.inf)):
-            precision = np.column_stack([worse, best - 0.3, best])
-            choice = steadiest(precision, folds, REDUNDANCIES, 5, tolerance=1.64)
+            precision = summarize(np.column_stack([worse, best - 0.3, best])[:, :, None], folds, 3)
+            choice = steadiest(precision, REDUNDANCIES, 5, tolerance=1.64)
             assert choice.redundancy == expected
             np.testing.assert_allclose(choice.grounds["cv_gap"], [0.001, 0.3, 0], atol=1e-12)
         assert choice.grounds["cv_allowed"][0] == pytest.approx(1.64 * 0.05 / np.sqrt(1000))
 
     def test_rows_without_precision_do_not_count(self):
-        precision = np.array([[np.nan] * 3, [0.4, 0.5, 0.6], [np.nan] * 3, [np.nan] * 3])
-        choice = steadiest(precision, np.array([0, 1, 1, 2]), REDUNDANCIES, 5, tolerance=1.64)
+        precision = np.array([[np.nan] * 3, [0.4, 0.5, 0.6], [np.nan] * 3, [np.nan] * 3])[:, :, None]
+        found = summarize(precision, np.array([0, 1, 1, 2]), 3)
+        choice = steadiest(found, REDUNDANCIES, 5, tolerance=1.64)
         assert choice.redundancy == 0
         np.testing.assert_array_equal(choice.grounds["cv_scores"], [[0, 0, 0], [0.4, 0.5, 0.6], [0, 0, 0]])
-        assert steadiest(precision[:1], np.array([0]), REDUNDANCIES, 5, tolerance=0.0).redundancy == np.inf
+        found = summarize(precision[:1], np.array([0]), 1)
+        assert steadiest(found, REDUNDANCIES, 5, tolerance=0.0).redundancy == np.inf
 
 
 def test_the_grid_of_sizes():
@@ -623,3 +651,82 @@ def test_the_precision_by_which_a_redundancy_is_judged_is_that_of_its_candidates
     _, result = solve(X, Y, 3)
     np.testing.assert_array_equal(result.extra["cv_scores"], 1)
     assert average_precision_rows(Y, Y).mean() == 1
+
+
+def blocks_of(X, Y, sizes):
+    """The same rows in several blocks."""
+    cuts = list(pairwise(np.cumsum([0, *sizes])))
+    return check_rows(MemoryBlocks([{"X": X[a:b], "Y": Y[a:b]} for a, b in cuts]))
+
+
+class TestRowsInBlocks:
+    @pytest.mark.parametrize("container", [np.asarray, np.float32, sp.csr_matrix])
+    @pytest.mark.parametrize("n_selected", [6, None])
+    @pytest.mark.parametrize("form", [True, False])
+    def test_all_that_is_found_is_that_of_one_block(self, form, n_selected, container, monkeypatch):
+        monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: form)
+        X, Y = problem(3, n_features=90, density=0.4)
+        X[:, 6], Y[:, 2], Y[:40, 1] = 3.0, 1.0, 0
+        X, Y = container(X), sp.csr_matrix(Y)
+        _, expected = solve(X, Y, n_selected)
+        for sizes in ((7,) * 17 + (1,), (1, 60, 59), (120,)):
+            rng = np.random.default_rng(0)
+            options = {**DEFAULTS, "n_selected": n_selected, "redundancy": None, "rng": rng}
+            result = solve_evidence(blocks_of(X, Y, sizes), **options)
+            np.testing.assert_array_equal(result.scores, expected.scores)
+            assert result.n_selected == expected.n_selected
+            for name in expected.extra:
+                if name == "size_curve":
+                    np.testing.assert_allclose(
+                        result.extra[name].scores, expected.extra[name].scores, rtol=1e-9
+                    )
+                else:
+                    np.testing.assert_allclose(
+                        result.extra[name], expected.extra[name], rtol=1e-9, atol=1e-12
+                    )
+
+    def test_extreme_scales_change_nothing(self):
+        X, Y = problem(9)
+        _, expected = solve(X, Y, 6)
+        options = {**DEFAULTS, "n_selected": 6, "redundancy": None}
+        for exponent in (-900, 900):
+            lazily = blocks_of(np.ldexp(X, exponent), Y, (50, 70))
+            result = solve_evidence(lazily, **options, rng=np.random.default_rng(0))
+            np.testing.assert_array_equal(result.scores, expected.scores)
+
+    def test_a_pass_fetches_the_columns_that_searches_are_likely_to_need(self, monkeypatch):
+        X, Y = problem(5, n_samples=200, n_features=300)
+        asked = []
+        visit = MemoryBlocks.fold
+
+        def count(rows, function, *shared, **options):
+            if function is products_of_columns:
+                asked.append(shared[1].tolist())
+            return visit(rows, function, *shared, **options)
+
+        monkeypatch.setattr(MemoryBlocks, "fold", count)
+        monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: False)
+        options = {**DEFAULTS, "n_selected": 40, "redundancy": None, "tolerance": 0.0}
+        solve_evidence(blocks_of(X, Y, (100, 100)), **options, rng=np.random.default_rng(0))
+        in_blocks = asked.copy()
+        asked.clear()
+        solve_evidence(in_memory(X, Y), **options, rng=np.random.default_rng(0))
+        # In memory one after the other, each once for all searches in all folds.
+        assert {len(features) for features in asked} == {1}
+        needed = {feature for features in asked for feature in features}
+        assert len(needed) == len(asked) > 64
+        # Every pass in blocks but the last fetches 64 that are not yet known.
+        fetched = [feature for features in in_blocks for feature in features]
+        assert {len(features) for features in in_blocks[:-1]} == {64}
+        assert len(fetched) == len(set(fetched))
+        assert needed <= set(fetched)
+        assert len(in_blocks) < len(asked) / 10
+
+    def test_where_there_is_room_for_few_columns_those_asked_for_last_stay(self, monkeypatch):
+        monkeypatch.setattr(gram_module, "_KEPT", 3 * 15 * 4)
+        monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: False)
+        X, Y = problem(5)
+        _, expected = solve(X, Y, 8)
+        options = {**DEFAULTS, "n_selected": 8, "redundancy": None}
+        result = solve_evidence(blocks_of(X, Y, (60, 60)), **options, rng=np.random.default_rng(0))
+        np.testing.assert_array_equal(result.scores, expected.scores)

@@ -7,17 +7,21 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from labelsieve._row_problem import in_memory
 from labelsieve.methods._fsmir.block_descent import BlockDescent, _coordinate_changes, _coordinate_sweep
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods._fsmir.start import leading_singular_vectors, nndsvd
-from labelsieve.numerics.information import symbol_mutual_information
+from labelsieve.methods._fsmir.start import leading_singular_vectors, nndsvd, start_factors
+from labelsieve.methods._fsmir.symbols import symbol_mutual_information
 from labelsieve.numerics.norms import l21_norm
+from labelsieve.rows.blocks import MemoryBlocks
 
 
-def plain_objective(problem, U, V, W):
+def plain_objective(problem, V, W, U=None):
     """F as it is written, with every matrix formed."""
     L = np.diag(problem.information.sum(axis=1)) - problem.information
-    X, T = (M.toarray() if sp.issparse(M) else M for M in (problem.X, problem.T))
+    X, T = (problem.rows.gather(name) for name in "XT")
+    X, T = (M.toarray() if sp.issparse(M) else M for M in (X, T))
+    U = problem.rows.gather("U") if U is None else U
     return (
         np.sum((U @ V @ W - T) ** 2)
         + problem.alpha * np.sum((X - U @ V) ** 2)
@@ -35,45 +39,63 @@ def problem(request):
     )
     if request.param == "sparse":
         X, T = sp.csr_matrix(X), sp.csr_matrix(T)
-    return FactorizationProblem(X, T, symbol_mutual_information(T, 3), alpha=0.7, beta=0.3, gamma=0.5)
+    return FactorizationProblem.of_arrays(
+        X, T, symbol_mutual_information(T, 3), alpha=0.7, beta=0.3, gamma=0.5
+    )
 
 
-def random_factors(n_components=3):
+def random_factors(problem, n_components=3):
+    """V and W; the rows get U."""
     rng = np.random.default_rng(1)
-    return Factors(rng.random((40, n_components)), rng.random((n_components, 9)), rng.random((9, 5)))
+    put_U(problem, rng.random((40, n_components)))
+    return Factors(rng.random((n_components, 9)), rng.random((9, 5)))
+
+
+def put_U(problem, U):
+    """Give every block its rows of U."""
+    for block, first in zip(problem.rows.blocks, problem.rows.first_rows, strict=True):
+        block["U"] = U[first : first + block["X"].shape[0]]
+
+
+def in_blocks(problem, n_rows):
+    """The same problem, cut into blocks of so many rows."""
+    block, data = problem.rows.blocks[0], problem.data
+    pieces = [slice(first, first + n_rows) for first in range(0, problem.rows.n_rows, n_rows)]
+    rows = MemoryBlocks([{name: column[piece] for name, column in block.items()} for piece in pieces])
+    return replace(problem, data=replace(data, rows=rows))
 
 
 def test_cheap_objective_equals_the_plain_one(problem):
-    U, V, W = random_factors()
-    cheap = problem.objective(problem.grams(U), V, W, V @ W)
-    assert cheap == pytest.approx(plain_objective(problem, U, V, W), rel=1e-12)
+    V, W = random_factors(problem)
+    cheap = problem.objective(problem.grams(), V, W, V @ W)
+    assert cheap == pytest.approx(plain_objective(problem, V, W), rel=1e-12)
 
 
 def test_multiplicative_sweep_reports_the_objective_it_reached(problem):
-    factors, value = multiplicative_sweep(problem, random_factors())
+    factors, value = multiplicative_sweep(problem, random_factors(problem))
     assert value == pytest.approx(plain_objective(problem, *factors), rel=1e-12)
 
 
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_block_descent_reports_the_objective_of_the_accepted_factors(problem, n_components):
     descent = BlockDescent(problem)
-    state = first = descent.warm_up(random_factors(n_components))
+    state = first = descent.warm_up(random_factors(problem, n_components))
     for _ in range(60):
         last = state.value
         state, value = descent.step(state)
         assert value <= last * (1 + 1e-12)
         assert value == pytest.approx(plain_objective(problem, *state.accepted), rel=1e-10)
-        assert all((factor >= 0).all() for factor in state.accepted)
+        assert all((factor >= 0).all() for factor in (problem.rows.gather("U"), *state.accepted))
     assert state.value < first.value
 
 
 def test_block_descent_ends_at_a_stationary_point(problem):
     """At a minimum, no small feasible move of one entry lowers F."""
     descent = BlockDescent(problem)
-    state = descent.warm_up(random_factors())
+    state = descent.warm_up(random_factors(problem))
     for _ in range(300):
         state, value = descent.step(state)
-    factors = [factor.copy() for factor in state.accepted]
+    factors = [factor.copy() for factor in (*state.accepted, problem.rows.gather("U"))]
     rng = np.random.default_rng(2)
     for factor in factors:
         for _ in range(40):
@@ -88,8 +110,8 @@ def test_block_descent_ends_at_a_stationary_point(problem):
 @pytest.mark.parametrize("block_rows", [1, 4, 9])
 def test_w_step_solves_the_convex_problem_like_an_independent_method(problem, block_rows):
     """For fixed U and V the steps on W converge to the minimum that bounded L-BFGS finds."""
-    U, V, W = random_factors()
-    descent, grams = BlockDescent(problem), problem.grams(U)
+    V, W = random_factors(problem)
+    descent, grams = BlockDescent(problem), problem.grams()
     descent.block_rows = block_rows
     for _ in range(500):
         W = descent._w_step(grams, V, grams.S @ V, W, W, W @ problem.laplacian)
@@ -124,31 +146,68 @@ def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows):
     np.testing.assert_allclose(M, expected, atol=1e-12)
 
 
-def test_rows_in_blocks_give_the_same_descent(problem, monkeypatch):
-    """Sums over rows are all that leaves a block, rejected steps included."""
+@pytest.mark.parametrize("n_rows", [40, 7])
+def test_rows_in_blocks_give_the_same_descent(problem, monkeypatch, n_rows):
+    """Sums over rows are all that leaves a block or a piece of it, rejected steps included."""
     ends = []
-    for block_rows in (40, 7):
-        monkeypatch.setattr("labelsieve.methods._fsmir.factorization._BLOCK_ROWS", block_rows)
-        descent = BlockDescent(problem)
-        state = descent.warm_up(random_factors(), 3)
+    for part, piece in ((problem, 40), (in_blocks(problem, n_rows), 6)):
+        monkeypatch.setattr("labelsieve.methods._fsmir.factorization._BLOCK_ROWS", piece)
+        descent = BlockDescent(part)
+        state = descent.warm_up(random_factors(part), 3)
         values = [state.value]
         for _ in range(40):
             state, value = descent.step(state)
             values.append(value)
-        ends.append((values, *state.accepted))
+        ends.append((values, *state.accepted, part.rows.gather("U")))
     assert 0 in np.diff(ends[0][0]), "some step was rejected"
-    for whole, in_blocks in zip(*ends, strict=True):
-        np.testing.assert_allclose(in_blocks, whole, rtol=1e-9, atol=1e-12)
+    for whole, cut in zip(*ends, strict=True):
+        np.testing.assert_allclose(cut, whole, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("init", ["nndsvda", "nndsvd", "random"])
+def test_rows_in_blocks_start_at_the_same_factors(problem, init):
+    ends = []
+    for part in (problem, in_blocks(problem, 7)):
+        factors = start_factors(part, 3, init, np.random.default_rng(2))
+        ends.append((*factors, part.rows.gather("U")))
+        assert not {"image", "symbols"} & set(part.rows.blocks[0])
+    for whole, cut in zip(*ends, strict=True):
+        np.testing.assert_allclose(cut, whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox])
+def test_random_start_is_the_share_of_a_block_in_one_stream(problem, kind, monkeypatch):
+    monkeypatch.setattr("labelsieve.methods._fsmir.start.BUDGET", 16)
+    expected, rng = np.random.Generator(kind(5)), np.random.Generator(kind(5))
+    part = in_blocks(problem, 7)
+    V, _ = start_factors(part, 3, "random", rng)
+    np.testing.assert_array_equal(part.rows.gather("U"), expected.random((40, 3)))
+    np.testing.assert_array_equal(V, expected.random((3, 9)))
+    assert rng.random() == expected.random(), "the generator goes on behind what was drawn"
+
+
+def test_sample_in_blocks_has_the_same_rows(problem):
+    whole, cut = problem.sample(25), in_blocks(problem, 7).sample(25)
+    for name in "XT":
+        difference = whole.rows.gather(name) - cut.rows.gather(name)
+        assert abs(difference).max() == 0
+    assert whole.rows.gather("X").shape == (25, 9)
+    assert cut.gamma == whole.gamma == 25 / 40 * problem.gamma
 
 
 def test_sample_of_repeated_rows_is_the_same_problem_in_small(problem):
     """With all rows equal, a sample has the objective of the whole times its share."""
-    alike = replace(problem, X=problem.X[[3] * 40], T=problem.T[[3] * 40])
+    X, T = (problem.rows.gather(name)[[3] * 40] for name in "XT")
+    alike = FactorizationProblem.of_arrays(
+        X, T, problem.information, problem.alpha, problem.beta, problem.gamma
+    )
     sample = alike.sample(10)
-    U, V, W = random_factors()
-    U = U[[0] * 40]
-    whole = alike.objective(alike.grams(U), V, W, V @ W)
-    assert sample.objective(sample.grams(U[:10]), V, W, V @ W) == pytest.approx(whole / 4, rel=1e-12)
+    V, W = random_factors(alike)
+    U = alike.rows.gather("U")[[0] * 40]
+    put_U(alike, U)
+    put_U(sample, U[:10])
+    whole = alike.objective(alike.grams(), V, W, V @ W)
+    assert sample.objective(sample.grams(), V, W, V @ W) == pytest.approx(whole / 4, rel=1e-12)
     assert problem.sample(40) is problem
 
 
@@ -167,9 +226,9 @@ def test_start_on_a_sample_reports_its_objective_and_ends_where_the_whole_does(p
 
 
 def test_dead_component_is_survived(problem):
-    U, V, W = random_factors()
-    V[1], U[:, 2] = 0, 0
-    state = BlockDescent(problem).warm_up(Factors(U, V, W))
+    V, W = random_factors(problem)
+    V[1], problem.rows.gather("U")[:, 2] = 0, 0
+    state = BlockDescent(problem).warm_up(Factors(V, W))
     for _ in range(5):
         state, value = BlockDescent(problem).step(state)
     assert np.isfinite(value)
@@ -178,7 +237,10 @@ def test_dead_component_is_survived(problem):
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
 def test_singular_vectors_agree_with_lapack(container):
     X = np.random.default_rng(0).random((30, 12)) @ np.diag(0.5 ** np.arange(12))
-    left, values, right = leading_singular_vectors(container(X), 4)
+    data = in_memory(container(X), X)
+    projection, values, right, total = leading_singular_vectors(data, 4)
+    left = data.rows.gather("image") @ projection
+    assert total == pytest.approx(X.sum())
     expected = np.linalg.svd(X, full_matrices=False)
     np.testing.assert_allclose(values, expected[1][:4], rtol=1e-8)
     truncated = (expected[0][:, :4] * expected[1][:4]) @ expected[2][:4]
@@ -189,6 +251,10 @@ def test_singular_vectors_agree_with_lapack(container):
     "X", [np.zeros((5, 4)), np.ones((5, 4)), np.eye(5)[:, :4]], ids=["zero", "rank 1", "eye"]
 )
 def test_nndsvd_of_degenerate_matrices_is_finite_and_non_negative(X):
-    for factor in nndsvd(X, 3):
+    data = in_memory(X, X)
+    V, sums = nndsvd(data, 3)
+    U = data.rows.gather("U")
+    np.testing.assert_array_equal(sums, U.sum(axis=0))
+    for factor in (U, V):
         assert np.isfinite(factor).all()
         assert (factor >= 0).all()

@@ -536,7 +536,7 @@ def test_wide_and_long_data_are_judged_by_the_features_with_most_evidence(monkey
 
 def test_beyond_the_kernels_rows_only_the_features_themselves_are_asked(monkeypatch):
     X, Y = problem()
-    monkeypatch.setattr("labelsieve.label_support._MOST_KERNEL_ROWS", 59)
+    monkeypatch.setattr("labelsieve.label_support.MOST_KERNEL_ROWS", 59)
     assert LabelSupport().fit(X, Y).kernel_ == "linear"
     with pytest.raises(ValueError, match=r"at most 59 rows\. Got 60"):
         LabelSupport(kernel="rbf").fit(X, Y)

@@ -1,12 +1,23 @@
 """Dask arrays and dataframes instead of arrays: the same scores, names kept, and what cannot be used is said."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsieve import PMLLC, RFS, SumF, SumMI
+from labelsieve import (
+    PMLLC,
+    RFS,
+    LabelSupport,
+    SumF,
+    SumMI,
+    choose_size,
+    evidence_test,
+    find_label_issues,
+    selection_stability,
+)
 from labelsieve.datasets import make_pml
 from labelsieve.rows.streamed import StreamedBlocks
 
@@ -118,7 +129,7 @@ def test_what_cannot_be_used_is_said_with_the_remedy(case):
 def test_methods_that_need_all_rows_say_so():
     with pytest.raises(
         TypeError,
-        match=r"^PMLLC needs all rows at once and got a dask array\. Use X\.compute\(\) .* one of: GMM",
+        match=r"^PMLLC needs all rows at once and got a dask array\. Use X\.compute\(\) .* one of: EvidenceSelector",
     ):
         PMLLC().fit(lazy(X), lazy(Y))
     with pytest.raises(ValueError, match=r"^checkpoint is for features that do not lie in memory"):
@@ -144,15 +155,67 @@ def test_a_checkpoint_folder_outlives_failures_but_not_the_fit(tmp_path):
     fails["now"] = False
     fitted = RFS().fit(rows, lazy(Y), checkpoint=str(folder))
     np.testing.assert_allclose(fitted.scores_, RFS().fit(X, Y).scores_, rtol=1e-9)
-    # What was done before the failure was not read again.
+    # What was done before the failure was not read again, but for the look at the data in all four blocks.
     again = fails["n_read"] - before
     fails["n_read"] = 0
     RFS().fit(rows, lazy(Y))
-    assert again <= fails["n_read"] - 28
+    assert again <= fails["n_read"] - 28 + 4
     assert not folder.exists()
     with pytest.raises(ValueError, match="contains NaN"):
         SumF().fit(lazy(_with_nan()), lazy(Y), checkpoint=str(folder))
     assert not folder.exists(), "there is nothing to go on with"
+
+
+def test_a_checkpoint_of_other_data_of_the_same_shapes_is_refused_and_kept(tmp_path):
+    folder = tmp_path / "checkpoint"
+    fails = {"now": True, "n_read": 0}
+
+    def fail_later(block):
+        fails["n_read"] += 1
+        if fails["now"] and fails["n_read"] > 30:
+            raise OSError("the disk is gone")
+        return block
+
+    def read(features):
+        return lazy(features).map_blocks(fail_later, meta=X[:0])
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        RFS().fit(read(X), lazy(Y), checkpoint=str(folder))
+    fails["now"] = False
+    changed, relabelled, moved = X.copy(), Y.copy(), np.vstack([X[17:34], X[:17], X[34:]])
+    changed[40, 2] += 1e-12
+    relabelled[3, 1] = 1 - relabelled[3, 1]
+    for features, labels in ((changed, Y), (X, relabelled), (moved, Y), (sp.csr_matrix(X), Y)):
+        with pytest.raises(ValueError, match=r"Got those of another one, with other data or parameters\."):
+            RFS().fit(lazy(features), lazy(labels), checkpoint=str(folder))
+    assert (folder / "saved.json").exists()
+    # Whoever asks for something else with the same data is told so before these are read.
+    n_read = fails["n_read"]
+    with pytest.raises(ValueError, match="other data or parameters"):
+        RFS(tol=0.1).fit(read(X), lazy(Y), checkpoint=str(folder))
+    assert fails["n_read"] == n_read
+    RFS().fit(read(X), lazy(Y), checkpoint=str(folder))
+    assert not folder.exists()
+
+
+NEED_ALL_ROWS = {
+    "find_label_issues": find_label_issues,
+    "LabelSupport": LabelSupport().fit,
+    "selection_stability": partial(selection_stability, SumF()),
+    "evidence_test": evidence_test,
+    "choose_size": partial(choose_size, SumF()),
+}
+
+
+@pytest.mark.parametrize("name", NEED_ALL_ROWS)
+def test_what_needs_all_rows_says_so(name):
+    message = (
+        rf"^{name} needs all rows at once and got a dask array\. Use X\.compute\(\) and y\.compute\(\) if they fit "
+        r"into memory, or a sample of the rows\.$"
+    )
+    for features, labels in ((lazy(X), lazy(Y)), (X, lazy(Y)), (lazy(X), Y)):
+        with pytest.raises(TypeError, match=message):
+            NEED_ALL_ROWS[name](features, labels)
 
 
 def test_a_column_of_all_rows_is_made_of_the_data_when_it_is_asked_for():

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import mutual_info_score
 
-from labelsieve.numerics.information import (
-    binary_mutual_information,
-    cooccurrence,
-    symbol_mutual_information,
-)
+from labelsieve.methods._fsmir import symbols as symbol_module
+from labelsieve.methods._fsmir.symbols import symbol_information, symbol_mutual_information
+from labelsieve.numerics.information import binary_mutual_information, cooccurrence
 from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve.numerics.products import left_product, right_product
 from labelsieve.numerics.result import iterate
+from labelsieve.numerics.scaling import column_extremes
+from labelsieve.rows.blocks import MemoryBlocks
 
 
 def pair_loop(symbols):
@@ -46,6 +46,28 @@ def test_symbol_information_equals_the_pair_loop(sixths, n_bins):
     expected = pair_loop(symbols)
     for container in (np.asarray, sp.csr_matrix, sp.csc_matrix):
         np.testing.assert_allclose(symbol_mutual_information(container(T), n_bins), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_bins", [None, 4])
+@pytest.mark.parametrize("most_pairs", [1, 40, 2**22])
+def test_symbol_information_does_not_depend_on_blocks_and_batches(monkeypatch, n_bins, most_pairs):
+    rng = np.random.default_rng(0)
+    T = np.round(rng.random((60, 7)), 1) * (rng.random((60, 7)) < 0.6)
+    whole = symbol_mutual_information(T, n_bins)
+    monkeypatch.setattr(symbol_module, "_MOST_PAIRS", most_pairs)
+    for container in (np.asarray, sp.csr_matrix):
+        rows = MemoryBlocks([{"confidence": container(T[a : a + 7])} for a in range(0, 60, 7)])
+        np.testing.assert_allclose(symbol_information(rows, 7, n_bins), whole, atol=1e-12)
+        assert set(rows.blocks[0]) == {"confidence"}
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_array])
+def test_extremes_count_zeros_that_are_not_stored(container):
+    X = np.array([[0, -1, 2, 3, 0], [5, 0, 4, 3, 0], [1, -2, 2, 3, 0]], dtype=np.float32)
+    low, high = column_extremes(container(X))
+    np.testing.assert_array_equal(low, [0, -2, 2, 3, 0])
+    np.testing.assert_array_equal(high, [5, 0, 4, 3, 0])
+    assert low.dtype == high.dtype == np.float32
 
 
 def test_rounding_errors_do_not_split_a_symbol():

@@ -10,10 +10,13 @@ from threadpoolctl import threadpool_limits
 
 from conftest import fill
 from labelsieve import PMLFSMIR
+from labelsieve._row_problem import in_memory
 from labelsieve.datasets import load_digits_attributes, make_pml
+from labelsieve.methods._fsmir.confidence import label_confidence
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods.pml_fsmir import label_confidence, solve_pml_fsmir
-from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
+from labelsieve.methods._fsmir.symbols import symbol_mutual_information
+from labelsieve.methods.pml_fsmir import solve_pml_fsmir
+from labelsieve.numerics.information import binary_mutual_information
 from labelsieve.numerics.norms import row_norms
 
 # Worked example in double precision, from an implementation independent of this one.
@@ -81,9 +84,10 @@ def test_worked_example_of_the_factorisation(tiny, form):
     X, Y = tiny
     T = label_confidence(Y)
     information = symbol_mutual_information(T)
-    problem = FactorizationProblem(X, T, information, alpha=0.5, beta=0.2, gamma=0.3)
-    factors = Factors(fill(0.2, 1, 2, 4, (6, 2)), fill(0.3, 2, 1, 3, (2, 4)), fill(0.1, 1, 2, 4, (4, 3)))
-    history = [problem.objective(problem.grams(factors.U), factors.V, factors.W, factors.V @ factors.W)]
+    problem = FactorizationProblem.of_arrays(X, T, information, alpha=0.5, beta=0.2, gamma=0.3)
+    problem.rows.blocks[0]["U"] = fill(0.2, 1, 2, 4, (6, 2))
+    factors = Factors(fill(0.3, 2, 1, 3, (2, 4)), fill(0.1, 1, 2, 4, (4, 3)))
+    history = [problem.objective(problem.grams(), factors.V, factors.W, factors.V @ factors.W)]
     for sweep in range(1, 201):
         factors, value = multiplicative_sweep(problem, factors, printed=form == "printed")
         history.append(value)
@@ -185,7 +189,7 @@ def test_the_solver_needs_no_estimator(tiny):
     options = {"alpha": 0.5, "beta": 0.2, "gamma": 0.3, "solver": "mu", "max_iter": 50, "tol": 1e-9}
     switches = {"w_update": "exact", "reconstruct_labels": True, "reconstruct_weights": True}
     others = {"n_components": "sqrt", "n_bins": None, "init": "random", "rng": np.random.default_rng(3)}
-    result = solve_pml_fsmir(X, Y, **options, **switches, **others)
+    result = solve_pml_fsmir(in_memory(X, Y), **options, **switches, **others)
     fitted = quiet_fit(X, Y, **options, init="random", scale=None, random_state=3)
     np.testing.assert_array_equal(result.scores, fitted.scores_)
     np.testing.assert_array_equal(result.objective, fitted.objective_history_)

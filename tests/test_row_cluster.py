@@ -1,18 +1,21 @@
 """Rows on a dask cluster of real processes: the same numbers, whoever dies."""
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from dask_cluster import Cluster
-from labelsieve import RFS, SumF, SumMI
+from dask_cluster import running_scheduler
+from labelsieve import PMLFSMIR, RFS, EvidenceSelector, SumF, SumMI
 from labelsieve.datasets import make_pml
 from labelsieve.rows.blocks import MemoryBlocks, block_function
 from labelsieve.rows.fold_log import FoldLog
@@ -82,13 +85,9 @@ def on_cluster(client, folder, n_blocks=None, **options):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """Two workers; a test that kills one starts another."""
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    try:
-        cluster.start_scheduler()
+    with running_scheduler(tmp_path_factory.mktemp("cluster")) as cluster:
         cluster.workers = [cluster.start_worker(), cluster.start_worker()]
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture
@@ -146,7 +145,15 @@ def test_methods_give_the_scores_of_memory(client, tmp_path):
     X, Y = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
     lazy = [da.from_array(part, chunks=(17, -1)) for part in (X, Y)]
     folder = tmp_path / "checkpoint"
-    for method in (SumF(), SumMI(), RFS(tol=1e-2)):
+    selectors = (
+        EvidenceSelector(3),
+        SumF(),
+        SumMI(),
+        RFS(tol=1e-2),
+        PMLFSMIR(tol=0.1),
+        PMLFSMIR(solver="mu", tol=0.1),
+    )
+    for method in selectors:
         fitted = method.fit(*lazy, checkpoint=str(folder)).scores_
         np.testing.assert_allclose(fitted, method.fit(X, Y).scores_, rtol=1e-9, err_msg=repr(method))
         assert not folder.exists()
@@ -207,17 +214,84 @@ def test_another_client_goes_on_where_one_was_killed(cluster, client, tmp_path):
     assert not (tmp_path / "log").exists()
 
 
+#: Fewer than it takes to converge: where the objective stands still, rounding decides which steps are taken.
+N_ITERATIONS = 20
+
+
+class OnIteration(logging.Handler):
+    """Does something after every iteration of a fit that reports to the log."""
+
+    def __init__(self, action):
+        super().__init__()
+        self.action = action
+
+    def emit(self, record):
+        self.action(record.iteration)
+
+
+def descend_in_earnest(on_iteration=None, checkpoint=None):
+    """Fit PML-FSMIR to a small problem: in memory, or, if somebody listens, on the cluster of the active client."""
+    tables = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
+    options, handler = {}, OnIteration(on_iteration)
+    if on_iteration:
+        tables = [da.from_array(table, chunks=(30, -1)) for table in tables]
+        options = {"checkpoint": checkpoint}
+        logging.getLogger("labelsieve").addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return PMLFSMIR(max_iter=N_ITERATIONS, tol=0, verbose=bool(on_iteration)).fit(*tables, **options)
+    finally:
+        logging.getLogger("labelsieve").removeHandler(handler)
+
+
+def test_pml_fsmir_survives_a_killed_worker_and_leaves_no_tasks(cluster, client, tmp_path):
+    n_tasks = []
+
+    def act(iteration):
+        n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+        if iteration == 8:
+            kill_a_worker(cluster)
+
+    folder = tmp_path / "checkpoint"
+    fitted, expected = descend_in_earnest(act, str(folder)), descend_in_earnest()
+    np.testing.assert_allclose(fitted.scores_, expected.scores_, rtol=1e-9)
+    np.testing.assert_allclose(fitted.objective_history_, expected.objective_history_, rtol=1e-9)
+    assert len(n_tasks) == N_ITERATIONS
+    # Forty folds, the warm-up among them, make nine tasks or so each; known are those since the last checkpoint, ten
+    # folds ago at most, and those of a rejected step.
+    assert max(n_tasks) < 20 * 9
+    assert not folder.exists()
+
+
+FITTING_CLIENT = """
+import os, sys
+import distributed
+import test_row_cluster as test
+
+with distributed.Client(sys.argv[1]):
+    test.descend_in_earnest(lambda iteration: iteration == 12 and os.kill(os.getpid(), 9), sys.argv[2])
+"""
+
+
+def test_pml_fsmir_goes_on_where_its_client_was_killed(cluster, client, tmp_path):
+    folder = str(tmp_path / "checkpoint")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", FITTING_CLIENT, cluster.address, folder]
+    assert subprocess.run(command, env=environment, timeout=120).returncode == -signal.SIGKILL
+    loaded = []
+    fitted = descend_in_earnest(lambda iteration: loaded.append(os.path.exists(folder)), folder)
+    assert len(loaded) == N_ITERATIONS
+    assert all(loaded)
+    np.testing.assert_allclose(fitted.scores_, descend_in_earnest().scores_, rtol=1e-9)
+    assert not os.path.exists(folder)
+
+
 @pytest.fixture
 def strict_cluster(tmp_path):
     """A cluster that gives up a task with the first worker that it takes down."""
-    (tmp_path / "cluster").mkdir()
-    cluster = Cluster(tmp_path / "cluster")
-    cluster.allowed_failures = 0
-    try:
-        cluster.start_scheduler()
+    with running_scheduler(tmp_path / "cluster", allowed_failures=0) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @block_function("X")

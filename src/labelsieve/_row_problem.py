@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,11 +53,17 @@ def in_memory(X: Matrix, Y: Matrix) -> RowProblem:
 
 
 def check_rows(rows: RowBlocks) -> RowProblem:
-    """Look at every block once, refuse what cannot be used, and make the others uniform."""
+    """Look at every block once, refuse what cannot be used, and make the others uniform.
+
+    A fit that goes on looks again: what it took up must belong to the same data.
+    """
     if rows.n_rows < 2:
         raise ValueError(f"X must have at least 2 rows. Got {rows.n_rows}.")
-    shapes, dtype, kinds, n_candidates = rows.fold(_look, combine=_agree)
+    log = None if rows.log is None or rows.log.is_temporary else rows.log
+    shapes, dtype, kinds, n_candidates, checksum = rows.look(_look, log is not None, combine=_agree)
     require_candidates(n_candidates)
+    if log is not None:
+        log.claim(f"{checksum:x}")
     if len(kinds) > 1:
         raise ValueError(
             "The blocks of X must be all dense or all sparse. Got both. "
@@ -69,8 +76,8 @@ def check_rows(rows: RowBlocks) -> RowProblem:
 
 
 @block_function("X", "Y")
-def _look(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
-    """Check one block as `fit` checks arrays."""
+def _look(rows: Mapping[str, Any], with_checksum: bool) -> tuple[Columns, Any]:
+    """Check one block as `fit` checks arrays, and on demand add up its bytes."""
     X, Y, first = rows["X"], rows["Y"], rows["first_row"]
     try:
         check_structure(X, "X")
@@ -93,7 +100,17 @@ def _look(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
         X.dtype,
         {kind},
         int(np.count_nonzero(Y.data if is_sparse(Y) else Y)),
+        _checksum(X, Y, first) if with_checksum else 0,
     )
+
+
+def _checksum(X: Matrix, Y: Matrix, first_row: int) -> int:
+    """Number the contents of a block and its place; the numbers of all blocks are added."""
+    total = zlib.crc32(str(first_row).encode())
+    for M in (X, Y):
+        for values in (M.data, M.indices, M.indptr) if is_sparse(M) else (M,):
+            total = zlib.crc32(np.ascontiguousarray(values).data, total)
+    return total
 
 
 def _agree(a: Any, b: Any) -> Any:
@@ -102,7 +119,7 @@ def _agree(a: Any, b: Any) -> Any:
         raise ValueError(
             f"All blocks must have the same numbers of features and labels. Got {a[0]} and {b[0]}."
         )
-    return a[0], np.result_type(a[1], b[1]), a[2] | b[2], a[3] + b[3]
+    return a[0], np.result_type(a[1], b[1]), a[2] | b[2], a[3] + b[3], a[4] + b[4]
 
 
 @block_function("X", gives=("X",))

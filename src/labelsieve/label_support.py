@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from labelsieve._base import StrOptions, validate_problem
+from labelsieve._base import StrOptions, refuse_lazy, validate_problem
 from labelsieve._support.checks import Candidates, CheckedModel, Checks, fit_checked
 from labelsieve._support.confidence import candidate_confidence, common_rate, state_that_rows_have_truth
 from labelsieve._support.leave_one_out import LeaveOneOut, linear_directions, rbf_directions
@@ -28,7 +28,7 @@ from labelsieve.numerics.typing import Matrix
 __all__ = ["LabelSupport", "candidate_places"]
 
 # A kernel has a number for every pair of rows, and its eigenvectors take time with their cube.
-_MOST_KERNEL_ROWS = 4000
+MOST_KERNEL_ROWS = 4000
 # Where there are more rows and more features, those features that tell most about the labels speak for all.
 _LARGEST_SIDE = 6000
 _MOST_WITNESSES = 1000
@@ -156,11 +156,12 @@ class LabelSupport(BaseEstimator):
             The fitted estimator.
         """
         self._validate_params()
+        refuse_lazy("LabelSupport", X, y)
         X, Y = validate_problem(self, X, y, least_samples=1)
         n_samples = X.shape[0]
-        if self.kernel == "rbf" and n_samples > _MOST_KERNEL_ROWS:
+        if self.kernel == "rbf" and n_samples > MOST_KERNEL_ROWS:
             raise ValueError(
-                f"kernel='rbf' needs a number for every pair of rows, so at most {_MOST_KERNEL_ROWS} rows. "
+                f"kernel='rbf' needs a number for every pair of rows, so at most {MOST_KERNEL_ROWS} rows. "
                 f"Got {n_samples}. Use kernel='auto', which is linear then."
             )
         checks = Checks.of(checked, Y)
@@ -201,7 +202,8 @@ class LabelSupport(BaseEstimator):
     def _estimate(self, X: Matrix, Y: Matrix, is_stated: bool) -> tuple[np.ndarray, np.ndarray]:
         """Support and confidence of labels that vary."""
         rows, labels = candidate_places(Y)
-        regression = self._regression(within_range(_witnesses(X, Y)), Y)
+        self._witnesses = _witnesses(X, Y)
+        regression = self._regression(within_range(X[:, self._witnesses]), Y)
         self.penalty_, self.press_ = regression.penalty, regression.press
         residuals = regression.residuals()
         feature_support = 1 - residuals[rows, labels]
@@ -241,14 +243,18 @@ class LabelSupport(BaseEstimator):
     def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
         """The regression on features or kernel, whichever is asked for or predicts better."""
         if self.kernel != "rbf":
-            self.kernel_, linear = "linear", LeaveOneOut(linear_directions(X), Y)
-            if self.kernel == "linear" or X.shape[0] > _MOST_KERNEL_ROWS:
+            self.kernel_, linear = "linear", self._linear_regression(X, Y)
+            if self.kernel == "linear" or X.shape[0] > MOST_KERNEL_ROWS:
                 return linear
         rbf = LeaveOneOut(rbf_directions(X), Y)
         if self.kernel == "auto" and not rbf.press < linear.press:
             return linear
         self.kernel_ = "rbf"
         return rbf
+
+    def _linear_regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
+        """The regression on the features themselves; a place to take hold of it."""
+        return LeaveOneOut(linear_directions(X), Y)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -288,14 +294,15 @@ def varying_labels(Y: Matrix) -> np.ndarray:
     return varies
 
 
-def _witnesses(X: Matrix, Y: Matrix) -> Matrix:
-    """All features, or where they are too many for the regression those with the most evidence."""
+def _witnesses(X: Matrix, Y: Matrix) -> np.ndarray | slice:
+    """Which features are asked: all, or where they are too many for the regression those with the most evidence."""
     if min(X.shape) <= _LARGEST_SIDE:
-        return X
+        return slice(None)
     from labelsieve.methods.evidence import EvidenceSelector
 
     selector = EvidenceSelector(_MOST_WITNESSES, redundancy=np.inf).fit(X, Y)
-    return X[:, selector.get_support(indices=True)]
+    witnesses: np.ndarray = selector.get_support(indices=True)
+    return witnesses
 
 
 def _warn_if_chosen(support: np.ndarray, places: np.ndarray) -> None:

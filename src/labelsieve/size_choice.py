@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
-from labelsieve._base import as_generator, check_problem
+from labelsieve._base import as_generator, check_problem, refuse_lazy
 from labelsieve.methods._evidence.plan import size_grid
 from labelsieve.numerics.candidate_precision import ridge_precision
 from labelsieve.numerics.scaling import within_range
@@ -48,7 +48,8 @@ def choose_size(
     ----------
     selector : BaseSelector
         Any method of this package. It is not changed. One whose ranking depends on the number of features, such as
-        `MDMR`, is fitted for every size.
+        `MDMR`, is fitted for every size. Of a `labelsieve.tables.ColumnSelector` sizes count columns, and all features
+        of a column predict.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
@@ -79,9 +80,11 @@ def choose_size(
     >>> selector.set_params(n_features_to_select=curve.best).fit(X, Y).n_features_ == curve.best
     True
     """
+    refuse_lazy("choose_size", X, Y)
     X, Y = check_problem(X, Y)
     X = within_range(X.tocsr() if is_sparse(X) else X)
-    tried = _sizes(sizes, X.shape[1])
+    column_of = getattr(selector, "column_of", None)
+    tried = _sizes(sizes, X.shape[1] if column_of is None else len(np.unique(column_of)))
     folds = list(_folds(Y, cv, random_state))
     # One fit serves all sizes, unless the ranking depends on the size.
     depends = getattr(selector, "ranking_depends_on_size", False)
@@ -114,7 +117,11 @@ def _score(
     """Rank the features on some rows; mean precision on the others for every size, nan if no row has any."""
     X_train, Y_train = X[train], Y[train]
     selector.fit(X_train, Y_train)
-    order = np.argsort(selector.ranking_, kind="stable")
+    if hasattr(selector, "feature_order"):  # what it ranks are columns of several features each
+        order, ends = selector.feature_order()
+        sizes = ends[sizes - 1]
+    else:
+        order = np.argsort(selector.ranking_, kind="stable")
     precision = ridge_precision(X_train, Y_train, X[test], Y[test], order, sizes)
     scored = ~np.isnan(precision).any(axis=1)
     return precision[scored].mean(axis=0) if scored.any() else np.full(len(sizes), np.nan)

@@ -9,6 +9,9 @@ predicted is left out of the regression, in closed form::
 
 The standardisation is that of all rows. The penalty with the least PRESS, the sum of squares of E over all labels, is
 taken. No matrix larger than the smaller side of the features squared is made, and rows of U come in blocks.
+
+Linear features have weights, and these can leave the row out too: with Z'Z + p I = A and W = A^-1 Z'T those without
+row i are ``W - A^-1 z_i E_i``, so that every feature has an effect on the prediction of a row, and the effects add up.
 """
 
 from __future__ import annotations
@@ -147,6 +150,45 @@ class LeaveOneOut:
             residuals[block] = errors * self._deviation / self._freedom[block]
         return residuals
 
+    def effects(self, X: Matrix, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What each feature adds to the prediction of some rows and labels from the other rows.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            The features that `linear_directions` was given.
+        rows, labels : ndarray of shape (n_places,)
+            The places; a block of memory of n_places x n_features is made.
+
+        Returns
+        -------
+        base : ndarray of shape (n_places,)
+            How often the other rows have the label.
+        effects : ndarray of shape (n_places, n_features)
+            Together with the base they add up to Y minus the residual.
+        """
+        n_samples, directions = X.shape[0], self._directions
+        Z = standardize(X)
+        distinct, place = np.unique(rows, return_inverse=True)
+        standardized = dense(Z.scaling.apply(X[distinct]))
+        shares, strength = self._shares, directions.strength[:, None]
+        if directions.turn is not None:
+            U = standardized @ directions.turn
+            weights, own = directions.turn @ (shares * self._projected), directions.turn @ (shares * U.T)
+        else:
+            every = directions.rows(slice(None))
+            U = every[distinct]
+            weights = Z.products(every @ (shares / strength * self._projected))
+            own = Z.products(every @ (shares / strength * U.T))
+        wanted = self._labels(distinct)[place, labels]
+        projected = np.einsum("ij,ji->i", U[place], (shares * self._projected)[:, labels])
+        left_out = (wanted - projected) / self._freedom[rows, 0]
+        deviation = self._deviation[labels]
+        effects = weights.T[labels] - own.T[place] * left_out[:, None]
+        effects *= standardized[place]
+        effects *= deviation[:, None]
+        return self._mean[labels] - deviation * left_out / n_samples, effects
+
     def _project(self) -> np.ndarray:
         """U'T, a row for every direction."""
         parts = (self._directions.rows(block).T @ self._labels(block) for block in self._blocks())
@@ -158,7 +200,7 @@ class LeaveOneOut:
         width = len(self._directions.strength) if turn is None else sum(turn.shape)
         return list(batches(self._Y.shape[0], width + self._Y.shape[1]))
 
-    def _labels(self, block: slice) -> np.ndarray:
+    def _labels(self, block: slice | np.ndarray) -> np.ndarray:
         """Some rows of T, the standardised labels."""
         labels: np.ndarray = (dense(self._Y[block]) - self._mean) / self._deviation
         return labels

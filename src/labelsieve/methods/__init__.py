@@ -16,13 +16,7 @@ __all__ = ["METHODS"]
 
 
 class _Methods(Mapping[str, "type[BaseSelector]"]):
-    """Every public module of this package, as a slug; its class is imported when it is asked for.
-
-    Examples
-    --------
-    >>> METHODS["pml-fsmir"].__name__
-    'PMLFSMIR'
-    """
+    """Every public module of this package, as a slug; its class is imported when it is asked for."""
 
     def __init__(self) -> None:
         names = (module.name for module in iter_modules(__path__))
@@ -64,3 +58,12 @@ def _selector_in(module_name: str) -> type[BaseSelector]:
 
 
 METHODS: Mapping[str, type[BaseSelector]] = _Methods()
+"""Every method of the package, slug -> class; a class is imported when it is asked for.
+
+Examples
+--------
+>>> METHODS["pml-fsmir"].__name__
+'PMLFSMIR'
+>>> "evidence" in METHODS
+True
+"""

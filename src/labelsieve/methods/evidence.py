@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from labelsieve._base import (
     RANDOM_CONSTRAINTS,
-    BaseSelector,
+    BlockSelector,
     Integral,
     Interval,
     Real,
+    RowProblem,
     StrOptions,
     as_generator,
 )
@@ -23,8 +24,6 @@ from labelsieve.methods._evidence.plan import Plan, plan_fit
 from labelsieve.methods._evidence.problem import Rows
 from labelsieve.numerics.candidate_precision import LabelScale
 from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.scaling import within_range
-from labelsieve.numerics.typing import Matrix
 
 __all__ = ["EvidenceSelector", "solve_evidence"]
 
@@ -36,7 +35,7 @@ _FEWEST_CANDIDATES = 5
 _CHOICES = ("cv_scores_", "cv_gap_", "cv_allowed_", "size_curve_")
 
 
-class EvidenceSelector(BaseSelector):
+class EvidenceSelector(BlockSelector):
     """Select features by their evidence for the candidate labels, less what earlier features explain.
 
     The evidence of feature ``j`` for label ``l`` is ``z2 = n r_jl^2`` with the correlation ``r``, the square
@@ -143,7 +142,9 @@ class EvidenceSelector(BaseSelector):
     Of up to 5000 dense features all pairs are formed once, and those of an inner fold by subtraction, where
     this is cheaper than the products that the search asks for one by one. Sparse features are never made
     dense. A search of ``m`` steps holds up to ``8 n_features (3 n_labels + m)`` bytes; where these would exceed
-    4 GiB, labels with fewer than 5 candidates are left out, and if that is not enough, the data refused.
+    4 GiB, labels with fewer than 5 candidates are left out, and if that is not enough, the data refused. Where
+    rows come in blocks, one pass over them fetches the 64 columns of all pairs that a search is likely to need
+    next, for all searches in all folds.
 
     Cost: a product of X with Y, then for every feature taken its products with all others and what is brought
     up to date, ``O(n_features (n_labels + m))`` at step m; every inner fold repeats the search.
@@ -166,9 +167,9 @@ class EvidenceSelector(BaseSelector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSelector._parameter_constraints,
+        **BlockSelector._parameter_constraints,
         "n_features_to_select": [
-            *BaseSelector._parameter_constraints["n_features_to_select"],
+            *BlockSelector._parameter_constraints["n_features_to_select"],
             StrOptions({"auto"}),
         ],
         "redundancy": [StrOptions({"auto"}), Interval(Real, 0, None, closed="both")],
@@ -209,15 +210,11 @@ class EvidenceSelector(BaseSelector):
     def _settled_params(self) -> dict[str, Any]:
         return {**super()._settled_params(), "redundancy": self.redundancy_}
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        for name in _CHOICES:
-            if hasattr(self, name):  # from an earlier fit that chose
-                delattr(self, name)
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
         is_size_chosen = isinstance(self.n_features_to_select, str)
-        result = solve_evidence(
-            X,
-            Y,
-            n_selected=None if is_size_chosen else self._n_selected(X.shape[1]),
+        return solve_evidence(
+            problem,
+            n_selected=None if is_size_chosen else self._n_selected(problem.n_features),
             redundancy=None if isinstance(self.redundancy, str) else self.redundancy,
             threshold=self.threshold,
             ridge=self.ridge,
@@ -226,6 +223,11 @@ class EvidenceSelector(BaseSelector):
             max_steps=self.max_steps,
             rng=as_generator(self.random_state),
         )
+
+    def _store(self, result: SolverResult, n_selected: int) -> Self:
+        for name in _CHOICES:
+            if hasattr(self, name):  # from an earlier fit that chose
+                delattr(self, name)
         if not result.extra["evidence"].any():
             warnings.warn(
                 "EvidenceSelector found no evidence at all, so the ranking is the column order. "
@@ -233,12 +235,11 @@ class EvidenceSelector(BaseSelector):
                 UserWarning,
                 stacklevel=4,
             )
-        return result
+        return super()._store(result, n_selected)
 
 
 def solve_evidence(
-    X: Matrix,
-    Y: Matrix,
+    problem: RowProblem,
     *,
     n_selected: int | None,
     redundancy: float | None,
@@ -255,32 +256,36 @@ def solve_evidence(
 
     ``folds`` gives the inner fold of every row instead of a draw, ``budget`` the bytes that may be used.
     """
-    n_samples, n_features = X.shape
+    n_samples, n_features = problem.shape
     plan = plan_fit(
-        X.shape, n_selected=n_selected, redundancy=redundancy, n_folds=n_folds, max_steps=max_steps
+        problem.shape, n_selected=n_selected, redundancy=redundancy, n_folds=n_folds, max_steps=max_steps
     )
-    Y = _affordable_labels(Y, plan, n_features, budget)
-    rows = Rows(within_range(X), Y, form_gram=is_gram_cheaper(X, plan.n_columns, plan.n_folds))
+    if not plan.n_folds:
+        folds = np.zeros(n_samples, dtype=np.intp)
+    elif folds is None:
+        folds = rng.permutation(n_samples) % plan.n_folds
+    rows = Rows(problem, folds)
+    rows.keep_labels(_affordable_labels(rows.label_counts, n_samples, plan, n_features, budget))
+    whole = rows.whole(
+        form_gram=is_gram_cheaper(n_features, plan.n_columns, plan.n_folds, is_sparse=problem.is_sparse)
+    )
     criterion = Criterion(threshold, ridge)
     if not plan.n_folds:
         choice = Choice(1.0 if redundancy is None else redundancy, n_selected or max(1, n_features // 2))
+    elif n_selected is None:
+        choice = best_pair(held_out_precision(rows, plan, criterion), plan.redundancies, plan.sizes)
     else:
-        if folds is None:
-            folds = rng.permutation(n_samples) % plan.n_folds
-        precision = held_out_precision(rows, folds, plan, criterion)
-        if n_selected is None:
-            choice = best_pair(precision, folds, plan.redundancies, plan.sizes)
-        else:
-            choice = steadiest(precision[:, :, 0], folds, plan.redundancies, n_selected, tolerance)
+        precision = held_out_precision(rows, plan, criterion)
+        choice = steadiest(precision, plan.redundancies, n_selected, tolerance)
     n_steps = min(choice.n_selected, max_steps)
-    order, reached = rank_features(rows.whole, choice.redundancy, criterion, n_steps, log_steps=True)
-    scores = np.empty(n_features, dtype=X.dtype)
+    order, reached = rank_features(whole, choice.redundancy, criterion, n_steps, log_steps=True)
+    scores = np.empty(n_features, dtype=problem.dtype)
     scores[order] = np.arange(n_features, 0, -1) / n_features
     return SolverResult(
         scores=scores,
         n_selected=choice.n_selected,
         extra={
-            "evidence": criterion.alone(rows.whole.products, n_samples),
+            "evidence": criterion.alone(whole.products, n_samples),
             "criterion": reached,
             "redundancy": float(choice.redundancy),
             **choice.grounds,
@@ -288,16 +293,18 @@ def solve_evidence(
     )
 
 
-def _affordable_labels(Y: Matrix, plan: Plan, n_features: int, budget: int) -> Matrix:
+def _affordable_labels(
+    counts: np.ndarray, n_samples: int, plan: Plan, n_features: int, budget: int
+) -> np.ndarray:
     """Keep the labels that vary; where they take too much memory, without rare ones; or refuse."""
-    Y = Y[:, LabelScale.learn(Y).varying]
-    if plan.n_bytes(n_features, Y.shape[1]) > budget:
-        Y = Y[:, np.asarray(Y.sum(axis=0)).ravel() >= _FEWEST_CANDIDATES]
-    needed = plan.n_bytes(n_features, Y.shape[1])
+    labels = LabelScale.of_counts(counts, n_samples).varying
+    if plan.n_bytes(n_features, len(labels)) > budget:
+        labels = labels[counts[labels] >= _FEWEST_CANDIDATES]
+    needed = plan.n_bytes(n_features, len(labels))
     if needed > budget:
         raise ValueError(
-            f"EvidenceSelector must hold {n_features} features x {Y.shape[1]} labels and {plan.most_steps} steps "
+            f"EvidenceSelector must hold {n_features} features x {len(labels)} labels and {plan.most_steps} steps "
             f"in at most {budget} bytes. Got {needed} bytes, without the labels of fewer than "
             f"{_FEWEST_CANDIDATES} candidates. Leave out labels or features, or lower max_steps."
         )
-    return Y
+    return labels

@@ -11,29 +11,29 @@ from labelsieve._base import (
     LOOP_CONSTRAINTS,
     RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
-    BaseSelector,
+    BlockSelector,
     Integral,
     Interval,
     Real,
+    RowProblem,
     StrOptions,
     as_generator,
-    nonnegative_features,
+    scale_nonnegative,
 )
 from labelsieve.methods._fsmir.block_descent import BlockDescent
+from labelsieve.methods._fsmir.confidence import derive_confidence, derive_target, label_counts
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods._fsmir.start import start_factors
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.information import binary_mutual_information, symbol_mutual_information
+from labelsieve.methods._fsmir.start import settle_generator, start_factors
+from labelsieve.methods._fsmir.symbols import symbol_information
+from labelsieve.numerics.information import information_of_pairs
 from labelsieve.numerics.norms import row_norms
 from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
 
 #: The objective must stand still over this many iterations: single ones may be slow or rejected.
 _WINDOW = 10
 
 
-class PMLFSMIR(BaseSelector):
+class PMLFSMIR(BlockSelector):
     """Select features with labels reconstructed from their mutual information (PML-FSMIR).
 
     Three stages [1]_. Mutual information between the candidate labels turns the 0/1 matrix ``Y`` into
@@ -93,8 +93,8 @@ class PMLFSMIR(BaseSelector):
         Place of every feature, 1 is best; ties go to the lower column.
     coef_ : ndarray of shape (n_labels, n_features)
         Weights after the last stage.
-    label_confidence_ : {ndarray, sparse matrix} of shape (n_samples, n_labels)
-        ``T``: how well each candidate agrees with the others of its row, 0 for non-candidates.
+    label_confidence_ : {ndarray, sparse matrix, dask array} of shape (n_samples, n_labels)
+        ``T``: how well each candidate agrees with the others of its row, 0 for non-candidates; lazy if ``X`` is.
     label_information_ : ndarray of shape (n_labels, n_labels)
         ``Z'`` in bits.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
@@ -136,7 +136,7 @@ class PMLFSMIR(BaseSelector):
     weights_score_labels = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSelector._parameter_constraints,
+        **BlockSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
         **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
@@ -192,10 +192,10 @@ class PMLFSMIR(BaseSelector):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+    def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        scale_nonnegative(problem, self.scale)
         return solve_pml_fsmir(
-            nonnegative_features(X, self.scale),
-            Y,
+            problem,
             alpha=self.alpha,
             beta=self.beta,
             gamma=self.gamma,
@@ -213,8 +213,7 @@ class PMLFSMIR(BaseSelector):
 
 
 def solve_pml_fsmir(
-    X: Matrix,
-    Y: Matrix,
+    problem: RowProblem,
     *,
     alpha: float,
     beta: float,
@@ -230,22 +229,26 @@ def solve_pml_fsmir(
     tol: float,
     rng: np.random.Generator,
 ) -> SolverResult:
-    """Solve PML-FSMIR for ``X >= 0``: weigh the candidates, factorise, spread the weights over the labels.
+    """Solve PML-FSMIR for rows with ``X >= 0``: weigh the candidates, factorise, spread the weights over the labels.
 
     ``n_bins=None`` takes every distinct confidence as a symbol.
     """
     if w_update == "printed" and solver != "mu":
         raise ValueError("w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'.")
-    n_components = _latent_size(n_components, X.shape)
+    rows, n_labels = problem.rows, problem.n_labels
+    n_components = _latent_size(n_components, problem.shape)
+    if init == "random":
+        settle_generator(rows, rng)
+    counts = label_counts(rows)
+    information = information_of_pairs(counts, rows.n_rows)
+    derive_confidence(rows, information if reconstruct_labels else None)
     if reconstruct_labels:
-        T = label_confidence(Y)
-        information = symbol_mutual_information(T, n_bins)
-    else:
-        T, information = Y, binary_mutual_information(Y)
-    X = X.tocsr() if is_sparse(X) else X
-    problem = FactorizationProblem(X, _workable(T).astype(X.dtype), information, alpha, beta, gamma)
+        information = symbol_information(rows, n_labels, n_bins)
+    confidence = rows.gather("confidence")
+    derive_target(rows, counts.trace(), n_labels, problem.dtype)
+    rows.rename({}, drop=("confidence",))
     factors, history, converged = _factorize(
-        problem,
+        FactorizationProblem(problem, information, alpha, beta, gamma),
         n_components,
         init,
         rng,
@@ -255,48 +258,13 @@ def solve_pml_fsmir(
         tol=tol,
     )
     W = factors.W @ information if reconstruct_weights else factors.W
-    W = W.astype(X.dtype)
+    W = W.astype(problem.dtype)
     return SolverResult(
         scores=row_norms(W),
         objective=history,
         converged=converged,
-        extra={"coef": W.T, "label_confidence": T, "label_information": information},
+        extra={"coef": W.T, "label_confidence": confidence, "label_information": information},
     )
-
-
-def label_confidence(Y: Matrix) -> Matrix:
-    """Turn candidates into confidences: stage 1 (Eq. 1-3), ``T = R / max R`` with ``R = (Y Z) o Y``.
-
-    Examples
-    --------
-    >>> label_confidence(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
-    array([[1., 1.],
-           [1., 0.],
-           [0., 1.],
-           [0., 0.]])
-    """
-    information = binary_mutual_information(Y)
-    if not is_sparse(Y):
-        support = (Y @ information) * Y
-        largest = support.max()
-        return support / largest if largest > 0 else Y
-    confidence = Y.copy()
-    for rows in batches(*Y.shape):
-        block = Y[rows]
-        row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        first = Y.indptr[rows.start]
-        confidence.data[first : first + block.nnz] = (block @ information)[row_of, block.indices]
-    largest = confidence.data.max()
-    if largest == 0:
-        return Y
-    confidence.data /= largest
-    return confidence
-
-
-def _workable(T: Matrix) -> Matrix:
-    """Make many confidences dense: from this share on, dense products are faster."""
-    is_crowded = is_sparse(T) and T.nnz > 0.1 * T.shape[0] * T.shape[1]
-    return dense(T) if is_crowded else T
 
 
 def _latent_size(n_components: int | Literal["sqrt"], shape: tuple[int, ...]) -> int:
@@ -330,6 +298,6 @@ def _factorize(
         state, history, converged = loop(descent.step, state, state.value)
         return state.accepted, history, converged
     factors = start_factors(problem, n_components, init, rng)
-    U, V, W = factors
-    value = problem.objective(problem.grams(U), V, W, V @ W)
+    V, W = factors
+    value = problem.objective(problem.grams(), V, W, V @ W)
     return loop(partial(multiplicative_sweep, problem, printed=printed), factors, value)

@@ -22,9 +22,10 @@ from labelsieve.numerics.typing import Matrix
 
 __all__ = [
     "LabelScale",
+    "RidgeModels",
     "TrainingMoments",
     "average_precision_rows",
-    "precision_by_size",
+    "fit_ridge",
     "ridge_precision",
 ]
 
@@ -116,7 +117,7 @@ def ridge_precision(
         features.gram(np.arange(len(chosen))),
         labels.scale_products(features.products(Y_train[:, labels.varying])),
     )
-    return precision_by_size(moments, X_test[:, chosen], Y_test, sizes)
+    return fit_ridge(moments, sizes).precision(X_test[:, chosen], Y_test)
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,12 @@ class LabelScale:
     @classmethod
     def learn(cls, Y: Matrix) -> Self:
         """Look at the rows of a 0/1 matrix."""
-        mean = np.asarray(Y.sum(axis=0)).ravel() / Y.shape[0]
+        return cls.of_counts(np.asarray(Y.sum(axis=0)).ravel(), Y.shape[0])
+
+    @classmethod
+    def of_counts(cls, counts: np.ndarray, n_samples: int) -> Self:
+        """Learn from the numbers of candidates among so many rows."""
+        mean = counts / n_samples
         varying = np.flatnonzero((mean > 0) & (mean < 1))
         mean = mean[varying]
         return cls(varying, mean, np.sqrt(mean * (1 - mean)))
@@ -174,30 +180,55 @@ class TrainingMoments:
     products: np.ndarray
 
 
-def precision_by_size(
-    moments: TrainingMoments, X_test: Matrix, Y_test: Matrix, sizes: Sequence[int] | np.ndarray
-) -> np.ndarray:
-    """Judge the predictions of every test row from the first ``sizes`` features; see `ridge_precision`."""
-    n_test, labels = X_test.shape[0], moments.labels
-    precision = np.full((n_test, len(sizes)), np.nan)
-    if not len(labels.varying):
+@dataclass(frozen=True)
+class RidgeModels:
+    """Regressions of the labels on the first of some features, one for every size.
+
+    Parameters
+    ----------
+    features : Scaling
+        What standardises the features.
+    labels : LabelScale
+        The labels that are predicted.
+    weights : list of ndarray of shape (size, n_varying)
+        From standardised features to centred labels; the sizes ascend.
+    """
+
+    features: Scaling
+    labels: LabelScale
+    weights: list[np.ndarray]
+
+    def precision(self, X: Matrix, Y: Matrix) -> np.ndarray:
+        """Average precision of every row by every model, nan where it has none; see `ridge_precision`."""
+        labels = self.labels
+        precision = np.full((X.shape[0], len(self.weights)), np.nan)
+        if not len(labels.varying):
+            return precision
+        Y = Y[:, labels.varying]
+        X = X.tocsr() if is_sparse(X) else X
+        for rows in batches(X.shape[0], max(X.shape[1], len(labels.varying))):
+            (Z, shift), candidates = self.features.split(X[rows]), dense(Y[rows])
+            for i, weights in enumerate(self.weights):
+                size = len(weights)
+                intercept = labels.mean if shift is None else labels.mean - shift[:size] @ weights
+                predicted = np.round(Z[:, :size] @ weights + intercept, _DIGITS)
+                precision[rows, i] = average_precision_rows(candidates, predicted)
         return precision
+
+
+def fit_ridge(moments: TrainingMoments, sizes: Sequence[int] | np.ndarray) -> RidgeModels:
+    """Regress the labels on the first ``sizes`` features; see `ridge_precision`."""
+    # LAPACK does not take empty matrices everywhere.
+    if not len(sizes) or not len(moments.labels.varying):
+        return RidgeModels(moments.features, moments.labels, [np.empty((size, 0)) for size in sizes])
     # With A = L L', the first k rows of L and of L^-1 Z'T are those of the regression on k features.
     A = moments.gram.copy()
     A[np.diag_indices_from(A)] += _RIDGE * moments.n_samples
     L = cholesky(A, lower=True, overwrite_a=True, check_finite=False)
     half_solved = solve_triangular(L, moments.products, lower=True, check_finite=False)
-    models = [
+    weights = [
         solve_triangular(L[:size, :size], half_solved[:size], lower=True, trans="T", check_finite=False)
-        * labels.deviation
+        * moments.labels.deviation
         for size in sizes
     ]
-    Y_test = Y_test[:, labels.varying]
-    X_test = X_test.tocsr() if is_sparse(X_test) else X_test
-    for rows in batches(n_test, max(X_test.shape[1], len(labels.varying))):
-        (Z, shift), Y = moments.features.split(X_test[rows]), dense(Y_test[rows])
-        for i, (size, weights) in enumerate(zip(sizes, models, strict=True)):
-            intercept = labels.mean if shift is None else labels.mean - shift[:size] @ weights
-            predicted = np.round(Z[:, :size] @ weights + intercept, _DIGITS)
-            precision[rows, i] = average_precision_rows(Y, predicted)
-    return precision
+    return RidgeModels(moments.features, moments.labels, weights)

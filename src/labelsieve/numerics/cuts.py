@@ -103,7 +103,7 @@ def _distinct_values(rows: Mapping[str, Any], most: int | None) -> tuple[Columns
     low = np.full(n_features, np.inf, np.result_type(X.dtype, np.float32))
     high = -low
     distinct, counts = [np.empty(0, X.dtype)], [np.empty(0, np.int64)]
-    n_distinct = np.zeros(n_features, dtype=np.intp)
+    n_distinct, is_wide = np.zeros(n_features, dtype=np.intp), np.zeros(n_features, dtype=bool)
     for feature, (_, values) in enumerate(stored_values(X)):
         n_values[feature] = len(values)
         if not len(values):
@@ -111,10 +111,13 @@ def _distinct_values(rows: Mapping[str, Any], most: int | None) -> tuple[Columns
         low[feature], high[feature] = values.min(), values.max()
         found, often = np.unique(values, return_counts=True)
         n_distinct[feature] = len(found)
-        if most is None or len(found) <= most:
+        # A feature whose many values hardly repeat will have too many: they need not be listed and merged first.
+        is_wide[feature] = most is not None and (
+            len(found) > most or (len(found) > most // 8 and 2 * len(found) > len(values))
+        )
+        if not is_wide[feature]:
             distinct.append(found)
             counts.append(often)
-    is_wide = np.zeros(n_features, dtype=bool) if most is None else n_distinct > most
     features = np.repeat(np.arange(n_features), np.where(is_wide, 0, n_distinct))
     return {}, _Values(
         n_values, low, high, is_wide, features, np.concatenate(distinct), np.concatenate(counts)
@@ -189,9 +192,18 @@ def _ranks_of_points(
     ranks = np.zeros(points.shape, dtype=np.int64)
     for feature, (_, values) in enumerate(stored_values(rows["X"][:, wide])):
         for cut, tried in enumerate(points[feature]):
-            for side in ("left", "right"):
-                places = np.searchsorted(tried, values, side=side)
-                ranks[feature, cut] += np.cumsum(np.bincount(places, minlength=len(tried) + 1))[:-1]
+            if cut and (tried == points[feature, cut - 1]).all():
+                ranks[feature, cut] = ranks[feature, cut - 1]
+                continue
+            # Between narrow bounds lie few values, and of these few are equal to a point.
+            inside = values[(values >= tried[0]) & (values <= tried[-1])]
+            places = np.searchsorted(tried, inside)
+            up_to = np.bincount(places, minlength=len(tried))
+            is_equal = tried[places] == inside
+            below = np.bincount(places[~is_equal], minlength=len(tried))
+            behind = np.searchsorted(tried, inside[is_equal], side="right")
+            below = below + np.bincount(behind, minlength=len(tried))[: len(tried)]
+            ranks[feature, cut] = 2 * np.count_nonzero(values < tried[0]) + np.cumsum(up_to + below)
     return {}, ranks
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from labelsieve.numerics.moments import column_moments, row_moments
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import RowBlocks
+from labelsieve.rows.blocks import Columns, RowBlocks, block_function
 
 #: Standard deviation, as a share of the largest value, up to which a feature counts as constant.
 _CONSTANT = 1e-12
@@ -62,22 +63,27 @@ class Scaling:
         """
         if not centre and scale is None:
             return cls(None, np.ones(X.shape[1], dtype=X.dtype))
-        if not centre and scale == "minmax" and not is_sparse(X):
-            minimum = X.min(axis=0)
-            return cls(minimum, _divide(1, X.max(axis=0) - minimum))
+        if not centre and scale == "minmax":
+            return cls.between(*column_extremes(X), is_sparse=is_sparse(X))
         mean, deviation = column_moments(X)
         if scale == "standard":
             factor = _divide(np.sqrt(X.shape[0]), np.sqrt(deviation))
         elif scale is None:
             factor = np.ones(X.shape[1])
-        elif centre:
-            factor = _divide(1, dense(X.max(axis=0) - X.min(axis=0)).ravel())
         else:
-            factor = _divide(1, dense(abs(X).max(axis=0)).ravel().astype(np.float64))
+            factor = _divide(1, dense(X.max(axis=0) - X.min(axis=0)).ravel())
         factor[deviation == 0] = 0
         if centre:
             return cls(mean, factor.astype(np.float64))
         return cls(None if is_sparse(X) else mean.astype(X.dtype), factor.astype(X.dtype))
+
+    @classmethod
+    def between(cls, low: np.ndarray, high: np.ndarray, *, is_sparse: bool) -> Self:
+        """Bring every feature to [0, 1] by its smallest and largest value; sparse ones are only multiplied."""
+        if not is_sparse:
+            return cls(low, _divide(1, high - low))
+        largest = np.where(low < high, np.maximum(-low, high), 0).astype(np.float64)
+        return cls(None, _divide(1, largest).astype(low.dtype))
 
     def of(self, features: int | slice | np.ndarray) -> Scaling:
         """Return the scaling of some of the features."""
@@ -117,11 +123,59 @@ class Scaling:
         return W, intercept if self.offset is None else intercept - self.offset @ W
 
 
+def column_extremes(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest value of every column, zeros that are not stored among them.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> column_extremes(sp.csr_matrix([[0.0, 2.0], [4.0, 3.0]]))
+    (array([0., 2.]), array([4., 3.]))
+    """
+    if not is_sparse(X):
+        return X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
+    n_samples, n_features = X.shape
+    columns = X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
+    implied = np.where(np.bincount(columns, minlength=n_features) < n_samples, 0, np.inf).astype(X.dtype)
+    low, high = implied.copy(), -implied
+    # Ten times as fast as sorting the entries by columns.
+    np.minimum.at(low, columns, X.data)
+    np.maximum.at(high, columns, X.data)
+    return low, high
+
+
+def row_extremes(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
+    """`column_extremes` of the features of all blocks; one pass."""
+    low, high = rows.fold(_block_extremes, combine=_widest)
+    return low, high
+
+
+@block_function("X")
+def _block_extremes(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+    return {}, column_extremes(rows["X"])
+
+
+def _widest(a: Any, b: Any) -> Any:
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
 def standardizing(rows: RowBlocks) -> Scaling:
     """Learn to give the features of all blocks mean 0 and variance 1, in float64; one pass."""
     mean, deviation = row_moments(rows)
-    factor = _divide(np.sqrt(rows.n_rows), np.sqrt(deviation))
+    return scaling_of_moments(rows.n_rows, mean, deviation)
+
+
+def scaling_of_moments(
+    n_samples: int, mean: np.ndarray, deviation: np.ndarray, largest: np.ndarray | None = None
+) -> Scaling:
+    """Give features mean 0 and variance 1 whose moments (see `column_moments`) are known; `standard_scaling`.
+
+    Without their largest values, only features without any deviation are taken for constant.
+    """
+    factor = _divide(np.sqrt(n_samples), np.sqrt(deviation))
     factor[deviation == 0] = 0
+    if largest is not None:
+        factor[factor * (_CONSTANT * largest) >= 1] = 0
     return Scaling(mean, factor)
 
 
@@ -136,9 +190,7 @@ def standard_scaling(X: Matrix) -> Scaling:
     >>> standard_scaling(np.array([[1.0, 0.0], [1 + 1e-15, 4.0]])).factor
     array([0. , 0.5])
     """
-    scaling = Scaling.learn(X, "standard", centre=True)
-    scaling.factor[scaling.factor * (_CONSTANT * largest_values(X)) >= 1] = 0
-    return scaling
+    return scaling_of_moments(X.shape[0], *column_moments(X), largest_values(X))
 
 
 def within_range(X: Matrix) -> Matrix:
@@ -152,12 +204,16 @@ def within_range(X: Matrix) -> Matrix:
     array([[0.5 , 3.  ],
            [0.25, 0.  ]])
     """
-    largest = largest_values(X).astype(np.float64)
+    factor = range_factors(largest_values(X))
+    return X if (factor == 1).all() else scale_columns(X, factor)
+
+
+def range_factors(largest: np.ndarray) -> np.ndarray:
+    """Return the powers of two by which `within_range` multiplies features with these largest values."""
+    largest = largest.astype(np.float64)
     is_extreme = (largest > _LARGEST_VALUE) | ((largest > 0) & (largest < 1 / _LARGEST_VALUE))
-    if not is_extreme.any():
-        return X
     exponent = np.where(is_extreme, np.frexp(largest)[1], 0)
-    return scale_columns(X, np.ldexp(1.0, np.clip(-exponent, -1000, 1000)))
+    return np.ldexp(1.0, np.clip(-exponent, -1000, 1000))
 
 
 def largest_values(X: Matrix) -> np.ndarray:

@@ -7,7 +7,7 @@ sparse features stay sparse, dense ones are standardised a few rows at a time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,7 @@ from labelsieve.numerics.scaling import Scaling, scale_columns, standard_scaling
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix, SparseMatrix
 
-__all__ = ["StandardizedFeatures", "second_moments", "standardize"]
-
-#: Share of the rows in which a sparse feature must be stored for one product with all rows to be the faster.
-_MANY_ROWS = 0.1
+__all__ = ["ProductSums", "StandardizedFeatures", "product_sums", "second_moments", "standardize"]
 
 
 class StandardizedFeatures(ABC):
@@ -50,10 +47,6 @@ class StandardizedFeatures(ABC):
         """Z'Z of some features, a number for every pair of them."""
 
     @abstractmethod
-    def gram_column(self, feature: int) -> np.ndarray:
-        """One column of Z'Z, with an entry for every feature."""
-
-    @abstractmethod
     def products(self, Y: Matrix) -> np.ndarray:
         """Z'Y: n_features x n_labels, C-contiguous."""
 
@@ -64,8 +57,9 @@ def standardize(X: Matrix) -> StandardizedFeatures:
     Examples
     --------
     >>> features = standardize(np.array([[0.0, 5.0], [2.0, 7.0], [4.0, 5.0], [2.0, 7.0]]))
-    >>> features.gram_column(1)
-    array([0., 4.])
+    >>> features.gram(np.array([0, 1]))
+    array([[4., 0.],
+           [0., 4.]])
     >>> features.products(np.array([[1.0], [0.0], [0.0], [0.0]])).round(3)
     array([[-1.414],
            [-1.   ]])
@@ -75,14 +69,69 @@ def standardize(X: Matrix) -> StandardizedFeatures:
     return _Sparse(X.astype(np.float64, copy=False), scaling) if is_sparse(X) else _Dense(X, scaling)
 
 
-def second_moments(X: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """Z'Z of the scaled rows of a dense ``X``, a few of them at a time."""
+def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
+    """Z'Z of the scaled rows of ``X``, dense ones a few at a time. Those of more rows are the sum."""
     n_samples, n_features = X.shape
+    if is_sparse(X):
+        S, mean = scaling.split(X)
+        assert mean is not None  # as standardised features have an offset
+        return dense(S.T @ S) - n_samples * np.outer(mean, mean)
     total = np.zeros((n_features, n_features))
     for rows in batches(n_samples, n_features):
         Z = scaling.apply(X[rows])
         total += Z.T @ Z
     return total
+
+
+class ProductSums(NamedTuple):
+    """What some rows add to Z'Y: sums that can be added to those of other rows.
+
+    Parameters
+    ----------
+    n_samples : int
+        Rows.
+    n_positive : ndarray of shape (n_labels,)
+        Column sums of Y.
+    rest : ndarray of shape (n_features,)
+        Column sums of Z, which would be 0 if the means were not rounded; left out of sparse features.
+    total : ndarray of shape (n_features, n_labels)
+        Z'Y.
+    """
+
+    n_samples: int
+    n_positive: np.ndarray
+    rest: np.ndarray
+    total: np.ndarray
+
+    def centred(self) -> np.ndarray:
+        """Z'Y of all rows that were added up, C-contiguous; uses up the sums."""
+        product = np.ascontiguousarray(self.total)
+        if self.rest.any():
+            _subtract_outer(product, self.rest / self.n_samples, self.n_positive)
+        return product
+
+
+def product_sums(X: Matrix, Y: Matrix, scaling: Scaling) -> ProductSums:
+    """Add up the products of some rows."""
+    n_positive, rest = np.asarray(Y.sum(axis=0), dtype=np.float64).ravel(), np.zeros(X.shape[1])
+    if is_sparse(X):
+        S, mean = scaling.split(X)
+        total = np.ascontiguousarray(dense(S.T @ Y))
+        assert mean is not None  # as standardised features have an offset
+        _subtract_outer(total, mean, n_positive)
+        return ProductSums(X.shape[0], n_positive, rest, total)
+    total = np.zeros((Y.shape[1], X.shape[1]))
+    for rows in batches(*X.shape):
+        Z = scaling.apply(X[rows])
+        total += Y[rows].T @ Z
+        rest += Z.sum(axis=0)
+    return ProductSums(X.shape[0], n_positive, rest, total.T)
+
+
+def _subtract_outer(product: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+    """Subtract ``u v'`` in place, a few rows at a time."""
+    for rows in batches(*product.shape):
+        product[rows] -= np.outer(u[rows], v)
 
 
 class _Dense(StandardizedFeatures):
@@ -103,25 +152,8 @@ class _Dense(StandardizedFeatures):
     def gram(self, features: np.ndarray | slice) -> np.ndarray:
         return second_moments(self.X[:, features], self.scaling.of(features))
 
-    def gram_column(self, feature: int) -> np.ndarray:
-        # A single feature less a single number would stay float32.
-        z = self.scaling.of(feature).apply(self.X[:, feature].astype(np.float64))
-        # What rounding left of the mean would be multiplied by the means of X, large as they may be.
-        z -= z.mean()
-        column: np.ndarray = self.X.T @ z
-        column *= self.scaling.factor
-        return column
-
     def products(self, Y: Matrix) -> np.ndarray:
-        total = np.zeros((Y.shape[1], self.X.shape[1]))
-        rest = np.zeros(self.X.shape[1])
-        for rows in batches(self.n_samples, self.X.shape[1]):
-            Z = self.scaling.apply(self.X[rows])
-            total += Y[rows].T @ Z
-            rest += Z.sum(axis=0)
-        # Sums that would be 0 if the means were not rounded.
-        total -= np.outer(np.asarray(Y.sum(axis=0)).ravel() / self.n_samples, rest)
-        return np.ascontiguousarray(total.T)
+        return product_sums(self.X, Y, self.scaling).centred()
 
 
 class _Sparse(StandardizedFeatures):
@@ -134,11 +166,6 @@ class _Sparse(StandardizedFeatures):
         self.rows = rows
         self.mean = np.asarray(scaling.offset) * scaling.factor
 
-    @cached_property
-    def columns(self) -> SparseMatrix:
-        """The same by columns, for who asks for some of them."""
-        return self.rows.tocsc()
-
     def take(self, rows: slice) -> np.ndarray:
         taken: np.ndarray = dense(self.rows[rows]) - self.mean
         return taken
@@ -148,23 +175,10 @@ class _Sparse(StandardizedFeatures):
         return dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
 
     def gram(self, features: np.ndarray | slice) -> np.ndarray:
-        S, mean = self.columns[:, features], self.mean[features]
+        S, mean = self.rows[:, features], self.mean[features]
         return dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
 
-    def gram_column(self, feature: int) -> np.ndarray:
-        stored = slice(*self.columns.indptr[feature : feature + 2])
-        rows, values = self.columns.indices[stored], self.columns.data[stored]
-        if len(rows) > _MANY_ROWS * self.n_samples:
-            column = np.zeros(self.n_samples)
-            column[rows] = values
-            product = self.rows.T @ column
-        else:
-            product = self.rows[rows].T @ values
-        return np.asarray(product - (self.n_samples * self.mean[feature]) * self.mean)
-
     def products(self, Y: Matrix) -> np.ndarray:
-        counts = np.asarray(Y.sum(axis=0)).ravel()
         product = np.ascontiguousarray(dense(self.rows.T @ Y))
-        for features in batches(len(self.mean), len(counts)):
-            product[features] -= np.outer(self.mean[features], counts)
+        _subtract_outer(product, self.mean, np.asarray(Y.sum(axis=0)).ravel())
         return product

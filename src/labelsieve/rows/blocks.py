@@ -16,7 +16,9 @@ from typing import Any, Self, TypeAlias, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["BlockFunction", "Columns", "MemoryBlocks", "RowBlocks", "add", "block_function"]
+from labelsieve.rows.fold_log import FoldLog
+
+__all__ = ["BlockFunction", "Columns", "MemoryBlocks", "RowBlocks", "add", "block_function", "stack"]
 
 #: Tall columns of one block by name.
 Columns: TypeAlias = dict[str, Any]
@@ -100,6 +102,9 @@ class RowBlocks(ABC):
         Rows of every block.
     """
 
+    #: Where folds are recorded, so that another process can go on; None for nowhere.
+    log: FoldLog | None = None
+
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
         self.first_rows = [0, *np.cumsum(self.sizes)[:-1].tolist()]
@@ -132,6 +137,13 @@ class RowBlocks(ABC):
     @abstractmethod
     def gather(self, name: str) -> Any:
         """Return a column of all rows: an array in memory, else a dask array that is computed when asked."""
+
+    def look(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any]) -> Any:
+        """Visit every block in a fold that is not recorded: it is done again where a fit goes on."""
+        if self.log is None:
+            return self.fold(function, *shared, combine=combine)
+        with self.log.paused():
+            return self.fold(function, *shared, combine=combine)
 
     def run(self, solve: Callable[[RowBlocks], _Result]) -> _Result:
         """Return what a deterministic solver makes of the rows, calling it again where they got lost meanwhile."""

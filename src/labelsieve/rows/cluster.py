@@ -60,6 +60,8 @@ class ClusterBlocks(RowBlocks):
         Folds that give columns between two checkpoints.
     """
 
+    log: FoldLog
+
     def __init__(
         self,
         client: Client,

@@ -10,11 +10,15 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 __all__ = ["FoldLog"]
+
+#: The files that say which fit a folder is about, and which data.
+_FIT, _DATA = "fit.txt", "data.txt"
 
 
 class FoldLog:
@@ -34,8 +38,9 @@ class FoldLog:
         # Workers may have been started elsewhere.
         self.folder = Path(folder).absolute()
         self.is_temporary = is_temporary
+        self._is_paused = False
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._claim(identity)
+        self.claim(identity, _FIT)
         self._state = self.folder / "saved.json"
         saved: dict[str, Any] = (
             json.loads(self._state.read_text()) if self._state.exists() else {"n_folds": 0, "columns": {}}
@@ -50,11 +55,11 @@ class FoldLog:
         self.n_folds = 0
         self._sweep()
 
-    def _claim(self, identity: str) -> None:
-        """Note what the folder is about, or see that it is the same."""
-        path = self.folder / "fit.txt"
+    def claim(self, identity: str, name: str = _DATA) -> None:
+        """Note what the fit, or its data, are, or see that they are those of the folder."""
+        path = self.folder / name
         if not path.exists():
-            if any(self.folder.iterdir()):
+            if name == _FIT and any(self.folder.iterdir()):
                 raise ValueError(
                     f"The folder {self.folder} must be empty, or hold the checkpoints of this fit. Got other files. "
                     f"Name another folder."
@@ -69,7 +74,16 @@ class FoldLog:
     @property
     def is_replaying(self) -> bool:
         """Whether the next fold was done before."""
-        return self.n_folds < self.n_saved
+        return self.n_folds < self.n_saved and not self._is_paused
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Neither replay nor record folds meanwhile."""
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
 
     def replay(self, function_name: str) -> Any:
         """Return the part of the next fold, which was done before."""
@@ -84,11 +98,15 @@ class FoldLog:
 
     def record(self, function_name: str, part: Any) -> None:
         """Note the part of a fold that was done now."""
+        if self._is_paused:
+            return
         write_whole(self._part(self.n_folds), pickle.dumps((function_name, part), protocol=5))
         self.n_folds += 1
 
     def save(self, columns: Mapping[str, Sequence[str]]) -> None:
         """Note the files of the tall columns as they are after the folds so far; older files are deleted."""
+        if self._is_paused:
+            return
         before = {name for names in self.columns.values() for name in names}
         self.columns = {name: list(files) for name, files in columns.items()}
         self.n_saved = self.n_folds
@@ -103,7 +121,7 @@ class FoldLog:
 
     def _sweep(self) -> None:
         """Delete what a process left that died after the last save."""
-        known = {"fit.txt", self._state.name, *(name for names in self.columns.values() for name in names)}
+        known = {_FIT, _DATA, self._state.name, *(name for names in self.columns.values() for name in names)}
         known.update(self._part(index).name for index in range(self.n_saved))
         for path in self.folder.iterdir():
             if path.name not in known:

@@ -83,7 +83,7 @@ def rank_features(
             logger.info(
                 "feature %d of %d: column %d, criterion %.6g", step, n_steps, best, path.reached[best]
             )
-        path.take(best, problem.gram.column(best))
+        path.take(best, problem.gram.column(best, path.likely))
     return path.order(), path.reached
 
 
@@ -121,6 +121,10 @@ class GreedyPath:
     def best(self) -> int:
         """Return the free feature with the largest criterion, of equal ones the first."""
         return int(np.argmax(np.where(self.is_free, _steady(self.reached), -np.inf)))
+
+    def likely(self) -> np.ndarray:
+        """Return the free features as they would be taken if none changed the criterion of another."""
+        return np.flatnonzero(self.is_free)[np.argsort(-self.reached[self.is_free], kind="stable")]
 
     def take(self, feature: int, gram_column: np.ndarray) -> None:
         """Take a feature, given its column of Z'Z: what it explains is no longer left for the others."""

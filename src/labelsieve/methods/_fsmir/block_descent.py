@@ -9,9 +9,10 @@ F never rises.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,15 +21,17 @@ from labelsieve.methods._fsmir.factorization import (
     Factors,
     Grams,
     attraction,
+    grams_of,
     multiplicative_sweep,
     multiplicative_update,
+    row_pieces,
 )
-from labelsieve.methods._fsmir.start import start_factors
+from labelsieve.methods._fsmir.start import start_at_ones, start_factors
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import BLOCK_ROWS, gram, inner, left_product
-from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.products import BLOCK_ROWS, gram, inner
 from labelsieve.numerics.typing import Matrix
+from labelsieve.rows.blocks import Columns, add, block_function
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
@@ -84,11 +87,6 @@ class Visit(NamedTuple):
     square: np.ndarray
     grams: Grams
 
-    def plus(self, other: Visit) -> Visit:
-        """Put the rows of two visits together."""
-        grams = Grams(*(a + b for a, b in zip(self.grams, other.grams, strict=True)))
-        return Visit(self.linear + other.linear, self.square + other.square, grams)
-
 
 class _RowStep(NamedTuple):
     """What travels to the rows: V, G = VW, the curvature H = GG' + alpha VV', and how to step."""
@@ -106,16 +104,15 @@ class _RowStep(NamedTuple):
 class DescentState:
     """The accepted point, its value, and where the next outer iteration starts from.
 
-    The U to start from is ``momentum`` beyond the accepted one, seen from ``before``: it is never stored, but
-    made of a few rows at a time. V and W to start from are in ``ahead``.
+    The accepted U lies with the rows, and the one before it as ``before``. The U to start from is ``momentum``
+    beyond it: it is never stored, but made of a few rows at a time. V and W to start from are in ``ahead``.
     """
 
     accepted: Factors
     value: float
-    before: np.ndarray
     momentum: float
-    ahead: tuple[np.ndarray, np.ndarray]
-    last: tuple[np.ndarray, np.ndarray]
+    ahead: Factors
+    last: Factors
     reach: Reach
 
 
@@ -125,7 +122,7 @@ class BlockDescent:
     def __init__(self, problem: FactorizationProblem) -> None:
         self.problem = problem
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
-        is_many = problem.X.shape[0] > _MANY_ROWS and is_sparse(problem.X)
+        is_many = problem.rows.n_rows > _MANY_ROWS and problem.data.is_sparse
         self.u_sweeps = _U_SWEEPS_OF_MANY if is_many else _U_SWEEPS
         self.block_rows = max(_FEWEST_ROWS, _W_BLOCK // len(problem.degree))
 
@@ -140,16 +137,15 @@ class BlockDescent:
         if sample is self.problem:
             return self.warm_up(factors)
         V, W = BlockDescent(sample).warm_up(factors).ahead
-        U = np.ones((self.problem.X.shape[0], n_components), dtype=self.problem.X.dtype)
-        return self.warm_up(Factors(U, V, W), _EXTENSION)
+        start_at_ones(self.problem, n_components)
+        return self.warm_up(Factors(V, W), _EXTENSION)
 
     def warm_up(self, factors: Factors, n_sweeps: int = _WARM_UP) -> DescentState:
         """Sweep multiplicatively from strictly positive factors."""
         for _ in range(n_sweeps - 1):
             factors, _ = multiplicative_update(self.problem, factors)
         factors, value = multiplicative_sweep(self.problem, factors)
-        U, V, W = factors
-        return DescentState(factors, value, np.empty_like(U), 0.0, (V, W), (V, W), Reach(0.5))
+        return DescentState(factors, value, 0.0, factors, factors, Reach(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
         """Do one outer iteration; the accepted value is never above the last one. The state is used up."""
@@ -159,24 +155,22 @@ class BlockDescent:
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
         row_step = _RowStep(V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.reach.step)
-        visits = (
-            _visit(X, T, state.accepted.U[rows], state.before[rows], row_step)
-            for rows, X, T in problem.row_blocks()
-        )
-        visit = reduce(Visit.plus, visits)
+        visit: Visit = problem.rows.fold(_visit_rows, row_step)
         value = problem.constant - 2 * visit.linear + inner(H, visit.square) + problem.label_penalty(W, WL)
         # A plain step cannot rise but for the rounding of single precision.
         if value > state.value:
-            accepted, value, before, last = state.accepted, state.value, state.before, state.accepted[1:]
+            problem.rows.rename({}, drop=("new",))
+            accepted, value, last = state.accepted, state.value, state.accepted
             momentum, reach = 0.0, state.reach.shrunk(1.5)
-            grams, WL = problem.grams(accepted.U), accepted.W @ problem.laplacian
+            grams, WL = problem.grams(), accepted.W @ problem.laplacian
         else:
-            accepted, before, last = Factors(state.before, V, W), state.accepted.U, state.last
+            problem.rows.rename({"before": "U", "U": "new"})
+            accepted, last = Factors(V, W), state.last
             momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
             grams = visit.grams
         V, W = self._vw_rounds(grams, accepted.V, accepted.W, WL)
-        ahead = _ahead(V, last[0], momentum), _ahead(W, last[1], momentum)
-        return DescentState(accepted, value, before, momentum, ahead, (V, W), reach), value
+        ahead = Factors(_ahead(V, last.V, momentum), _ahead(W, last.W, momentum))
+        return DescentState(accepted, value, momentum, ahead, Factors(V, W), reach), value
 
     def _vw_rounds(
         self, grams: Grams, V: np.ndarray, W: np.ndarray, WL: np.ndarray
@@ -278,11 +272,24 @@ class BlockDescent:
         return new_W
 
 
-def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowStep) -> Visit:
-    """Descend on the columns of some rows of U; the new rows take the place of those in ``before``.
+@block_function("X", "T", "U", "before", gives=("new",))
+def _visit_rows(rows: Mapping[str, Any], step: _RowStep) -> tuple[Columns, Visit]:
+    """Descend on the columns of U from ahead of it.
 
     Nothing is accepted yet, but the Grams ahead of the new U are taken as if it were: rows are visited once.
     """
+    U = rows["U"]
+    # At first there is none before, and no momentum.
+    before, new = rows.get("before", U), np.empty_like(U)
+    visits = (
+        _visit(X, T, U[piece], before[piece], new[piece], step)
+        for piece, X, T in row_pieces(rows["X"], rows["T"])
+    )
+    return {"new": new}, reduce(add, visits)
+
+
+def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, new: np.ndarray, step: _RowStep) -> Visit:
+    """Visit a few rows; their new U is written into ``new``."""
     C = attraction(X, T, step.V, step.G, step.alpha)
     scale = _reciprocals(step.H)
     coupling, scale = (step.H * scale).astype(U.dtype), scale.astype(U.dtype)
@@ -294,11 +301,10 @@ def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowSt
         target = np.multiply(C[rows].T, scale, order="C")
         for _ in range(step.n_sweeps):
             _coordinate_sweep(block, target, coupling)
-        new = before[rows]
-        new[:] = block.T
-        linear += inner(C[rows], new)
-        C[rows] = _ahead(new, U[rows], step.next_momentum)
-    return Visit(linear, gram(before), Grams(gram(C), left_product(C, X), left_product(C, T)))
+        new[rows] = block.T
+        linear += inner(C[rows], new[rows])
+        C[rows] = _ahead(new[rows], U[rows], step.next_momentum)
+    return Visit(linear, gram(new), grams_of(C, X, T))
 
 
 def _coordinate_sweep(M: np.ndarray, target: np.ndarray, coupling: np.ndarray) -> None:

@@ -1,0 +1,208 @@
+"""PML-FSMIR of rows in blocks: larger than a limit of memory, and on one worker and on two.
+
+    python -m benchmarks.blocks --memory      a file three times as large as the address space of its process
+    python -m benchmarks.blocks --cluster     multiplicative sweeps on one worker and on two
+
+Files are written to a temporary folder (``--folder`` says where) and lie in the page cache afterwards. Each fit under
+``--memory`` has a process of its own, with one thread; processor seconds and the largest resident memory are those of
+the whole process, its imports and the opening of the file included. What U is made of lies in a checkpoint folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from numpy.lib.format import open_memmap
+
+from benchmarks.costs import peak_mebibytes
+from benchmarks.table import print_table
+from labelsieve import PMLFSMIR
+from labelsieve.datasets import read
+
+N_LABELS = 20
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--limit", type=int, default=1536, metavar="MIB", help="of the address space")
+    parser.add_argument("--rows", type=int, help="of the large file, instead of three times the limit")
+    parser.add_argument("--features", type=int, default=1000)
+    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument(
+        "--block-rows", type=int, default=60_000, help="of each of the two blocks on a cluster"
+    )
+    parser.add_argument("--components", type=int, default=64, help="on a cluster")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--fit", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.fit:
+        print(json.dumps(fit_and_measure(**json.loads(options.fit))))
+        return
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        if options.memory or not options.cluster:
+            memory(Path(folder), options)
+        if options.cluster or not options.memory:
+            cluster(Path(folder), options)
+
+
+def write_files(folder, n_rows, n_features, dtype):
+    """Write random features, of which some follow three hidden factors, and labels that follow the factors too."""
+    rng = np.random.default_rng(0)
+    loadings = rng.random((3, n_features), dtype=np.float32) * (rng.random(n_features) < 0.2)
+    X = open_memmap(folder / "X.npy", "w+", dtype, (n_rows, n_features))
+    Y = open_memmap(folder / "Y.npy", "w+", np.int8, (n_rows, N_LABELS))
+    for first in range(0, n_rows, 2**14):
+        rows = slice(first, min(first + 2**14, n_rows))
+        factors = rng.random((rows.stop - rows.start, 3), dtype=np.float32)
+        X[rows] = factors @ loadings + rng.random((len(factors), n_features), dtype=np.float32)
+        Y[rows] = factors[:, np.arange(N_LABELS) % 3] + 0.5 * rng.random((len(factors), N_LABELS)) > 1
+    X.flush(), Y.flush()
+
+
+def memory(folder, options):
+    """Print what fits take in blocks and in memory, with and without the limit."""
+    rows = []
+    many = options.rows or 3 * options.limit * 2**20 // (4 * options.features)
+    for n_rows, limit in ((many, options.limit), (many // 8, None)):
+        size = 4 * n_rows * options.features / 2**20
+        title = f"{size:.0f} MiB, " + (f"address space of {limit} MiB" if limit else "no limit")
+        write_files(folder, n_rows, options.features, np.float32)
+        seconds = {}
+        for way in ("in blocks", "in memory"):
+            task = {
+                "folder": str(folder),
+                "in_memory": way == "in memory",
+                "limit": limit,
+                "n_features": options.features,
+                "n_components": max(30, int(np.sqrt(options.features))),
+                "iterations": options.iterations,
+            }
+            result = in_process(task)
+            seconds[way] = result.get("seconds")
+            rows.append((f"{title}, {way}", *describe(result)))
+            print(*rows[-1], file=sys.stderr, flush=True)
+        if None not in seconds.values():
+            ratio = seconds["in blocks"] / seconds["in memory"]
+    print_table(["fit", "processor s", "largest resident MiB"], rows)
+    print(f"Processor time in blocks over that in memory, without a limit: {ratio:.2f}.")
+
+
+def in_process(task):
+    """Fit in a process of its own; what it measured, or nothing if its memory did not suffice."""
+    command = [sys.executable, "-m", "benchmarks.blocks", "--fit", json.dumps(task)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        if "MemoryError" in done.stderr or "does not fit into memory" in done.stderr:
+            return {}
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def describe(result):
+    """Cells of a table for what a process measured."""
+    if not result:
+        return "out of memory", ""
+    return f"{result['seconds']:.1f}", f"{result['peak']:.0f}"
+
+
+def fit_and_measure(folder, in_memory, limit, n_features, n_components, iterations):
+    """Fit here and now; processor seconds and MiB of this process."""
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit * 2**20, limit * 2**20))
+    # 32 MiB of features.
+    chunks = None if in_memory else 2**23 // n_features
+    data = read(f"{folder}/X.npy", labels=f"{folder}/Y.npy", chunks=chunks)
+    options = {} if in_memory else {"checkpoint": f"{folder}/checkpoint"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        selector = PMLFSMIR(n_components=n_components, max_iter=iterations, tol=0)
+        selector.fit(data.X, data.candidates, **options)
+    return {
+        "seconds": time.process_time(),
+        "peak": peak_mebibytes(),
+        "best": selector.scores_.argmax().item(),
+    }
+
+
+def cluster(folder, options):
+    """Print seconds of a multiplicative sweep over two blocks on one worker and on two, and the bytes that move."""
+    from distributed import Client, LocalCluster
+
+    write_files(folder, 2 * options.block_rows, options.features, np.float64)
+    data = read(f"{folder}/X.npy", labels=f"{folder}/Y.npy", chunks=options.block_rows)
+    os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+    rows, walls = [], []
+    for n_workers in (1, 2):
+        listener = Listener(folder / "checkpoint")
+        with (
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as workers,
+            Client(workers),
+            listener,
+        ):
+            selector = PMLFSMIR(
+                n_components=options.components, solver="mu", init="random", random_state=0, verbose=1
+            ).set_params(max_iter=options.iterations, tol=0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                selector.fit(data.X, data.candidates, checkpoint=str(folder / "checkpoint"))
+        walls.append(listener.seconds())
+        rows.append(
+            (f"{n_workers} worker(s)", f"{walls[-1]:.2f}", *map("{:.2f}".format, listener.mebibytes()))
+        )
+        print(*rows[-1], file=sys.stderr, flush=True)
+    print_table(["two blocks", "wall s a sweep", "MiB to every worker", "MiB from every worker"], rows)
+    print(f"Two workers over one: {walls[1] / walls[0]:.2f} of the time.")
+
+
+class Listener(logging.Handler):
+    """Notes when iterations end, and how large the files of the last fold are: what is shared, and what comes back."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+        self.times, self.sizes = [], []
+
+    def __enter__(self):
+        logging.getLogger("labelsieve").addHandler(self)
+        return self
+
+    def __exit__(self, *_):
+        logging.getLogger("labelsieve").removeHandler(self)
+
+    def emit(self, record):
+        """Look at the clock and at the folder."""
+        if record.levelno < logging.INFO:
+            return
+        self.times.append(time.monotonic())
+        files = [sorted(self.folder.glob(f"{kind}-*.pickle")) for kind in ("shared", "fold")]
+        if all(files):
+            self.sizes.append([max(names, key=os.path.getmtime).stat().st_size for names in files])
+
+    def seconds(self):
+        """Median time of an iteration."""
+        return median(np.diff(self.times))
+
+    def mebibytes(self):
+        """What went down and came up in an iteration, for each worker."""
+        return np.median(self.sizes, axis=0) / 2**20
+
+
+if __name__ == "__main__":
+    main()
