@@ -2,7 +2,9 @@
 
 import io
 import os
+import pickle
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,9 +15,10 @@ from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import labelsieve
-from labelsieve.bench import cells
+from labelsieve.bench import cells, runner
 from labelsieve.cli import main
 
 #: Methods that misbehave, as a user would write them beside the configuration.
@@ -190,6 +193,24 @@ def start(config, *arguments, verb="run", pause=0.0, permits=None, **options):
     return subprocess.Popen(command, cwd=config.parent, env=environment, start_new_session=True, **options)
 
 
+def start_and_hold(config, *arguments):
+    """Start a run of the small experiment that finishes a cell, then waits until it may go on.
+
+    Returns the process and a function that lets it go on.
+    """
+    permits = config.parent / "permits"
+    permits.mkdir()
+    (permits / "first").touch()
+    process = start(config, *arguments, permits=permits)
+    wait_for_cells(config.parent / "runs" / "small", process)
+
+    def let_go():
+        for number in range(N_SMALL):
+            (permits / str(number)).touch()
+
+    return process, let_go
+
+
 def without_progress(err):
     """What was said beside the progress, which takes as many lines as the machine needs half minutes."""
     return "".join(
@@ -207,12 +228,40 @@ def finish(config, *arguments, code=0, timeout=240, **options):
 
 
 def inside(config, *arguments, verb="run", code=0):
-    """Call the command line in this process, which saves its start; cells run in others all the same."""
+    """Call the command line in this process, which saves its start; cells run in others unless told otherwise."""
     out, err = io.StringIO(), io.StringIO()
     with chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
         found = main(["bench", verb, config.name, *map(str, arguments)])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
+
+
+@contextmanager
+def one_job_here():
+    """Let runs with a single job compute their cells in this process: for tests of anything but processes.
+
+    That saves their start. What would pass between processes has to be what can.
+    """
+    run_locally = runner.run_locally
+
+    def run_here(experiment, tasks, jobs, remark):
+        if jobs > 1:
+            yield from run_locally(experiment, tasks, jobs, remark)
+            return
+        experiment = pickle.loads(pickle.dumps(experiment))
+        for task in tasks:
+            result = cells.evaluate(experiment, pickle.loads(pickle.dumps(task)))
+            yield task, pickle.loads(pickle.dumps(result))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "run_locally", run_here)
+        yield
+
+
+def here(config, *arguments, **options):
+    """Call the command line with the cells in this process as well: for tests of anything but processes."""
+    with one_job_here():
+        return inside(config, "--jobs", 1, *arguments, **options)
 
 
 def fails(config, *arguments, code=1, **options):
@@ -264,7 +313,7 @@ def wait_for(condition, process=None, timeout=120):
         assert time.monotonic() < deadline, "waited in vain"
         if process is not None and process.poll() is not None:
             break
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def wait_for_cells(folder, process, more_than=0):
@@ -308,11 +357,24 @@ def kill(process):
 def undisturbed_run(folder):
     """Run the small experiment in peace; returns its configuration, its results and the folder they are in."""
     config = make_project(folder)
-    inside(config, "--jobs", 2)
+    here(config)
     runs = config.parent / "runs" / "small"
     results = stored(runs)
     assert len(results["cells"]) == N_SMALL
     return config, results, runs
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A file system of its own that holds little; yields what mounts it anew."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        yield lambda option: subprocess.run(["mount", "-o", f"remount,{option}", str(folder)], check=True)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 Row = namedtuple("Row", ("classifier", "size", "n_features", "metric", "value"))

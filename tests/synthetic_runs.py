@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from labelsieve import METRICS as KNOWN
 from labelsieve.bench.config import Conventions
 from labelsieve.bench.results import CellRecord, DatasetFacts, JudgementRecord, Results, RunRecord, Score
 from labelsieve.report.analysis.summary import summarise
@@ -27,6 +28,7 @@ def make_results(
     methods=("a", "b"),
     references=(),
     ablation=(),
+    variants=None,
     sweeps=None,
     noises=(("flip 0.2", 0.2),),
     seeds=(0,),
@@ -44,7 +46,7 @@ def make_results(
     n_features=N_FEATURES,
 ):
     """Results whose scores are what `value` says of data set, noise, seed, fold, method, draw, classifier, size
-    and metric, all given by name.
+    and metric, all given by name. `variants` are parameters of those of the ablation.
     """
     sweeps = sweeps or {}
     roles = {
@@ -121,15 +123,19 @@ def make_results(
         title="A made-up run",
         seeds=tuple(seeds),
         folds=n_folds,
-        noise=(),
-        metrics=tuple(metrics),
+        noise=tuple(SimpleNamespace(label=name, rate=rate) for name, rate in noises),
+        metric_names=tuple(metrics),
+        directions={name: KNOWN[name].direction for name in metrics},
         conventions=(CONVENTIONS,),
         judges=lambda: tuple(SimpleNamespace(name=name, conventions=CONVENTIONS) for name in classifiers),
         noises=lambda: (),
         control=control,
+        datasets=tuple(SimpleNamespace(name=name) for name in datasets),
         methods=tuple(_method(name, "method") for name in methods),
         sweeps=_sweeps(sweeps),
-        all_methods=lambda: tuple(_method(name, role) for name, role in roles.items()),
+        all_methods=lambda: tuple(
+            _method(name, role, **(variants or {}).get(name, {})) for name, role in roles.items()
+        ),
     )
     facts = {
         name: DatasetFacts(name, 100, n_features, 5, 1.5, "0123456789abcdef" * 4, "percent")

@@ -472,7 +472,9 @@ def test_tiny_uses_only_what_comes_with_the_package(monkeypatch, tmp_path):
     assert {load_dataset(spec, None).X.shape for spec in experiment.datasets} == {(1797, 64), (300, 60)}
 
 
-def test_own_files_called_like_a_catalogued_data_set_need_no_download(capsys, plain_terminal, table):
+def test_own_files_called_like_a_catalogued_data_set_need_no_download(
+    capsys, plain_terminal, table, one_job_here
+):
     Path("own.toml").write_text(
         'datasets = [{name = "yeast", path = "data.csv", labels = "label_*"}]\nmethods = ["sum-f"]\nfolds = 2\n'
     )

@@ -8,6 +8,7 @@ from labelsieve.bench import RunError
 from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import plan, subset_sizes
+from labelsieve.cli import main
 
 MINIMAL = 'datasets = ["planted"]\nmethods = ["sum-f"]\n'
 
@@ -81,7 +82,7 @@ def test_noise_profile_goes_from_none_to_one_half():
         (MINIMAL + 'noise = [{model = "flip"}]\n', r"rate: needed by the model 'flip'"),
         (MINIMAL + 'noise = [{model = "given", rate = 0.1}]\n', r"candidates that are given have none"),
         (MINIMAL + 'noise = [{model = "flop", rate = 0.1}]\n', r"noise\.0\.model: .*'flip'.*got 'flop'"),
-        (MINIMAL + 'metrics = ["f1"]\n', r"metrics: one of ranking_loss, .* got 'f1'"),
+        (MINIMAL + 'metrics = ["f1"]\n', r"metrics\.0: one of ranking_loss, .* got 'f1'"),
         (MINIMAL + "[sizes]\npercent = []\n", r"percent: sizes that rise.*got \[\]"),
         (MINIMAL + "[sizes]\npercent = [10, 5]\n", r"percent: sizes that rise"),
         (MINIMAL + "[sizes]\npercent = [0]\n", r"sizes\.percent\.0: .*greater than 0"),
@@ -122,6 +123,31 @@ def test_a_bad_configuration_is_told_by_its_key(text, message):
     with pytest.raises(RunError, match=message) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MINIMAL + "fold = 3\n", r"mine: fold: no such key; did you mean 'folds'\?$"),
+        (MINIMAL + "[limits]\nsecond = 3\n", r"limits\.second: no such key; did you mean 'seconds'\?$"),
+        ('methods = ["sum-f"]\ndatasets = ["planted", {nam = "x"}]\n', r"datasets\.1\.nam: .* mean 'name'\?"),
+        (MINIMAL + 'conventions = [{}, {tie = "index"}]\n', r"conventions\.1\.tie: .* mean 'ties'\?$"),
+        (
+            MINIMAL + "[limits]\nzebra = 3\n",
+            r"limits\.zebra: no such key; remove it or check its spelling\.$",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_answered_with_the_nearest(text, message):
+    with pytest.raises(RunError, match=message):
+        parse(text)
+
+
+def test_a_misspelt_profile_is_answered_with_the_nearest(capsys):
+    with pytest.raises(RunError, match=r"got 'papr-lite'; did you mean 'paper-lite'\?$"):
+        load_experiment("papr-lite")
+    assert main(["bench", "profiles", "tinny"]) == 2
+    assert "'tinny' is no profile; did you mean 'tiny'?" in capsys.readouterr().err
 
 
 def test_an_unknown_profile_names_the_known_ones(tmp_path):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import bench_runs as bench
-from dask_cluster import Cluster
+from dask_cluster import running_scheduler
 
 pytest.importorskip("distributed")
 pytestmark = [
@@ -25,15 +25,15 @@ def undisturbed(tmp_path_factory):
 
 @pytest.fixture
 def cluster(tmp_path, request):
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    cluster = Cluster(folder)
-    cluster.allowed_failures = getattr(request, "param", cluster.allowed_failures)
-    try:
-        cluster.start_scheduler()
+    with running_scheduler(tmp_path / "cluster", getattr(request, "param", 3)) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def lasting_cluster(tmp_path_factory):
+    """A cluster and its worker, for tests that leave both alone."""
+    with running_scheduler(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster, cluster.start_worker()
 
 
 def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluster, tmp_path):
@@ -70,7 +70,7 @@ def test_a_scheduler_that_is_killed_is_told_and_the_run_goes_on_anywhere(undistu
     assert 0 < len(known) < bench.N_SMALL
     message = bench.fails(config, "--dask", cluster.address)
     assert re.search(r"--dask: no scheduler answers at .*; check the address\.$", message)
-    bench.finish(config, "--jobs", 2)
+    bench.here(config)
     assert bench.stored(folder) == undisturbed
     assert known.items() <= bench.finished(folder).items()
 
@@ -86,9 +86,9 @@ def small_project(tmp_path, reference, more=""):
     return bench.make_project(tmp_path / "project", text)
 
 
-def test_a_cell_that_kills_its_process_fails_alone_and_the_worker_lives_on(cluster, tmp_path):
+def test_a_cell_that_kills_its_process_fails_alone_and_the_worker_lives_on(lasting_cluster, tmp_path):
     config = small_project(tmp_path, "Deadly")
-    worker = cluster.start_worker()
+    cluster, worker = lasting_cluster
     _, err = bench.inside(config, "--dask", cluster.address, code=3)
     assert worker.poll() is None
     assert (
@@ -103,9 +103,9 @@ def test_a_cell_that_kills_its_process_fails_alone_and_the_worker_lives_on(clust
     assert "6 of 8 cells are done, 8 computed now" in err
 
 
-def test_limits_hold_on_a_cluster(cluster, tmp_path):
+def test_limits_hold_on_a_cluster(lasting_cluster, tmp_path):
     config = small_project(tmp_path, "Deaf", "[limits]\nseconds = 5")
-    cluster.start_worker()
+    cluster, _ = lasting_cluster
     _, err = bench.inside(config, "--dask", cluster.address, code=3)
     assert len(re.findall("failed: .* bad: LimitExceeded: took more than 5 seconds", err)) == 2
     assert "6 of 8 cells are done, 8 computed now" in err

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,6 @@ from labelsieve.bench import RunError, RunInterrupted, runner
 from labelsieve.bench.config import load_experiment
 from labelsieve.bench.repair import repair
 from labelsieve.bench.results import read_results
-from labelsieve.bench.seals import TABLES, Seal, cell_digest, sealed_rows
 from labelsieve.bench.status import read_status
 from labelsieve.bench.store import Store
 
@@ -61,7 +60,7 @@ def complete(undisturbed, project):
 
 @pytest.mark.slow(seconds=60)
 def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, project):
-    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=8)
+    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=5)
 
 
 @pytest.mark.parametrize("moment", ["while it computes", "while it waits"])
@@ -94,9 +93,9 @@ def test_a_process_that_nobody_listens_to_ends_without_a_word(project):
 
 def test_a_killed_worker_costs_nothing_but_time(undisturbed, project):
     config, folder = project
-    process = bench.start(config, "--jobs", 2, pause=0.2)
-    bench.wait_for_cells(folder, process)
+    process, let_go = bench.start_and_hold(config, "--jobs", 2)
     os.kill(bench.workers_of(process)[0], signal.SIGKILL)
+    let_go()
     _, err = process.communicate(timeout=240)
     assert process.returncode == 0
     assert len(re.findall("was killed by SIGKILL, .*; it is tried again at the end", err)) == 1
@@ -131,10 +130,10 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs, deadly):
 )
 def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, project, jobs, moment, order):
     config, folder = project
-    process = bench.start(config, "--jobs", jobs, pause=0.3)
     if moment == "cells":
-        bench.wait_for_cells(folder, process)
+        process, _ = bench.start_and_hold(config, "--jobs", jobs)
     else:
+        process = bench.start(config, "--jobs", jobs, pause=0.3)
         bench.wait_for(lambda: bench.workers_of(process), process)
     os.killpg(process.pid, getattr(signal, order))  # as a terminal or the system does
     out, err = process.communicate(timeout=60)
@@ -147,7 +146,7 @@ def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, proje
     assert out == ""
     bench.wait_until_all_are_gone(process)
     if jobs == 1:
-        bench.finish(config, "--jobs", 2)
+        bench.here(config)
         assert bench.stored(folder) == undisturbed[1]
 
 
@@ -160,7 +159,10 @@ def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Store, "record", record_and_stop)
-    with pytest.raises(RunInterrupted, match=r"^stopped; 1 of 72 cells are finished and stored"):
+    with (
+        bench.one_job_here(),
+        pytest.raises(RunInterrupted, match=r"^stopped; 1 of 72 cells are finished and stored"),
+    ):
         runner.run(load_experiment(config), folder)
 
 
@@ -170,8 +172,7 @@ def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypa
 @pytest.mark.parametrize("what", ["the folder is renamed", "the file is renamed", "the file is deleted"])
 def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, project, what):
     config, folder = project
-    process = bench.start(config, "--jobs", 2, pause=0.2)
-    bench.wait_for_cells(folder, process)
+    process, let_go = bench.start_and_hold(config, "--jobs", 1)
     elsewhere = folder.with_name("elsewhere")
     if what == "the folder is renamed":
         folder.rename(elsewhere)
@@ -179,6 +180,7 @@ def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, proje
         (folder / "results.sqlite").rename(folder / "other.sqlite")
     else:
         (folder / "results.sqlite").unlink()
+    let_go()
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (1, "")
     bench.wait_until_all_are_gone(process)
@@ -202,7 +204,7 @@ def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, proje
     )
     known = bench.finished(elsewhere)
     assert not folder.exists()
-    out, _ = bench.finish(config, "--jobs", 2, "--json", "--out", elsewhere)
+    out, _ = bench.here(config, "--json", "--out", elsewhere)
     assert json.loads(out)["computed"] == bench.N_SMALL - len(known)
     assert bench.stored(elsewhere) == undisturbed[1]
     assert known.items() <= bench.finished(elsewhere).items()
@@ -211,28 +213,17 @@ def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, proje
 # Full, read-only, shared
 
 
-@contextmanager
-def small_disk(folder, size):
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("a small file system cannot be mounted here")
-    try:
-        yield lambda option: subprocess.run(["mount", "-o", f"remount,{option}", str(folder)], check=True)
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_full_disk_stops_the_run_until_there_is_room(undisturbed, project, tmp_path):
     config, _ = project
     folder = tmp_path / "disk" / "run"
-    with small_disk(tmp_path / "disk", "200k") as remount:
-        message = bench.fails(config, "--jobs", 2, "--out", folder)
+    with bench.small_disk(tmp_path / "disk", "200k") as remount:
+        with bench.one_job_here():
+            message = bench.fails(config, "--jobs", 1, "--out", folder)
         assert "database or disk is full; finished cells are safe. Check free space" in message
         known = bench.finished(folder)
         assert 0 < len(known) < bench.N_SMALL
         remount("size=8m")
-        bench.finish(config, "--jobs", 2, "--out", folder)
+        bench.here(config, "--out", folder)
         assert bench.stored(folder) == undisturbed[1]
         assert known.items() <= bench.finished(folder).items()
 
@@ -240,7 +231,7 @@ def test_a_full_disk_stops_the_run_until_there_is_room(undisturbed, project, tmp
 def test_a_read_only_folder_is_told_in_one_sentence(undisturbed, project, tmp_path):
     config, _ = project
     disk = tmp_path / "disk"
-    with small_disk(disk, "8m") as remount:
+    with bench.small_disk(disk, "8m") as remount:
         shutil.copytree(undisturbed[2], disk / "run")
         remount("ro")
         new = bench.fails(config, "--out", disk / "new")
@@ -252,10 +243,10 @@ def test_a_read_only_folder_is_told_in_one_sentence(undisturbed, project, tmp_pa
 
 def test_a_second_runner_is_sent_away_and_the_first_goes_on(undisturbed, project):
     config, folder = project
-    first = bench.start(config, "--jobs", 2, pause=0.3)
-    bench.wait_for_cells(folder, first)
+    first, let_go = bench.start_and_hold(config, "--jobs", 1)
     assert "another run is writing there; wait for it" in bench.fails(config)
     assert first.poll() is None
+    let_go()
     first.communicate(timeout=240)
     assert first.returncode == 0
     assert bench.stored(folder) == undisturbed[1]
@@ -389,7 +380,7 @@ def test_a_damaged_file_is_repaired_and_the_run_completes_it(undisturbed, comple
     # A judgement whose ranking is lost counts as lost, but stays when the same ranking comes out again.
     n_judged = len(keys_of(folder, "judgements"))
     assert saved <= n_judged
-    out, _ = bench.finish(config, "--jobs", 2, "--json")
+    out, _ = bench.here(config, "--json")
     assert json.loads(out)["computed"] == bench.N_SMALL - n_judged
     assert bench.stored(folder) == undisturbed[1]
     assert known.items() <= bench.finished(folder).items()
@@ -417,7 +408,7 @@ def test_judgements_that_were_altered_are_made_again_of_the_rankings_that_are_th
         ("DELETE FROM scores WHERE key = ? AND metric = 'coverage'", keys[2]),
         ("DELETE FROM judgements WHERE key = ?", keys[3]),
     )
-    _, err = bench.inside(config)
+    _, err = bench.here(config)
     assert "4 stored cells were altered; they are computed again." in err
     assert "72 of 72 cells are done, 4 computed now, with 0 rankings" in err
     assert bench.stored(folder) == undisturbed[1]
@@ -437,7 +428,7 @@ def test_rankings_that_were_altered_are_made_again_and_their_judgements_stay(und
     assert read_status(folder).datasets[0].missing == 3
     cells = {cell.key for cell in read_results(folder).cells}
     assert not cells & set(keys[:3])
-    _, err = bench.inside(config)
+    _, err = bench.here(config)
     assert "3 stored cells were altered; they are computed again." in err
     # The same rankings come out again, so what was made of them is right still.
     assert "72 of 72 cells are done, 0 computed now, with 3 rankings" in err
@@ -451,30 +442,15 @@ def test_a_judgement_of_another_ranking_is_made_again(undisturbed, complete):
         (key,) = database.execute("SELECT key FROM rankings WHERE ranking IS NOT NULL").fetchone()
     order = np.arange(10, dtype="<i4").tobytes()
     # As if the method had ranked otherwise, and its judgement were from before.
-    forge(folder / "results.sqlite", "UPDATE rankings SET ranking = ? WHERE key = ?", order, key)
+    damage_results.forge(
+        folder / "results.sqlite", "UPDATE rankings SET ranking = ? WHERE key = ?", order, key
+    )
     assert read_status(folder).datasets[0].missing == 1
-    _, err = bench.inside(config)
+    _, err = bench.here(config)
     assert "72 of 72 cells are done, 1 computed now, with 0 rankings" in err
     results = read_results(folder)
     index = next(number for number, cell in enumerate(results.cells) if cell.key == key)
     assert any(score.cell == index for score in results.scores)
-
-
-def forge(path, statement, *values):
-    """Change a file and all its checksums, as somebody might who means harm."""
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute(statement, values)
-        database.row_factory = sqlite3.Row
-        scores = database.execute("SELECT * FROM scores").fetchall()
-        for name in ("rankings", "judgements"):
-            for *row, _ in database.execute(f"SELECT * FROM {name}").fetchall():
-                own = [tuple(score)[1:] for score in scores if score["key"] == row[0]]
-                digest = cell_digest(row, own if name == "judgements" else ())
-                database.execute(f"UPDATE {name} SET digest = ? WHERE key = ?", (digest, row[0]))
-        for name in TABLES:
-            table = database.execute(f"SELECT * FROM {name}").fetchall()
-            seal = Seal().changed(sealed_rows(name, table))
-            database.execute("UPDATE seals SET n_rows = ?, total = ? WHERE name = ?", (*seal, name))
 
 
 @pytest.mark.parametrize(
@@ -501,7 +477,7 @@ def forge(path, statement, *values):
 def test_forged_contents_are_told_in_one_sentence(results_file, tmp_path, statement, value):
     path = tmp_path / "results.sqlite"
     shutil.copy(results_file, path)
-    forge(path, statement, value)
+    damage_results.forge(path, statement, value)
     assert re.search(r"the file is damaged \(.*\); save what can be read with", complaint(read_results, path))
     assert re.search("^$|the file is damaged", complaint(read_status, path))
 
@@ -509,7 +485,7 @@ def test_forged_contents_are_told_in_one_sentence(results_file, tmp_path, statem
 def test_a_results_file_cannot_name_a_folder_elsewhere(results_file, tmp_path):
     path = tmp_path / "results.sqlite"
     shutil.copy(results_file, path)
-    forge(path, "UPDATE runs SET configuration = json_set(configuration, '$.name', ?)", "..")
+    damage_results.forge(path, "UPDATE runs SET configuration = json_set(configuration, '$.name', ?)", "..")
     assert re.search(r"name: letters, digits.*, got '\.\.'", complaint(read_results, path))
 
 
@@ -524,10 +500,14 @@ def test_a_results_file_is_not_executed_without_trust(results_file, tmp_path):
 
     def rename(before, after):
         for table, column in (("runs", "configuration"), ("plan", "method")):
-            forge(path, f"UPDATE {table} SET {column} = replace({column}, ?, ?)", before, after)
+            damage_results.forge(
+                path, f"UPDATE {table} SET {column} = replace({column}, ?, ?)", before, after
+            )
 
     rename("own_methods:Broken", "trap:Trap")
-    forge(path, "UPDATE runs SET configuration = json_set(configuration, '$.folder', ?)", str(tmp_path))
+    damage_results.forge(
+        path, "UPDATE runs SET configuration = json_set(configuration, '$.folder', ?)", str(tmp_path)
+    )
     assert read_status(path).failures
     assert read_results(path).cells
     assert (
@@ -556,7 +536,7 @@ def test_files_that_are_no_results_are_left_alone(undisturbed, project):
     path.touch()
     with pytest.raises(RunError, match="no results in it yet"):
         read_status(folder)
-    bench.inside(config, "--jobs", 2)
+    bench.here(config)
     assert bench.stored(folder) == undisturbed[1]
 
 
@@ -577,7 +557,7 @@ def small_project(tmp_path, methods='"own_methods:Slow", "sum-mi"', more="", see
 
 def test_a_changed_configuration_is_noticed(tmp_path):
     config, folder = small_project(tmp_path)
-    bench.inside(config)
+    bench.here(config)
     before = bench.stored(folder)
     small_project(tmp_path, more="[sizes]\npercent = [30]")
     message = bench.fails(config)
@@ -595,28 +575,27 @@ def test_a_changed_configuration_is_noticed(tmp_path):
     small_project(tmp_path)  # undone: everything is there still
     assert "8 of 8 cells are done, 0 computed now" in bench.inside(config)[1]
     assert bench.stored(folder) == before
-    forge(folder / "results.sqlite", "UPDATE runs SET configuration = ?", "[1]")
+    damage_results.forge(folder / "results.sqlite", "UPDATE runs SET configuration = ?", "[1]")
     small_project(tmp_path, methods='"sum-mi"')
     assert "the configuration changed (name, " in bench.fails(config)
 
 
 def test_a_changed_data_file_is_noticed(tmp_path):
     config, _ = small_project(tmp_path, methods='"sum-mi"')
-    bench.finish(config)
+    bench.here(config)
     bench.write_data(tmp_path, seed=1)
-    assert (
-        "the data of small changed since the last run, so 4 finished cells would no longer"
-        in bench.finish(config, code=1)[1]
+    assert "the data of small changed since the last run, so 4 finished cells would no longer" in bench.fails(
+        config
     )
-    assert "4 of 4 cells are done, 4 computed now" in bench.finish(config, "--accept-changes")[1]
+    assert "4 of 4 cells are done, 4 computed now" in bench.here(config, "--accept-changes")[1]
 
 
 def test_other_methods_and_their_order_change_no_result(tmp_path):
     config, folder = small_project(tmp_path)
-    bench.inside(config)
+    bench.here(config)
     before = bench.stored(folder)
     small_project(tmp_path, methods='"sum-f", "sum-mi", "random-ranking", "own_methods:Slow"')
-    out, _ = bench.inside(config, "--json")
+    out, _ = bench.here(config, "--json")
     assert json.loads(out) == {
         "folder": "runs/small",
         "planned": 24,
@@ -627,7 +606,7 @@ def test_other_methods_and_their_order_change_no_result(tmp_path):
     }
     after = bench.stored(folder)
     assert set(before["cells"]) < set(after["cells"])
-    bench.inside(config, "--out", "alone")  # all computed together, in the other order
+    bench.here(config, "--out", "alone")  # all computed together, in the other order
     assert bench.stored(tmp_path / "alone") == after
 
 
@@ -651,7 +630,7 @@ def test_results_do_not_depend_on_the_number_of_jobs(tmp_path):
 
 def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
     config, folder = small_project(tmp_path, methods='"own_methods:Broken", "sum-f"')
-    _, err = bench.inside(config, code=3)
+    _, err = bench.here(config, code=3)
     assert "failed: small, flip 0.2, seed 0, fold 0, own_methods:Broken: RuntimeError: out of luck" in err
     assert "4 cells failed; see: labelsieve bench status runs/small; try again with: labelsieve bench" in err
     known = bench.finished(folder)
@@ -667,7 +646,7 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
         f"error: {folder.name}: its configuration imports own_methods:Broken, which runs that code; if you trust this "
         "file, add --trust."
     )
-    assert "8 of 8 cells are done, 4 computed now" in bench.inside(folder, "--trust", verb="retry-failed")[1]
+    assert "8 of 8 cells are done, 4 computed now" in bench.here(folder, "--trust", verb="retry-failed")[1]
     assert len(known) == 4  # a ranking that failed has no judgement
     assert known.items() <= bench.finished(folder).items()
 
@@ -701,7 +680,7 @@ def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     assert [cell.status for cell in cells] == ["failed", "done"] * 4
     (tmp_path / "mended").touch()
     small_project(tmp_path, methods, more="[limits]\nmemory_mib = 1500", folds=2)
-    assert "8 of 8 cells are done, 4 computed now" in bench.inside(config, "--retry-failed")[1]
+    assert "8 of 8 cells are done, 4 computed now" in bench.inside(config, "--jobs", 1, "--retry-failed")[1]
 
 
 def test_compiled_code_that_takes_too_long_is_stopped_and_says_where_it_was(tmp_path):
@@ -728,7 +707,7 @@ def test_names_and_errors_cannot_steer_the_terminal(tmp_path):
     methods = ["sum-f", { name = "bad\\u202e", method = "own_methods:Rude" }]
     """
     config = bench.make_project(tmp_path, text)
-    _, err = bench.inside(config, "--jobs", 1, code=3)
+    _, err = bench.here(config, code=3)
     shown, _ = bench.inside(tmp_path / "runs" / "small", verb="status")
     for told in (err, shown):
         assert "bad\\u202e: RuntimeError: \\x1b]0;owned\\x07" in told
@@ -743,16 +722,16 @@ def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
     """As arguments they are part of the stored command, too."""
     config, _ = small_project(tmp_path, methods='"sum-f"', folds=2)
     name = "caf\udce9\x07"
-    assert "2 of 2 cells are done" in bench.finish(config, "--out", name)[1]
+    assert "2 of 2 cells are done" in bench.finish(config, "--jobs", 1, "--out", name)[1]
     assert read_results(tmp_path / name).runs[0].command.endswith("--out 'caf\\udce9\x07'")
-    out, _ = bench.finish(tmp_path / name, verb="repair")
+    out, _ = bench.inside(tmp_path / name, verb="repair")
     assert out.startswith("2 cells saved to caf\\udce9\\x07/results.sqlite")
 
 
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):
     config, _ = project
     ours, theirs = pty.openpty()
-    process = bench.start(config, "--jobs", 2, stdin=theirs, stdout=theirs, stderr=theirs, encoding=None)
+    process = bench.start(config, "--jobs", 1, stdin=theirs, stdout=theirs, stderr=theirs, encoding=None)
     os.close(theirs)
     shown = b""
     while process.poll() is None or select.select([ours], [], [], 0)[0]:

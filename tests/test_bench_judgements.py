@@ -23,6 +23,8 @@ from labelsieve.datasets import Dataset, write
 from labelsieve.report.analysis.run_analysis import analyse
 from labelsieve.report.analysis.summary import summarise
 
+pytestmark = pytest.mark.usefixtures("one_job_here")
+
 DATA = Path(__file__).with_name("data")
 
 #: A method whose weights can judge, which says in a file that it was fitted.
@@ -68,9 +70,9 @@ def project(tmp_path):
     return config, tmp_path / "runs" / "judged", fits
 
 
-def told(config, *arguments, code=0):
+def told(config, *arguments, jobs=1, code=0):
     """What a run says of itself."""
-    out, _ = bench.inside(config, "--jobs", 1, "--json", *arguments, code=code)
+    out, _ = bench.inside(config, "--jobs", jobs, "--json", *arguments, code=code)
     return {key: json.loads(out)[key] for key in ("planned", "done", "computed", "ranked")}
 
 
@@ -255,18 +257,19 @@ def test_without_stored_weights_rankings_are_made_again_when_that_is_accepted(pr
 
 def test_a_ranking_that_cannot_be_made_again_stays_with_what_was_made_of_it(project):
     config, folder, _ = project
-    change(config, "store_weights = false\n" + PLAIN)
+    plain = PLAIN.replace("folds = 3", "folds = 2")
+    change(config, "store_weights = false\n" + plain)
     bench.inside(config, "--jobs", 1)
     known = bench.stored(folder)
-    change(config, 'classifiers = ["linear-svm", "own-weights"]\nlimits = { seconds = 1e-9 }\n' + PLAIN)
-    result = told(config, "--accept-changes", code=3)
-    assert result == {"planned": 15, "done": 9, "computed": 6, "ranked": 3}
+    change(config, 'classifiers = ["linear-svm", "own-weights"]\nlimits = { seconds = 1e-9 }\n' + plain)
+    result = told(config, "--accept-changes", jobs=2, code=3)  # processes are watched
+    assert result == {"planned": 10, "done": 6, "computed": 4, "ranked": 2}
     after = bench.stored(folder)
     assert after["rankings"] == known["rankings"]
     assert set(known["cells"]) < set(after["cells"])
-    change(config, 'classifiers = ["linear-svm", "own-weights"]\n' + PLAIN)
+    change(config, 'classifiers = ["linear-svm", "own-weights"]\n' + plain)
     again = told(config, "--retry-failed", "--accept-changes")
-    assert again == {"planned": 15, "done": 15, "computed": 6, "ranked": 3}
+    assert again == {"planned": 10, "done": 10, "computed": 4, "ranked": 2}
     assert set(known["scores"]) < set(bench.stored(folder)["scores"])
 
 
@@ -307,7 +310,7 @@ def test_a_judgement_that_fails_leaves_the_ranking_and_the_others(project):
         f"(n_samples={n_rows}). Got 1000. Ask for fewer neighbours."
         for n_rows in (53, 53, 53, 53, 54, 54)
     ]
-    out, _ = bench.inside(folder, "--trust", "--json", verb="retry-failed", code=3)
+    out, _ = bench.inside(folder, "--jobs", 1, "--trust", "--json", verb="retry-failed", code=3)
     assert (json.loads(out)["computed"], json.loads(out)["ranked"]) == (6, 0)
     assert fits() == 0
 

@@ -20,6 +20,8 @@ from labelsieve.metrics import PROTOCOL_METRICS
 from labelsieve.report.analysis.summary import summarise
 from labelsieve.stability import kuncheva_stability
 
+pytestmark = pytest.mark.usefixtures("one_job_here")
+
 #: Ten features: 1, 1, 3 and 6 of them.
 PERCENT = (6, 10, 30, 60)
 

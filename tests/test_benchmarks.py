@@ -30,12 +30,21 @@ import pytest
             ("--solver", "--shrink", "100"),
             ("2000 x 200, 14 components, float64", "2000 x 200, 14 components, float32"),
         ),
+        ("report", ("--repeats", "1", "--bare", "1"), ("labelsieve report", "bare matplotlib, 8 panels")),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
+        pytest.param(
+            "blocks",
+            ("--memory", "--limit", "4096", "--rows", "2000", "--features", "40", "--iterations", "1"),
+            ("0 MiB, address space of 4096 MiB, in blocks", "0 MiB, no limit, in memory"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_benchmark_prints_its_table(module, options, rows, monkeypatch, capsys):
     monkeypatch.syspath_prepend(Path(__file__).parent.parent)
     monkeypatch.setattr(sys, "argv", [module, *options])
+    # Another benchmark may have imported it: as a program it begins anew.
+    monkeypatch.delitem(sys.modules, f"benchmarks.{module}", raising=False)
     runpy.run_module(f"benchmarks.{module}", run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("| ---")

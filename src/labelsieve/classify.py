@@ -19,7 +19,15 @@ from sklearn.svm import SVC
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from labelsieve._base import SCALE_CONSTRAINTS, Integral, Interval, Real, StrOptions, check_candidates
+from labelsieve._base import (
+    SCALE_CONSTRAINTS,
+    Integral,
+    Interval,
+    Real,
+    StrOptions,
+    check_candidates,
+    without_tags,
+)
 from labelsieve._prediction import LabelPredictor
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.scaling import Scaling
@@ -66,6 +74,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         self._validate_params()
+        y, _ = without_tags(y)
         check_structure(X, "X")
         check_structure(y, "y")
         X, y = validate_data(self, X, y, multi_output=True, **self._validation)

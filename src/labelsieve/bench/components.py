@@ -1,8 +1,7 @@
-"""Methods and classifiers by the names of a configuration: built-in ones, or anybody's by import path."""
+"""Methods, classifiers and metrics by the names of a configuration: built-in ones, or anybody's by import path."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import inspect
 import os
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve._text import closest
 from labelsieve.bench import RunError
 from labelsieve.bench.config import (
     OWN_WEIGHTS,
@@ -22,12 +22,22 @@ from labelsieve.bench.config import (
     Conventions,
     Experiment,
     MethodSpec,
+    MetricSpec,
 )
 from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
 
-__all__ = ["CLASSIFIERS", "build_classifier", "build_method", "feature_order", "identify", "use_folder"]
+__all__ = [
+    "CLASSIFIERS",
+    "build_classifier",
+    "build_method",
+    "feature_order",
+    "identify",
+    "identify_metric",
+    "import_metric",
+    "use_folder",
+]
 
 #: Name -> what makes the classifier from parameters.
 CLASSIFIERS: dict[str, Callable[..., Any]] = {
@@ -63,13 +73,13 @@ def use_folder(experiment: Experiment) -> None:
 def build_method(spec: MethodSpec) -> Any:
     """Make the selector of a configuration, unfitted."""
     known = [*METHODS, *UNRANKED]
-    factory = METHODS.get(spec.method) or _import(spec.method, "methods", known)
+    factory = METHODS.get(spec.method) or _import_class(spec.method, "methods", known)
     return _make(factory, spec.params, f"methods: {spec.name}")
 
 
 def build_classifier(spec: ClassifierSpec, conventions: Conventions) -> Any:
     """Make the classifier of a configuration, unfitted, with the experiment's conventions."""
-    factory = CLASSIFIERS.get(spec.classifier) or _import(spec.classifier, "classifiers", CLASSIFIERS)
+    factory = CLASSIFIERS.get(spec.classifier) or _import_class(spec.classifier, "classifiers", CLASSIFIERS)
     params = dict(spec.params)
     if spec.classifier in ("linear-svm", "rbf-svm"):
         params = {"one_class": conventions.one_class, **params}
@@ -97,9 +107,40 @@ def identify(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _source(kind: type) -> dict[str, str]:
-    """Checksum of the file of a class that is not installed: whoever edits a method wants it run again."""
-    if kind.__module__.partition(".")[0] == "labelsieve":
+def import_metric(spec: MetricSpec) -> Callable[..., Any]:
+    """Import a metric of one's own; what cannot be called as one is refused before it is called."""
+    found = _import(spec.metric, "metrics")
+    if inspect.isclass(found) or not callable(found):
+        raise RunError(f"metrics: a function was expected, got {spec.metric!r}; name a function.")
+    try:
+        signature = inspect.signature(found)
+    except ValueError:  # compiled code need not tell
+        return found
+    try:
+        signature.bind("Y_true", spec.needs)
+    except TypeError as error:
+        raise RunError(
+            f"metrics: {spec.metric!r} is called with the true labels and {spec.needs}, but {error}; change its "
+            "parameters."
+        ) from None
+    return found
+
+
+def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:
+    """Name what the values of a metric depend on: of one's own also what it looks at and its source."""
+    if not spec.is_own:
+        return spec.name
+    function = inspect.unwrap(import_metric(spec))
+    # Any other callable has no file of its own.
+    has_file = inspect.isfunction(function)
+    source = _source(function if has_file else import_module(spec.metric.partition(":")[0]))
+    return {"name": spec.name, "metric": spec.metric, "needs": spec.needs, **source}
+
+
+def _source(kind: Any) -> dict[str, str]:
+    """Checksum of the file of what is not installed: whoever edits a method wants it run again."""
+    module = kind.__name__ if inspect.ismodule(kind) else kind.__module__
+    if module.partition(".")[0] == "labelsieve":
         return {}
     try:
         path = Path(inspect.getfile(kind))
@@ -137,21 +178,23 @@ def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> An
         raise RunError(f"{where}: {error}; its parameters are {known}.") from None
 
 
-def _import(path: str, key: str, known: Iterable[str]) -> type:
+def _import_class(path: str, key: str, known: Iterable[str]) -> type:
     """Import ``package.module:Class``; anything but a class with ``fit`` is refused before it is called."""
-    module, colon, name = path.partition(":")
-    if not colon:
-        close = difflib.get_close_matches(path, list(known), n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}."
+    if ":" not in path:
         raise RunError(
-            f"{key}: a known name or an import path module:Class was expected, got {path!r}; {hint}"
+            f"{key}: a known name or an import path module:Class was expected, got {path!r}; {closest(path, known)}"
         )
+    found = _import(path, key)
+    if not inspect.isclass(found) or not callable(getattr(found, "fit", None)):
+        raise RunError(f"{key}: a class with fit was expected, got {path!r}; name such a class.")
+    return found
+
+
+def _import(path: str, key: str) -> Any:
+    module, _, name = path.partition(":")
     try:
-        found = getattr(import_module(module), name)
+        return getattr(import_module(module), name)
     except (Exception, SystemExit) as error:  # a module is somebody's program and may end in any way
         raise RunError(
             f"{key}: {path!r} cannot be imported ({type(error).__name__}: {error}); check the path and the module."
         ) from None
-    if not inspect.isclass(found) or not callable(getattr(found, "fit", None)):
-        raise RunError(f"{key}: a class with fit was expected, got {path!r}; name such a class.")
-    return found

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -15,12 +16,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     ValidationError,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
+from labelsieve._text import closest, near
 from labelsieve.bench import RunError
+from labelsieve.bench.config_problems import first_problem
 from labelsieve.datasets.errors import Mention
 from labelsieve.datasets.options import OptionError, ReadOptions
 from labelsieve.methods import METHODS
@@ -35,10 +40,12 @@ __all__ = [
     "Judge",
     "Limits",
     "MethodSpec",
+    "MetricSpec",
     "NoiseSpec",
     "Sizes",
     "SweepSpec",
     "load_experiment",
+    "restrict",
 ]
 
 #: References that are no ranking of the features: label frequencies alone, the same with every label predicted,
@@ -76,7 +83,7 @@ class DatasetSpec(_Part):
     path: tuple[str, ...] = ()
     labels: str | int | None = None
     candidates: str | None = None
-    ignore: str | None = None
+    ignore: str | tuple[str, ...] | None = None
     nominal: str | None = None
     missing: str | None = None
 
@@ -209,6 +216,64 @@ class ClassifierSpec(_Part):
         return value
 
 
+class MetricSpec(_Part):
+    """A metric of the package by its name, or one's own by its import path ``package.module:function``.
+
+    One's own is called with the true labels and the scores or the predictions of a classifier, both of shape
+    (n_samples, n_labels). Reports import nothing, so which values are better is said here.
+    """
+
+    #: Part of the names of files.
+    name: str
+    metric: str
+    direction: Literal["higher", "lower"]
+    needs: Literal["scores", "predictions"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_metric(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value in METRICS:
+                known = METRICS[value]
+                return {"name": value, "metric": value, "direction": known.direction, "needs": known.needs}
+            if ":" in value:
+                raise ValueError(
+                    f"{value!r} has to say which values are better, and what it looks at; write for example "
+                    f'{{ metric = "{value}", direction = "higher", needs = "scores" }}'
+                )
+            meant = near(value, METRICS)
+            raise ValueError(
+                f"one of {', '.join(METRICS)} was expected, got {value!r}"
+                + (f"; did you mean {meant!r}?" if meant else "")
+            )
+        if isinstance(value, dict) and isinstance(value.get("metric"), str) and "name" not in value:
+            value = {"name": value["metric"].partition(":")[2], **value}
+        return value
+
+    @model_validator(mode="after")
+    def _tells_own_from_ours(self) -> Self:
+        known = METRICS.get(self.name)
+        if not self.is_own and (
+            known is None
+            or (self.name, known.direction, known.needs) != (self.metric, self.direction, self.needs)
+        ):
+            raise ValueError(f"metric: an import path module:function was expected, got {self.metric!r}")
+        if re.fullmatch(r"\w+", self.name) is None:
+            raise ValueError(f"name: letters, digits and '_' were expected, got {self.name!r}")
+        if self.is_own and known is not None:
+            raise ValueError(f"name: {self.name!r} is a metric of the package; choose another name")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _in_short(self, whole: SerializerFunctionWrapHandler) -> Any:
+        return whole(self) if self.is_own else self.name
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is none of the package."""
+        return ":" in self.metric
+
+
 class Sizes(_Part):
     """How many features are kept: percentages, and for some data sets numbers instead."""
 
@@ -302,7 +367,9 @@ class Experiment(_Part):
         (ClassifierSpec(name="linear-svm", classifier="linear-svm"),), min_length=1
     )
     sizes: Sizes = Sizes()
-    metrics: tuple[str, ...] = Field(PROTOCOL_METRICS, min_length=1)
+    metrics: tuple[MetricSpec, ...] = Field(
+        tuple(MetricSpec.model_validate(name) for name in PROTOCOL_METRICS), min_length=1
+    )
     #: One table, or several to compare.
     conventions: tuple[Conventions, ...] = Field((Conventions(name="defaults"),), min_length=1)
     #: Whether weights are stored with the rankings, so that they can be judged by them later.
@@ -339,14 +406,6 @@ class Experiment(_Part):
             raise ValueError(f"letters, digits, '_', '-' and dots between them were expected, got {value!r}")
         return value
 
-    @field_validator("metrics")
-    @classmethod
-    def _known_metrics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if name not in METRICS:
-                raise ValueError(f"one of {', '.join(METRICS)} was expected, got {name!r}")
-        return value
-
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [method.name for method in self.all_methods()]
@@ -360,7 +419,7 @@ class Experiment(_Part):
             ("judgements", [judge.name for judge in self.judges()]),
             ("noise", [noise.label for noise in self.noise]),
             ("seeds", [str(seed) for seed in self.seeds]),
-            ("metrics", list(self.metrics)),
+            ("metrics", list(self.metric_names)),
         ):
             twice = next((name for name in given if given.count(name) > 1), None)
             if twice is not None:
@@ -400,11 +459,22 @@ class Experiment(_Part):
         own = (noise for conventions in self.conventions for noise in conventions.noise or ())
         return tuple(dict.fromkeys((*self.noise, *own)))
 
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The metrics, in the order of tables."""
+        return tuple(metric.name for metric in self.metrics)
+
+    @property
+    def directions(self) -> dict[str, Literal["higher", "lower"]]:
+        """Metric -> which values are better."""
+        return {metric.name: metric.direction for metric in self.metrics}
+
     def import_paths(self) -> tuple[str, ...]:
         """What is imported to run this: code that is not of this package."""
         named = (
             *(method.method for method in self.all_methods()),
             *(judge.classifier.classifier for judge in self.judges()),
+            *(metric.metric for metric in self.metrics),
         )
         return tuple(dict.fromkeys(name for name in named if ":" in name))
 
@@ -438,14 +508,35 @@ def load_experiment(source: str | Path) -> Experiment:
         return parse_experiment(PROFILES[str(source)].read_text("utf-8"), name=str(source))
     if not path.is_file():
         raise RunError(
-            f"a profile ({', '.join(PROFILES)}) or a TOML file was expected, got {str(source)!r}; check the "
-            "spelling or the path."
+            f"a profile ({', '.join(PROFILES)}) or a TOML file was expected, got {str(source)!r}; "
+            f"{_profile_hint(str(source))}"
         )
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path}: cannot be read ({error}); a TOML file in UTF-8 was expected.") from None
     return parse_experiment(text, name=path.stem, folder=path.resolve().parent, shown=str(path))
+
+
+def restrict(experiment: Experiment, datasets: Sequence[str]) -> Experiment:
+    """Keep some of the data sets of an experiment: a part whose cells are those of the whole."""
+    known = [dataset.name for dataset in experiment.datasets]
+    for name in datasets:
+        if name not in known:
+            raise RunError(
+                f"one of the data sets of {experiment.name} was expected, got {name!r}; {closest(name, known)}"
+            )
+    given = experiment.as_dict()
+    kept = [entry for entry in given["datasets"] if entry["name"] in datasets]
+    counts = {name: sizes for name, sizes in given["sizes"]["counts"].items() if name in datasets}
+    return build_experiment(
+        {**given, "datasets": kept, "sizes": {**given["sizes"], "counts": counts}}, experiment.name
+    )
+
+
+def _profile_hint(name: str) -> str:
+    meant = near(name, PROFILES)
+    return f"did you mean {meant!r}?" if meant else "check the spelling or the path."
 
 
 def parse_experiment(
@@ -467,20 +558,4 @@ def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
     try:
         return Experiment.model_validate(given)
     except ValidationError as error:
-        raise RunError(f"{shown}: {_first_problem(error)}") from None
-
-
-def _first_problem(error: ValidationError) -> str:
-    """Say the first problem in one sentence that names the key."""
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
-    more = error.error_count() - 1
-    rest = f" ({more} more problem{'s' if more > 1 else ''})" if more else ""
-    if first["type"] == "extra_forbidden":
-        return f"{key}: no such key; remove it or check its spelling.{rest}"
-    if first["type"] == "missing":
-        return f"{key}: this key is needed; add it.{rest}"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        return f"{key + ': ' if key else ''}{message}.{rest}"
-    return f"{key}: {message[:1].lower()}{message[1:]}, got {first['input']!r}.{rest}"
+        raise RunError(f"{shown}: {first_problem(error, Experiment)}") from None

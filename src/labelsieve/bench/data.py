@@ -22,7 +22,7 @@ from labelsieve.datasets.reading import read_files
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
-__all__ = ["DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "split_fold"]
+__all__ = ["DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "require_rows", "split_fold"]
 
 
 @dataclass(frozen=True)
@@ -150,14 +150,19 @@ def _planned_dataset(spec: DatasetSpec, folder: str | None, checksum: str | None
     return dataset
 
 
+def require_rows(n_folds: int, name: str, n_rows: int) -> None:
+    """Refuse to divide rows into more folds than there are."""
+    if n_folds > n_rows:
+        raise RunError(f"folds: {n_folds} folds of {name} need as many rows, got {n_rows}.")
+
+
 @lru_cache(maxsize=1)
 def _folds(
     spec: DatasetSpec, folder: str | None, checksum: str | None, n_folds: int, scheme: str, seed: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     dataset = _planned_dataset(spec, folder, checksum)
     random_state = derive_seed(seed, "folds", spec.name)
-    if n_folds > dataset.X.shape[0]:
-        raise RunError(f"folds: {n_folds} folds of {spec.name} need as many rows, got {dataset.X.shape[0]}.")
+    require_rows(n_folds, spec.name, dataset.X.shape[0])
     if scheme == "consecutive":
         return tuple(KFold(n_folds).split(dataset.X))
     if scheme == "shuffled":

@@ -15,7 +15,7 @@ from labelsieve.bench.alternatives import Alternative, list_alternatives
 from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.components import build_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, Judge, build_experiment
-from labelsieve.bench.data import DatasetFacts, Fold, describe, load_dataset, split_fold
+from labelsieve.bench.data import DatasetFacts, Fold, describe, load_dataset, require_rows, split_fold
 from labelsieve.bench.plan import Cell, has_weights, subset_sizes
 from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
@@ -238,6 +238,7 @@ def diagnose(
     use_folder(baseline)
     data = load_dataset(spec, folder)
     facts = describe(spec, data, baseline)
+    require_rows(folds, facts.name, facts.n_samples)
     sizes = subset_sizes(baseline, facts)
     if not sizes:
         raise RunError(
@@ -312,7 +313,7 @@ class _Outcomes:
 
     def values(self, name: str) -> dict[str, np.ndarray]:
         """Metric -> values, an entry per fold: the mean over the sizes and over the draws of a random method."""
-        found: dict[str, dict[int, list[float]]] = {metric: {} for metric in self._experiment.metrics}
+        found: dict[str, dict[int, list[float]]] = {metric: {} for metric in self._experiment.metric_names}
         for score in self._results.scores:
             if score.judge == name:
                 fold = self._results.cells[score.cell].fold

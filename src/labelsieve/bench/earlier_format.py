@@ -190,7 +190,7 @@ def _renamed(experiment: Experiment, cell: Cell) -> Iterator[tuple[str, str]]:
             {"name": judgement.judge.classifier.name, **_identity(judgement.judge)}
             for judgement in cell.judgements
         ],
-        "metrics": experiment.metrics,
+        "metrics": experiment.metric_names,
         "conventions": known,
         "dataset": cell.dataset.name,
         "checksum": cell.checksum,

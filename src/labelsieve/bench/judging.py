@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelsieve.bench.components import build_classifier, identify
-from labelsieve.bench.config import ALL_FEATURES, EVERY_LABEL, UNRANKED, Conventions
+from labelsieve.bench.config import ALL_FEATURES, EVERY_LABEL, UNRANKED, Conventions, MetricSpec
 from labelsieve.bench.data import Fold, derive_seed
+from labelsieve.bench.own_metrics import own_metric
 from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.bench.plan import Cell, Judgement
 from labelsieve.classify import LabelFrequency
@@ -18,6 +19,8 @@ from labelsieve.numerics.sparse import dense
 from labelsieve.validation import label_outputs
 
 __all__ = ["Judging", "ScoreRow", "choose_metrics", "seeded"]
+
+_F1 = ("macro_f1", "micro_f1", "samples_f1")
 
 
 class ScoreRow(NamedTuple):
@@ -49,8 +52,8 @@ class Judging:
         Features, best first; None for references that rank nothing.
     weights : ndarray of shape (n_labels, n_features) or None
         What came with the ranking.
-    metrics : tuple of str
-        Names of the metrics.
+    metrics : tuple of MetricSpec
+        What is measured.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class Judging:
         fold: Fold,
         order: np.ndarray | None,
         weights: np.ndarray | None,
-        metrics: tuple[str, ...],
+        metrics: tuple[MetricSpec, ...],
     ) -> None:
         self._cell = cell
         self._fold = fold
@@ -124,7 +127,7 @@ class Judging:
         values = []
         for name, metric in metrics.items():
             noisy = conventions.test_labels == "noisy" or (
-                conventions.test_labels == "noisy-f1" and name.endswith("f1")
+                conventions.test_labels == "noisy-f1" and name in _F1
             )
             true = fold.Y_noisy if noisy else fold.Y_test
             value = metric.function(true[:, labels], getattr(said, metric.needs))
@@ -139,18 +142,23 @@ def _taught(fold: Fold, conventions: Conventions) -> Any:
     return fold.Y_train if conventions.train_labels == "candidates" else fold.Y_clean
 
 
-def choose_metrics(names: tuple[str, ...], conventions: Conventions) -> dict[str, Metric]:
-    """Take the metrics with the conventions of the experiment."""
+def choose_metrics(specs: tuple[MetricSpec, ...], conventions: Conventions) -> dict[str, Metric]:
+    """Take the metrics with the conventions of the experiment; one's own have their own."""
     undefined = {"undefined": conventions.f1_undefined}
     options: dict[str, dict[str, Any]] = {
         "coverage": {"unit": conventions.coverage, "ties": conventions.ties},
         "average_precision": {"ties": conventions.ties},
-        **dict.fromkeys(("macro_f1", "micro_f1", "samples_f1"), undefined),
+        **dict.fromkeys(_F1, undefined),
     }
     for name, metric in METRICS.items():
         if metric.needs == "scores":
             options.setdefault(name, {})["empty_rows"] = conventions.empty_rows
-    return {name: METRICS[name].with_options(**options.get(name, {})) for name in names}
+    return {
+        spec.name: own_metric(spec)
+        if spec.is_own
+        else METRICS[spec.name].with_options(**options.get(spec.name, {}))
+        for spec in specs
+    }
 
 
 def seeded(estimator: Any, cell: Cell, purpose: str, given: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from labelsieve.bench.components import build_classifier, build_method, identify
+from labelsieve.bench.components import build_classifier, build_method, identify, identify_metric
 from labelsieve.bench.config import (
     EVERY_LABEL,
     NO_FEATURES,
@@ -214,7 +214,7 @@ def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
     return {
         "classifier": identify(build_classifier(judge.classifier, judge.conventions)),
         "conventions": judge.conventions.choices(),
-        "metrics": experiment.metrics,
+        "metrics": [identify_metric(metric) for metric in experiment.metrics],
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.bench import RunError, earlier_format
-from labelsieve.bench.results_file import lock_path
+from labelsieve.bench.results_file import beside
 from labelsieve.bench.seals import TABLES, Seal, cell_digest, scores_by_key
 from labelsieve.bench.store import Store
 
@@ -38,20 +38,12 @@ def repair(path: Path) -> Repaired:
 
     Cells that are lost count as missing: the next run computes them again.
     """
-    with Store.locked(path):
+    with Store.locked(path), beside(path) as fresh:
         tables = _intact(path)
         if not tables["rankings"]:
             raise RunError(f"{path}: no cell can be read; move the file away and run again.")
-        fresh = path.with_name(f"{path.name}.new")
-        fresh.unlink(missing_ok=True)
-        try:
-            with Store(fresh, writer=True) as store:
-                n_cells = store.adopt(tables)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
-        finally:
-            lock_path(fresh).unlink(missing_ok=True)
+        with Store(fresh, writer=True) as store:
+            n_cells = store.adopt(tables)
         damaged = next(
             candidate
             for number in itertools.count(1)

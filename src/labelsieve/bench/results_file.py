@@ -14,6 +14,8 @@ from labelsieve.bench import RunError
 
 __all__ = [
     "FILE_NAME",
+    "JOURNALS",
+    "beside",
     "damaged",
     "database_path",
     "exclusive",
@@ -26,6 +28,8 @@ __all__ = [
 ]
 
 FILE_NAME = "results.sqlite"
+#: What SQLite puts after the name of a file.
+JOURNALS = ("-journal", "-wal", "-shm")
 # What the system refuses, as opposed to a file that is damaged.
 _REFUSALS = (
     "SQLITE_FULL",
@@ -108,6 +112,22 @@ def exclusive(lock: Path, path: Path) -> sqlite3.Connection:
             f"{path.parent}: another run is writing there; wait for it, stop it, or choose another folder with --out."
         ) from None
     return connection
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Name a new file beside a results file, to take its place; what is left of it at the end is taken away."""
+    fresh = path.with_name(f"{path.name}.new")
+    _remove(fresh)
+    try:
+        yield fresh
+    finally:
+        _remove(fresh)
+
+
+def _remove(path: Path) -> None:
+    for file in (*(path.with_name(path.name + suffix) for suffix in JOURNALS), lock_path(path), path):
+        file.unlink(missing_ok=True)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:

@@ -31,7 +31,7 @@ from labelsieve.bench.results_file import (
 )
 from labelsieve.bench.seals import CELLS, TABLES, Contents, Seal, basis, cell_digest, check, sealed_rows
 
-__all__ = ["Store", "unpack"]
+__all__ = ["Store", "now", "unpack"]
 
 # "labe" in ASCII: a file that is some other program's database is not touched.
 _APPLICATION_ID = 0x6C616265
@@ -160,19 +160,16 @@ class Store:
             if writer:
                 for name in ("scores", "cells", "plan", "datasets", "runs", "seals"):
                     self._db.execute(f"DROP TABLE IF EXISTS {name}")
-                self._fill(found, n_altered)
+                self._convert(found, n_altered)
         if not writer:
             self._db.close()
             self._db = sqlite3.connect(":memory:", isolation_level=None)
             self._db.row_factory = sqlite3.Row
-            self._fill(found, n_altered)
+            self._convert(found, n_altered)
 
-    def _fill(self, tables: Mapping[str, list[tuple[Any, ...]]], n_altered: int) -> None:
+    def _convert(self, tables: Mapping[str, list[tuple[Any, ...]]], n_altered: int) -> None:
         self._create()
-        for name, rows in tables.items():
-            for row in rows:
-                self._insert(name, row)
-        self._reseal(*TABLES)
+        self._fill((name, row) for name, rows in tables.items() for row in rows)
         # Their seal tells that there were more.
         self._db.execute("UPDATE seals SET n_rows = n_rows + ? WHERE name = 'rankings'", (n_altered,))
 
@@ -240,7 +237,7 @@ class Store:
                 "INSERT INTO runs (number, started, command, configuration, environment) "
                 "SELECT 1 + MAX((SELECT IFNULL(MAX(number), 0) FROM runs), (SELECT IFNULL(MAX(run), 0) FROM rankings), "
                 "(SELECT IFNULL(MAX(run), 0) FROM judgements)), ?, ?, ?, ?",
-                (_now(), _storable(command), json.dumps(configuration), json.dumps(environment)),
+                (now(), _storable(command), json.dumps(configuration), json.dumps(environment)),
             )
             self._db.execute("DELETE FROM plan")
             self._db.execute("DELETE FROM datasets")
@@ -260,7 +257,7 @@ class Store:
     def end_run(self, run: int) -> None:
         """Record that a run came to its end."""
         with explained(self.path), self._transaction():
-            self._db.execute("UPDATE runs SET finished = ? WHERE number = ?", (_now(), run))
+            self._db.execute("UPDATE runs SET finished = ? WHERE number = ?", (now(), run))
             self._reseal("runs")
         self._require_in_place()
 
@@ -283,7 +280,7 @@ class Store:
             names = {judgement.key: judgement.judge.name for judgement in task.cell.judgements}
             for key, judged in judgements.items():
                 values = (
-                    *(key, task.key, run, _now(), f"{task}, {names[key]}"),
+                    *(key, task.key, run, now(), f"{task}, {names[key]}"),
                     *(_storable(judged.error), _storable(judged.traceback), judged.seconds),
                     *(json.dumps(judged.notes), judged.basis),
                 )
@@ -297,7 +294,7 @@ class Store:
         values = (
             cell.key,
             run,
-            _now(),
+            now(),
             str(cell),
             json.dumps(params),
             _storable(result.error),
@@ -335,6 +332,18 @@ class Store:
             self._db.execute("DELETE FROM scores WHERE key NOT IN (SELECT key FROM judgements)")
             self._db.execute("DELETE FROM weights WHERE key NOT IN (SELECT key FROM rankings)")
             self._reseal(*CELLS)
+
+    def fill(self, rows: Iterable[tuple[str, Sequence[Any]]]) -> None:
+        """Write rows of tables into a file that has none yet, in one transaction."""
+        self._db.execute("PRAGMA foreign_keys = OFF")  # a repaired file may have lost its runs
+        with explained(self.path), self._transaction():
+            self._fill(rows)
+        self._db.execute("PRAGMA foreign_keys = ON")
+
+    def _fill(self, rows: Iterable[tuple[str, Sequence[Any]]]) -> None:
+        for table, row in rows:
+            self._insert(table, row)
+        self._reseal(*TABLES)
 
     def adopt(self, tables: Mapping[str, list[tuple[Any, ...]]]) -> int:
         """Take rows of another file over; of the cells, those with all their numbers.
@@ -392,9 +401,9 @@ class Store:
                 *values, _ = {**dict(row), "run": run}.values()
                 self._replace("rankings", values)
                 self._db.execute("DELETE FROM weights WHERE key = ?", (row["key"],))
-                weights = lender._db.execute("SELECT * FROM weights WHERE key = ?", (row["key"],))
-                for found in weights.fetchall():
-                    self._insert("weights", tuple(found))
+                weights = lender.stored_weights(row)
+                if weights is not None:
+                    self._insert("weights", weights)
 
     def weights(self, row: sqlite3.Row) -> np.ndarray | None:
         """Weights of a ranking; None where there are none, or not as they were written."""
@@ -410,6 +419,12 @@ class Store:
             ranked = Ranked(weights=flat.reshape(found["n_labels"], -1))
             return ranked.weights if ranked.weights_digest == row["weights"] else None
         return None
+
+    def stored_weights(self, row: sqlite3.Row) -> tuple[Any, ...] | None:
+        """Weights of a ranking as they are stored; None as above."""
+        if self.weights(row) is None:
+            return None
+        return tuple(self._db.execute("SELECT * FROM weights WHERE key = ?", (row["key"],)).fetchone())
 
     def _insert(self, table: str, row: Sequence[Any]) -> None:
         self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
@@ -504,5 +519,6 @@ def _storable(text: str | None) -> str | None:
     return None if text is None else text.encode(errors="backslashreplace").decode()
 
 
-def _now() -> str:
+def now() -> str:
+    """The time, as it is stored."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

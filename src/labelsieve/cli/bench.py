@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from labelsieve._text import one_line, printable
+from labelsieve._text import closest, one_line, printable
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli import bench_doctor
+from labelsieve.cli import bench_doctor, bench_files
+from labelsieve.cli.bench_files import AsJson
 from labelsieve.cli.console import duration, messages, results
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ Trust = Annotated[
     bool,
     typer.Option("--trust", help="Import the methods and classifiers that the results file names by path."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 _RUN_EPILOG = """\
 Examples:
@@ -49,6 +49,8 @@ labelsieve bench run paper-lite --jobs 2
 labelsieve bench run my.toml --out runs/mine
 
 labelsieve bench run paper-weights --rankings runs/paper
+
+labelsieve bench run paper --datasets birds --datasets yeast --out runs/paper-1
 
 A run can be stopped or killed at any moment; the same command goes on where it was.
 """
@@ -70,6 +72,13 @@ def run_command(
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME by default.")] = None,
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this data set of the experiment, and others so named: a part, to be merged later.",
+        ),
+    ] = None,
     jobs: Jobs = None,
     dask: Dask = None,
     accept_changes: Annotated[
@@ -91,10 +100,12 @@ def run_command(
 ) -> None:
     """Run the cells of an experiment that are not finished yet."""
     require_packages()
-    from labelsieve.bench.config import load_experiment
+    from labelsieve.bench.config import load_experiment, restrict
     from labelsieve.bench.results_file import database_path
 
     experiment = load_experiment(config)
+    if datasets:
+        experiment = restrict(experiment, datasets)
     folder = out or Path("runs") / experiment.name
     options = {
         "accept_changes": accept_changes,
@@ -198,7 +209,7 @@ def profiles(
 
     if name is not None:
         if name not in PROFILES:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(PROFILES)}", param_hint="NAME")
+            raise typer.BadParameter(f"{name!r} is no profile; {closest(name, PROFILES)}", param_hint="NAME")
         text = PROFILES[name].read_text("utf-8")
         typer.echo(json.dumps(load_experiment(name).as_dict(), indent=2) if as_json else text, nl=as_json)
         return
@@ -219,6 +230,8 @@ def profiles(
     results().print(table)
 
 
+app.command(epilog=bench_files.MERGE_EPILOG)(bench_files.merge)
+app.command(epilog=bench_files.EXPORT_EPILOG)(bench_files.export)
 app.command(epilog=bench_doctor.EPILOG)(bench_doctor.doctor)
 
 

@@ -88,7 +88,7 @@ def doctor(
     options = {
         "labels": labels,
         "candidates": candidates,
-        "ignore": ignore,
+        "ignore": ",".join(ignore) if ignore else None,
         "nominal": nominal,
         "missing": missing,
     }

@@ -51,6 +51,14 @@ class Metric:
         Which values are better.
     needs : {"scores", "predictions"}
         Whether the second argument holds real scores or 0/1 predictions.
+
+    Examples
+    --------
+    >>> def exact(Y_true, Y_pred):
+    ...     return float((np.asarray(Y_true) == np.asarray(Y_pred)).all(axis=1).mean())
+    >>> import numpy as np
+    >>> Metric(exact, "higher", "predictions").function([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    0.5
     """
 
     function: Callable[..., float]
@@ -69,7 +77,6 @@ class Metric:
         return replace(self, function=partial(self.function, **options))
 
 
-#: The usual ones of the field, then others: what experiments measure unless they are told otherwise.
 PROTOCOL_METRICS = (
     "ranking_loss",
     "coverage",
@@ -80,8 +87,14 @@ PROTOCOL_METRICS = (
     "one_error",
     "subset_accuracy",
 )
+"""The usual ones of the field, then others: what experiments measure unless they are told otherwise.
 
-#: Name -> metric, those of the protocol first.
+Examples
+--------
+>>> len(PROTOCOL_METRICS), PROTOCOL_METRICS[0]
+(8, 'ranking_loss')
+"""
+
 METRICS: dict[str, Metric] = {
     "ranking_loss": Metric(ranking_loss, "lower", "scores"),
     "coverage": Metric(coverage, "lower", "scores"),
@@ -93,3 +106,13 @@ METRICS: dict[str, Metric] = {
     "subset_accuracy": Metric(subset_accuracy, "higher", "predictions"),
     "samples_f1": Metric(samples_f1, "higher", "predictions"),
 }
+"""Name -> metric, those of the protocol first.
+
+Examples
+--------
+>>> metric = METRICS["one_error"]
+>>> metric.direction, metric.needs
+('lower', 'scores')
+>>> metric.function([[1, 0], [0, 1]], [[0.9, 0.2], [0.8, 0.3]])  # the second row's best score is wrong
+0.5
+"""

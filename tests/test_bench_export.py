@@ -1,0 +1,174 @@
+"""The numbers of a run as one long table, for other programs."""
+
+import builtins
+import json
+import os
+import re
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bench_runs as bench
+from conftest import fails, run
+from labelsieve.bench import export as exporting
+from labelsieve.bench.results import read_results
+from labelsieve.cli import bench_files, main
+
+TWO_WAYS = r"""
+folds = 2
+datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
+methods = ["mifs", { name = "=1+1\u001b", method = "sum-mi", params = { n_bins = 3 } }]
+references = ["no-features", "random-ranking"]
+random_draws = 2
+metrics = ["coverage", { metric = "own_metric:three", direction = "higher", needs = "scores" }]
+classifiers = ["linear-svm", "ml-knn"]
+conventions = [{ name = "usual" }, { name = "hard", ranking_scores = "hard" }]
+[sizes]
+percent = [20, 60]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of a run with several classifiers, conventions, draws and a metric of its own."""
+    project = tmp_path_factory.mktemp("exported")
+    (project / "own_metric.py").write_text("def three(Y_true, scores):\n    return 3\n")
+    bench.inside(bench.make_project(project, TWO_WAYS, "two"), "--jobs", 2, "-q")
+    return project / "runs" / "two"
+
+
+def read_csv(path):
+    """What pandas reads; numbers by Python itself, since a parser of pandas may miss the last digits."""
+    floats = [name for name, kind in exporting.COLUMNS.items() if kind == "float64"]
+    return pd.read_csv(path, converters=dict.fromkeys(floats, lambda text: float(text or "nan")))
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_pandas_opens_every_number_with_its_facts(capsys, folder, form):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    code, out, err = run(capsys, "bench", "export", str(folder), "--to", form, "--out", "table")
+    assert (code, err) == (0, "")
+    table = read_csv("table") if form == "csv" else pd.read_parquet("table")
+    assert out == f"wrote {len(table)} rows to table\n"
+    assert list(table) == list(exporting.COLUMNS)
+    # Two rankings and two draws at two sizes, and the reference; judged four ways by two metrics in two folds.
+    assert len(table) == (4 * 2 + 1) * 4 * 2 * 2
+    assert not table.duplicated(list(exporting.COLUMNS)[:15]).any()
+    results = read_results(folder)
+    stored = [score.value for score in sorted(results.scores, key=lambda score: score.cell)]
+    assert table["value"].tolist() == stored
+    assert set(table["classifier"]) == {"linear-svm", "ml-knn"}
+    assert set(table["conventions"]) == {"usual", "hard"}
+    assert dict(zip(table["metric"], table["direction"], strict=True)) == {
+        "coverage": "lower",
+        "three": "higher",
+    }
+    named = table[table["method"] == ("'=1+1\\x1b" if form == "csv" else "=1+1\x1b")]
+    assert len(named) == 2 * 4 * 2 * 2
+    assert {json.loads(text)["n_bins"] for text in named["params"]} == {3}
+    mifs = table[table["method"] == "mifs"]
+    assert mifs["n_iter"].notna().all()
+    assert mifs["converged"].isin([True, False]).all()
+    assert (mifs["fit_seconds"] > 0).all()
+    reference = table[table["method"] == "no-features"]
+    assert reference[["size", "n_iter", "converged", "fit_seconds"]].isna().all(axis=None)
+    assert (reference["n_features"] == 0).all()
+    assert set(table["size_unit"]) == {"percent"}
+    assert sorted(os.listdir()) == ["table"]
+
+
+def test_both_formats_hold_the_same(folder, tmp_path):
+    pytest.importorskip("pyarrow")
+    results = read_results(folder)
+    frames = []
+    for form, read in (("csv", read_csv), ("parquet", pd.read_parquet)):
+        path = tmp_path / form
+        exporting.export(results, path, form)
+        frames.append(read(path))
+    for name in exporting.COLUMNS:
+        if name != "method":
+            first, second = (frame[name].to_numpy() for frame in frames)
+            assert all(
+                a == b or (pd.isna(a) and pd.isna(b)) for a, b in zip(first, second, strict=True)
+            ), name
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_the_ending_names_the_format_and_the_run_folder_is_the_usual_place(capsys, folder):
+    pytest.importorskip("pyarrow")
+    assert run(capsys, "bench", "export", str(folder), "--out", "a.parquet")[0] == 0
+    assert len(pd.read_parquet("a.parquet"))
+    assert run(capsys, "bench", "export", str(folder))[1].endswith(f"rows to {folder / 'results.csv'}\n")
+    (folder / "results.csv").unlink()
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize(
+    ("code", "arguments", "message"),
+    [
+        (2, ("--to", "excel"), "one of csv, parquet was expected, got 'excel'"),
+        (2, ("--out", "a.xls"), "one of csv, parquet was expected, got 'xls'"),
+        (1, ("--out", "nowhere/a.csv"), "nowhere/a.csv: cannot be written"),
+        (1, ("--to", "csv", "--out", "."), "cannot be written .*is a folder.*; name another file with --out"),
+    ],
+)
+def test_bad_requests_are_one_sentence(capsys, folder, code, arguments, message):
+    assert re.search(message, fails(capsys, code, "bench", "export", str(folder), *arguments))
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_without_pyarrow_parquet_is_one_sentence(capsys, folder, monkeypatch):
+    usual = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return usual(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    message = fails(capsys, 1, "bench", "export", str(folder), "--to", "parquet", "--out", "a")
+    assert "Parquet needs pyarrow: pip install 'labelsieve[parquet]', or write --to csv" in message
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_an_interrupt_leaves_the_file_as_it_was(capsys, folder, monkeypatch):
+    with open("a.csv", "w") as stream:
+        stream.write("before")
+
+    def interrupted(rows, stream):
+        stream.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(exporting.FORMATS, "csv", interrupted)
+    assert main(["bench", "export", str(folder), "--out", "a.csv"]) == 130
+    capsys.readouterr()
+    assert os.listdir() == ["a.csv"]
+    with open("a.csv") as stream:
+        assert stream.read() == "before"
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.slow
+def test_a_full_disk_leaves_nothing(folder, tmp_path, capsys):
+    with bench.small_disk(tmp_path / "disk", "16k"):
+        target = tmp_path / "disk" / "a.csv"
+        assert main(["bench", "export", str(folder), "--out", str(target)]) == 1
+        assert "cannot be written" in capsys.readouterr().err
+        assert not list((tmp_path / "disk").iterdir())
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.slow(seconds=60)
+def test_the_examples_of_the_help_run(capsys):
+    pytest.importorskip("pyarrow")
+    texts = f"{bench_files.MERGE_EPILOG}{bench_files.EXPORT_EPILOG.replace('tiny', 'both')}"
+    examples = [line for line in texts.splitlines() if line.startswith("labelsieve ")]
+    assert len(examples) == 6
+    for example in examples:
+        words = shlex.split(example)[1:]
+        assert run(capsys, *words, *(["-q"] if words[1] == "run" else []))[0] == 0, example
+    assert np.isfinite(pd.read_csv("both.csv")["value"]).all()

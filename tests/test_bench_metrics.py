@@ -1,0 +1,300 @@
+"""Metrics of one's own: by import path in a configuration, in cells, reports and files."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+import bench_runs as bench
+from conftest import run
+from labelsieve.bench import RunError
+from labelsieve.bench.config import build_experiment, load_experiment, parse_experiment
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset
+from labelsieve.bench.plan import plan
+from labelsieve.bench.results import read_results
+from labelsieve.report.analysis.run_analysis import analyse
+from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.analysis.summary_file import read_summary, write_summary
+
+OWN_METRICS = """
+import functools
+
+import numpy as np
+
+
+def hits(Y_true, scores):
+    '''Share of rows whose best score is at a true label.'''
+    return np.mean([Y_true[row, scores[row].argmax()] for row in range(len(Y_true))])
+
+
+def misses(Y_true, scores):
+    return 1 - hits(Y_true, scores)
+
+
+def sparseness(Y_true, predictions):
+    assert set(np.unique(predictions)) <= {0, 1} and predictions.dtype == int
+    return int((predictions == 0).sum())
+
+
+def greedy(Y_true, scores):
+    Y_true[:] = 1
+    scores[:] = 0
+    return 0.5
+
+
+def nothing(Y_true, scores):
+    return float("nan")
+
+
+def everything(Y_true, scores):
+    return scores
+
+
+def wordy(Y_true, scores):
+    return "0.5"
+
+
+def broken(Y_true, scores):
+    raise KeyError("what\\nis this")
+
+
+def leaving(Y_true, scores):
+    raise SystemExit(3)
+
+
+def narrow(Y_true):
+    return 0.0
+
+
+class Kind:
+    def __init__(self, Y_true, scores):
+        pass
+
+
+number = 3
+partly = functools.partial(lambda factor, Y_true, scores: factor, 0.25)
+"""
+PLAIN = """
+folds = 2
+datasets = [{ name = "small", path = "small.csv", labels = "label_*" }]
+methods = ["sum-f", "sum-mi"]
+references = ["no-features"]
+metrics = ["one_error", METRICS]
+[sizes]
+percent = [20, 60]
+"""
+HITS = '{ metric = "own_metrics:hits", direction = "higher", needs = "scores" }'
+MISSES = '{ name = "bad", metric = "own_metrics:misses", direction = "lower", needs = "scores" }'
+
+
+def own(name, needs="scores"):
+    return f'{{ metric = "own_metrics:{name}", direction = "higher", needs = "{needs}" }}'
+
+
+def with_metrics(*metrics):
+    return PLAIN.replace("METRICS", ", ".join(metrics))
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A function that writes an experiment with some metrics; returns its configuration."""
+    (tmp_path / "own_metrics.py").write_text(OWN_METRICS)
+
+    def write(*metrics):
+        return bench.make_project(tmp_path, with_metrics(*metrics), "measured")
+
+    return write
+
+
+def cells_of(config):
+    experiment = load_experiment(config)
+    spec = experiment.datasets[0]
+    facts = {spec.name: describe(spec, load_dataset(spec, experiment.folder), experiment)}
+    bench.cells.use_folder(experiment)
+    return experiment, plan(experiment, facts)
+
+
+def test_a_metric_of_ones_own_is_measured_beside_the_others_and_ranks_nothing_again(project):
+    config = project()
+    bench.inside(config, "--jobs", 1)
+    options = ("--jobs", 1, "--json", "--accept-changes")
+    out, _ = bench.inside(project(HITS, MISSES, own("sparseness", "predictions")), *options)
+    told = json.loads(out)
+    assert (told["computed"], told["ranked"], told["failed"]) == (6, 0, 0)
+    scores = read_results(config.parent / "runs" / "measured").scores
+    found = {
+        (score.cell, score.size, score.metric): score.value
+        for score in scores
+        if score.metric != "sparseness"
+    }
+    places = {place[:2] for place in found}
+    assert len(places) == 2 * (2 * 2 + 1)
+    for place in places:
+        # With a single best score, one-error is the share of rows with a wrong label there; rows without
+        # a true label are left out of it and miss here.
+        assert found[*place, "hits"] == pytest.approx(1 - found[*place, "bad"])
+        assert found[*place, "hits"] <= 1 - found[*place, "one_error"] + 1e-12
+    assert all(isinstance(score.value, float) for score in scores)
+
+
+def test_what_a_metric_gets_is_its_own_copy(project):
+    experiment, cells = cells_of(project(own("greedy"), HITS))
+    alone = cells_of(project(HITS))
+    found, expected = (
+        {(score.size, score.metric): score.value for score in bench.evaluate(known, planned[0]).scores}
+        for known, planned in ((experiment, cells), alone)
+    )
+    assert {found.pop((size, "greedy")) for size in (20.0, 60.0)} == {0.5}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", "ValueError: nothing must be a finite number. Got nan."),
+        ("everything", "MetricFailed: everything must return one number. Got ndarray of shape (40, 3)."),
+        ("wordy", "MetricFailed: wordy must return one number. Got str."),
+        ("broken", "MetricFailed: broken raised KeyError: 'what\\\\nis this'"),
+        ("leaving", "MetricFailed: leaving raised SystemExit: 3"),
+    ],
+)
+def test_a_metric_that_misbehaves_is_one_sentence_in_its_cell(project, name, message):
+    experiment, cells = cells_of(project(own(name)))
+    found = bench.evaluate(experiment, cells[0])
+    assert found.error == message.replace("\\\\", "\\")
+    assert not found.scores
+    assert found.ranking is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("number", "metrics: a function was expected, got 'own_metrics:number'"),
+        ("Kind", "metrics: a function was expected, got 'own_metrics:Kind'"),
+        ("narrow", "'own_metrics:narrow' is called with the true labels and scores, but too many"),
+        ("absent", "metrics: 'own_metrics:absent' cannot be imported"),
+    ],
+)
+def test_what_is_no_metric_is_told_before_anything_runs(project, name, message):
+    config = project(own(name))
+    assert message in bench.fails(config, "--jobs", 1)
+    assert not bench.finished(config.parent / "runs" / "measured")
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ('"own_metrics:hits"', r'metrics\.1: .* write .* direction = "higher", needs = "scores" \}'),
+        ('{ metric = "own_metrics:hits", needs = "scores" }', r"metrics\.1\.direction: this key is needed"),
+        ('{ metric = "own_metrics:hits", direction = "higher" }', r"metrics\.1\.needs: this key is needed"),
+        (HITS.replace("higher", "best"), r"metrics\.1\.direction: .*'higher' or 'lower'"),
+        (own("hits", "labels"), r"metrics\.1\.needs: .*'scores' or 'predictions'"),
+        (HITS.replace("own_metrics:hits", "hits"), r"an import path module:function .* got 'hits'"),
+        (HITS.replace("own_metrics:hits", "coverage"), r"an import path module:function .* got 'coverage'"),
+        (MISSES.replace('"bad"', '"coverage"'), r"'coverage' is a metric of the package"),
+        (MISSES.replace('"bad"', '"../bad"'), r"letters, digits and '_' were expected, got '\.\./bad'"),
+        (MISSES.replace("name =", "nmae ="), r"metrics\.1\.nmae: no such key; did you mean 'name'\?"),
+        ('"coverge"', r"got 'coverge'; did you mean 'coverage'\?$"),
+        (f"{HITS}, {HITS}", r"metrics: 'hits' is there twice"),
+    ],
+)
+def test_a_metric_that_is_told_wrongly_is_one_sentence(metric, message):
+    with pytest.raises(RunError, match=message) as caught:
+        parse_experiment(with_metrics(metric), name="mine")
+    assert "\n" not in str(caught.value)
+
+
+def test_keys_of_judgements_by_metrics_of_the_package_stay_as_they_were():
+    experiment = parse_experiment(
+        'datasets = ["planted"]\nmethods = ["sum-f"]\nclassifiers = ["ml-knn"]\nmetrics = ["coverage", "macro_f1"]\n'
+        "[sizes]\npercent = [10]\n",
+        name="mine",
+    )
+    cell = plan(experiment, {"planted": DatasetFacts("planted", 100, 50, 5, 2.0, "0", "percent")})[0]
+    # Written out as it was before a metric could be anybody's.
+    text = (
+        '{"classifier": {"class": "labelsieve.classify:MLkNN", "params": {"n_neighbors": 10, "scale": "minmax", '
+        '"smoothing": 1.0}}, "conventions": {}, "metrics": ["coverage", "macro_f1"], "ranking": "'
+        + cell.key
+        + '", "sizes": [[10.0, 5]]}'
+    )
+    assert cell.judgements[0].key == hashlib.sha256(text.encode()).hexdigest()[:32]
+    assert experiment.as_dict()["metrics"] == ["coverage", "macro_f1"]
+
+
+def test_a_judgement_depends_on_the_source_of_its_metrics_and_not_on_which_way_is_better(project, tmp_path):
+    def keys(*metrics):
+        return {judgement.key for cell in cells_of(project(*metrics))[1] for judgement in cell.judgements}
+
+    base = keys(HITS)
+    assert keys(HITS.replace("higher", "lower")) == base
+    assert keys(HITS.replace("{ ", '{ name = "hits", ')) == base
+    others = [keys(own("hits", "predictions")), keys(MISSES), keys(own("partly")), keys()]
+    module = tmp_path / "own_metrics.py"
+    module.write_text(OWN_METRICS + "\n# another\n")
+    others += [keys(HITS), keys(own("partly"))]
+    assert len(set.union(base, *others)) == len(base) * 7
+    module.write_text(OWN_METRICS)
+    assert keys(HITS) == base
+
+
+def test_a_function_of_an_installed_package_needs_no_file_of_its_own(project):
+    config = project('{ metric = "sklearn.metrics:ndcg_score", direction = "higher", needs = "scores" }')
+    experiment, cells = cells_of(config)
+    values = [
+        score.value for score in bench.evaluate(experiment, cells[0]).scores if score.metric == "ndcg_score"
+    ]
+    assert len(values) == 2
+    assert all(0 < value <= 1 for value in values)
+
+
+def test_the_configuration_survives_its_way_through_the_database(project):
+    experiment = load_experiment(project(HITS, MISSES))
+    assert build_experiment(json.loads(json.dumps(experiment.as_dict())), "again") == experiment
+    assert experiment.import_paths() == ("own_metrics:hits", "own_metrics:misses")
+
+
+def test_metrics_that_a_results_file_names_are_not_imported_without_trust(project, tmp_path):
+    config = project(HITS)
+    bench.inside(config, "--jobs", 1)
+    trap = tmp_path / "trap"
+    (tmp_path / "own_metrics.py").write_text(f"open({str(trap)!r}, 'w').close()\n{OWN_METRICS}")
+    folder = tmp_path / "runs" / "measured"
+    message = bench.fails(folder, verb="retry-failed")
+    assert "imports own_metrics:hits, which runs that code; if you trust this file, add --trust" in message
+    summarise(read_results(folder))
+    assert not trap.exists()
+    bench.finish(folder, "--jobs", 1, "--trust", "--quiet", verb="retry-failed", code=1)
+    assert trap.exists()
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_the_report_ranks_by_the_direction_that_was_told(project, capsys, tmp_path):
+    config = project(HITS, MISSES, own("sparseness", "predictions"))
+    bench.inside(config, "--jobs", 1)
+    folder = tmp_path / "runs" / "measured"
+    summary = summarise(read_results(folder))
+    path = tmp_path / "measured.csv.gz"
+    write_summary(summary, path)
+    for found in (summary, read_summary(path)):
+        tables = {table.metric: table for table in analyse(found).main.tables}
+        np.testing.assert_allclose(tables["hits"].mean, 1 - tables["bad"].mean)
+        assert [tables[name].direction for name in ("one_error", "hits", "bad")] == [
+            "lower",
+            "higher",
+            "lower",
+        ]
+        standings = {standing.metric: standing for standing in analyse(found).main.standings}
+        np.testing.assert_array_equal(standings["hits"].ranks, standings["bad"].ranks)
+        means = tables["hits"].mean[0, :2]
+        assert means[0] != means[1]
+        assert standings["hits"].ranks[0].tolist() == ([1, 2] if means[0] > means[1] else [2, 1])
+    figures = ("--figures", "svg", "--figures", "png")
+    code, _, _ = run(capsys, "report", str(path), "--out", str(tmp_path / "page"), *figures)
+    assert code == 0
+    page = (tmp_path / "page" / "index.html").read_text("utf-8")
+    assert "Hits ↑" in page
+    assert "Bad ↓" in page
+    names = {file.name for file in (tmp_path / "page").rglob("*.*")}
+    assert {"metric_hits.csv", "metric_bad.tex", "curves_hits.svg", "curves_bad.png"} <= names
