@@ -14,7 +14,6 @@ from labelsieve import PMLFSMIR
 from labelsieve.datasets import load_digits_attributes
 from labelsieve.inspection.page import write_page
 from labelsieve.inspection.selection import summarise
-from labelsieve.report.charts.figures import draw_figures
 from labelsieve.report.contents import make_report
 from labelsieve.report.page import render_report
 from synthetic_runs import make_summary
@@ -55,13 +54,18 @@ class Browser:
 
     def call(self, method, **params):
         """Give an order and wait for the answer; what happens meanwhile is kept."""
+        message = self.ask(method, **params)
+        assert "error" not in message, message
+        return message["result"]
+
+    def ask(self, method, **params):
+        """The same for an order that may be refused; returns the whole answer."""
         self._number += 1
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": params}))
         while True:
             message = json.loads(self._socket.recv())
             if message.get("id") == self._number:
-                assert "error" not in message, message
-                return message["result"]
+                return message
             self.events.append(message)
 
     def evaluate(self, expression):
@@ -79,18 +83,35 @@ class Browser:
 
     def click(self, element):
         """Click into the middle of an element."""
-        x, y = self.evaluate(
-            f"(() => {{ const e = {element}; e.scrollIntoView({{block: 'center', inline: 'center'}});"
-            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
-        )
+        x, y = self._middle(element)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def press(self, key, text):
+    def _middle(self, element):
+        return self.evaluate(
+            f"(() => {{ const e = {element};"
+            "e.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'});"
+            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+
+    def choose(self, element, text):
+        """Choose an option of a select by its text, as a user does."""
+        assert self.evaluate(
+            f"(() => {{ const s = {element}; const o = [...s.options].find((one) => one.text === {json.dumps(text)});"
+            "if (!o) return false; o.selected = true; s.dispatchEvent(new Event('change')); return true; })()"
+        )
+
+    def hover(self, element):
+        """Move the mouse over the middle of an element."""
+        x, y = self._middle(element)
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def press(self, key, text=""):
         """Press a key on whatever has the focus."""
-        code = {"Enter": 13, " ": 32}[key]
-        options = {"key": key, "windowsVirtualKeyCode": code, "code": "Enter" if key == "Enter" else "Space"}
-        self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **options)
+        codes = {"Enter": 13, " ": 32, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39}
+        options = {"key": key, "windowsVirtualKeyCode": codes[key], "code": "Space" if key == " " else key}
+        typed = {"text": text} if text else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **typed, **options)
         self.call("Input.dispatchKeyEvent", type="keyUp", **options)
 
     def of(self, method):
@@ -146,18 +167,18 @@ def _tab_address(port_file, process):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A page with figures; its address."""
+    """A page with charts; its address."""
     run = make_summary(
         noisy(),
         datasets=("one", "two", "ten"),
         methods=("a", "b", "c"),
         references=("no-features", "random-ranking"),
-        metrics=("ranking_loss",),
+        classifiers=("linear-svm", "ml-knn"),
         skip=lambda dataset, method, **_: (dataset, method) == ("two", "c"),
     )
     report = make_report(run)
     path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(render_report(report, pictures=draw_figures(report.analysis)), "utf-8")
+    path.write_text(render_report(report), "utf-8")
     return path.as_uri()
 
 
@@ -195,9 +216,10 @@ def head(place):
 def test_the_page_shows_tables_and_figures_without_a_complaint_or_a_request(opened, page):
     assert opened.evaluate("document.querySelector('.findings .first').innerText").count("average rank") == 1
     assert opened.evaluate("document.querySelectorAll('table.sortable').length") >= 8
-    assert opened.evaluate("document.querySelectorAll('figure svg').length") >= 4
+    charts = opened.evaluate("[...document.querySelectorAll('figure')].map((one) => one.dataset.chart)")
+    assert charts == ["ranks", "curves", "costs", "convergence", "stability"]
     assert opened.evaluate(
-        "[...document.querySelectorAll('figure svg')].every((svg) => svg.getBBox().width > 50)"
+        "[...document.querySelectorAll('.stage svg')].every((svg) => svg.getBBox().width > 200)"
     )
     assert opened.complaints() == []
     assert {url for url in opened.requests() if not url.startswith("data:")} == {page}
@@ -235,6 +257,162 @@ def test_names_sort_by_the_alphabet(opened):
     opened.click(f"{head(0)}.querySelector('button')")
     rows = f"[...{TABLE}.tBodies[0].rows].map((row) => row.cells[0].innerText)"
     assert opened.evaluate(rows) == ["one", "ten", "two"]
+
+
+CURVES = "document.querySelector('#curves')"
+
+
+def select(section, place):
+    return f"document.querySelectorAll('#{section} select')[{place}]"
+
+
+def drawn(browser):
+    """Names of the lines of the curves, by the ends of which they stand."""
+    return set(
+        browser.evaluate(f"[...{CURVES}.querySelectorAll('svg.lines .label')].map((e) => e.textContent)")
+    )
+
+
+def told(browser):
+    """What the tip says, line by line; None while it is hidden."""
+    return browser.evaluate(
+        "(() => { const t = document.getElementById('tip');"
+        "return t.hidden ? null : [...t.children].map((e) => e.textContent); })()"
+    )
+
+
+def test_pointing_at_a_chart_tells_method_data_set_and_value(opened):
+    opened.choose(select("curves", 1), "all data sets")
+    opened.hover(f"{CURVES}.querySelectorAll('svg.lines')[1].querySelector('circle.control')")
+    name, where, value = told(opened)
+    # The control is the first method; the panel the second data set, at the smaller of two sizes.
+    assert (name, where) == ("a", "two, features kept: 2")
+    mean, _, spread = value.partition(" ± ")
+    assert 0 < float(mean) < 1
+    assert spread.endswith(" over folds")
+    # Its line stands out in every panel.
+    assert opened.evaluate(f"{CURVES}.querySelectorAll('polyline.hot').length") == 3
+    opened.hover("document.querySelector('h1')")
+    assert told(opened) is None
+    assert opened.evaluate(f"{CURVES}.querySelectorAll('.hot').length") == 0
+    assert opened.complaints() == []
+
+
+def test_the_legend_switches_methods_off_and_on_in_every_chart(opened):
+    assert drawn(opened) == {"a", "b", "c", "no-features", "random-ranking"}
+    button = f"{CURVES}.querySelectorAll('.legend button')[1]"
+    opened.click(button)
+    assert drawn(opened) == {"a", "c", "no-features", "random-ranking"}
+    assert opened.evaluate(f"{button}.getAttribute('aria-pressed')") == "false"
+    opened.evaluate(f"{button}.focus()")
+    opened.press(" ", " ")
+    assert drawn(opened) == {"a", "b", "c", "no-features", "random-ranking"}
+    assert opened.evaluate(f"{button}.getAttribute('aria-pressed')") == "true"
+
+
+def test_a_metric_is_chosen_once_for_charts_and_tables(opened):
+    tables = "[...document.querySelectorAll('#metrics .table')]"
+    shown = f"{tables}.filter((e) => e.offsetParent).map((e) => e.dataset.metric)"
+    assert opened.evaluate(shown) == ["Ranking loss ↓"]
+    line = f"{CURVES}.querySelector('polyline.control').getAttribute('points')"
+    before = opened.evaluate(line)
+    opened.choose(select("metrics", 0), "Average precision ↑")
+    assert opened.evaluate(shown) == ["Average precision ↑"]
+    assert opened.evaluate(line) != before
+    ranks = "document.querySelector('#ranks select').selectedOptions[0].text"
+    assert opened.evaluate(ranks) == "Average precision ↑"
+    assert "higher is better" in opened.evaluate(f"{CURVES}.querySelector('svg').textContent")
+    # Another judge and another data set draw other lines.
+    for place, text in ((2, "ml-knn"), (1, "ten")):
+        before = opened.evaluate(line)
+        opened.choose(select("curves", place), text)
+        assert opened.evaluate(line) != before
+    assert opened.complaints() == []
+
+
+def test_the_reader_says_which_deviation_stands_in_the_tables(opened):
+    seen = "[...document.querySelector('#metrics .table').querySelectorAll('small, p')].filter((e) => e.offsetParent)"
+    kinds = f"[...new Set({seen}.map((e) => e.classList.contains('sizes') ? 'sizes' : 'folds'))]"
+    note = f"{seen}.find((e) => e.tagName === 'P').textContent"
+    assert opened.evaluate(kinds) == ["folds"]
+    assert "± standard deviation over the folds at one size" in opened.evaluate(note)
+    opened.choose(select("metrics", 1), "over the sizes")
+    assert opened.evaluate(kinds) == ["sizes"]
+    assert "± standard deviation over the sizes" in opened.evaluate(note)
+    opened.choose(select("metrics", 1), "not shown")
+    assert opened.evaluate(f"{seen}.filter((e) => e.tagName === 'SMALL').length") == 0
+
+
+def test_the_arrow_keys_go_from_point_to_point(opened):
+    opened.evaluate(f"{CURVES}.querySelector('svg.lines').focus()")
+    opened.press("ArrowRight")
+    assert told(opened)[:2] == ["a", "one, features kept: 2"]
+    opened.press("ArrowRight")
+    assert told(opened)[:2] == ["a", "one, features kept: 4"]
+    live = opened.evaluate(f"{CURVES}.querySelector('[aria-live]').textContent")
+    assert live.startswith("a, one, features kept: 4: ")
+    opened.press("ArrowLeft")
+    # Up: the next larger value among the other lines at the same size, those that need no size too.
+    data = json.loads(opened.evaluate("document.getElementById('data').textContent"))
+    first = {place: row["y"][0] for place, row in data["charts"]["curves"]["panels"]["0,0,0"]["rows"].items()}
+    above = [place for place in first if first[place] > first["0"]]
+    assert above, "the test needs a line above the control's"
+    opened.press("ArrowUp")
+    assert told(opened)[0] == data["series"][int(min(above, key=first.__getitem__))]["name"]
+    opened.press("Escape")
+    assert told(opened) is None
+
+
+def emulate(browser, scheme="light", media="screen"):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.call("Emulation.setEmulatedMedia", media=media, features=features)
+
+
+def test_the_inks_of_data_stay_in_the_dark_and_paper_is_light(browser, page):
+    look = (
+        "[getComputedStyle(document.body).backgroundColor,"
+        f"getComputedStyle({CURVES}.querySelector('polyline.control')).stroke,"
+        f"getComputedStyle({CURVES}.querySelector('.controls')).display,"
+        "[...document.querySelectorAll('#metrics .table')].filter((e) => e.offsetParent).length]"
+    )
+    looks = {}
+    try:
+        for scheme, media in (("light", "screen"), ("dark", "screen"), ("dark", "print")):
+            emulate(browser, scheme, media)
+            browser.open(page)
+            looks[scheme, media] = browser.evaluate(look)
+    finally:
+        emulate(browser)
+    white, blue = "rgb(255, 255, 255)", "rgb(31, 119, 180)"
+    assert looks["light", "screen"] == [white, blue, "flex", 1]
+    assert looks["dark", "screen"] == ["rgb(20, 23, 27)", blue, "flex", 1]
+    # On paper every metric has its table, and there is nothing to press.
+    assert looks["dark", "print"] == [white, blue, "none", 2]
+
+
+def test_without_javascript_words_and_tables_are_there(browser, page):
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(page)
+        browser.call("DOM.enable")
+        root = browser.call("DOM.getDocument")["root"]["nodeId"]
+
+        def boxes(selector):
+            nodes = browser.call("DOM.querySelectorAll", nodeId=root, selector=selector)["nodeIds"]
+            return [_height(browser, node) for node in nodes]
+
+        assert all(height > 0 for height in boxes("#metrics .table"))
+        assert len(boxes("#metrics .table")) == 2
+        assert all(height > 0 for height in boxes(".findings li, #ranks table, #curves noscript p"))
+        assert boxes("figure.chart") == [0] * 5
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def _height(browser, node):
+    """Of an element on the page; 0 if it is not displayed."""
+    answer = browser.ask("DOM.getBoxModel", nodeId=node)
+    return answer["result"]["model"]["height"] if "result" in answer else 0
 
 
 @pytest.mark.parametrize("width", [390, 1280])

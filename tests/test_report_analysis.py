@@ -7,7 +7,7 @@ from scipy import stats
 
 from labelsieve.bench import RunError
 from labelsieve.bench.config import Conventions
-from labelsieve.report.analysis.paper import paper_values
+from labelsieve.report.analysis.paper import check_against_paper, paper_values
 from labelsieve.report.analysis.run_analysis import analyse
 from labelsieve.report.analysis.summary import summarise
 from labelsieve.report.findings import find, missing_parts
@@ -211,15 +211,15 @@ def test_a_complete_run_has_nothing_missing(full):
 
 def test_the_winner_and_the_lead_are_named():
     analysis = analyse(make_summary(ranked(("b", "a", "c")), methods=("a", "b", "c")))
-    assert sentence(analysis, "b has") == (
-        "b has the best average rank, 1.00 among 3 methods over 2 metrics and 2 data sets (1 is best), "
+    assert sentence(analysis, "Among the 3 methods") == (
+        "Among the 3 methods, b has the best average rank, 1.00 over 2 metrics and 2 data sets (1 is best), "
         "1.00 ahead of a."
     )
 
 
 def test_a_shared_win_is_told_as_such():
     analysis = analyse(make_summary(lambda **_: 0.5))
-    assert "a and b share the best average rank, 1.50 among 2 methods" in find(analysis)[0]
+    assert "Among the 2 methods, a and b share the best average rank, 1.50 over" in find(analysis)[0]
 
 
 def test_a_significant_lead_is_told_as_such():
@@ -235,8 +235,30 @@ def test_a_significant_lead_is_told_as_such():
     )
     assert "significant on 1 of 1 metric (Iman" in sentence(analysis, "That the methods")
     assert sentence(analyse(analysis.summary, control="d"), "d, the control").startswith(
-        "d, the control, is number 4 of 4 with 4.00: significantly worse than a and b (Bonferroni–Dunn, 1.38"
+        "d, the control, is number 4 of the 4 methods with 4.00: significantly worse than a and b "
+        "(Bonferroni–Dunn, 1.38"
     )
+
+
+@pytest.mark.parametrize(
+    ("order", "told"),
+    [
+        # Places 1 to 4 on every data set and metric.
+        (
+            ("sum-f", "b", "a", "no-features"),
+            "sum-f has the best average rank, 1.00; b is number 2 of the 4 with 2.00.",
+        ),
+        (
+            ("b", "sum-f", "a", "no-features"),
+            "b has the best average rank, 1.00; the best reference, sum-f, is number 2 with 2.00.",
+        ),
+    ],
+)
+def test_who_is_best_of_the_methods_is_told_its_place_among_all(order, told):
+    """Two fields, and the same method speaks of both."""
+    analysis = analyse(make_summary(ranked(order), references=("no-features", "sum-f")))
+    assert sentence(analysis, "Among the 2 methods, b has the best average rank, 1.00")
+    assert sentence(analysis, "Among all 4") == f"Among all 4, with the references ranked too, {told}"
 
 
 def test_methods_that_do_not_beat_a_reference_are_named():
@@ -304,7 +326,8 @@ def test_variants_are_compared_where_there_are_no_methods():
     variants = ("whole", "no graph")
     analysis = analyse(make_summary(ranked(variants), methods=(), ablation=variants))
     assert analysis.main.ranked_methods == variants
-    assert "whole is better than no graph in 4 of 4 comparisons (a metric on a data set)." in find(analysis)
+    told = "whole is better than no graph in 4 of 4 (mean gain +0.1000) comparisons, a metric on a data set each."
+    assert told in find(analysis)
     np.testing.assert_allclose(analysis.ablations[0].values, [[0, 0.1], [0, 0.1]])
 
 
@@ -330,25 +353,51 @@ def test_sweeps_become_grids_by_parameter():
 # the paper
 
 
+def check(run):
+    """The comparison with the paper, whatever part of its experiment the run is."""
+    return check_against_paper(analyse(run).main.tables, run.experiment, "linear-svm")
+
+
 def test_the_paper_agrees_with_itself():
     def copied(*, metric, dataset, method, **_):
         return paper_values()[metric, dataset, method][0]
 
     run = make_summary(copied, datasets=PAPER_DATASETS, methods=PAPER_METHODS, n_folds=1)
-    check = analyse(run).paper
-    assert len(check.differences) == 2 * 8 * 9
-    np.testing.assert_allclose(check.differences, 0, atol=1e-12)
-    np.testing.assert_allclose(check.spearman, 1)
-    np.testing.assert_allclose(check.tables[0].kendall, 1)
+    found = analyse(run).paper
+    assert len(found.differences) == 2 * 8 * 9
+    np.testing.assert_allclose(found.differences, 0, atol=1e-12)
+    np.testing.assert_allclose(found.spearman, 1)
+    np.testing.assert_allclose(found.tables[0].kendall, 1)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"noises": (("flip 0.2", 0.2), ("flip 0.4", 0.4))},
+        {"methods": PAPER_METHODS[1:]},
+        {"methods": (*PAPER_METHODS, "mine")},
+    ],
+    ids=("a noise more", "a method less", "a method more"),
+)
+def test_only_an_experiment_that_is_the_papers_is_compared_with_it(part):
+    run = make_summary(noisy(), **{"datasets": PAPER_DATASETS, "methods": PAPER_METHODS, **part}, n_folds=1)
+    assert check(run) is not None
+    assert analyse(run).paper is None
+    assert not any("paper" in sentence for sentence in find(analyse(run)))
+
+
+def test_a_part_of_the_papers_data_sets_is_compared_too():
+    run = make_summary(noisy(), datasets=PAPER_DATASETS[1:], methods=PAPER_METHODS, n_folds=1)
+    assert len(analyse(run).paper.tables[0].datasets) == len(PAPER_DATASETS) - 1
 
 
 def test_only_what_is_in_common_with_the_paper_is_compared():
     run = make_summary(noisy(), datasets=("birds", "mine"), methods=("pml-fsmir", "new", "mifs"))
-    check = analyse(run).paper
-    assert check.tables[0].datasets == ("birds",)
-    assert check.tables[0].methods == ("pml-fsmir", "mifs")
-    assert np.isnan(check.tables[0].spearman).all()
-    assert analyse(make_summary(noisy())).paper is None
+    table = check(run).tables[0]
+    assert table.datasets == ("birds",)
+    assert table.methods == ("pml-fsmir", "mifs")
+    assert np.isnan(table.spearman).all()
+    assert check(make_summary(noisy())) is None
 
 
 def test_the_order_of_the_methods_is_correlated_with_the_papers():
@@ -356,7 +405,7 @@ def test_the_order_of_the_methods_is_correlated_with_the_papers():
     run = make_summary(noisy(), datasets=("birds",), methods=methods)
     analysis = analyse(run)
     theirs = [paper_values()["ranking_loss", "birds", method][0] for method in methods]
-    table = analysis.paper.tables[0]
+    table = check(run).tables[0]
     assert table.spearman[0] == pytest.approx(
         stats.spearmanr(analysis.main.tables[0].mean[0], theirs).statistic
     )
@@ -369,12 +418,12 @@ def test_another_method_under_a_published_name_and_coverage_in_counts_are_not_th
     run = make_summary(
         lambda **_: 0.5, datasets=PAPER_DATASETS[:2], methods=PAPER_METHODS[:4], metrics=("coverage",)
     )
-    assert len(analyse(run).paper.differences) == 8
+    assert len(check(run).differences) == 8
     run.experiment.methods[0].method = "sum-f"
-    assert len(analyse(run).paper.differences) == 6
+    assert len(check(run).differences) == 6
     counting = Conventions(name="counting", coverage="count")
     run.experiment.judges = lambda: (SimpleNamespace(name="linear-svm", conventions=counting),)
-    assert analyse(run).paper is None
+    assert check(run) is None
 
 
 def test_label_frequencies_in_the_place_of_the_flagship_are_ranked_among_its_rivals():
@@ -387,27 +436,29 @@ def test_label_frequencies_in_the_place_of_the_flagship_are_ranked_among_its_riv
         references=("every-label",),
         metrics=("ranking_loss",),
     )
-    check = analyse(run).paper
-    assert check.flagship_rank() == 2  # mifs is better on both
-    assert check.flagship_rank(by_frequencies=True) == 1
+    found = check(run)
+    own = [paper_values()["ranking_loss", dataset, "pml-fsmir"][0] for dataset in ("birds", "yeast")]
+    np.testing.assert_allclose(found.flagship_differences(), 0.4 - np.array(own))
+    np.testing.assert_allclose(found.flagship_differences(by_frequencies=True), 0.2 - np.array(own))
+    assert found.flagship_rank() == 2  # mifs is better on both
+    assert found.flagship_rank(by_frequencies=True) == 1
 
     def place(value, dataset, rivals=("mifs", "fpml")):
         """Ties share the mean of their places."""
         others = [paper_values()["ranking_loss", dataset, rival][0] for rival in rivals]
         return 1 + sum(other < value for other in others) + sum(other == value for other in others) / 2
 
-    own = [paper_values()["ranking_loss", dataset, "pml-fsmir"][0] for dataset in ("birds", "yeast")]
-    assert check.flagship_rank("theirs") == np.mean([place(own[0], "birds"), place(own[1], "yeast")])
+    assert found.flagship_rank("theirs") == np.mean([place(own[0], "birds"), place(own[1], "yeast")])
     among_printed = np.mean([place(0.2, "birds"), place(0.2, "yeast")])
-    assert check.flagship_rank("theirs", by_frequencies=True) == among_printed
+    assert found.flagship_rank("theirs", by_frequencies=True) == among_printed
     cells = [
         (ours[method], paper_values()["ranking_loss", dataset, method][0])
         for dataset in ("birds", "yeast")
         for method in methods
     ]
-    assert check.correlation == pytest.approx(np.corrcoef(np.array(cells).T)[0, 1])
+    assert found.correlation == pytest.approx(np.corrcoef(np.array(cells).T)[0, 1])
     without = make_summary(lambda method, **_: ours[method], datasets=("birds",), methods=methods)
-    assert analyse(without).paper.flagship_rank(by_frequencies=True) is None
+    assert check(without).flagship_rank(by_frequencies=True) is None
 
 
 def test_an_ablation_is_told_for_every_judge():
@@ -421,9 +472,39 @@ def test_an_ablation_is_told_for_every_judge():
     assert [found.classifier for found in analysis.ablations] == ["linear-svm"] * 2 + ["own-weights"] * 2
     told = [text for text in find(analysis) if "whole is better than part" in text]
     assert told == [
-        "whole is better than part in 0 of 4 comparisons (a metric on a data set), judged by linear-svm.",
-        "whole is better than part in 4 of 4 comparisons (a metric on a data set), judged by own-weights.",
+        f"Judged by {judge}, whole is better than part in {better} of 4 (mean gain {gain}) comparisons, "
+        "a metric on a data set each."
+        for judge, better, gain in (("linear-svm", 0, "-0.1000"), ("own-weights", 4, "+0.1000"))
     ]
+
+
+def test_a_part_is_judged_with_and_without_the_other_part():
+    """Two parts: the whole against all three, and the pairs that differ in one part."""
+    sets = {
+        "1+2+3": {},
+        "1+2": {"third": False},
+        "2+3": {"first": False},
+        "2": {"first": False, "third": False},
+    }
+    # The first part gains 0.1, the third costs 0.01; equal sums must tie in the last digits too.
+    run = make_summary(
+        lambda method, **_: 0.5 - 0.1 * ("1" in method) + 0.01 * ("3" in method),
+        methods=(),
+        ablation=tuple(sets),
+        variants=sets,
+        metrics=("ranking_loss",),
+    )
+    found = {(effect.fuller, effect.lesser): effect for effect in analyse(run).effects}
+    gains = {pair: effect.all_gains.tolist() for pair, effect in found.items()}
+    assert gains == {
+        ("1+2+3", "1+2"): [-0.01, -0.01],
+        ("1+2+3", "2+3"): [0.1, 0.1],
+        ("1+2+3", "2"): [0.09, 0.09],
+        ("1+2", "2"): [0.1, 0.1],
+        ("2+3", "2"): [-0.01, -0.01],
+    }
+    assert found["1+2", "2"].taken_away == "first = false"
+    assert found["1+2+3", "2"].taken_away == "first = false, third = false"
 
 
 # rounding and traps

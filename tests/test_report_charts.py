@@ -5,11 +5,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from PIL import Image
 from scipy.spatial.distance import pdist
 
-from labelsieve.pictures import ACCENT, FAINT, chart_style
+from labelsieve.pictures import ACCENT, FAINT, Picture, chart_style
 from labelsieve.report.charts.against_paper import draw_against_paper
 from labelsieve.report.charts.bars import draw_ablation, draw_costs, draw_stability, draw_win_tie_loss
 from labelsieve.report.charts.cd_diagram import draw_cd_diagram, draw_control_diagram
@@ -203,6 +204,18 @@ def test_steps_of_an_outline_lead_to_the_places_matplotlib_wrote():
     pixels = axes.transData.transform(line.get_xydata()) * 72 / picture.figure.dpi
     pixels[:, 1] = picture.figure.get_figheight() * 72 - pixels[:, 1]
     np.testing.assert_allclose(np.cumsum(steps, axis=0), pixels, atol=0.051)
+
+
+def test_black_in_a_picture_of_data_is_black_on_a_dark_page_too():
+    """Matplotlib does not say that a fill is black, and the figures of a page are in the ink of the page."""
+    figure = Figure()
+    axes = figure.subplots()
+    axes.pcolormesh([[0, 1], [0, 1]], cmap="Greys", edgecolors="white")
+    axes.set_axis_off()
+    root = ElementTree.fromstring(Picture(figure, "two white pixels and two black").svg())
+    styles = [element.get("style", "") for element in root.iter() if element.get("style")]
+    assert sum("fill:#000000" in style for style in styles) == 2
+    assert sum("fill:#ffffff" in style and "stroke:#ffffff" in style for style in styles) >= 2
 
 
 def test_no_identifier_occurs_twice_on_a_page():

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import bench_runs
 from conftest import fails, run
 from labelsieve.bench import RunError, results
 from labelsieve.cli import main
 from labelsieve.report import contents, sections
 from labelsieve.report import page as report_page
 from labelsieve.report.analysis import run_analysis
-from labelsieve.report.charts.figures import draw_figures
 from labelsieve.report.contents import make_report
 from labelsieve.report.page import render_report, write_report
 from synthetic_runs import make_summary
@@ -85,12 +85,12 @@ def hostile():
 
 @pytest.fixture(scope="module")
 def hostile_page(hostile):
-    return render_report(hostile, pictures=draw_figures(hostile.analysis))
+    return render_report(hostile)
 
 
 def test_names_from_data_are_text_and_nothing_else(hostile_page):
     page = Reader(hostile_page)
-    assert page.n_scripts == 1
+    assert page.n_scripts == 2  # its data, and the one that runs
     assert page.handlers == []
     for name in (*HOSTILE, "<b>filter", "<i>whole", "<u>warned</u>"):
         assert name in page.text
@@ -101,11 +101,14 @@ def test_names_from_data_are_text_and_nothing_else(hostile_page):
 
 def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', hostile_page)[1]
-    script = re.search(r"<script>(.*)</script>", hostile_page, re.DOTALL)[1]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = policy.replace("&#39;", "'").replace("&#43;", "+")
     assert policy.startswith("default-src 'none';")
-    assert f"script-src 'sha256-{digest}'" in policy
+    for what, tag in (("script", "script"), ("style", "style")):
+        text = re.search(rf"<{tag}>(.*)</{tag}>", hostile_page, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{what}-src 'sha256-{digest}';" in policy
+    assert "unsafe" not in policy
+    assert " style=" not in hostile_page
     page = Reader(hostile_page)
     assert {address for address in page.addresses if not address.startswith("#")} == {"data:,"}
     assert "@import" not in hostile_page
@@ -170,7 +173,7 @@ def test_every_section_there_is_data_for_is_on_the_page(hostile_page):
 )
 def test_any_run_has_a_page(shape):
     report = make_report(make_summary(noisy(), **shape))
-    page = Reader(render_report(report, pictures=draw_figures(report.analysis)))
+    page = Reader(render_report(report))
     assert "A made-up run" in page.text
     assert "nan" not in page.text.lower().split()
 
@@ -195,8 +198,9 @@ def small():
     return make_report(make_summary(noisy(), metrics=("ranking_loss",)))
 
 
-def test_a_report_is_a_page_tables_and_figures(tmp_path, small):
-    page = write_report(small, tmp_path / "deep" / "report")
+def test_a_report_is_a_page_and_tables_and_figures_are_drawn_when_asked_for(tmp_path, small):
+    assert sorted(os.listdir(write_report(small, tmp_path / "plain").parent)) == ["index.html", "tables"]
+    page = write_report(small, tmp_path / "deep" / "report", figures=("pdf", "png"))
     assert page == tmp_path / "deep" / "report" / "index.html"
     assert sorted(os.listdir(page.parent)) == ["figures", "index.html", "tables"]
     tables = os.listdir(page.parent / "tables")
@@ -205,7 +209,9 @@ def test_a_report_is_a_page_tables_and_figures(tmp_path, small):
     assert "curves.csv" in tables
     assert "curves.tex" not in tables
     figures = os.listdir(page.parent / "figures")
-    assert {"cd_ranking_loss.pdf", "cd_ranking_loss.svg", "curves_ranking_loss.png"} <= set(figures)
+    assert {"cd_ranking_loss.pdf", "cd_ranking_loss.png", "curves_ranking_loss.png"} <= set(figures)
+    assert {name.rpartition(".")[2] for name in figures} == {"pdf", "png"}
+    assert "figures/ every figure as PDF and PNG" in page.read_text("utf-8")
     assert os.listdir(tmp_path / "deep") == ["report"]
 
 
@@ -214,10 +220,10 @@ def test_the_same_run_gives_the_same_page(small):
 
 
 def test_a_new_report_replaces_the_old_one(tmp_path, small):
-    write_report(small, tmp_path / "report", figures=False)
+    write_report(small, tmp_path / "report")
     stale = tmp_path / "report" / "tables" / "stale.csv"
     stale.write_text("x")
-    write_report(small, tmp_path / "report", figures=False)
+    write_report(small, tmp_path / "report")
     assert not stale.exists()
     assert os.listdir(tmp_path) == ["report"]
 
@@ -229,7 +235,7 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path, small, name):
     file.parent.mkdir(parents=True)
     file.write_text("mine")
     with pytest.raises(RunError, match=r"an empty folder or an earlier report was expected, but '.*' in it"):
-        write_report(small, folder, figures=False)
+        write_report(small, folder)
     assert file.read_text() == "mine"
     assert os.listdir(tmp_path) == ["mine"]
 
@@ -237,11 +243,11 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path, small, name):
 def test_a_file_is_no_folder_for_a_report(tmp_path, small):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RunError, match="a folder for the report was expected, got a file"):
-        write_report(small, tmp_path / "file", figures=False)
+        write_report(small, tmp_path / "file")
 
 
 def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkeypatch):
-    page = write_report(small, tmp_path / "report", figures=False)
+    page = write_report(small, tmp_path / "report")
     before = page.read_bytes()
 
     def stopped(*arguments, **options):
@@ -249,7 +255,7 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkey
 
     monkeypatch.setattr(report_page, "render_report", stopped)
     with pytest.raises(KeyboardInterrupt):
-        write_report(small, tmp_path / "report", figures=False)
+        write_report(small, tmp_path / "report")
     assert page.read_bytes() == before
     assert os.listdir(tmp_path) == ["report"]
 
@@ -257,7 +263,7 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkey
 def test_a_linked_folder_is_written_where_it_leads(tmp_path, small):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to("there")
-    write_report(small, tmp_path / "link", figures=False)
+    write_report(small, tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there" / "index.html").is_file()
 
@@ -283,7 +289,10 @@ def small_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     (folder / "small.toml").write_text(CONFIGURATION)
     run_folder = folder / "runs" / "small"
-    assert main(["bench", "run", str(folder / "small.toml"), "--out", str(run_folder), "-q", "-j", "1"]) == 0
+    with bench_runs.one_job_here():
+        assert (
+            main(["bench", "run", str(folder / "small.toml"), "--out", str(run_folder), "-q", "-j", "1"]) == 0
+        )
     return run_folder
 
 
@@ -297,7 +306,7 @@ def in_project(plain_terminal, small_run, monkeypatch):
 @pytest.mark.parametrize("target", [[], ["small"], ["runs/small"], ["runs/small/results.sqlite"]])
 def test_a_run_is_found_by_folder_file_name_or_as_the_latest(capsys, target, tmp_path):
     out_folder = tmp_path / "out"
-    code, out, _ = run(capsys, "report", *target, "--no-figures", "--out", str(out_folder))
+    code, out, _ = run(capsys, "report", *target, "--out", str(out_folder))
     assert code == 0
     assert "share the best average rank" in out or "has the best average rank" in out
     assert "Tests across data sets need two data sets" in " ".join(out.split())
@@ -311,13 +320,18 @@ def test_a_run_is_found_by_folder_file_name_or_as_the_latest(capsys, target, tmp
 
 @pytest.mark.usefixtures("in_project")
 def test_the_report_is_told_to_programs_as_json(capsys):
-    code, out, err = run(capsys, "report", "small", "--json", "--no-figures", "--control", "sum-mi")
+    code, out, err = run(capsys, "report", "small", "--json", "--control", "sum-mi")
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert Path(told["page"]).is_file()
     assert told["control"] == "sum-mi"
     assert set(told["average_ranks"]) == {"sum-f", "sum-mi"}
     assert told["complete"] is True
+    # What stands on the page, with nothing rounded; tables for programs alone are files.
+    ranks = {row["method"]: row["all metrics"] for row in told["tables"]["average_ranks"]}
+    assert {name: ranks[name] for name in told["average_ranks"]} == told["average_ranks"]
+    assert {"ranking_loss", "macro_f1", "references", "environment"} <= set(told["tables"])
+    assert "curves" not in told["tables"]
 
 
 @pytest.mark.usefixtures("in_project")
@@ -331,7 +345,13 @@ def test_the_report_is_told_to_programs_as_json(capsys):
     ],
 )
 def test_bad_requests_end_in_one_line(capsys, arguments, message):
-    assert re.search(message, fails(capsys, 1, "report", *arguments, "--no-figures"))
+    assert re.search(message, fails(capsys, 1, "report", *arguments))
+
+
+@pytest.mark.usefixtures("in_project")
+def test_an_unknown_format_of_figures_is_refused(capsys):
+    told = fails(capsys, 2, "report", "small", "--figures", "pdf", "--figures", "jpeg")
+    assert "one of pdf, svg, png was expected, got 'jpeg'" in " ".join(told.split())
 
 
 @pytest.mark.usefixtures("in_project")
@@ -355,7 +375,7 @@ def test_a_report_reads_the_results_and_computes_everything_once(capsys, tmp_pat
     tables = [name for name in vars(sections) if re.search(r"_(tables?|file|p_values)$", name)]
     for name in tables:
         counted(sections, name)
-    code, _, err = run(capsys, "report", "small", "--no-figures", "--out", str(tmp_path / "out"), *form)
+    code, _, err = run(capsys, "report", "small", "--out", str(tmp_path / "out"), *form)
     assert code == 0, err
     assert {"Store", "compare", "analyse", "find", "missing_parts", "make_sections", "metric_tables"} <= set(
         calls

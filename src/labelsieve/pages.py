@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
@@ -13,23 +15,39 @@ from labelsieve._text import printable
 __all__ = ["missing_packages", "render"]
 
 
-def missing_packages() -> list[str]:
-    """Name the packages of the ``report`` extra that are not installed."""
-    return [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]
+_ANY_STYLE = "'unsafe-inline'"
+# Takes the place of the policy until the style sheet is known whose digest it names.
+_POLICY_PLACE = "the policy of this page"
 
 
-def render(template: str, *, script: str = "", **values: Any) -> str:
+def missing_packages(needed: Iterable[str] = ("jinja2", "matplotlib")) -> list[str]:
+    """Name the packages of the ``report`` extra that are needed and not installed."""
+    return [package for package in needed if find_spec(package) is None]
+
+
+def render(
+    template: str,
+    *,
+    scripts: Sequence[str] = (),
+    data: Any = None,
+    inline_styles: bool = True,
+    **values: Any,
+) -> str:
     """Fill a template with values whose texts may come from data.
 
-    A page loads nothing and runs nothing but its own script, whatever the names in it say. Styles are free, as
-    figures carry theirs in attributes.
+    A page loads nothing and runs nothing but its own script, whatever the names in it say.
 
     Parameters
     ----------
     template : str
         Name of a file among the templates.
-    script : str, default=""
-        File of the one script of the page, if it has one.
+    scripts : sequence of str, default=()
+        Files of the one script of the page, in the order they run.
+    data : object, default=None
+        What the script finds as JSON in the element ``data``; None leaves it out.
+    inline_styles : bool, default=True
+        Whether attributes may hold styles, as those of embedded figures do; otherwise the page's own style sheet is
+        the only one.
     **values
         What the template needs.
     """
@@ -46,13 +64,31 @@ def render(template: str, *, script: str = "", **values: Any) -> str:
     )
     environment.filters["lines"] = _lines
     environment.filters["zip"] = zip
-    code = (files("labelsieve") / "templates" / script).read_text("utf-8") if script else ""
+    folder = files("labelsieve") / "templates"
+    code = "".join((folder / name).read_text("utf-8") for name in scripts)
+    # Our own words: quotation marks would be escaped without need.
+    page = environment.get_template(template).render(
+        policy=Markup(_POLICY_PLACE),
+        script=Markup(code),
+        data=Markup("" if data is None else _in_page(data)),
+        **values,
+    )
+    # The first style sheet is that of the page: names in it cannot open another.
+    style = page[page.index("<style>") + len("<style>") : page.index("</style>")]
     policy = (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        "default-src 'none'; img-src data:; "
+        f"style-src {_ANY_STYLE if inline_styles else _digest(style)}; "
         f"script-src {_digest(code)}; base-uri 'none'; form-action 'none'"
     )
-    # Our own words: quotation marks would be escaped without need.
-    return environment.get_template(template).render(policy=Markup(policy), script=Markup(code), **values)
+    return page.replace(_POLICY_PLACE, policy, 1)
+
+
+def _in_page(data: Any) -> str:
+    """JSON that no page can take for markup."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
 
 
 def _shown(value: Any) -> Any:
@@ -67,8 +103,8 @@ def _lines(text: str) -> Any:
     return Markup("\n").join(printable(line) for line in text.split("\n"))
 
 
-def _digest(script: str) -> str:
-    """Name the one script that may run; none if there is none."""
-    if not script:
+def _digest(text: str) -> str:
+    """Name the one script or style sheet that counts; none if there is none."""
+    if not text:
         return "'none'"
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,12 @@ ACCENT = "#d1495b"
 FAINT = "#7d8590"
 
 _DPI = 144
+# What `savefig` is told of a format.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    ".pdf": {"metadata": {"CreationDate": None}},
+    ".svg": {"metadata": {"Date": None}},
+    ".png": {"dpi": _DPI, "facecolor": "white"},
+}
 _STYLE: dict[str, Any] = {
     # Names come from data: a dollar sign is one, and no mathematics begins there.
     "text.parse_math": False,
@@ -90,10 +96,10 @@ class Picture:
 
     def save_png(self, path: Path) -> None:
         """Write a PNG file, whole or not at all."""
-        self._write(path, dpi=_DPI, facecolor="white")
+        self._write(path, **_OPTIONS[".png"])
 
-    def save(self, folder: Path, stem: str) -> list[Path]:
-        """Write ``stem.pdf``, ``stem.svg`` and ``stem.png`` into a folder, each whole or not at all.
+    def save(self, folder: Path, stem: str, formats: Sequence[str] = ("pdf", "svg", "png")) -> list[Path]:
+        """Write ``stem.pdf``, ``stem.svg`` and ``stem.png``, or some of them, into a folder, each whole or not at all.
 
         The same figure gives the same bytes: no file holds a date.
         """
@@ -102,10 +108,9 @@ class Picture:
                 f"stem must be a file name without folders. Got {stem!r}. Name the folder apart."
             )
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / f"{stem}{ending}" for ending in (".pdf", ".svg", ".png")]
-        self._write(paths[0], metadata={"CreationDate": None})
-        self._write(paths[1], metadata={"Date": None})
-        self.save_png(paths[2])
+        paths = [folder / f"{stem}.{name}" for name in formats]
+        for path in paths:
+            self._write(path, **_OPTIONS[path.suffix])
         return paths
 
     def svg(self) -> str:
@@ -139,10 +144,11 @@ class Picture:
             self.figure.savefig(stream, **options)
 
 
-def _shrink(element: ElementTree.Element, stroked: set[str]) -> None:
+def _shrink(element: ElementTree.Element, stroked: set[str], *, is_defined: bool = False) -> None:
     """Leave of matplotlib's SVG what a page needs, about a third: a page may hold dozens of figures.
 
-    `stroked` collects the identifiers of markers that say themselves how they are stroked.
+    `stroked` collects the identifiers of markers that say themselves how they are stroked; what `is_defined` is drawn
+    where it is used.
     """
     element.tag = element.tag.rpartition("}")[2]
     element.attrib = {name.rpartition("}")[2]: value for name, value in element.attrib.items()}
@@ -151,10 +157,13 @@ def _shrink(element: ElementTree.Element, stroked: set[str]) -> None:
     if element.tag != "text":
         element.text = None
     element.tail = None
+    if element.tag in ("path", "use") and not is_defined and "fill" not in element.get("style", ""):
+        # Black, which matplotlib leaves unsaid. In a picture of data it is no ink of the page.
+        element.set("style", f"fill: #000000; {element.get('style', '')}".rstrip("; "))
     _shrink_attributes(element, stroked)
     kept = []
     for child in element:
-        _shrink(child, stroked)
+        _shrink(child, stroked, is_defined=is_defined or element.tag in ("defs", "clipPath"))
         # A style sheet of the figure would apply to the whole page.
         if child.tag in ("metadata", "style") or (child.tag in ("g", "defs") and not len(child)):
             continue

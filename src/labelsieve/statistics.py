@@ -34,14 +34,27 @@ __all__ = [
 
 
 class RankTest(NamedTuple):
-    """A test statistic and the probability of one at least as large when all methods are equal."""
+    """A test statistic and the probability of one at least as large when all methods are equal.
+
+    Examples
+    --------
+    >>> friedman([[1, 2], [1, 2], [1, 2], [1, 2]]).statistic  # four data sets agree
+    4.0
+    """
 
     statistic: float
     p_value: float
 
 
 class WinTieLoss(NamedTuple):
-    """On how many data sets the first method is better, equal or worse, and Wilcoxon's p-value."""
+    """On how many data sets the first method is better, equal or worse, and Wilcoxon's p-value.
+
+    Examples
+    --------
+    >>> counts = win_tie_loss([0.9, 0.8, 0.7], [0.8, 0.8, 0.9])
+    >>> counts.wins, counts.ties, counts.losses
+    (1, 1, 1)
+    """
 
     wins: int
     ties: int
@@ -185,6 +198,14 @@ def nemenyi_p_values(ranks: Any) -> np.ndarray:
     -------
     p_values : ndarray of shape (n_methods, n_methods)
         Symmetric, 1 on the diagonal.
+
+    Examples
+    --------
+    Four data sets agree: the average ranks lie 1 apart, which is two standard errors.
+
+    >>> nemenyi_p_values([[1, 2]] * 4).round(4)
+    array([[1.    , 0.0455],
+           [0.0455, 1.    ]])
     """
     table = _checked_ranks(ranks)
     means = table.mean(axis=0)
@@ -234,6 +255,11 @@ def control_p_values(ranks: Any, control: int) -> np.ndarray:
     -------
     p_values : ndarray of shape (n_methods - 1,)
         Two-sided, for the other columns in their order.
+
+    Examples
+    --------
+    >>> control_p_values([[1, 2]] * 4, control=0).round(4)  # two standard errors
+    array([0.0455])
     """
     table = _checked_ranks(ranks)
     means = table.mean(axis=0)

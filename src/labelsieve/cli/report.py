@@ -14,10 +14,11 @@ from labelsieve._text import printable
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli.console import messages, results
 from labelsieve.cli.fitting import progress
-from labelsieve.cli.tables import lay_out
+from labelsieve.cli.tables import answer_table, lay_out
 from labelsieve.pages import missing_packages
 
 if TYPE_CHECKING:
+    from labelsieve.report.analysis.summary import Summary
     from labelsieve.report.contents import Report
 
 EPILOG = """\
@@ -27,22 +28,25 @@ labelsieve report
 
 labelsieve report tiny
 
-labelsieve report runs/paper-lite --control pml-fsmir --out lite
+labelsieve report runs/paper-lite --control pml-fsmir --out lite --figures pdf
 
 labelsieve report paper-lite --summary paper-lite.csv.gz
 
 labelsieve report docs/results/paper-lite.csv.gz
+
+labelsieve report runs/before runs/after
 """
 
 _RUNS = Path("runs")
 
 
 def report(
-    run: Annotated[
-        str | None,
+    runs: Annotated[
+        list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Run folder, its name below runs/, or a file written by --summary; the latest run by default.",
+            help="Run folder, its name below runs/, or a file written by --summary; the latest run by default. "
+            "Two of them are compared.",
         ),
     ] = None,
     out: Annotated[
@@ -56,23 +60,42 @@ def report(
     control: Annotated[
         str | None, typer.Option(metavar="METHOD", help="The method that the others are compared with.")
     ] = None,
-    figures: Annotated[bool, typer.Option(help="Draw figures, which takes most of the time.")] = True,
+    figures: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FORMAT", help="Write figures too, as pdf, svg or png; can be given again."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
 ) -> None:
-    """Write the report of a run: a page, tables and figures.
+    """Write the report of a run: a page to explore, tables, and figures if asked for.
 
-    A run that is not finished has a report too, of what is there.
+    A run that is not finished has a report too, of what is there. Of two runs, the differences are shown.
     """
     require_packages()
-    needed = [name for name in missing_packages() if figures or name != "matplotlib"]
+    if runs is not None and len(runs) > 1:
+        given = [
+            name for name, value in (("--out", out), ("--summary", summary), ("--control", control)) if value
+        ]
+        if len(runs) > 2 or given:
+            problem = (
+                f"{given[0]} is for one run" if given else f"one run or two were expected, got {len(runs)}"
+            )
+            raise typer.BadParameter(problem, param_hint="RUN")
+        _compare(runs, as_json)
+        return
+    run = runs[0] if runs else None
+    formats = tuple(dict.fromkeys(figures or ()))
+    needed = missing_packages(("jinja2", "matplotlib") if formats else ("jinja2",))
     if needed:
         raise RunError(f"a report needs {' and '.join(needed)}: pip install 'labelsieve[report]'")
-    from labelsieve.bench.results import read_results
-    from labelsieve.report.analysis.summary import summarise
-    from labelsieve.report.analysis.summary_file import is_summary, read_summary, write_summary
+    from labelsieve.report.analysis.summary_file import is_summary, write_summary
     from labelsieve.report.contents import make_report
-    from labelsieve.report.page import refuse_to_replace, write_report
+    from labelsieve.report.page import FORMATS_OF_FIGURES, refuse_to_replace, write_report
 
+    unknown = next((name for name in formats if name not in FORMATS_OF_FIGURES), None)
+    if unknown is not None:
+        raise typer.BadParameter(
+            f"one of {', '.join(FORMATS_OF_FIGURES)} was expected, got {unknown!r}", param_hint="--figures"
+        )
     if summary is not None and not is_summary(summary):
         raise typer.BadParameter(
             f"a file name that ends in .csv.gz was expected, got {str(summary)!r}", param_hint="--summary"
@@ -82,11 +105,11 @@ def report(
     refuse_to_replace(folder)
     with progress(messages()) as name_activity:
         name_activity(f"reading {source}")
-        found = read_summary(source) if is_summary(source) else summarise(read_results(source))
+        found = _read(source)
         name_activity("comparing")
         made = make_report(found, control=control)
         with _told_if_unwritable(folder, "name another folder with --out"):
-            page = write_report(made, folder, figures=figures, announce=name_activity)
+            page = write_report(made, folder, figures=formats, announce=name_activity)
         if summary is not None:
             with _told_if_unwritable(summary, "name another file with --summary"):
                 write_summary(found, summary)
@@ -94,6 +117,26 @@ def report(
         typer.echo(json.dumps({"page": str(page), **made.as_dict()}, indent=2, allow_nan=False))
     else:
         _tell(made, [path for path in (summary, page) if path is not None])
+
+
+def _compare(runs: list[str], as_json: bool) -> None:
+    from labelsieve.cli.report_comparison import compare
+
+    with progress(messages()) as name_activity:
+        summaries = []
+        for run in runs:
+            source, _ = _find(run)
+            name_activity(f"reading {source}")
+            summaries.append(_read(source))
+    compare(runs, summaries, as_json=as_json)
+
+
+def _read(source: Path) -> Summary:
+    from labelsieve.bench.results import read_results
+    from labelsieve.report.analysis.summary import summarise
+    from labelsieve.report.analysis.summary_file import is_summary, read_summary
+
+    return read_summary(source) if is_summary(source) else summarise(read_results(source))
 
 
 def _find(run: str | None) -> tuple[Path, Path]:
@@ -140,6 +183,9 @@ def _tell(made: Report, written: list[Path]) -> None:
         columns["average rank"] = [f"{overall[name]:.2f}" if name in overall else "" for name in names]
         console.print()
         console.print(lay_out(console.width, columns, long="method"))
+        console.print()
+    for table in made.answers:
+        console.print(answer_table(table))
         console.print()
     for path in written:
         console.print(f"wrote {printable(path)}", soft_wrap=True)

@@ -10,9 +10,16 @@ from labelsieve.report.analysis.run_analysis import Analysis, analyse
 from labelsieve.report.analysis.summary import Summary
 from labelsieve.report.findings import find, missing_parts
 from labelsieve.report.sections import Section, make_sections
+from labelsieve.report.tables.table import Table, as_records, only, turned
 from labelsieve.statistics import RankTest
 
 __all__ = ["Report", "make_report"]
+
+# Section -> columns of its first table that answer its question.
+_NARROW = {
+    "ablation": ("judged by", "with", "against", "all metrics"),
+    "sensitivity": ("judged by", "best setting", "average rank", "best ahead of worst", "mean gain"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,20 @@ class Report:
                 }
                 for standing in main.standings
             },
+            "tables": {
+                table.stem: as_records(table)
+                for section in self.sections
+                for table in (*section.tables, *section.folded)
+            },
         }
+
+    @property
+    def answers(self) -> tuple[Table, ...]:
+        """What a run of a special kind was made for, in tables narrow enough for a terminal."""
+        first = {section.anchor: section.tables[0] for section in self.sections if section.tables}
+        told = [turned(first["paper"])] if "paper" in first else []
+        told += [only(first[anchor], heads) for anchor, heads in _NARROW.items() if anchor in first]
+        return tuple(told)
 
 
 def make_report(summary: Summary, *, control: str | None = None) -> Report:

@@ -8,6 +8,7 @@ import numpy as np
 
 from labelsieve.report.analysis.comparison import ALPHA, Comparison
 from labelsieve.report.analysis.run_analysis import Analysis
+from labelsieve.report.analysis.sensitivity import whole_sweeps
 from labelsieve.report.analysis.summary import as_cost
 from labelsieve.report.wording import count, listed, metric_words, reference_words
 from labelsieve.statistics import average_ranks
@@ -31,7 +32,7 @@ def find(analysis: Analysis) -> list[str]:
     return [
         *_winner(analysis),
         *_significance(analysis.main),
-        *_control(analysis.main),
+        *_control(analysis),
         *_among_all(analysis),
         *_references(analysis),
         *_ablation(analysis),
@@ -88,17 +89,17 @@ def _winner(analysis: Analysis) -> Iterator[str]:
     scope = f"over {count(len(main.standings), 'metric')} and {count(n_datasets, 'data set')}"
     best = min(overall.values())
     winners = [name for name, rank in overall.items() if np.isclose(rank, best)]
-    what = "variants" if analysis.compares_variants else "methods"
+    what = _what(analysis)
     if len(winners) > 1:
         yield (
-            f"{listed(winners)} share the best average rank, {best:.2f} among {n_methods} {what} {scope} "
+            f"Among the {n_methods} {what}, {listed(winners)} share the best average rank, {best:.2f} {scope} "
             "(1 is best)."
         )
         return
     second = sorted(overall.values())[1]
     runners = [name for name, rank in overall.items() if np.isclose(rank, second)]
     yield (
-        f"{winners[0]} has the best average rank, {best:.2f} among {n_methods} {what} {scope} (1 is best), "
+        f"Among the {n_methods} {what}, {winners[0]} has the best average rank, {best:.2f} {scope} (1 is best), "
         f"{second - best:.2f} ahead of {listed(runners)}."
     )
 
@@ -141,7 +142,8 @@ def _significance(main: Comparison) -> Iterator[str]:
     )
 
 
-def _control(main: Comparison) -> Iterator[str]:
+def _control(analysis: Analysis) -> Iterator[str]:
+    main = analysis.main
     critical = main.bonferroni_dunn_cd
     overall = main.overall
     if critical is None or next(iter(overall)) == main.control:
@@ -157,28 +159,39 @@ def _control(main: Comparison) -> Iterator[str]:
     ]
     said = listed(verdict) if verdict else "not significantly different from any other"
     yield (
-        f"{main.control}, the control, is number {place} of {len(overall)} with {own:.2f}: {said} "
-        f"(Bonferroni–Dunn, {critical:.2f} ranks)."
+        f"{main.control}, the control, is number {place} of the {len(overall)} {_what(analysis)} with {own:.2f}: "
+        f"{said} (Bonferroni–Dunn, {critical:.2f} ranks)."
     )
 
 
 def _among_all(analysis: Analysis) -> Iterator[str]:
-    """Who comes first when the references are ranked too."""
-    ranks = analysis.main.among_all
-    if len(ranks) <= len(analysis.main.ranked_methods):
+    """Where those that were called best stand when the references are ranked too: another field, other ranks."""
+    ranks, overall = analysis.main.among_all, analysis.main.overall
+    if len(ranks) <= len(overall):
         return
     ordered = sorted(ranks, key=ranks.__getitem__)
-    best = ranks[ordered[0]]
-    leaders = [name for name in ordered if np.isclose(ranks[name], best)]
-    verb = "comes first" if len(leaders) == 1 else "share the first place"
-    lead = f"With the references ranked too, {listed(leaders)} {verb} of {len(ordered)} with {best:.2f}"
-    behind = []
-    for what, names in (("method", analysis.compared), ("reference", analysis.references)):
-        nearest = next(name for name in ordered if name in names)
-        if nearest not in leaders:
-            place, rank = _place(ranks, nearest), ranks[nearest]
-            behind.append(f"; the best {what}, {nearest}, is number {place} with {rank:.2f}")
-    yield f"{lead}{''.join(behind)}."
+    leaders = [name for name in ordered if np.isclose(ranks[name], ranks[ordered[0]])]
+    verb = "has" if len(leaders) == 1 else "share"
+    told = f"Among all {len(ordered)}, with the references ranked too, {listed(leaders)} {verb} the best average rank, "
+    told += f"{ranks[ordered[0]]:.2f}"
+    best = min(overall.values())
+    behind = [
+        f"{name} is number {_place(ranks, name)} of the {len(ordered)} with {ranks[name]:.2f}"
+        for name, rank in overall.items()
+        if np.isclose(rank, best) and name not in leaders
+    ]
+    if behind:
+        told += f"; {listed(behind)}"
+    elif len(leaders) == 1:
+        nearest = next(name for name in ordered if name in analysis.references)
+        told += (
+            f"; the best reference, {nearest}, is number {_place(ranks, nearest)} with {ranks[nearest]:.2f}"
+        )
+    yield f"{told}."
+
+
+def _what(analysis: Analysis) -> str:
+    return "variants" if analysis.compares_variants else "methods"
 
 
 def _place(ranks: dict[str, float], name: str) -> int:
@@ -218,47 +231,30 @@ def _references(analysis: Analysis) -> Iterator[str]:
 
 
 def _ablation(analysis: Analysis) -> Iterator[str]:
-    """For every variant and classifier, on how much of it the whole method is better."""
-    variants = analysis.ablations[0].variants if analysis.ablations else ()
-    for classifier in dict.fromkeys(ablation.classifier for ablation in analysis.ablations):
-        own = [ablation for ablation in analysis.ablations if ablation.classifier == classifier]
-        judged = f", judged by {classifier}" if analysis.several_judges else ""
-        for column, variant in enumerate(variants[1:], start=1):
-            wins = compared = 0
-            for ablation in own:
-                cost = as_cost(ablation.metric, ablation.values)
-                gain = cost[:, column] - cost[:, 0]
-                wins += int((gain > 0).sum())
-                compared += int(np.isfinite(gain).sum())
-            if compared:
-                yield (
-                    f"{variants[0]} is better than {variant} in {wins} of "
-                    f"{count(compared, 'comparison')} (a metric on a data set){judged}."
-                )
+    """For every judge, on how much of it the whole method is better than its variants, and by how much."""
+    for classifier in dict.fromkeys(effect.classifier for effect in analysis.effects):
+        own = [effect for effect in analysis.effects if effect.classifier == classifier]
+        whole = own[0].fuller
+        outcomes = [
+            f"than {effect.lesser} in {(effect.all_gains > 0).sum()} of {effect.all_gains.size} "
+            f"(mean gain {effect.all_gains.mean():+.4f})"
+            for effect in own
+            if effect.fuller == whole
+        ]
+        judged = f"Judged by {classifier}, " if analysis.several_judges else ""
+        yield f"{judged}{whole} is better {listed(outcomes)} comparisons, a metric on a data set each."
 
 
 def _sensitivity(analysis: Analysis) -> Iterator[str]:
     """For every sweep, which setting is best over data sets and metrics, by mean rank."""
-    groups: dict[tuple[str, str, tuple[str, ...]], list[np.ndarray]] = {}
-    grids = {}
-    for sweep in analysis.sweeps:
-        if np.isfinite(sweep.values).all() and sweep.values.size > 1:
-            costs = as_cost(sweep.metric, sweep.values).ravel()
-            key = sweep.classifier, sweep.method, sweep.parameters
-            groups.setdefault(key, []).append(costs)
-            grids[key] = sweep.grid
-    for key, table in groups.items():
-        classifier, method, parameters = key
-        ranks = average_ranks(table, "lower")
-        grid = grids[key]
-        places = np.unravel_index(int(ranks.argmin()), [len(axis) for axis in grid])
-        setting = listed(
-            [f"{name} = {axis[p]}" for name, axis, p in zip(parameters, grid, places, strict=True)]
-        )
+    for (classifier, method, parameters), group in whole_sweeps(analysis.sweeps).items():
+        directions = [analysis.summary.direction(sweep.metric) for sweep in group]
+        costs = [as_cost(way, sweep.values).ravel() for way, sweep in zip(directions, group, strict=True)]
+        ranks = average_ranks(costs, "lower")
         judged = f", judged by {classifier}" if analysis.several_judges else ""
         yield (
-            f"Of {count(ranks.size, 'setting')} of {listed(parameters)}, {method} does best on average with {setting} "
-            f"({count(len(table), 'comparison')}{judged})."
+            f"Of {count(ranks.size, 'setting')} of {listed(parameters)}, {method} does best on average with "
+            f"{listed(group[0].setting(int(ranks.argmin())))} ({count(len(group), 'comparison')}{judged})."
         )
 
 
@@ -283,4 +279,8 @@ def _paper(analysis: Analysis) -> Iterator[str]:
             if stand_in is not None
             else ""
         )
-        yield f"PML-FSMIR's average rank in these cells is {ours:.2f}, and {theirs:.2f} in the paper.{in_its_place}"
+        metrics = count(len(analysis.paper.tables), "metric")
+        yield (
+            f"Among the paper's methods, on the {metrics} of these cells alone, PML-FSMIR's average rank is {ours:.2f} "
+            f"and {theirs:.2f} in the paper.{in_its_place}"
+        )

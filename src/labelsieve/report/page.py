@@ -17,6 +17,7 @@ from labelsieve.bench import RunError
 from labelsieve.pages import render
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.contents import Report
+from labelsieve.report.interactive.charts import page_charts
 from labelsieve.report.sections import Section
 from labelsieve.report.tables.provenance import configuration_text
 from labelsieve.report.tables.table import FORMATS
@@ -25,12 +26,14 @@ from labelsieve.report.wording import count, listed
 if TYPE_CHECKING:
     from labelsieve.pictures import Picture
 
-__all__ = ["PAGE", "refuse_to_replace", "render_report", "write_report"]
+__all__ = ["FORMATS_OF_FIGURES", "PAGE", "refuse_to_replace", "render_report", "write_report"]
 
 PAGE = "index.html"
+#: In which figures can be written.
+FORMATS_OF_FIGURES = ("pdf", "svg", "png")
 _GENERATOR = "labelsieve report"
 # What a report consists of; a folder with anything else in it is not ours to replace.
-_CONTENT = {PAGE: (), "tables": tuple(FORMATS), "figures": ("pdf", "svg", "png")}
+_CONTENT = {PAGE: (), "tables": tuple(FORMATS), "figures": FORMATS_OF_FIGURES}
 
 #: Section -> names and pictures.
 Pictures = Mapping[str, Sequence[tuple[str, "Picture"]]]
@@ -40,7 +43,7 @@ def write_report(
     report: Report,
     folder: str | os.PathLike[str],
     *,
-    figures: bool = True,
+    figures: Sequence[str] = (),
     announce: Callable[[str], None] = lambda activity: None,
 ) -> Path:
     """Write a report into a folder, whole or not at all.
@@ -51,8 +54,8 @@ def write_report(
         From `make_report`.
     folder : path
         Where to; an earlier report there is replaced, anything else is left alone.
-    figures : bool, default=True
-        Draw; needs matplotlib.
+    figures : sequence of {"pdf", "svg", "png"}, default=()
+        Formats in which figures are written beside the page; needs matplotlib. The page draws its own.
     announce : callable
         Called with the name of each activity as it begins.
 
@@ -71,39 +74,37 @@ def write_report(
     with _replacing_folder(target) as made:
         announce("writing tables")
         _write_tables(report.sections, made / "tables")
-        pictures: Pictures = {}
         if figures:
             from labelsieve.report.charts.figures import draw_figures
 
             announce("drawing figures")
-            pictures = draw_figures(report.analysis)
-            _save_pictures(pictures, made / "figures", announce)
+            _save_pictures(draw_figures(report.analysis), made / "figures", figures, announce)
         announce("writing the page")
-        page = render_report(report, pictures=pictures)
+        page = render_report(report, figures=figures)
         (made / PAGE).write_text(page, "utf-8")
     return target / PAGE
 
 
-def render_report(report: Report, *, pictures: Pictures | None = None) -> str:
-    """Return the page."""
-    analysis, pictures = report.analysis, pictures or {}
+def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
+    """Return the page; `figures` are the formats of figures that lie beside it."""
+    analysis = report.analysis
     experiment = analysis.summary.experiment
+    drawn = page_charts(analysis)
     return render(
         "experiment.html",
-        script="sort.js",
+        scripts=("sort.js", "charts.js"),
+        data=drawn,
+        inline_styles=False,
         title=experiment.title or experiment.name,
         facts=_facts(analysis),
         missing=report.missing,
         findings=report.findings,
         sections=report.sections,
-        pictures={
-            section.anchor: [picture for _, picture in pictures.get(section.anchor, ())]
-            for section in report.sections
-        },
+        charts=drawn["charts"],
         failures=analysis.facts.failures,
         configuration=configuration_text(analysis.summary),
         generator=f"{_GENERATOR} {__version__}",
-        has_figures=bool(pictures),
+        formats=listed([name.upper() for name in figures]),
     )
 
 
@@ -164,10 +165,14 @@ def _write_tables(sections: Sequence[Section], folder: Path) -> None:
                 (folder / f"{table.stem}.{ending}").write_text(FORMATS[ending](table), "utf-8")
 
 
-def _save_pictures(pictures: Pictures, folder: Path, announce: Callable[[str], None]) -> None:
-    """Write every picture as PDF, SVG and PNG, on all cores: embedding fonts takes most of a report's time."""
+def _save_pictures(
+    pictures: Pictures, folder: Path, formats: Sequence[str], announce: Callable[[str], None]
+) -> None:
+    """Write every picture in the formats asked for, on all cores."""
     folder.mkdir()
-    tasks = [delayed(picture.save)(folder, stem) for pairs in pictures.values() for stem, picture in pairs]
+    tasks = [
+        delayed(picture.save)(folder, stem, formats) for pairs in pictures.values() for stem, picture in pairs
+    ]
     saved = Parallel(n_jobs=-1, return_as="generator")(tasks)
     for number, paths in enumerate(saved, start=1):
         announce(f"drew {paths[0].stem}, {number} of {len(tasks)} figures")

@@ -9,7 +9,6 @@ from labelsieve.report.analysis.comparison import ALPHA
 from labelsieve.report.analysis.paper import CITATION
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.tables.comparison import (
-    agreement_table,
     all_ranks_table,
     challenge_tables,
     condition_table,
@@ -18,10 +17,10 @@ from labelsieve.report.tables.comparison import (
     duel_table,
     metric_tables,
     pair_tables,
-    paper_tables,
     rank_table,
 )
 from labelsieve.report.tables.fits import cost_tables, gap_table, stability_tables, warning_table
+from labelsieve.report.tables.paper import agreement_tables, paper_tables
 from labelsieve.report.tables.provenance import (
     convention_table,
     dataset_table,
@@ -30,8 +29,10 @@ from labelsieve.report.tables.provenance import (
 )
 from labelsieve.report.tables.sensitivity import (
     ablation_table,
+    effect_tables,
     noise_file,
     noise_tables,
+    setting_table,
     size_file,
     sweep_file,
     sweep_table,
@@ -55,6 +56,11 @@ class Section:
     folded: tuple[Table, ...] = ()
     #: Tables that are for programs; files only.
     files: tuple[Table, ...] = ()
+
+    @property
+    def charts(self) -> tuple[str, ...]:
+        """Names of the charts that stand here, where the run has what they draw."""
+        return (self.anchor, "settings") if self.anchor == "sensitivity" else (self.anchor,)
 
     @property
     def all_tables(self) -> tuple[Table, ...]:
@@ -103,7 +109,11 @@ def _references(analysis: Analysis) -> Iterator[Section]:
 
 def _curves(analysis: Analysis) -> Iterator[Section]:
     if any(len(curve.sizes) > 1 for curves in analysis.curves.values() for curve in curves.values()):
-        text = "Each metric against the number of features kept: means over folds, seeds and draws."
+        text = (
+            "Each metric against the number of features kept: means over folds, seeds and draws, the band one standard "
+            "deviation over the folds. Point at a line, or move with the arrow keys, for its values; names below "
+            "switch lines off and on."
+        )
         yield Section("curves", "Metrics by number of features", (text,), files=(size_file(analysis),))
 
 
@@ -137,8 +147,10 @@ def _paper(analysis: Analysis) -> Iterator[Section]:
             f"The same cells in {CITATION}, as printed there. The paper does not say all conventions, so its "
             "numbers may mean something else; the order of the methods is compared by rank correlation."
         )
-        agreement = _there(agreement_table(analysis))
-        yield Section("paper", "Ours and the paper’s", (text,), (*agreement, *tables), files=(cells,))
+        agreement, by_metric = agreement_tables(analysis)
+        yield Section(
+            "paper", "Ours and the paper’s", (text,), (agreement,), (by_metric, *tables), files=(cells,)
+        )
 
 
 def _costs(analysis: Analysis) -> Iterator[Section]:
@@ -163,9 +175,14 @@ def _sensitivity(analysis: Analysis) -> Iterator[Section]:
     if analysis.noise:
         tables = tuple(noise_tables(analysis))
         yield Section("noise", "Noise", tables=tables, files=(noise_file(analysis),))
-    ablation = ablation_table(analysis)
-    if ablation is not None:
-        yield Section("ablation", "Ablation", tables=(ablation,))
+    effects = effect_tables(analysis)
+    if effects:
+        text = (
+            "Does each part of the method help? The whole method against every variant, and variants that differ in "
+            "one part against each other."
+        )
+        tables = _there(effects[0], ablation_table(analysis))
+        yield Section("ablation", "Ablation", (text,), tables, tuple(effects[1:]))
     sweep = sweep_table(analysis)
     if sweep is not None:
         is_long = len(sweep.rows) > _MOST_ROWS
@@ -173,11 +190,12 @@ def _sensitivity(analysis: Analysis) -> Iterator[Section]:
         surfaces = {found.method for found in analysis.sweeps if len(found.parameters) == 2}
         if surfaces:
             texts.append(
-                f"Maps of two parameters are of {listed(sorted(surfaces))}, means over the data sets."
+                f"Lines of two parameters are of {listed(sorted(surfaces))}, means over the data sets."
             )
         files_too = _there(sweep if is_long else None, sweep_file(analysis))
         folded = () if is_long else (sweep,)
-        yield Section("sensitivity", "Sensitivity", tuple(texts), folded=folded, files=files_too)
+        settings = _there(setting_table(analysis))
+        yield Section("sensitivity", "Sensitivity", tuple(texts), settings, folded, files_too)
 
 
 def _failures(analysis: Analysis) -> Iterator[Section]:
@@ -215,9 +233,9 @@ def _provenance(analysis: Analysis) -> Iterator[Section]:
 
 _PARTS = (
     _ranks,
+    _curves,
     _metrics,
     _references,
-    _curves,
     _statistics,
     _paper,
     _costs,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from labelsieve.metrics import METRICS
+from typing import Literal
 
 _METRIC_WORDS = {
     "macro_f1": "macro-F1",
@@ -32,16 +31,16 @@ def metric_words(metric: str) -> str:
     return _METRIC_WORDS.get(metric, metric.replace("_", " "))
 
 
-def metric_title(metric: str) -> str:
+def metric_title(metric: str, direction: Literal["higher", "lower"]) -> str:
     """The name of a metric with the arrow that says which way is better.
 
     Examples
     --------
-    >>> metric_title("ranking_loss"), metric_title("macro_f1")
+    >>> metric_title("ranking_loss", "lower"), metric_title("macro_f1", "higher")
     ('Ranking loss ↓', 'Macro-F1 ↑')
     """
     words = metric_words(metric)
-    return f"{words[0].upper()}{words[1:]} {'↑' if METRICS[metric].direction == 'higher' else '↓'}"
+    return f"{words[0].upper()}{words[1:]} {'↑' if direction == 'higher' else '↓'}"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

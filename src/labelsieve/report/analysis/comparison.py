@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from labelsieve.metrics import METRICS
 from labelsieve.report.analysis.cells import Place
 from labelsieve.report.analysis.summary import Summary, as_cost
 from labelsieve.statistics import (
@@ -34,23 +33,22 @@ class MetricTable:
     """One metric: data sets by methods, and beside them the references; NaN where a run is incomplete."""
 
     metric: str
+    #: Which values are better.
+    direction: Literal["higher", "lower"]
     datasets: tuple[str, ...]
     methods: tuple[str, ...]
     references: tuple[str, ...]
-    #: Of shape (n_datasets, n_methods + n_references), as `std`.
+    #: Of shape (n_datasets, n_methods + n_references), as `std` and `fold_std`.
     mean: np.ndarray
-    #: NaN where there is a single size.
+    #: Over the sizes; NaN where there is a single one.
     std: np.ndarray
-
-    @property
-    def direction(self) -> Literal["higher", "lower"]:
-        """Which values are better."""
-        return METRICS[self.metric].direction
+    #: Over the folds, pooled over the sizes; NaN where there is a single one.
+    fold_std: np.ndarray
 
     @property
     def cost(self) -> np.ndarray:
         """The means, turned so that the smallest is best."""
-        return as_cost(self.metric, self.mean)
+        return as_cost(self.direction, self.mean)
 
     def column(self, name: str) -> int:
         """The column of a method or reference."""
@@ -225,14 +223,16 @@ def challenge_references(tables: Sequence[MetricTable]) -> tuple[Challenge, ...]
 def _table(summary: Summary, metric: str, classifier: str, noise: dict[str, str]) -> MetricTable:
     methods, references = summary.compared, summary.references
     shape = len(noise), len(methods) + len(references)
-    mean, std = np.full(shape, np.nan), np.full(shape, np.nan)
+    mean, std, fold_std = (np.full(shape, np.nan) for _ in range(3))
     for row, (dataset, level) in enumerate(noise.items()):
         for column, method in enumerate((*methods, *references)):
             curve = summary.curve(Place(dataset, level, method), classifier, metric)
             if curve is not None:
                 mean[row, column] = curve.mean
                 std[row, column] = np.nan if curve.std is None else curve.std
-    return MetricTable(metric, tuple(noise), methods, references, mean, std)
+                fold_std[row, column] = np.nan if curve.mean_fold_std is None else curve.mean_fold_std
+    direction = summary.direction(metric)
+    return MetricTable(metric, direction, tuple(noise), methods, references, mean, std, fold_std)
 
 
 def _worth_ranking(tables: Sequence[MetricTable], methods: Sequence[str]) -> tuple[str, ...]:

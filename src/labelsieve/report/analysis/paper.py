@@ -52,6 +52,11 @@ class PaperTable:
     frequencies: np.ndarray
 
     @property
+    def direction(self) -> Literal["higher", "lower"]:
+        """Which values are better; the paper has metrics of the package only."""
+        return METRICS[self.metric].direction
+
+    @property
     def difference(self) -> np.ndarray:
         """Ours minus theirs."""
         return np.asarray(self.ours - self.theirs)
@@ -82,6 +87,19 @@ class PaperCheck:
         """Spearman's correlations of all metrics and data sets that have one."""
         return _finite([table.spearman for table in self.tables])
 
+    def flagship_differences(self, *, by_frequencies: bool = False) -> np.ndarray:
+        """Ours minus theirs in PML-FSMIR's cells.
+
+        With `by_frequencies`, label frequencies alone with every label predicted stand in ours' place.
+        """
+        parts = [np.empty(0)]
+        for table in self.tables:
+            if FLAGSHIP in table.methods:
+                place = table.methods.index(FLAGSHIP)
+                ours = table.frequencies if by_frequencies else table.ours[:, place]
+                parts.append(ours - table.theirs[:, place])
+        return _finite(parts)
+
     def flagship_rank(
         self, whose: Literal["ours", "theirs"] = "ours", *, by_frequencies: bool = False
     ) -> float | None:
@@ -99,7 +117,7 @@ class PaperCheck:
                 values[:, place] = table.frequencies
             values = values[np.isfinite(values).all(axis=1)]
             if len(values):
-                ranks += rank_methods(values, METRICS[table.metric].direction)[:, place].tolist()
+                ranks += rank_methods(values, table.direction)[:, place].tolist()
         return float(np.mean(ranks)) if ranks else None
 
 
@@ -125,6 +143,17 @@ def paper_values() -> dict[tuple[str, str, str], tuple[float, float]]:
     }
 
 
+def repeats_paper(experiment: Experiment) -> bool:
+    """Whether an experiment is the paper's or a part of it: its nine methods as they are, once, on its data sets."""
+    _, datasets, methods = (set(names) for names in zip(*paper_values(), strict=True))
+    return (
+        {dataset.name for dataset in experiment.datasets} <= datasets
+        and len(experiment.noise) == len(experiment.seeds) == 1
+        and {method.name for method in experiment.methods} == methods
+        and _published(experiment) == methods
+    )
+
+
 def check_against_paper(
     tables: Sequence[MetricTable], experiment: Experiment, judge: str
 ) -> PaperCheck | None:
@@ -133,14 +162,19 @@ def check_against_paper(
     A method counts under its own name and with its defaults, coverage only as a share of the labels.
     """
     coverage = {found.name: found.conventions.coverage for found in experiment.judges()}[judge]
-    published = {
-        method.name for method in experiment.methods if method.method == method.name and not method.params
-    }
+    published = _published(experiment)
     comparable = [table for table in tables if table.metric != "coverage" or coverage == "zero-based"]
     names = [method.name for method in experiment.all_methods() if method.method == EVERY_LABEL]
     frequencies = names[0] if names else None
     checked = [found for table in comparable if (found := _check(table, published, frequencies)) is not None]
     return PaperCheck(tuple(checked)) if checked else None
+
+
+def _published(experiment: Experiment) -> set[str]:
+    """The methods that are what their names say, with their defaults."""
+    return {
+        method.name for method in experiment.methods if method.method == method.name and not method.params
+    }
 
 
 def _check(table: MetricTable, published: set[str], frequencies: str | None) -> PaperTable | None:

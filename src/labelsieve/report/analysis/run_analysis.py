@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from labelsieve.bench import RunError
 from labelsieve.report.analysis.cells import Place
 from labelsieve.report.analysis.comparison import Challenge, Comparison, challenge_references, compare
-from labelsieve.report.analysis.paper import PaperCheck, check_against_paper
+from labelsieve.report.analysis.paper import PaperCheck, check_against_paper, repeats_paper
 from labelsieve.report.analysis.sensitivity import (
     Ablation,
+    Effect,
     NoiseCurve,
     Sweep,
     ablations,
+    effects,
     noise_curves,
     sweeps,
 )
@@ -35,7 +37,10 @@ class Analysis:
     curves: dict[tuple[str, str], dict[str, Curve]]
     noise: tuple[NoiseCurve, ...]
     ablations: tuple[Ablation, ...]
+    #: What the parts of the method under ablation add.
+    effects: tuple[Effect, ...]
     sweeps: tuple[Sweep, ...]
+    #: Only of an experiment that is the paper's.
     paper: PaperCheck | None
     #: The same under every other noise and classifier that has cells in common with the paper, by name.
     other_papers: dict[str, PaperCheck]
@@ -102,10 +107,15 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
     main = compare(summary, control=control, classifier=classifier, noise=noise)
     shown = (*summary.compared, *summary.references)
     others = _other_conditions(summary, main)
-    papers = {
-        name: check_against_paper(other.tables, experiment, other.classifier)
-        for name, other in others.items()
-    }
+    papers = (
+        {
+            name: check_against_paper(other.tables, experiment, other.classifier)
+            for name, other in {"": main, **others}.items()
+        }
+        if repeats_paper(experiment)
+        else {}
+    )
+    variants = ablations(summary, facts.classifiers, noise)
     return Analysis(
         summary=summary,
         main=main,
@@ -113,9 +123,10 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
         challenges=challenge_references(main.tables),
         curves=_curves(summary, shown, main),
         noise=noise_curves(summary, shown, classifier),
-        ablations=ablations(summary, facts.classifiers, noise),
+        ablations=variants,
+        effects=effects(summary, variants),
         sweeps=sweeps(summary, facts.classifiers, noise),
-        paper=check_against_paper(main.tables, experiment, classifier),
+        paper=papers.pop("", None),
         other_papers={name: check for name, check in papers.items() if check is not None},
     )
 

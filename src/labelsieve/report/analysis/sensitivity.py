@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.report.analysis.cells import Place
-from labelsieve.report.analysis.summary import Summary
+from labelsieve.report.analysis.summary import Summary, as_cost
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,24 @@ class Ablation:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What a variant loses against another that has one part more, under one judge."""
+
+    classifier: str
+    fuller: str
+    lesser: str
+    #: What the lesser one sets that the fuller one does not, in words.
+    taken_away: str
+    #: Metric -> by how much the fuller one is better, on every data set that has both.
+    gains: dict[str, np.ndarray]
+
+    @property
+    def all_gains(self) -> np.ndarray:
+        """The same over all metrics."""
+        return np.concatenate(list(self.gains.values()))
+
+
+@dataclass(frozen=True)
 class Sweep:
     """One metric of a method on one data set at every combination of one or two parameters."""
 
@@ -49,6 +67,14 @@ class Sweep:
     metric: str
     #: One axis a parameter; NaN for gaps.
     values: np.ndarray
+
+    def setting(self, spot: int) -> list[str]:
+        """The parameters at one place of the flattened grid, in words."""
+        places = np.unravel_index(spot, self.values.shape)
+        return [
+            f"{name} = {axis[place]}"
+            for name, axis, place in zip(self.parameters, self.grid, places, strict=True)
+        ]
 
 
 def noise_curves(summary: Summary, methods: Sequence[str], classifier: str) -> tuple[NoiseCurve, ...]:
@@ -96,6 +122,35 @@ def ablations(summary: Summary, classifiers: Sequence[str], noise: dict[str, str
     )
 
 
+def effects(summary: Summary, found: Sequence[Ablation]) -> tuple[Effect, ...]:
+    """Compare the whole method with every variant, and variants that differ in one parameter with each other."""
+    if not found:
+        return ()
+    params = {method.name: method.params for method in summary.experiment.all_methods()}
+    names = found[0].variants
+    judges = dict.fromkeys(ablation.classifier for ablation in found)
+    compared = []
+    for judge, fuller, lesser in product(judges, names, names):
+        # Taken away is what only the lesser one sets.
+        differing = {
+            name: value for name, value in params[lesser].items() if params[fuller].get(name) != value
+        }
+        is_one_part = len(differing) == 1 and set(params[fuller]) == set(params[lesser]) - set(differing)
+        if fuller == lesser or not (fuller == names[0] or is_one_part):
+            continue
+        gains = {}
+        for ablation in found:
+            if ablation.classifier == judge:
+                cost = as_cost(summary.direction(ablation.metric), ablation.values)
+                # Equal results that were summed in another order must tie: the means are rounded, so are gains.
+                gain = np.round(cost[:, names.index(lesser)] - cost[:, names.index(fuller)], 12)
+                gains[ablation.metric] = gain[np.isfinite(gain)]
+        words = ", ".join(f"{name} = {str(value).lower()}" for name, value in differing.items())
+        effect = Effect(judge, fuller, lesser, words, gains)
+        compared += [effect] if effect.all_gains.size else []
+    return tuple(compared)
+
+
 def sweeps(summary: Summary, classifiers: Sequence[str], noise: dict[str, str]) -> tuple[Sweep, ...]:
     """Collect sweeps of one or two parameters, by classifier, data set and metric."""
     # (method, parameters) -> settings -> display name
@@ -120,6 +175,15 @@ def sweeps(summary: Summary, classifiers: Sequence[str], noise: dict[str, str]) 
             if np.isfinite(values).any():
                 found.append(Sweep(slug, varied, grid, classifier, dataset, metric, values))
     return tuple(found)
+
+
+def whole_sweeps(found: Sequence[Sweep]) -> dict[tuple[str, str, tuple[str, ...]], list[Sweep]]:
+    """Judge, method and parameters -> the sweeps without gaps, one a data set and metric."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Sweep]] = {}
+    for sweep in found:
+        if np.isfinite(sweep.values).all() and sweep.values.size > 1:
+            groups.setdefault((sweep.classifier, sweep.method, sweep.parameters), []).append(sweep)
+    return groups
 
 
 def _rising(values: Sequence[Any]) -> tuple[Any, ...]:

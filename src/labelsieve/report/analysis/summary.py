@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from labelsieve.bench.config import Experiment
 from labelsieve.bench.results import CellRecord, DatasetFacts, Results, RunRecord
-from labelsieve.metrics import METRICS
 from labelsieve.report.analysis.cells import (
     Cost,
     Coverage,
@@ -62,6 +61,12 @@ class Curve:
         """Standard deviation over the sizes (n - 1), if there are several."""
         return float(self.values.std(ddof=1)) if len(self.values) > 1 else None
 
+    @property
+    def mean_fold_std(self) -> float | None:
+        """Standard deviation over folds at one size, pooled over the sizes (root mean square); None for one fold."""
+        is_known = np.isfinite(self.fold_std).all()
+        return float(np.sqrt(np.mean(self.fold_std**2))) if is_known else None
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -107,6 +112,10 @@ class Summary:
         """The curve of a method on a data set, or None where it is incomplete."""
         return self.curves.get((*place, classifier, metric))
 
+    def direction(self, metric: str) -> Literal["higher", "lower"]:
+        """Which values of a metric are better."""
+        return self.experiment.directions[metric]
+
     def named_with_role(self, *roles: str) -> tuple[str, ...]:
         """The methods of some roles, in the configured order."""
         return _named_with_role(self.experiment, *roles)
@@ -128,7 +137,7 @@ def summarise(results: Results) -> Summary:
     coverage, complete = cover(results)
     curves = _average(results, complete)
     scored = {score.metric for score in results.scores}
-    metrics = tuple(name for name in experiment.metrics if name in scored)
+    metrics = tuple(name for name in experiment.metric_names if name in scored)
     judged = {score.judge for score in results.scores}
     classifiers = tuple(judge.name for judge in experiment.judges() if judge.name in judged)
     rates = {cell.noise: cell.noise_rate for cell in cells}
@@ -156,15 +165,15 @@ def summarise(results: Results) -> Summary:
     return Summary(experiment, facts, curves)
 
 
-def as_cost(metric: str, values: np.ndarray) -> np.ndarray:
+def as_cost(direction: Literal["higher", "lower"], values: np.ndarray) -> np.ndarray:
     """Turn values of a metric so that the smallest is best.
 
     Examples
     --------
-    >>> as_cost("macro_f1", np.array([0.5, 0.25]))
+    >>> as_cost("higher", np.array([0.5, 0.25]))
     array([-0.5 , -0.25])
     """
-    return -values if METRICS[metric].direction == "higher" else values
+    return -values if direction == "higher" else values
 
 
 class _Score(NamedTuple):

@@ -97,7 +97,7 @@ def _check_names(summary: Summary) -> None:
     experiment, facts = summary.experiment, summary.facts
     noises = [*facts.noise_rates, *facts.usual_noise.values(), *(noise for _, noise in facts.conditions)]
     for known, told in (
-        (experiment.metrics, facts.metrics),
+        (experiment.metric_names, facts.metrics),
         ([judge.name for judge in experiment.judges()], facts.classifiers),
         ([noise.label for noise in experiment.noises()], noises),
         ([dataset.name for dataset in experiment.datasets], summary.datasets),
@@ -120,7 +120,7 @@ def _curves(table: str, experiment: Experiment) -> dict[CurveKey, Curve]:
         _by_cell(noise.label for noise in experiment.noises()),
         _by_cell(method.name for method in experiment.all_methods()),
         _by_cell(judge.name for judge in experiment.judges()),
-        _by_cell(experiment.metrics),
+        _by_cell(experiment.metric_names),
     ]
     header, *lines = csv.reader(io.StringIO(table, newline=""))
     if tuple(header) != _COLUMNS:

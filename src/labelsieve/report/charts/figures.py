@@ -7,7 +7,6 @@ from numbers import Real
 
 import numpy as np
 
-from labelsieve.metrics import METRICS
 from labelsieve.pictures import Picture
 from labelsieve.report.analysis.cells import STABILITY
 from labelsieve.report.analysis.run_analysis import Analysis
@@ -158,7 +157,7 @@ def _noise(analysis: Analysis, styles: MethodStyles) -> Named:
             if (curve.model, curve.metric) == (model, metric):
                 panels.setdefault(curve.dataset, {})[curve.method] = Curve(curve.rates, curve.values)
         title = f"{metric_words(metric)} ({model})"
-        direction = METRICS[metric].direction
+        direction = analysis.summary.direction(metric)
         yield (
             f"noise_{model}_{metric}",
             draw_noise_curves(panels, title=title, direction=direction, styles=styles),
@@ -176,7 +175,7 @@ def _ablation(analysis: Analysis) -> Named:
             picture = draw_ablation(
                 groups,
                 title=f"{metric_words(ablation.metric)}{_judged_by(analysis, ablation.classifier)}",
-                direction=METRICS[ablation.metric].direction,
+                direction=analysis.summary.direction(ablation.metric),
                 styles=MethodStyles(ablation.variants, control=ablation.variants[0]),
             )
             yield f"ablation{_number(analysis, ablation.classifier)}_{ablation.metric}", picture
@@ -192,7 +191,7 @@ def _sensitivity(analysis: Analysis) -> Named:
     styles = MethodStyles(tuple(analysis.summary.datasets))
     for place, ((method, classifier, metric), panels) in enumerate(figures.items()):
         title = f"{method}: {metric_words(metric)}{_judged_by(analysis, classifier)}"
-        direction = METRICS[metric].direction
+        direction = analysis.summary.direction(metric)
         picture = draw_sensitivity_curves(panels, title=title, direction=direction, styles=styles)
         yield f"sensitivity_{place + 1}_{metric}", picture
 
@@ -216,7 +215,7 @@ def _surfaces(analysis: Analysis) -> Named:
             column_name=parameters[1],
             # A small map has no room for more; the page says what it is.
             title=f"{metric_words(metric)}{_judged_by(analysis, classifier)}",
-            direction=METRICS[metric].direction,
+            direction=analysis.summary.direction(metric),
         )
         yield f"surface_{place + 1}_{metric}", picture
 

@@ -1,11 +1,13 @@
-"""Tables of methods against one another, against the references and against the paper's numbers."""
+"""Tables of methods against one another and against the references."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from labelsieve.metrics import METRICS
 from labelsieve.report.analysis.comparison import ALPHA, Comparison, MetricTable, Standing
-from labelsieve.report.analysis.paper import FLAGSHIP, PaperCheck
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.tables.table import Column, Entry, Mark, Table, name_columns
 from labelsieve.report.wording import count, metric_title, metric_words
@@ -255,8 +257,10 @@ def _metric_table(table: MetricTable, standing: Standing | None) -> Table:
             (
                 Entry(dataset),
                 *(
-                    Entry(_known(mean), _known(std), mark)
-                    for mean, std, mark in zip(table.mean[row], table.std[row], marks, strict=True)
+                    Entry(_known(mean), _known(fold_std), mark, size_spread=_known(std))
+                    for mean, fold_std, std, mark in zip(
+                        table.mean[row], table.fold_std[row], table.std[row], marks, strict=True
+                    )
                 ),
             )
         )
@@ -269,12 +273,18 @@ def _metric_table(table: MetricTable, standing: Standing | None) -> Table:
             for name in table.methods
         )
         foot = ((Entry("average rank"), *entries, *(Entry(None) for _ in table.references)),)
-    several = bool(np.isfinite(table.std).any())
-    what = "Mean ± standard deviation over the sizes" if several else "Mean"
+    over_folds, over_sizes = (
+        f" ± standard deviation {of}" if np.isfinite(spread).any() else ""
+        for spread, of in (
+            (table.fold_std, "over the folds at one size (root mean square over the sizes)"),
+            (table.std, "over the sizes of the means over folds"),
+        )
+    )
     dagger = " † is a reference ahead of every method." if table.references else ""
     return Table(
-        table.metric,
-        metric_title(table.metric),
+        # The name of one's own could be that of another table.
+        table.metric if table.metric in METRICS else f"metric_{table.metric}",
+        metric_title(table.metric, table.direction),
         (
             Column("data set", numeric=False),
             *(Column(name, "methods") for name in table.methods),
@@ -282,7 +292,11 @@ def _metric_table(table: MetricTable, standing: Standing | None) -> Table:
         ),
         tuple(rows),
         foot,
-        f"{what}; {table.direction} is better. Best method bold, second underlined.{dagger}",
+        *(
+            f"Mean over folds and sizes{spread}; {table.direction} is better. Best method bold, second underlined."
+            f"{dagger}"
+            for spread in (over_folds, over_sizes)
+        ),
     )
 
 
@@ -307,7 +321,7 @@ def _mark_lowest(table: Table, *, by_row: bool = False) -> Table:
         (
             row[0],
             *(
-                Entry(entry.value, entry.spread, mark, entry.form)
+                replace(entry, mark=mark)
                 for entry, mark in zip(
                     row[1:],
                     (
@@ -329,94 +343,3 @@ def _known(value: float) -> float | None:
 
 def _number(entry: Entry) -> float:
     return np.nan if not isinstance(entry.value, float) else entry.value
-
-
-def agreement_table(analysis: Analysis) -> Table | None:
-    """How well the paper's numbers are met under every noise and classifier; None if nothing is shared."""
-    if analysis.paper is None:
-        return None
-    rows = [
-        (
-            Entry(name),
-            Entry(len(check.differences)),
-            Entry(float(np.abs(check.differences).mean()), form=".3f"),
-            Entry(_known(check.correlation), form=".2f"),
-            Entry(float(check.spearman.mean()) if len(check.spearman) else None, form=".2f"),
-            Entry(check.flagship_rank(), form=_RANK),
-            Entry(check.flagship_rank(by_frequencies=True), form=_RANK),
-            Entry(check.flagship_rank("theirs", by_frequencies=True), form=_RANK),
-        )
-        for name, check in {analysis.main.classifier: analysis.paper, **analysis.other_papers}.items()
-    ]
-    theirs = analysis.paper.flagship_rank("theirs")
-    blank = (Entry(None),) * 4
-    rows.append((Entry("the paper"), *blank, Entry(theirs, form=_RANK), *(Entry(None),) * 2))
-    place = f"label frequencies alone, every label predicted, in {FLAGSHIP}'s place"
-    return Table(
-        "paper_agreement",
-        "How well the paper's numbers are met",
-        (
-            Column("judged by", numeric=False),
-            Column("cells"),
-            Column("mean difference"),
-            Column("correlation", "over the cells"),
-            Column("Spearman", "order of the methods, mean"),
-            Column(f"rank of {FLAGSHIP}", "average, 1 is best"),
-            Column("rank among ours", place),
-            Column("rank among the printed", place),
-        ),
-        tuple(rows),
-        note="Ranks are averages over metrics and data sets, among the methods that the paper compares.",
-    )
-
-
-def paper_tables(check: PaperCheck) -> list[Table]:
-    """Ours and the paper's means by metric, then the correlations of the orders, then all cells in full."""
-    tables = []
-    for table in check.tables:
-        rows = []
-        for row, dataset in enumerate(table.datasets):
-            entries = [
-                Entry(None)
-                if np.isnan(theirs)
-                else Entry(float(ours - theirs), words=f"{ours:.2f} / {theirs:.2f}")
-                for ours, theirs in zip(table.ours[row], table.theirs[row], strict=True)
-            ]
-            correlation = (Entry(float(found[row]), form=".2f") for found in (table.spearman, table.kendall))
-            rows.append((Entry(dataset), *entries, *correlation))
-        tables.append(
-            Table(
-                f"paper_{table.metric}",
-                f"{metric_title(table.metric)}: ours / the paper's",
-                (
-                    *name_columns("data set", table.methods),
-                    Column("Spearman", "order of the methods"),
-                    Column("Kendall", "order of the methods"),
-                ),
-                tuple(rows),
-                note="Sorts by the difference.",
-            )
-        )
-    return [*tables, _paper_cells(check)]
-
-
-def _paper_cells(check: PaperCheck) -> Table:
-    heads = ("ours", "paper", "difference")
-    rows = tuple(
-        (
-            Entry(metric_words(table.metric)),
-            Entry(dataset),
-            Entry(method),
-            Entry(float(ours), form=".3f"),
-            Entry(float(theirs), form=".2f"),
-            Entry(float(ours - theirs), form="+.3f"),
-        )
-        for table in check.tables
-        for row, dataset in enumerate(table.datasets)
-        for method, ours, theirs in zip(table.methods, table.ours[row], table.theirs[row], strict=True)
-        if np.isfinite(theirs)
-    )
-    names = (Column(head, numeric=False) for head in ("metric", "data set", "method"))
-    return Table(
-        "paper_cells", "Ours and the paper's, all cells", (*names, *(Column(head) for head in heads)), rows
-    )

@@ -100,7 +100,7 @@ def convention_table(summary: Summary) -> Table:
     ):
         if configuration.get(key):
             rows.append((Entry(question), Entry(_compact(configuration[key]))))
-    rows.append((Entry("standard deviation"), Entry("over the sizes, with n − 1")))
+    rows.append((Entry("standard deviation"), Entry("over folds and over sizes, each with n − 1")))
     rows.append((Entry("seeds"), Entry(", ".join(map(str, experiment.seeds)))))
     rows.append((Entry("number of folds"), Entry(str(experiment.folds))))
     columns = (Column("left open by papers", numeric=False), Column("here", numeric=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
@@ -22,14 +22,19 @@ __all__ = [
     "as_csv",
     "as_latex",
     "as_markdown",
+    "as_records",
     "name_columns",
+    "only",
     "text_columns",
+    "turned",
 ]
 
 #: What an entry stands out by: the best and second best of its row, or a reference ahead of every method.
 Mark = Literal["", "best", "second", "ahead"]
 
 _MISSING = "–"
+# Field of an entry -> what its column in a file is called.
+_SPREADS = {"spread": "std over folds", "size_spread": "std over sizes"}
 
 
 @dataclass(frozen=True)
@@ -41,13 +46,15 @@ class Entry:
     value : float, str or None
         What it holds; None is a gap.
     spread : float or None, default=None
-        Standard deviation beside a number.
+        Standard deviation over folds beside a number.
     mark : {"", "best", "second", "ahead"}
         How it stands out.
     form : str, default=".3f"
         Format of a number; "p" is that of p-values.
     words : str, default=""
         What readers see instead of the value, by which alone the table sorts.
+    size_spread : float or None, default=None
+        Standard deviation over sizes, for those who ask for it: pages and CSV have both.
     """
 
     value: float | str | None
@@ -55,6 +62,7 @@ class Entry:
     mark: Mark = ""
     form: str = ".3f"
     words: str = ""
+    size_spread: float | None = None
 
     @property
     def is_gap(self) -> bool:
@@ -94,9 +102,16 @@ class Entry:
 
     @property
     def spread_text(self) -> str:
-        """The spread for readers, empty if there is none."""
-        is_known = self.spread is not None and not math.isnan(self.spread)
-        return f"{self.spread:{self.form}}" if is_known else ""
+        """The spread over folds for readers, empty if there is none."""
+        return self._as_spread(self.spread)
+
+    @property
+    def size_spread_text(self) -> str:
+        """The spread over sizes for readers, empty if there is none."""
+        return self._as_spread(self.size_spread)
+
+    def _as_spread(self, spread: float | None) -> str:
+        return "" if spread is None or math.isnan(spread) else f"{spread:{self.form}}"
 
 
 @dataclass(frozen=True)
@@ -122,12 +137,37 @@ class Table:
     foot: tuple[tuple[Entry, ...], ...] = ()
     #: How to read it.
     note: str = ""
+    #: The same where the spread over sizes is shown instead of that over folds.
+    size_note: str = ""
 
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Headings over the columns and how many columns each covers; empty if no column has one."""
         runs = [(name, len(list(run))) for name, run in groupby(column.group for column in self.columns)]
         return runs if any(name for name, _ in runs) else []
+
+
+def only(table: Table, headings: Sequence[str]) -> Table:
+    """Some columns of a table, those it has; where there is little room."""
+    places = [place for place, column in enumerate(table.columns) if column.heading in headings]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in places),
+        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+    )
+
+
+def turned(table: Table) -> Table:
+    """A table with its few rows as columns."""
+    first, *others = table.columns
+    return replace(
+        table,
+        columns=(replace(first, heading=""), *(Column(row[0].text) for row in table.rows)),
+        rows=tuple(
+            (Entry(column.heading), *(row[place] for row in table.rows))
+            for place, column in enumerate(others, start=1)
+        ),
+    )
 
 
 def name_columns(first: str, numeric: Iterable[str]) -> tuple[Column, ...]:
@@ -142,22 +182,50 @@ def text_columns(*names: str) -> tuple[Column, ...]:
 
 def as_csv(table: Table) -> str:
     """Write a table as CSV, numbers in full; a spread is a column of its own."""
+    header, rows = _in_full(table)
+    return csv_text([header, *rows])
+
+
+def as_records(table: Table) -> list[dict[str, float | str | None]]:
+    """A table as values JSON can hold: a dictionary a row, numbers in full; a spread is an entry of its own.
+
+    Examples
+    --------
+    >>> as_records(Table("ranks", "Ranks", name_columns("method", ["rank"]), ((Entry("mifs"), Entry(1.5)),)))
+    [{'method': 'mifs', 'rank': 1.5}]
+    """
+    header, rows = _in_full(table)
+    # JSON has no word for what is infinite.
+    return [
+        {
+            name: None if isinstance(value, float) and math.isinf(value) else value
+            for name, value in zip(header, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+def _in_full(table: Table) -> tuple[list[str], list[list[float | str | None]]]:
+    """Headings and rows with nothing rounded, a column for every kind of spread that a column has."""
     entries = (*table.rows, *table.foot)
-    spread = [any(row[index].spread is not None for row in entries) for index in range(len(table.columns))]
+    spreads = [
+        [name for name in _SPREADS if any(getattr(row[index], name) is not None for row in entries)]
+        for index in range(len(table.columns))
+    ]
     header = [
         text
-        for column, has_spread in zip(table.columns, spread, strict=True)
-        for text in (column.heading, *((f"{column.heading} std",) if has_spread else ()))
+        for column, names in zip(table.columns, spreads, strict=True)
+        for text in (column.heading, *(f"{column.heading} {_SPREADS[name]}" for name in names))
     ]
     rows = [
         [
             value
-            for entry, has_spread in zip(row, spread, strict=True)
-            for value in (_full(entry.words or entry.value), *((_full(entry.spread),) if has_spread else ()))
+            for entry, names in zip(row, spreads, strict=True)
+            for value in (_full(entry.words or entry.value), *(_full(getattr(entry, name)) for name in names))
         ]
         for row in entries
     ]
-    return csv_text([header, *rows])
+    return header, rows
 
 
 def as_markdown(table: Table) -> str:

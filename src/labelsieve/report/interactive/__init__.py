@@ -1,0 +1,1 @@
+"""The charts of a page as values, which the page's own script draws."""

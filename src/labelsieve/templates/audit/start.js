@@ -1,0 +1,29 @@
+// Everything is made once and drawn; the page shows itself when it is ready.
+byId("label").append(html("option", { value: -1 }, "all labels"), ...labels.map((label, place) => html("option", { value: place }, short(label.n))));
+byId("label").value = -1;
+byId("label").addEventListener("change", (event) => setLabel(Number(event.target.value)));
+byId("clear").addEventListener("click", () => { setLabel(-1); byId("label").focus(); });
+byId("drawer").addEventListener("click", (event) => { if (event.target === byId("drawer")) byId("drawer").close(); });
+
+const themes = ["auto", "light", "dark"];
+byId("theme").addEventListener("click", () => {
+  const root = document.documentElement, next = themes[(themes.indexOf(root.dataset.theme || "auto") + 1) % 3];
+  root.dataset.theme = next;
+  byId("theme").textContent = `Theme: ${next}`;
+});
+byId("print").addEventListener("click", () => print());
+const forPrint = (printing) => {
+  if (state.printing === printing) return;
+  state.printing = printing;
+  ["columns", "map", "doubts"].forEach((part) => draw[part]());
+};
+addEventListener("beforeprint", () => forPrint(true));
+addEventListener("afterprint", () => forPrint(false));
+phone.addEventListener("change", () => changed("columns", "map", "doubts"));
+
+makeCurve();
+makeColumns();
+makeMap();
+makeDoubts();
+Object.values(draw).forEach((part) => part());
+document.documentElement.dataset.ready = "1";

@@ -1,0 +1,177 @@
+"""Two runs side by side."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import fails, run
+from labelsieve.cli import main
+from labelsieve.report.analysis.two_runs import compare_runs
+from synthetic_runs import make_summary
+
+
+def summary(value, **options):
+    """A made-up run, whose experiment can be compared."""
+    found = make_summary(value, **options)
+    settings = {"folds": options.get("n_folds", 2), "sizes": options.get("sizes", (10.0, 20.0))}
+    names = ("seeds", "random_draws", "classifiers", "metrics", "conventions")
+    found.experiment.model_dump = lambda **_: {**dict.fromkeys(names), **settings}
+    return found
+
+
+def base(metric, fold, method, size, **_):
+    return 0.5 + 0.1 * fold + 0.001 * size + (method == "b") * 0.2
+
+
+def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
+    shifts = {"one": 0.1, "two": 0.3}
+    first = summary(base)
+    second = summary(
+        lambda dataset, **place: base(**place) + shifts[dataset] * (place["method"] == "a"),
+        sizes=(20.0, 40.0),
+    )
+    found = compare_runs(first, second)
+    by_name = {(one.method, one.metric): one for one in found.differences}
+    assert len(by_name) == 4
+    for metric, better in (("ranking_loss", "first"), ("average_precision", "second")):
+        changed = by_name["a", metric]
+        # At the size 20 alone: folds at 0.52 and 0.62.
+        np.testing.assert_allclose([changed.first, changed.second, changed.difference], [0.57, 0.77, 0.2])
+        assert changed.fold_std == pytest.approx(np.std([0.52, 0.62], ddof=1), rel=1e-5)
+        assert (changed.better, changed.n_shared, changed.stands_out) == (better, 2, True)
+        same = by_name["b", metric]
+        assert (same.difference, same.better, same.stands_out) == (0, "", False)
+    apart = {
+        place: {one.method: one.difference for one in differences if one.metric == "ranking_loss"}
+        for place, differences in found.by_dataset.items()
+    }
+    assert apart == {
+        ("one", "flip 0.2"): {"a": pytest.approx(0.1), "b": 0},
+        ("two", "flip 0.2"): {"a": pytest.approx(0.3), "b": 0},
+    }
+    assert found.settings == ("sizes",)
+
+
+def test_sums_in_another_order_are_no_difference():
+    found = compare_runs(summary(base), summary(lambda **place: base(**place) + 1e-15))
+    assert all(one.difference == 0 and not one.better for one in found.differences)
+
+
+def test_what_only_one_has_is_named():
+    first = summary(base, datasets=("one", "two"), methods=("a", "b"), metrics=("ranking_loss",))
+    second = summary(
+        base,
+        datasets=("two", "three"),
+        methods=("b", "c"),
+        classifiers=("linear-svm", "ml-knn"),
+        noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
+    )
+    found = compare_runs(first, second)
+    assert [(one.method, one.metric) for one in found.differences] == [("b", "ranking_loss")]
+    assert list(found.by_dataset) == [("two", "flip 0.2")]
+    empty = {"noises": (), "classifiers": (), "metrics": ()}
+    assert found.only_first == {**empty, "data sets": ("one",), "methods": ("a",)}
+    assert found.only_second == {
+        "data sets": ("three",),
+        "noises": ("flip 0.4",),
+        "methods": ("c",),
+        "classifiers": ("ml-knn",),
+        "metrics": ("average_precision",),
+    }
+
+
+def test_other_data_under_the_same_name_are_told():
+    first, second = summary(base), summary(base)
+    second.__dict__["datasets"] = {**second.datasets, "two": SimpleNamespace(checksum="another")}
+    assert compare_runs(first, second).other_data == ("two",)
+
+
+def test_an_incomplete_method_is_not_compared_and_nothing_shared_is_nothing():
+    half = summary(base, skip=lambda method, fold, **_: method == "a" and fold == 1)
+    found = compare_runs(summary(base), half)
+    assert {one.method for one in found.differences} == {"b"}
+    assert found.only_first["methods"] == ("a",)
+    none = summary(base, skip=lambda **_: True)
+    assert compare_runs(summary(base), none).differences == ()
+    assert compare_runs(none, summary(base)).only_second["data sets"] == ("one", "two")
+
+
+SMALL = (
+    'folds = 2\ndatasets = ["planted"]\nmethods = ["sum-f", "sum-mi"]\nmetrics = ["coverage", "macro_f1"]\n'
+)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Folders of two runs, of which the second has one method more and other folds, and the summary of the second."""
+    folder = tmp_path_factory.mktemp("two")
+    for name, text in (("a", SMALL), ("b", SMALL.replace('"sum-mi"', '"sum-mi", "gmm"') + "seeds = [1]\n")):
+        (folder / f"{name}.toml").write_text(text)
+        assert (
+            main(["bench", "run", str(folder / f"{name}.toml"), "--out", str(folder / name), "-q", "-j", "1"])
+            == 0
+        )
+    out = ("--out", str(folder / "page"), "--summary", str(folder / "b.csv.gz"))
+    assert main(["report", str(folder / "b"), *out]) == 0
+    return folder
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize("second", ["b", "b.csv.gz"])
+def test_two_runs_or_summaries_are_compared_on_the_terminal(capsys, two, second):
+    code, out, err = run(capsys, "report", str(two / "a"), str(two / second))
+    assert (code, err) == (0, "")
+    told = " ".join(out.split())
+    assert "Both have 1 data set and 2 methods. Of 4 means (a metric of a method), 4 differ" in told
+    assert "Only the second has results of methods gmm." in told
+    assert "These settings are not the same: seeds." in told
+    rows = [line for line in out.splitlines() if line.startswith("sum-")]
+    assert len(rows) == 4
+    assert all(("↓" in row) == ("Coverage" in row) for row in rows)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_a_run_is_equal_to_its_own_summary(capsys, two):
+    code, out, _ = run(capsys, "report", str(two / "b"), str(two / "b.csv.gz"))
+    assert code == 0
+    assert "All 6 means (a metric of a method) are equal." in " ".join(out.split())
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_json_holds_every_difference(capsys, two):
+    code, out, _ = run(capsys, "report", str(two / "a"), str(two / "b"), "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["first"] == str(two / "a")
+    assert len(found["differences"]) == len(found["by_dataset"]) == 4
+    for one in found["differences"]:
+        assert one["difference"] == pytest.approx(one["second"] - one["first"], abs=1e-11)
+        lower = one["direction"] == "lower"
+        assert one["better"] == ("second" if (one["difference"] < 0) == lower else "first")
+    assert found["only_second"]["methods"] == ["gmm"]
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize(
+    ("code", "more", "message"),
+    [
+        (2, ("--out", "x"), "--out is for one run"),
+        (2, ("--control", "sum-f"), "--control is for one run"),
+        (2, ("again",), "one run or two were expected, got 3"),
+    ],
+)
+def test_what_is_for_one_run_is_refused_for_two(capsys, two, code, more, message):
+    assert message in fails(capsys, code, "report", str(two / "a"), str(two / "b"), *more)
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_runs_without_anything_in_common_are_one_sentence(capsys, two, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text(SMALL.replace("planted", "digits") + "[sizes]\npercent = [5]\n")
+    assert main(["bench", "run", str(config), "--out", str(tmp_path / "c"), "-q", "-j", "1"]) == 0
+    capsys.readouterr()
+    message = fails(capsys, 1, "report", str(two / "a"), str(tmp_path / "c"))
+    assert "finished results that both have were expected, got none" in message
