@@ -116,7 +116,27 @@ def test_an_unknown_method_names_the_closest(capsys):
 
 
 @pytest.fixture(scope="module")
-def demonstration(tmp_path_factory):
+def same_fit():
+    """All demos fit the same digits: once for the tests that only look at what is shown."""
+
+    def once(function):
+        found = []
+
+        def remembered(*arguments, **options):
+            if not found:
+                found.append(function(*arguments, **options))
+            return found[0]
+
+        return remembered
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fit", "size_curve"):
+            patch.setattr(demo, name, once(getattr(demo, name)))
+        yield
+
+
+@pytest.fixture(scope="module")
+def demonstration(tmp_path_factory, same_fit):
     """Output and messages of one demo, and its folder."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
@@ -177,7 +197,9 @@ def test_what_the_demo_proposes_next_runs(capsys, monkeypatch, demonstration):
         ("pytest", "", "labelsieve"),
     ],
 )
-def test_the_demo_proposes_the_command_it_was_started_by(capsys, monkeypatch, started, on_path, told):
+def test_the_demo_proposes_the_command_it_was_started_by(
+    capsys, monkeypatch, same_fit, started, on_path, told
+):
     script = Path(".venv/bin/labelsieve").absolute()
     script.parent.mkdir(parents=True)
     script.touch(mode=0o755)
@@ -189,7 +211,7 @@ def test_the_demo_proposes_the_command_it_was_started_by(capsys, monkeypatch, st
     assert f"Try next: {told} select {data} -k auto\n          {told} issues {data}\n" in err
 
 
-def test_the_demo_without_the_report_extra_says_what_to_install(capsys, monkeypatch):
+def test_the_demo_without_the_report_extra_says_what_to_install(capsys, monkeypatch, same_fit):
     monkeypatch.setattr("labelsieve.cli.demo.missing_packages", lambda: ["matplotlib"])
     code, out, err = run(capsys, "demo", "--output", "elsewhere")
     assert code == 0
@@ -204,7 +226,7 @@ def test_a_page_without_the_report_extra_is_refused_before_the_work(capsys, monk
     assert "needs jinja2; pip install 'labelsieve[report]'" in err
 
 
-def test_the_demo_needs_only_ascii_where_there_is_nothing_else(capsys, monkeypatch):
+def test_the_demo_needs_only_ascii_where_there_is_nothing_else(capsys, monkeypatch, same_fit):
     monkeypatch.setattr("rich.console.ConsoleOptions.ascii_only", property(lambda self: True))
     monkeypatch.setattr("labelsieve.cli.demo.missing_packages", lambda: ["matplotlib"])
     code, out, _ = run(capsys, "demo")
@@ -212,7 +234,7 @@ def test_the_demo_needs_only_ascii_where_there_is_nothing_else(capsys, monkeypat
     assert out.isascii()
 
 
-def test_a_demo_that_cannot_be_written_is_one_line(capsys):
+def test_a_demo_that_cannot_be_written_is_one_line(capsys, same_fit):
     open("taken", "w").close()
     code, _, err = run(capsys, "demo", "--output", "taken")
     assert code == 1
@@ -229,7 +251,7 @@ def examples():
 
 
 @pytest.mark.parametrize("example", examples())
-def test_the_examples_of_the_help_run(capsys, monkeypatch, example):
+def test_the_examples_of_the_help_run(capsys, monkeypatch, same_fit, example):
     rng = np.random.default_rng(0)
     X = rng.random((30, 12))
     data = Dataset(X, X[:, :2] > 0.5, name="data", label_names=("label_a", "label_b"))
@@ -270,7 +292,7 @@ def failing_with(error):
 
 
 def test_an_unexpected_failure_asks_for_a_report(capsys, monkeypatch, table):
-    monkeypatch.setattr("labelsieve.cli.select.open_target", failing_with(KeyError("surprise")))
+    monkeypatch.setattr("labelsieve.cli.select.open_data", failing_with(KeyError("surprise")))
     err = fails(capsys, 1, "select", table)
     assert "failed unexpectedly (KeyError: 'surprise'); please report it" in err
     monkeypatch.setenv("LABELSIEVE_DEBUG", "1")
@@ -279,7 +301,7 @@ def test_an_unexpected_failure_asks_for_a_report(capsys, monkeypatch, table):
 
 
 def test_an_interrupt_is_one_line(capsys, monkeypatch, table):
-    monkeypatch.setattr("labelsieve.cli.select.open_target", failing_with(KeyboardInterrupt()))
+    monkeypatch.setattr("labelsieve.cli.select.open_data", failing_with(KeyboardInterrupt()))
     assert fails(capsys, 130, "select", table) == "error: interrupted.\n"
 
 
@@ -359,5 +381,5 @@ def test_verbose_reaches_standard_error_where_there_is_no_terminal(capsys, table
 
 
 def test_a_disk_error_while_reading_is_told(capsys, monkeypatch, table):
-    monkeypatch.setattr("labelsieve.cli.select.open_target", failing_with(OSError(errno.EIO, "broken")))
+    monkeypatch.setattr("labelsieve.cli.select.open_data", failing_with(OSError(errno.EIO, "broken")))
     assert "broken" in fails(capsys, 1, "select", table)

@@ -38,6 +38,16 @@ def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
     assert not {"suspicious_labels", "chance"} & set(json.loads(out))
 
 
+@pytest.mark.parametrize("size", ["2", "auto"])
+def test_the_default_method_ranks_in_blocks_as_it_does_in_memory(capsys, table, size):
+    command = ("select", table, "--labels", "2", "-k", size, "--json", "--all")
+    whole = run(capsys, *command)[1]
+    code, out, err = run(capsys, *command, "--chunk-rows", "7")
+    assert code == 0, err
+    assert ranking(out) == ranking(whole)
+    assert json.loads(out)["method"] == json.loads(whole)["method"] == "evidence"
+
+
 def test_the_table_and_the_file_hold_the_ranking_alone(capsys, table):
     code, out, _ = run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "-q")
     assert code == 0

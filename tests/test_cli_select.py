@@ -234,20 +234,16 @@ DATA = "x,z,a,b\n0.5,1,1,0\n2,0,1,1\n1,1,0,1\n"
     [
         ("", "2", "empty"),
         ("x,z,a,b\n", "2", "row|sample"),
-        (DATA.replace("0.5", ""), "2", "read it with --missing mean .* or --missing zero"),
-        (DATA.replace("0.5", "nan"), "2", "read it with --missing mean .* or --missing zero"),
-        (DATA.replace("0.5", "5%"), "2", "line 2: .*leave the column out with --ignore x"),
-        (DATA.replace("0.5", "inf"), "2", "inf"),
         (DATA, None, "give --labels \\(names, a pattern"),
         (DATA, "c", "no column 'c'; the closest names are"),
         (DATA, "4", "--labels 4 must leave at least one feature"),
         (DATA.replace("1,1,0\n", "1,maybe,0\n"), "2", "maybe"),
-        (DATA.replace("1,1,0\n", "1,7,0\n"), "2", "got 7.0; check --labels or threshold"),
+        (DATA.replace("1,1,0\n", "1,7,0\n"), "2", "got '7' beside '1'; correct it, or check --labels"),
         (DATA.replace("1,1,0\n", "1,,0\n"), "2", "missing"),
         (DATA.replace("2,0,1,1", "2,0,1"), "2", "line 3"),
         (DATA.replace("2,0,1,1", "2,0,1,1,5"), "2", "line 3"),
-        (DATA.replace("z", "x"), "2", "'x'"),
         ("x,a\n1,0\n2,0\n", "1", "at least one candidate"),
+        ("x,a\n1,0\nred,0\n", "1", "no row has a label"),
         ("x,a\n1,1\n", "1", "sample"),
     ],
 )
@@ -271,18 +267,23 @@ def test_text_among_numbers_is_read_as_categories_or_left_out(capsys):
     assert names == {"x", "colour=blue", "colour=red"}
 
 
-@pytest.mark.parametrize("count", [1, 5, 7])
-def test_columns_that_were_coded_are_noted(capsys, count):
+def test_without_pandas_categories_are_coded_and_that_is_noted(capsys, monkeypatch):
+    monkeypatch.setattr("labelsieve.cli.opening._has_pandas", lambda: False)
     with open("text.csv", "w") as stream:
-        names = [f"c{index}" for index in range(count)]
-        stream.write(",".join([*names, "a"]) + "\n")
-        stream.writelines(
-            ",".join([word] * count) + f",{label}\n" for word, label in [("u", 1), ("v", 0)] * 3
-        )
+        stream.write("x,colour,a\n" + "1,red,1\n2,blue,0\n" * 3)
     err = run(capsys, "select", "text.csv", "--labels", "a")[2]
-    listed = ", ".join(names[:5]) + (", ..." if count > 5 else "")
-    assert f"in {count} column{'s' * (count > 1)}: {listed}; --nominal onehot" in err
+    assert "note: categories were coded 0, 1, 2, ... in 1 column: colour; --nominal onehot" in err
     assert "coded" not in run(capsys, "select", "text.csv", "--labels", "a", "--nominal", "onehot")[2]
+
+
+@pytest.mark.parametrize("cell", ["", "nan", "5%", "inf"])
+def test_what_is_no_plain_number_is_said_and_no_reason_to_refuse(capsys, cell):
+    pytest.importorskip("pandas")
+    with open("odd.csv", "w") as stream:
+        stream.write(DATA.replace("0.5", cell))
+    code, _, err = run(capsys, "select", "odd.csv", "--labels", "2")
+    assert code == 0, err
+    assert re.search(r"^x +number", err, re.MULTILINE)
 
 
 def test_negative_features_are_scaled_or_refused(capsys):

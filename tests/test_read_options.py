@@ -67,7 +67,7 @@ def test_text_of_the_data_that_looks_like_an_option_is_left_alone(capsys, tmp_pa
 
 
 def test_the_command_line_and_a_configuration_name_their_own_options(capsys, table, tmp_path, plain_terminal):
-    code, _, err = run(capsys, "select", str(table), "--labels", "bird")
+    code, _, err = run(capsys, "select", str(table), "--labels", "bird", "--nominal", "code")
     assert code == 1
     assert "leave it out with --ignore who." in err
     text = f'methods = ["sum-f"]\ndatasets = [{{name = "own", path = "{table.name}", labels = "bird"}}]\n'

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
@@ -24,13 +24,14 @@ from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOp
 from sklearn.utils._tags import Tags
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from labelsieve._candidates import check_candidates
+from labelsieve._candidates import check_candidates, without_tags
+from labelsieve._ranked import RankedFeatures
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
 from labelsieve.numerics.result import SolverResult, logger
-from labelsieve.numerics.scaling import Scaling
+from labelsieve.numerics.scaling import Scaling, row_extremes
 from labelsieve.numerics.sparse import canonical, check_structure, is_sparse
 from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import RowBlocks
+from labelsieve.rows.blocks import Columns, RowBlocks, block_function
 from labelsieve.rows.collections import column_names, is_lazy, open_rows
 
 __all__ = [
@@ -52,7 +53,10 @@ __all__ = [
     "check_problem",
     "nonnegative_features",
     "nonnegative_scaling",
+    "refuse_lazy",
+    "scale_nonnegative",
     "take_rows",
+    "without_tags",
 ]
 
 #: Constraints shared by iterative methods, methods with random parts and methods that scale features.
@@ -65,7 +69,7 @@ RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.
 SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
 
 #: Methods that take rows in blocks, for those that must say that they do not.
-TAKES_BLOCKS = ("GMM", "RFS", "RandomRanking", "SumF", "SumMI")
+TAKES_BLOCKS = ("EvidenceSelector", "GMM", "PMLFSMIR", "RFS", "RandomRanking", "SumF", "SumMI")
 
 #: What scikit-learn is told of features and labels.
 _TABLE: dict[str, Any] = {
@@ -125,10 +129,12 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             Candidate labels: 1 where the label is a candidate of the row, 0 where it certainly does not
             apply. A row without candidates is allowed: it says that no label applies. One-dimensional ``y``,
             and a single column with other discrete values than 0 and 1, are read as classes and one-hot
-            encoded.
+            encoded. A sequence of sets, or of lists with strings, holds the tags of every row; ``label_names_in_``
+            are then all tags, sorted.
         checkpoint : str or None, default=None
             Folder in which a fit of dask arrays keeps what it needs to go on after its process died: the same call
-            takes it up again, and the folder is deleted at the end. On a cluster all workers must see it.
+            with the same data takes it up again, and the folder is deleted at the end. On a cluster all workers
+            must see it.
 
         Returns
         -------
@@ -156,11 +162,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
 
     def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
         """Score the features of dask collections, and say how many to select; most methods cannot."""
-        raise TypeError(
-            f"{type(self).__name__} needs all rows at once and got a {type(X).__module__.partition('.')[0]} "
-            f"{type(X).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, or one of: "
-            f"{', '.join(TAKES_BLOCKS)}."
-        )
+        raise needs_all_rows(type(self).__name__, X, f"one of: {', '.join(TAKES_BLOCKS)}")
 
     def transform(self, X: Any) -> Any:
         """Keep the selected features.
@@ -259,6 +261,22 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         check_is_fitted(self, "ranking_")
         return self.ranking_ <= self.n_features_
 
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        # A property as in scikit-learn, where it is missing if estimators are not to be shown as diagrams.
+        diagram = super()._repr_html_
+        return lambda: diagram() + self._findings_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        shown: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in shown:
+            shown["text/html"] += self._findings_html()
+        return shown
+
+    def _findings_html(self) -> str:
+        """What stands below scikit-learn's diagram once the selector is fitted."""
+        return RankedFeatures.of(self).to_html() if hasattr(self, "ranking_") else ""
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -279,9 +297,12 @@ class BlockSelector(BaseSelector):
 
     def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
         identity = f"{self!r} {type(self).__module__}"
+        y, tags = without_tags(y)
         with open_rows(X, y, checkpoint=checkpoint, identity=identity, on_block=_log_block) as rows:
             return rows.run(
-                partial(self._solve_blocks, feature_names=column_names(X), label_names=column_names(y))
+                partial(
+                    self._solve_blocks, feature_names=column_names(X), label_names=tags or column_names(y)
+                )
             )
 
     def _solve_blocks(
@@ -307,7 +328,8 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
     ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``: the values
     that a one-hot encoded y held, for methods that predict; None for candidate matrices.
     """
-    label_names = column_names(y)
+    y, tags = without_tags(y)
+    label_names = tags or column_names(y)
     check_structure(X, "X")
     check_structure(y, "y")
     X, y = validate_data(estimator, X, y, **{**_TABLE, "ensure_min_samples": least_samples})
@@ -324,10 +346,26 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
 
 def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
     """Return features and 0/1 candidates as `BaseSelector.fit` reads them, for functions that fit nothing."""
+    y, _ = without_tags(y)
     check_structure(X, "X")
     check_structure(y, "y")
     X, y = check_X_y(X, y, **_TABLE)
     return canonical(X), check_candidates(y)[0]
+
+
+def refuse_lazy(name: str, *tables: Any) -> None:
+    """Refuse dask collections, for functions and estimators that need all rows at once."""
+    for table in tables:
+        if is_lazy(table):
+            raise needs_all_rows(name, table, "a sample of the rows")
+
+
+def needs_all_rows(name: str, table: Any, otherwise: str) -> TypeError:
+    """Say that a dask collection cannot be used, and what to do."""
+    return TypeError(
+        f"{name} needs all rows at once and got a {type(table).__module__.partition('.')[0]} "
+        f"{type(table).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, or {otherwise}."
+    )
 
 
 def check_count(value: Any, name: str, *, least: int) -> None:
@@ -344,18 +382,33 @@ def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:
 
 def nonnegative_scaling(X: Matrix, scale: str | None) -> Scaling:
     """Learn the scaling of ``X`` that a method with non-negative factors needs, or say why there is none."""
-    if scale is None or is_sparse(X):
-        values = X.data if is_sparse(X) else X
-        if values.size and values.min() < 0:
-            remedy = (
-                "use scale='minmax'" if not is_sparse(X) else "shift or clip the negative columns before fit"
-            )
-            raise ValueError(
-                f"X must not be negative for this method when it is "
-                f"{'sparse' if is_sparse(X) else 'used unscaled (scale=None)'}. "
-                f"Got a minimum of {values.min():.6g}. To mend it, {remedy}."
-            )
+    _require_nonnegative(X.data if is_sparse(X) else X, scale, is_sparse=is_sparse(X))
     return Scaling.learn(X, scale)
+
+
+def scale_nonnegative(problem: RowProblem, scale: str | None) -> None:
+    """Do the same for rows in blocks, which get the scaled features; sparse ones become CSR."""
+    low, high = row_extremes(problem.rows)
+    _require_nonnegative(low, scale, is_sparse=problem.is_sparse)
+    scaling = None if scale is None else Scaling.between(low, high, is_sparse=problem.is_sparse)
+    problem.rows.derive(_scale_block, scaling)
+
+
+@block_function("X", gives=("X",))
+def _scale_block(rows: Mapping[str, Any], scaling: Scaling | None) -> tuple[Columns, None]:
+    X = rows["X"] if scaling is None else scaling.apply(rows["X"])
+    return {"X": X.tocsr() if is_sparse(X) else X}, None
+
+
+def _require_nonnegative(values: np.ndarray, scale: str | None, *, is_sparse: bool) -> None:
+    """Refuse negative features, given by some of their values with the smallest, where nothing will lift them."""
+    if (scale is None or is_sparse) and values.size and values.min() < 0:
+        remedy = "use scale='minmax'" if not is_sparse else "shift or clip the negative columns before fit"
+        raise ValueError(
+            f"X must not be negative for this method when it is "
+            f"{'sparse' if is_sparse else 'used unscaled (scale=None)'}. "
+            f"Got a minimum of {values.min():.6g}. To mend it, {remedy}."
+        )
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -1,8 +1,9 @@
-"""Candidate labels as they are given: 0/1 matrices, or classes that become such a matrix."""
+"""Candidate labels as they are given: 0/1 matrices, or classes and sets of tags that become such a matrix."""
 
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,65 @@ from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
-__all__ = ["check_candidates", "require_binary", "require_candidates"]
+__all__ = ["check_candidates", "require_binary", "require_candidates", "without_tags"]
+
+_SETS = (set, frozenset)
+_LISTS = (list, tuple, np.ndarray)
+# Tags with more places than this become a sparse matrix.
+_MOST_DENSE = 2**24
+
+
+def without_tags(y: Any) -> tuple[Any, list[str] | None]:
+    """Return a 0/1 matrix and the names of its columns for a sequence of sets of tags; else ``y`` and None.
+
+    Sets hold tags whatever is in them; lists, tuples and arrays if they contain strings, since lists of numbers are the
+    rows of a matrix.
+
+    Examples
+    --------
+    >>> matrix, names = without_tags([{"bug"}, ["billing", "bug"], []])
+    >>> matrix.tolist(), names
+    ([[0, 1], [1, 1], [0, 0]], ['billing', 'bug'])
+    >>> without_tags([[0, 1], [1, 1]])
+    ([[0, 1], [1, 1]], None)
+    """
+    if not _holds_tags(y):
+        return y, None
+    rows = list(y)
+    for row in rows:
+        if not isinstance(row, (*_SETS, *_LISTS)):
+            raise ValueError(
+                f"y must be a set or a list of tags in every row. Got {row!r}. Use an empty set for a row without tags."
+            )
+    items = {item for row in rows for item in row}
+    try:
+        ordered = sorted(items)
+    except TypeError:  # numbers among strings
+        ordered = sorted(items, key=str)
+    place = {item: index for index, item in enumerate(ordered)}
+    columns = [sorted({place[item] for item in row}) for row in rows]
+    ends = np.cumsum([0, *map(len, columns)])
+    flat = [column for row in columns for column in row]
+    shape = (len(rows), len(ordered))
+    matrix = sp.csr_array((np.ones(len(flat), dtype=np.int8), flat, ends), shape=shape)
+    is_small = len(rows) * len(ordered) <= _MOST_DENSE
+    return (matrix.toarray() if is_small else matrix), [*map(str, ordered)]
+
+
+def _holds_tags(y: Any) -> bool:
+    """Whether the first row that is not empty is one of tags."""
+    is_list = isinstance(y, (list, tuple))
+    is_column = getattr(y, "ndim", 0) == 1 and getattr(getattr(y, "dtype", None), "kind", "") == "O"
+    if not (is_list or is_column):
+        return False
+    for row in y:
+        if isinstance(row, _SETS):
+            return True
+        if not isinstance(row, _LISTS):
+            return False
+        if len(row):
+            return any(isinstance(item, str) for item in row)
+    return False
 
 
 def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import difflib
+import html
 import io
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["csv_cell", "csv_text", "no_formula", "one_line", "printable"]
+__all__ = ["closest", "csv_cell", "csv_text", "html_table", "near", "no_formula", "one_line", "printable"]
 
 # Categories that give orders instead of showing something: control characters (escape sequences begin with
 # one), format characters (they turn the direction of writing), surrogates, line and paragraph separators.
@@ -52,6 +54,25 @@ def one_line(text: object) -> str:
     return printable(re.sub(r"\s+", " ", str(text)).strip())
 
 
+def closest(word: str, known: Iterable[str]) -> str:
+    """Say which of the known words comes nearest, or name them all.
+
+    Examples
+    --------
+    >>> closest("papr", ["paper", "tiny"]), closest("field", ["paper", "tiny"])
+    ("did you mean 'paper'?", 'known are paper, tiny.')
+    """
+    words = list(known)
+    meant = near(word, words)
+    return f"did you mean {meant!r}?" if meant else f"known are {', '.join(words)}."
+
+
+def near(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that comes near, if one does."""
+    # Bounded, since comparing long texts takes quadratic time.
+    return next(iter(difflib.get_close_matches(word[:50], list(known), n=1)), None)
+
+
 def no_formula(text: str) -> str:
     """Keep a spreadsheet from taking a name for a formula: an apostrophe in front makes it text.
 
@@ -86,3 +107,30 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return stream.getvalue()
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Iterable[object]], note: str = "") -> str:
+    """Write a table for a notebook, all texts as texts.
+
+    Examples
+    --------
+    >>> print(html_table("Best", ["feature", "score"], [("<b>", 1.5)], "of two"))
+    <div><p><strong>Best</strong></p><table><thead><tr><th>feature</th><th>score</th></tr></thead>
+    <tbody><tr><td>&lt;b&gt;</td><td>1.5</td></tr></tbody></table>
+    <p>of two</p></div>
+    """
+    head = _html_row("th", header)
+    body = "\n".join(_html_row("td", row) for row in rows)
+    below = f"\n<p>{_html(note)}</p>" if note else ""
+    return (
+        f"<div><p><strong>{_html(title)}</strong></p><table><thead>{head}</thead>\n"
+        f"<tbody>{body}</tbody></table>{below}</div>"
+    )
+
+
+def _html_row(tag: str, cells: Iterable[object]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{_html(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _html(text: object) -> str:
+    return html.escape(one_line(text))

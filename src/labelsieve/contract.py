@@ -352,7 +352,6 @@ def check_chunked_equals_in_memory(estimator: Any) -> None:
                     _assert_same(fitted.scores_, expected, f"{what} of a dask array", tolerance)
 
 
-#: The contract, in the order it is checked.
 CHECKS: tuple[Callable[[Any], None], ...] = (
     check_ranking_follows_scores,
     check_number_of_selected_features,
@@ -372,6 +371,15 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_works_in_scikit_learn,
     check_chunked_equals_in_memory,
 )
+"""The contract, in the order it is checked.
+
+Examples
+--------
+>>> from labelsieve import SumF
+>>> CHECKS[0](SumF())  # an AssertionError would say which promise is broken
+>>> CHECKS[0].__name__
+'check_ranking_follows_scores'
+"""
 
 
 class _Foreign:

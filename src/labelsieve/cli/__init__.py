@@ -23,6 +23,8 @@ Examples:
 
 labelsieve demo
 
+labelsieve audit data.csv --labels 'label_*' --html audit.html
+
 labelsieve methods pml-fsmir
 
 labelsieve select data.csv --labels 'label_*' -k 20%
@@ -35,11 +37,12 @@ labelsieve issues data.csv --labels 'label_*' --id name --output review.csv
 #: Every command is the module of its name; the sentence is the first of its own help.
 COMMANDS = {
     "demo": "Select pixels of handwritten digits: real data, no download.",
+    "audit": "Tell which columns of a table matter, how many, how surely, and which labels look wrong.",
     "select": "Select the features that matter for the labels of a data set.",
     "issues": "List the candidate labels to doubt first, and write a file to review them in.",
     "apply-review": "Write the data without the candidate labels that a review removes.",
     "methods": "List the methods, or explain one.",
-    "report": "Write the report of a run: a page, tables and figures.",
+    "report": "Write the report of a run: a page to explore, tables, and figures if asked for.",
     "datasets": "List, describe and fetch data sets.",
     "bench": "Run experiments: resumable, one cell at a time.",
 }

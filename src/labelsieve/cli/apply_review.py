@@ -10,6 +10,7 @@ import typer
 
 from labelsieve._text import printable
 from labelsieve.cli.console import counted, messages
+from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
 from labelsieve.cli.target import (
     Candidates,
     Identifier,
@@ -21,12 +22,13 @@ from labelsieve.cli.target import (
     coding_note,
     find_target,
     naming_column,
-    open_named,
     reading_options,
     refuse_repeated,
+    told_if_unwritable,
 )
 from labelsieve.datasets import write
 from labelsieve.review import read_review, without_removed
+from labelsieve.tables.writing import can_copy, write_without
 
 EPILOG = """\
 Examples:
@@ -52,13 +54,17 @@ def apply_review(
     nominal: Nominal = None,
     missing: Missing = None,
     identifier: Identifier = None,
+    label_sep: LabelSep = None,
+    text: Text = None,
+    role: Role = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes; errors only.")] = False,
 ) -> None:
     """Write the data without the candidate labels that a review removes.
 
     Give the data with the options they were reviewed with. Candidates with the verdict remove are taken off, those
-    with keep or nothing stay. Ignored columns are not written, and texts become numbers. In CSV the label
-    columns are then called label:NAME, so that reading the file needs no --labels.
+    with keep or nothing stay. A table of anything but numbers is written whole, if in its own format, and no other
+    cell changes. Of other data ignored columns are not written, and in CSV the label columns are called label:NAME,
+    so that reading the file needs no --labels.
     """
     *files, review_file = targets
     if not files:
@@ -70,13 +76,25 @@ def apply_review(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
     column = naming_column(identifier, Path(review_file))
+    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console)
-    dataset, ids = open_named(files, entry, options, column)
+    data = open_data(files, entry, options, wishes, column)
+    dataset, ids, is_copy = data.dataset, data.ids, False
     review = read_review(Path(review_file), dataset.label_names, ids, dataset.candidates)
     cleaned = without_removed(dataset, review)
     keeps_names = ids is not None and output.suffix.lower() in (".csv", ".tsv")
-    write(cleaned, output, row_names=(ids.column, ids.names) if ids is not None and keeps_names else None)
+    if data.table is not None and can_copy(Path(files[0]), output):
+        is_copy = True
+        refuted = review.answers == 0
+        with told_if_unwritable(output):
+            write_without(
+                data.table,
+                zip(review.rows[refuted].tolist(), review.labels[refuted].tolist(), strict=True),
+                output,
+            )
+    else:
+        write(cleaned, output, row_names=(ids.column, ids.names) if ids is not None and keeps_names else None)
     n_candidates = int(dataset.candidates.sum())
     console.print(
         f"{printable(dataset.name)}: {counted(review.n_removed, 'candidate')} removed, {review.n_kept} kept; "
@@ -84,12 +102,12 @@ def apply_review(
     )
     if entry is None and options.nominal != "onehot" and dataset.nominal:
         console.print(coding_note(dataset.nominal))
-    if options.ignore:
+    if options.ignore and not is_copy:
         console.print(f"note: {printable(output)} does not hold the columns that --ignore leaves out.")
     had, has = (np.asarray(data.candidates.sum(axis=1)).ravel() > 0 for data in (dataset, cleaned))
     if (had & ~has).any():
         n_emptied = int(np.count_nonzero(had & ~has))
         console.print(f"note: {counted(n_emptied, 'row')} lost the last candidate.")
-    if ids is not None and not keeps_names:
+    if ids is not None and not keeps_names and not is_copy:
         console.print(f"note: {printable(output)} does not hold the names of the rows; .csv and .tsv do.")
     console.print(f"wrote {printable(output)}")

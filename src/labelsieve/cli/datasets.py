@@ -12,14 +12,15 @@ from rich.table import Table
 from labelsieve._text import printable
 from labelsieve.cli.console import PlainConsole, bar, messages
 from labelsieve.cli.downloads import download_bars
+from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data, tell_columns
 from labelsieve.cli.target import (
     Candidates,
+    Identifier,
     Ignore,
     Labels,
     Missing,
     Nominal,
     find_target,
-    open_target,
     reading_options,
 )
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
@@ -28,6 +29,7 @@ from labelsieve.datasets.fetch import availability, fetch, find_entry
 _BARS_SHOWN = 15
 _BAR_WIDTH = 30
 _NAME_WIDTH = 28
+_COLUMNS_SHOWN = 200
 
 app = typer.Typer(help="List, describe and fetch data sets.")
 
@@ -70,9 +72,13 @@ def info(
     ignore: Ignore = None,
     nominal: Nominal = None,
     missing: Missing = None,
+    identifier: Identifier = None,
+    label_sep: LabelSep = None,
+    text: Text = None,
+    role: Role = None,
     as_json: AsJson = False,
 ) -> None:
-    """Describe a data set and draw how frequent its labels are.
+    """Describe a data set and draw how frequent its labels are; of a table, say what every column is taken for.
 
     Examples: labelsieve datasets info yeast; labelsieve datasets info data.arff --labels data.xml
     """
@@ -80,9 +86,16 @@ def info(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
     entry = find_target([target], options, messages())
-    description = open_target([target], entry, options).describe()
+    data = open_data(
+        [target], entry, options, TableOptions.of(label_sep, text, role, nominal, missing), identifier
+    )
+    description = data.dataset.describe()
     if as_json:
-        known = {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
+        known: dict[str, Any] = (
+            {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
+        )
+        if data.table is not None:
+            known = {"columns": data.table.account(), "notes": list(data.table.notes)}
         typer.echo(json.dumps({**description.as_dict(), **known}))
         return
     console = PlainConsole(soft_wrap=True)
@@ -97,6 +110,9 @@ def info(
             if text:
                 console.print(f"{title:<26}{text}")
     console.print()
+    if data.table is not None:
+        tell_columns(data.table, console, _COLUMNS_SHOWN)
+        console.print()
     _draw_frequencies(console, description.label_counts, description.n_samples)
 
 

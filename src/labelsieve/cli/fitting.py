@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -22,6 +23,7 @@ from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.size_curve import SizeCurve
 from labelsieve.stability import evidence_test, selection_stability
+from labelsieve.tables import ColumnSelector, Table
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
 DEFAULT_METHOD = "evidence"
@@ -107,7 +109,7 @@ class _Display(logging.Handler):
 
 
 def fit(
-    selector: BaseSelector,
+    selector: BaseSelector | ColumnSelector,
     dataset: Dataset,
     method: str,
     console: Console,
@@ -115,11 +117,13 @@ def fit(
     *,
     choose_size: bool = False,
     n_resamples: int = 0,
+    table: Table | None = None,
+    ids: Sequence[str] | None = None,
 ) -> Selection:
     """Fit on the candidates and ask how far that can be trusted; tells the warnings as notes.
 
     With `choose_size` the data decide how many features to select; halves of the rows are asked too if
-    `n_resamples` is positive.
+    `n_resamples` is positive. Of a `table` columns are selected, and `ids` name the rows.
     """
     curve = stability = None
     with warnings_as_notes(console) as caught, told_as_data_errors(dataset):
@@ -147,7 +151,15 @@ def fit(
         name_activity("checking the labels")
         converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
         found = summarise(
-            selector, dataset, method, converged=converged, curve=curve, p_value=p_value, stability=stability
+            selector,
+            dataset,
+            method,
+            converged=converged,
+            curve=curve,
+            p_value=p_value,
+            stability=stability,
+            table=table,
+            ids=ids,
         )
     if found.n_arbitrary and found.features[0].leading > 0:  # when all are 0, the method itself warns
         n_selected = len(found.selected)
@@ -163,7 +175,7 @@ def _n_permutations(dataset: Dataset) -> int:
     return 199 if n_entries * len(dataset.label_names) < _LARGE_PRODUCT else 39
 
 
-def size_curve(selector: BaseSelector, dataset: Dataset) -> SizeCurve:
+def size_curve(selector: BaseSelector | ColumnSelector, dataset: Dataset) -> SizeCurve:
     """Say how well the method does with how many features."""
     if settles_size_itself(selector):
         automatic = clone(selector).set_params(n_features_to_select="auto")
@@ -172,7 +184,7 @@ def size_curve(selector: BaseSelector, dataset: Dataset) -> SizeCurve:
     return size_choice.choose_size(selector, dataset.X, dataset.candidates)
 
 
-def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
+def _settle_size(selector: BaseSelector | ColumnSelector, dataset: Dataset) -> SizeCurve | None:
     """Let the data decide the number of features: in `fit` where the method can, else by cross-validation."""
     if settles_size_itself(selector):
         selector.set_params(n_features_to_select="auto")
@@ -182,8 +194,10 @@ def _settle_size(selector: BaseSelector, dataset: Dataset) -> SizeCurve | None:
     return curve
 
 
-def settles_size_itself(selector: BaseSelector) -> bool:
-    """Whether the method chooses the number of features in its own fit."""
+def settles_size_itself(selector: BaseSelector | ColumnSelector) -> bool:
+    """Whether the method chooses the number of features in its own fit; none chooses that of columns."""
+    if isinstance(selector, ColumnSelector):
+        return False
     try:
         clone(selector).set_params(n_features_to_select="auto")._validate_params()
     except ValueError:
@@ -211,7 +225,7 @@ def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
         raise
     except (ValueError, FloatingPointError) as error:
         # Whoever gave -k has never heard of the parameter.
-        said = str(error).replace("n_features_to_select must", "-k must")
+        said = re.sub(r"n_(features_to_select|columns) must", "-k must", str(error))
         raise DatasetError(f"{dataset.source or dataset.name}: {said}") from error
     except MemoryError as error:
         raise DatasetError(f"{dataset.name}: the fit does not fit into memory; take fewer rows.") from error

@@ -15,7 +15,8 @@ from rich.console import Console
 from labelsieve._text import printable
 from labelsieve.cli.console import counted, messages, results
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
-from labelsieve.cli.tables import lay_out
+from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
+from labelsieve.cli.tables import lay_out, short
 from labelsieve.cli.target import (
     Candidates,
     Files,
@@ -25,10 +26,8 @@ from labelsieve.cli.target import (
     Missing,
     Nominal,
     check_targets,
-    coding_note,
     find_target,
     naming_column,
-    open_named,
     reading_options,
     refuse_repeated,
     told_if_unwritable,
@@ -62,7 +61,6 @@ the doubtful ones alone would paint too dark a picture.
 """
 
 _SHOWN, _LABELS_SHOWN = 10, 20
-_LONGEST_ID = 24
 _ADVICE = f"Check {ENOUGH_CHECKS} that --draw {ENOUGH_CHECKS} --output FILE picks, then give that file to --checked."
 
 
@@ -82,6 +80,9 @@ def issues(
     nominal: Nominal = None,
     missing: Missing = None,
     identifier: Identifier = None,
+    label_sep: LabelSep = None,
+    text: Text = None,
+    role: Role = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -136,15 +137,16 @@ def issues(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
+    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
     column = naming_column(identifier, checked)
     _spare_verdicts(output)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console)
     with progress(console) as name_activity:
         name_activity(f"reading {printable(Path(files[0]).name)}")
-        dataset, ids = open_named(files, entry, options, column)
-        if entry is None and options.nominal != "onehot" and dataset.nominal:
-            console.print(coding_note(dataset.nominal))
+        data = open_data(files, entry, options, wishes, column)
+        data.tell(console, is_coded=entry is None and options.nominal != "onehot")
+        dataset, ids = data.dataset, data.ids
         if draw is not None:
             assert output is not None  # --draw asks for it
             with told_as_data_errors(dataset):
@@ -231,7 +233,7 @@ def _print_tables(
         rows, labels = found.rows[shown], found.labels[shown]
         columns = {"sample": [str(row) for row in rows]}
         if ids is not None:
-            columns = {"id": [_short(ids.names[row]) for row in rows]}
+            columns = {"id": [short(ids.names[row]) for row in rows]}
         columns["label"] = [dataset.label_names[label] for label in labels]
         if found.probability is not None and found.has_probabilities:
             columns["chance right"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
@@ -254,12 +256,6 @@ def _print_tables(
     console.print(lay_out(console.width, columns, long="label", title=title))
     console.print()
     console.print(found.caveat(_ADVICE))
-
-
-def _short(name: str) -> str:
-    """A name of a row that leaves room for others."""
-    shown = printable(name)
-    return shown if len(shown) <= _LONGEST_ID else f"{shown[: _LONGEST_ID - 3]}..."
 
 
 def _known_wrong(dataset: Dataset, rows: Any, labels: Any) -> list[bool] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import json
 import re
@@ -12,6 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from labelsieve._text import closest
 from labelsieve.cli import explanation
 from labelsieve.cli.console import results
 from labelsieve.cli.docstrings import Entry
@@ -72,12 +72,6 @@ def find_method(slug: str, given_as: str = "--method") -> type[BaseSelector]:
             f"{slug!r} is not a method; {closest(slug.lower(), METHODS)}", param_hint=given_as
         )
     return METHODS[slug]
-
-
-def closest(word: str, known: Any) -> str:
-    """Say which of the known words comes nearest, or name them all."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}."
 
 
 def describe_parameters(method: type[BaseSelector]) -> list[tuple[str, Any, str]]:

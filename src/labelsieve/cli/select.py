@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._base import BaseSelector
-from labelsieve._text import csv_text, printable
+from labelsieve._text import closest, csv_text, printable
 from labelsieve.cli.chunks import (
     Checkpoint,
     ChunkRows,
@@ -28,28 +27,29 @@ from labelsieve.cli.chunks import (
     size_hint,
 )
 from labelsieve.cli.console import PlainConsole, counted, messages, results
+from labelsieve.cli.copies import write_selected
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
-from labelsieve.cli.methods import closest, find_method
+from labelsieve.cli.methods import find_method
+from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
 from labelsieve.cli.tables import ranking_table, size_table, stability_table, suspects_table
 from labelsieve.cli.target import (
     Candidates,
     Files,
+    Identifier,
     Ignore,
     Labels,
     Missing,
     Nominal,
     check_targets,
-    coding_note,
     find_target,
-    open_target,
     reading_options,
     refuse_repeated,
     told_if_unwritable,
 )
-from labelsieve.datasets import Dataset, write
 from labelsieve.datasets.writing import replacing
 from labelsieve.inspection.selection import Selection
 from labelsieve.pages import missing_packages
+from labelsieve.tables import ColumnSelector, Table
 
 EPILOG = """\
 Examples:
@@ -66,7 +66,7 @@ labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
 
 labelsieve select data.csv --labels 2 --html page.html
 
-labelsieve select data.csv --labels 'label_*' -m sum-f -k 5 --chunk-rows auto
+labelsieve select data.csv --labels 'label_*' -k 5 --chunk-rows auto
 """
 
 _AUTOMATIC = "auto"
@@ -88,6 +88,10 @@ def select(
     ignore: Ignore = None,
     nominal: Nominal = None,
     missing: Missing = None,
+    identifier: Identifier = None,
+    label_sep: LabelSep = None,
+    text: Text = None,
+    role: Role = None,
     method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = DEFAULT_METHOD,
     parameters: Annotated[
         list[str] | None,
@@ -137,6 +141,9 @@ def select(
     Candidate labels are used where the data has them, otherwise all labels are taken as candidates. In the ranking,
     evidence is what a feature says about the labels by itself; the criterion is what it was worth when it was taken,
     beside the features before it.
+
+    Of a table of anything but numbers the columns are ranked, each by the best of the features made of it, and -k
+    counts columns. What every column was taken for is said, and --role overrules it.
     """
     selector = _selector(method, parameters or [], features)
     form = _form(form, as_json)
@@ -157,6 +164,7 @@ def select(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
+    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console, in_blocks=chunks is not None)
     hint = size_hint(files) if entry is None and chunks is None else None
@@ -164,14 +172,25 @@ def select(
         console.print(hint)
     with progress(console) as name_activity:
         name_activity(f"reading {printable(Path(files[0]).name)}")
-        dataset = open_target(files, entry, options, chunks=chunks)
-        if entry is None and options.nominal != "onehot" and dataset.nominal:
-            console.print(coding_note(dataset.nominal))
-        task = (selector, dataset, method, console, name_activity)
+        data = open_data(files, entry, options, wishes, identifier, chunks=chunks)
+        data.tell(console, is_coded=entry is None and options.nominal != "onehot")
+        dataset, ids = data.dataset, None if data.ids is None else data.ids.names
+        chosen = selector if data.table is None else _of_columns(selector, data.table)
+        company = (method, console, name_activity)
         if chunks is None:
-            found = fit(*task, choose_size=choose_size, n_resamples=stability)
+            found = fit(
+                chosen,
+                dataset,
+                *company,
+                choose_size=choose_size,
+                n_resamples=stability,
+                table=data.table,
+                ids=ids,
+            )
         else:
-            found = fit_in_blocks(*task, choose_size=choose_size, address=dask, checkpoint=checkpoint)
+            found = fit_in_blocks(
+                selector, dataset, *company, choose_size=choose_size, address=dask, checkpoint=checkpoint
+            )
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:
@@ -188,7 +207,9 @@ def select(
             stream.write(text.encode())
             stream.flush()
         if data_copy is not None:
-            write(_selected_only(dataset, selector), data_copy)
+            note = write_selected(data, chosen.get_support(indices=True).tolist(), files, options, data_copy)
+            if note:
+                console.print(note)
     if output is None:
         typer.echo(_ranking(found, form, everything, results()), nl=False)
     for written in filter(None, (output, html, data_copy)):
@@ -220,7 +241,7 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
         if "n_features_to_select" in parameters:
             raise typer.BadParameter("n_features_to_select is set by --param too", param_hint="--features")
         if features != _AUTOMATIC:
-            parameters["n_features_to_select"] = _parse_amount(features)
+            parameters["n_features_to_select"] = parse_amount(features)
     selector = chosen(**parameters)
     try:
         selector._validate_params()
@@ -250,7 +271,7 @@ def parse_value(text: str) -> int | float | bool | str | None:
     return text
 
 
-def _parse_amount(text: str) -> int | float:
+def parse_amount(text: str) -> int | float:
     """Read a number of features or a share of them."""
     number = parse_value(text.removesuffix("%"))
     amount = number / 100 if text.endswith("%") and isinstance(number, (int, float)) else number
@@ -280,8 +301,8 @@ def _headline(found: Selection) -> str:
     rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
     end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
     return (
-        f"{printable(found.data)}: {counted(found.n_samples, 'sample')}, {counted(found.n_features, 'feature')}, "
-        f"{counted(found.n_labels, 'label')}; {found.method}: {end}{counted(len(found.selected), 'feature')} selected"
+        f"{printable(found.data)}: {counted(found.n_samples, 'sample')}, {counted(found.n_features, found.unit)}, "
+        f"{counted(found.n_labels, 'label')}; {found.method}: {end}{counted(len(found.selected), found.unit)} selected"
     )
 
 
@@ -292,7 +313,7 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
             console.print(ranking_table(found, console, everything=everything))
             console.print()
             if found.curve is not None:
-                console.print(size_table(found.curve, console), "", found.size_note, "", sep="\n")
+                console.print(size_table(found.curve, console, found.unit), "", found.size_note, "", sep="\n")
             if found.stability is not None:
                 console.print(stability_table(found, console), "", found.stability_note, "", sep="\n")
             if found.suspects:
@@ -302,14 +323,18 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
         return captured.get()
     if form is Format.csv:
         listed = found.features if everything else found.selected
-        rows = [{**feature.as_dict(), "selected": int(feature.selected)} for feature in listed]
+        rows = [
+            {
+                **feature.as_dict(),
+                "selected": int(feature.selected),
+                **({"members": "; ".join(feature.members)} if feature.members else {}),
+            }
+            for feature in listed
+        ]
         return csv_text([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
     return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 
-def _selected_only(dataset: Dataset, selector: BaseSelector) -> Dataset:
-    """Return the data with the selected features, in the order of the columns, and all labels."""
-    kept = selector.get_support(indices=True)
-    names = tuple(dataset.feature_names[index] for index in kept)
-    nominal = tuple(name for name in dataset.nominal if name in set(names))
-    return replace(dataset, X=dataset.X[:, kept], feature_names=names, nominal=nominal)
+def _of_columns(selector: BaseSelector, table: Table) -> ColumnSelector:
+    """The method, asked for columns of a table instead of features."""
+    return ColumnSelector(selector, table.column_of, selector.n_features_to_select)

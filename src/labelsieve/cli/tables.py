@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -9,14 +12,18 @@ from rich.text import Text
 
 from labelsieve._text import printable
 from labelsieve.cli.console import bar
-from labelsieve.inspection.selection import Selection
+from labelsieve.inspection.selection import RankedFeature, Selection
 from labelsieve.size_curve import SizeCurve
+
+if TYPE_CHECKING:
+    from labelsieve.report.tables.table import Table as ReportTable
 
 _BAR_WIDTH, _LEAST_BAR_WIDTH = 20, 5
 # Narrower than this, the leading number of a feature is all there is room for.
 _TWO_MEASURES = 60
 # Columns of names that hold numbers.
-_COUNTS = ("features",)
+_COUNTS = ("features", "columns")
+_LONGEST_ID, _LONGEST_COLUMN, _LEAST_MEMBER = 24, 36, 12
 # What rich puts between two columns of this kind of table.
 _GAP = 3
 
@@ -29,7 +36,7 @@ def ranking_table(
     width = width or console.width
     columns = {
         "rank": [str(feature.rank) for feature in listed],
-        "feature": [feature.name for feature in listed],
+        found.unit: [feature.name for feature in listed],
     }
     for name in found.measure_names[: None if width >= _TWO_MEASURES else 1]:
         # Evidence is a number like 55.8; scores have any size.
@@ -37,14 +44,61 @@ def ranking_table(
         columns[name] = [f"{feature.shown[name]:{form}}" for feature in listed]
     if everything:
         columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
-    return _with_bars(console, columns, [found.share(feature) for feature in listed], width=width)
+    shares = [found.share(feature) for feature in listed]
+    if any(len(feature.members) > 1 for feature in listed):
+        # Worth a look even where there is no room for bars, and none of the numbers or names may suffer.
+        free = width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
+        if free >= _LEAST_MEMBER:
+            columns["best of it"] = [_member(feature, free) for feature in listed]
+    return _with_bars(console, columns, shares, width=width, long=found.unit)
+
+
+def _member(feature: RankedFeature, width: int) -> str:
+    """The best feature of a column, if there are several, without the name of the column itself."""
+    if len(feature.members) < 2:
+        return ""
+    shown = printable(feature.members[0].removeprefix(feature.name).lstrip(":= "))
+    return shown if len(shown) <= width else f"{shown[: width - 3]}..."
+
+
+def account_table(account: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Draw what every column of a table was taken for."""
+    columns = {
+        "column": [printable(row["column"]) for row in account],
+        "taken for": [str(row["role"]) for row in account],
+        "missing": [str(row["missing"] or "") for row in account],
+        "features": [str(row["features"] or "") for row in account],
+    }
+    notes = [printable(row["note"]) for row in account]
+    if any(notes):
+        columns[""] = notes
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    longest = min(_LONGEST_COLUMN, max(map(len, columns["column"])))
+    for name in columns:
+        is_name = name == "column"
+        table.add_column(
+            name,
+            justify="right" if name in ("missing", "features") else "left",
+            no_wrap=name != "",
+            overflow="ellipsis" if is_name else "fold",
+            min_width=longest if is_name else None,
+            max_width=_LONGEST_COLUMN if is_name else None,
+        )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    return table
 
 
 def suspects_table(found: Selection, console: Console, n_shown: int) -> RenderableType:
     """Draw the candidates that features and other labels support least."""
     listed = found.suspects[:n_shown]
+    has_ids = listed[0].id is not None
     columns = {
-        "sample": [str(suspect.sample) for suspect in listed],
+        **(
+            {"id": [short(suspect.id) for suspect in listed]}
+            if has_ids
+            else {"sample": [str(suspect.sample) for suspect in listed]}
+        ),
         "label": [suspect.label for suspect in listed],
         "support": [f"{suspect.support:.2f}" for suspect in listed],
     }
@@ -54,10 +108,16 @@ def suspects_table(found: Selection, console: Console, n_shown: int) -> Renderab
     return lay_out(console.width, columns, long="label", title=title)
 
 
-def size_table(curve: SizeCurve, console: Console) -> RenderableType:
-    """Draw how well the best features predict held-out candidates, by their number."""
+def short(name: object) -> str:
+    """A name of a row that leaves room for others."""
+    shown = printable(name)
+    return shown if len(shown) <= _LONGEST_ID else f"{shown[: _LONGEST_ID - 3]}..."
+
+
+def size_table(curve: SizeCurve, console: Console, unit: str = "feature") -> RenderableType:
+    """Draw how well the best features, or columns, predict held-out candidates, by their number."""
     columns = {
-        "features": [str(size) for size in curve.sizes],
+        f"{unit}s": [str(size) for size in curve.sizes],
         "precision": [f"{value:.3f}" for value in curve.mean],
         "spread": [f"{value:.3f}" for value in curve.spread],
         "taken": ["yes" if size == curve.best else "" for size in curve.sizes],
@@ -65,7 +125,7 @@ def size_table(curve: SizeCurve, console: Console) -> RenderableType:
     top = curve.mean.max() or 1.0
     title = "how many are enough: average precision on held-out rows"
     return _with_bars(
-        console, columns, list(curve.mean / top), width=console.width, long="features", title=title
+        console, columns, list(curve.mean / top), width=console.width, long=f"{unit}s", title=title
     )
 
 
@@ -76,14 +136,26 @@ def stability_table(found: Selection, console: Console) -> RenderableType:
     columns = [feature.column for feature in found.selected]
     chosen, with_substitutes = stability.frequency[columns], stability.group_frequency[columns]
     cells = {
-        "feature": [feature.name for feature in found.selected],
+        found.unit: [feature.name for feature in found.selected],
         "chosen": [f"{share:.0%}" for share in chosen],
         "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[columns]],
     }
     if (with_substitutes > chosen).any():
         cells["or a substitute"] = [f"{share:.0%}" for share in with_substitutes]
     title = f"how sure: chosen in {stability.n_resamples} halves of the rows"
-    return _with_bars(console, cells, chosen.tolist(), width=console.width, title=title)
+    return _with_bars(console, cells, chosen.tolist(), width=console.width, long=found.unit, title=title)
+
+
+def answer_table(table: ReportTable) -> RenderableType:
+    """Draw a table of a report with a few wide columns, whose headings and names are broken where need be."""
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in table.columns:
+        drawn.add_column(
+            Text(printable(column.heading)), justify="right" if column.numeric else "left", overflow="fold"
+        )
+    for row in table.rows:
+        drawn.add_row(*(Text(printable(entry.text)) for entry in row))
+    return Group(Text(printable(table.title), style="bold"), drawn)
 
 
 def _with_bars(

@@ -25,6 +25,8 @@ from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.reading import read_files, read_identifiers
 from labelsieve.datasets.writing import WRITERS
 from labelsieve.review import RowNames, id_column
+from labelsieve.tables.opening import FORMATS
+from labelsieve.tables.writing import can_copy
 
 # Argument and options of the commands that read a file.
 Files = Annotated[
@@ -41,7 +43,8 @@ Candidates = Annotated[
     str | None, typer.Option(help="Candidate label columns or a second table, if there is a truth too.")
 ]
 Ignore = Annotated[
-    str | None, typer.Option(help="Columns that are neither features nor labels: names or a pattern.")
+    list[str] | None,
+    typer.Option(help="Columns that are neither features nor labels: names or a pattern; repeatable."),
 ]
 Nominal = Annotated[
     str | None, typer.Option(help="Text columns become 'code' (numbers, the default) or 'onehot'.")
@@ -55,10 +58,12 @@ Identifier = Annotated[
 _CODED_SHOWN = 5
 
 
-def reading_options(**given: str | None) -> ReadOptions:
+def reading_options(*, ignore: str | Sequence[str] | None = None, **given: str | None) -> ReadOptions:
     """The options of `read` as the user gave them, checked; None stands for one that was not given."""
+    # One text may be a name with commas in it, or several names.
+    left_out = ignore[0] if isinstance(ignore, list) and len(ignore) == 1 else ignore or None
     try:
-        return ReadOptions.of(**given)
+        return ReadOptions.of(ignore=left_out, **given)
     except OptionError as error:
         raise typer.BadParameter(
             f"{error.value!r} is none of {', '.join(error.choices)}", param_hint=f"--{error.option}"
@@ -178,11 +183,20 @@ def check_targets(sources: Sequence[str], targets: dict[str, Path | None], *, da
                 complaint = "is not a file in an existing folder"
             elif real in taken:
                 complaint = "is read or written already"
-            elif is_data and target.suffix.lower() not in WRITERS:
+            elif is_data and not _is_writable(Path(sources[0]), target):
                 complaint = f"must end in one of {', '.join(WRITERS)}"
             if complaint:
                 raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
             taken.add(real)
+
+
+def _is_writable(source: Path, target: Path) -> bool:
+    """Whether data can be written to a file with such an ending: as numbers, or as the table it came from."""
+    ending = target.suffix.lower()
+    if ending in WRITERS:
+        return True
+    # A compressed file ends like its compression, which is not written.
+    return ending in FORMATS and ending == source.suffix.lower() and can_copy(source, target)
 
 
 def _xml_beside(source: str) -> str:

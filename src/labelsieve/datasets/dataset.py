@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve._text import html_table
 from labelsieve.datasets.description import DatasetDescription, describe
 from labelsieve.datasets.errors import DatasetError, Mention
 from labelsieve.datasets.frames import frame_of, split_frame
@@ -23,6 +24,9 @@ from labelsieve.rows.collections import is_lazy
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+#: Labels in the table of a notebook.
+_MOST_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,6 +189,27 @@ class Dataset:
             f"Dataset {self.name!r}: {n_samples} samples x {n_features} features "
             f"({'sparse' if is_sparse(shown) else 'dense'}), "
             f"{labels.shape[1]} labels ({' and '.join(kinds)}), {last}"
+        )
+
+    def _repr_html_(self) -> str:
+        if self.is_lazy:  # nobody asked for the rows to be read
+            return html_table(repr(self), ("label",), [(name,) for name in self.label_names[:_MOST_ROWS]])
+        kinds = [
+            (kind, np.asarray(labels.sum(axis=0, dtype=np.int64)).ravel())
+            for kind, labels in (("true", self.Y), ("candidates", self.Y_candidates))
+            if labels is not None
+        ]
+        n_empty = int((np.asarray(self.candidates.sum(axis=1, dtype=np.int64)).ravel() == 0).sum())
+        order = np.argsort(-kinds[-1][1], kind="stable")
+        left = len(order) - _MOST_ROWS
+        return html_table(
+            repr(self),
+            ("label", *(kind for kind, _ in kinds)),
+            [
+                (self.label_names[label], *(counts[label] for _, counts in kinds))
+                for label in order[:_MOST_ROWS]
+            ],
+            (f"and {left} rarer labels; " if left > 0 else "") + f"{n_empty} rows without a label",
         )
 
 

@@ -55,6 +55,13 @@ class DatasetDescription:
     imbalance : dict of str to float or None
         Count of the most frequent label divided by the label's own count (IRLbl of Charte et al.,
         Neurocomputing 163, 2015); None for a label without positives.
+
+    Examples
+    --------
+    >>> from labelsieve.datasets import Dataset
+    >>> found = Dataset([[0.5, 1], [2, 1], [1, 1]], [[1, 0], [1, 1], [0, 0]]).describe()
+    >>> found.cardinality, found.constant_features, found.n_without_labels
+    (1.0, ('x1',), 1)
     """
 
     name: str

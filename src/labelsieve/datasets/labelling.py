@@ -60,7 +60,7 @@ def choose_roles(
     second_table : callable
         Opens a second file that holds labels only.
     """
-    ignored = [] if options.ignore is None else _named_columns(table.names, options.ignore, fail, "ignored")
+    ignored = [] if options.ignore is None else named_columns(table.names, options.ignore, fail, "ignored")
     table, candidates = _candidate_columns(table, options.candidates, fail, second_table)
     taken = {*ignored, *candidates}
     if options.labels is None:
@@ -80,20 +80,20 @@ def _candidate_columns(
     file = _as_file(wanted, table)
     if file is not None:
         return _joined(table, second_table(file), file, fail, CANDIDATE_PREFIX)
-    return table, _named_columns(table.names, wanted, fail, "candidate")
+    return table, named_columns(table.names, wanted, fail, "candidate")
 
 
 def _label_columns(
     table: Table, wanted: Any, taken: set[int], fail: Fail, second_table: SecondTable
 ) -> tuple[Table, list[int]]:
     """Columns of true labels as the caller names them, and the table extended by those of another file."""
-    count = _as_count(wanted)
+    count = as_count(wanted)
     if count is not None and wanted not in table.names:
         free = [index for index in range(len(table.names)) if index not in taken]
-        return table, [free[place] for place in _count_columns(len(free), count, fail)]
+        return table, [free[place] for place in count_columns(len(free), count, fail)]
     file = _as_file(wanted, table)
     if file is None:
-        return table, _named_columns(table.names, wanted, fail)
+        return table, named_columns(table.names, wanted, fail)
     if file.suffix.lower() == ".xml":
         return table, _xml_columns(table, label_names_in(Source(file)), str(file), fail)
     return _joined(table, second_table(file), file, fail, "")
@@ -111,7 +111,7 @@ def _declared_columns(
             Mention("labels"),
         )
     if table.declared_labels is not None:
-        return _named_columns(table.names, table.declared_labels, fail)
+        return named_columns(table.names, table.declared_labels, fail)
     labels = [index for index, name in enumerate(table.names) if name.startswith(LABEL_PREFIX)]
     if not labels and not candidates:
         raise fail(
@@ -172,7 +172,7 @@ def _xml_columns(table: Table, names: Sequence[str], origin: str, fail: Fail) ->
     return [index for index, name in enumerate(table.names) if name in wanted]
 
 
-def _as_count(wanted: object) -> int | None:
+def as_count(wanted: object) -> int | None:
     """The number meant by an integer or a string of one, else None."""
     if isinstance(wanted, str):
         try:
@@ -182,7 +182,7 @@ def _as_count(wanted: object) -> int | None:
     return int(wanted) if isinstance(wanted, int) and not isinstance(wanted, bool) else None
 
 
-def _count_columns(total: int, count: int, fail: Fail) -> list[int]:
+def count_columns(total: int, count: int, fail: Fail) -> list[int]:
     """Positions of the last `count` of `total` columns, or of the first ones for a negative count."""
     if not 0 < abs(count) < total:
         raise fail(
@@ -193,7 +193,7 @@ def _count_columns(total: int, count: int, fail: Fail) -> list[int]:
     return list(range(total - count, total)) if count > 0 else list(range(-count))
 
 
-def _named_columns(
+def named_columns(
     names: Sequence[str],
     wanted: str | Sequence[str],
     fail: Fail,
@@ -221,6 +221,9 @@ def _named_columns(
             chosen.add(position[item])
             continue
         matches = [index for index, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]
+        if not matches and "," in item:
+            chosen.update(named_columns(names, [part.strip() for part in item.split(",")], fail, role))
+            continue
         if not matches:
             # Bounded, since comparing long texts takes quadratic time.
             close = difflib.get_close_matches(

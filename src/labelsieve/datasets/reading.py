@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from labelsieve.datasets.dataset import Dataset, dataset_of
-from labelsieve.datasets.errors import DatasetError, Mention
+from labelsieve.datasets.errors import DatasetError, Fail, Mention
 from labelsieve.datasets.labelling import split_table
 from labelsieve.datasets.lazy.opening import check_chunks, files_in, open_in_blocks
 from labelsieve.datasets.options import ReadOptions
@@ -173,10 +173,10 @@ def read_files(
 def _read_lazily(paths: Sequence[Path], options: ReadOptions, name: str | None, rows: int | None) -> Dataset:
     """Open the parts of one data set, or the files of a folder, to be read in blocks of rows."""
     sources = [Source(file) for path in paths for file in files_in(path)]
-    kinds = {_kind(source) for source in sources}
+    kinds = {format_of(source) for source in sources}
     if not kinds.isdisjoint(("npz", "svmlight")):
         _check_matrix_options(sources[0], sorted(kinds), options)
-    found = open_in_blocks(sources, options, rows, _kind)
+    found = open_in_blocks(sources, options, rows, format_of)
     own_name = found.name or (paths[0].stem if len(paths) == 1 else _common_stem(sources))
     return dataset_of(found, name=own_name if name is None else name, source=" + ".join(map(str, paths)))
 
@@ -190,7 +190,7 @@ def read_identifiers(paths: Sequence[PathLike], column: str) -> tuple[tuple[str,
     names: list[str] = []
     is_left_out = False
     for source in map(Source, paths):
-        kind = _kind(source)
+        kind = format_of(source)
         if kind == "arff":
             texts, is_left_out = arff.read_texts(source, column)
         elif kind in ("delimited", "parquet"):
@@ -198,22 +198,26 @@ def read_identifiers(paths: Sequence[PathLike], column: str) -> tuple[tuple[str,
         else:
             raise source.error("has no columns that could name its rows; leave out ", Mention("id"))
         names += texts
+    require_naming(names, column, lambda *parts: DatasetError(f"{paths[0]}: ", *parts, "."))
+    return tuple(names), is_left_out
+
+
+def require_naming(names: Iterable[str], column: str, fail: Fail) -> None:
+    """Refuse a column that does not name every row, and each differently."""
     seen: set[str] = set()
     for name in names:
         if name in seen or not name:
             problem = f"{name[:80]!r} twice" if name else "a row without a name"
-            raise DatasetError(
-                f"{paths[0]}: column {column!r} must name every row once, got {problem}; name all rows, or leave out ",
+            raise fail(
+                f"column {column!r} must name every row once, got {problem}; name all rows, or leave out ",
                 Mention("id"),
-                ".",
             )
         seen.add(name)
-    return tuple(names), is_left_out
 
 
 def _read_parts(sources: list[Source], options: ReadOptions) -> Matrices:
     """Read all files, which hold either tables or whole matrices, and put them under one another."""
-    kinds = [_kind(part) for part in sources]
+    kinds = [format_of(part) for part in sources]
     if not _TABLES.keys() >= set(kinds):
         return _read_matrices(sources, kinds, options)
     first, fail = sources[0], sources[0].error
@@ -233,7 +237,7 @@ def _common_stem(sources: list[Source]) -> str:
     return sources[0].stem[: len("-".join(shared))] or sources[0].stem
 
 
-def _kind(source: Source) -> str:
+def format_of(source: Source) -> str:
     """Format of a file: unmistakable content first, then the ending, then the look of its text."""
     if source.is_npz:
         return "npz"
@@ -263,7 +267,7 @@ def _kind_of_text(source: Source, head: bytes, text: bytes) -> str:
 def _second_table(path: Path) -> Table:
     """Read a second file that holds labels only."""
     source = Source(path)
-    kind = _kind(source)
+    kind = format_of(source)
     if kind not in _TABLES:
         raise source.error("must be ARFF, CSV or Parquet to hold the labels of another file; convert it")
     return _TABLES[kind](source)

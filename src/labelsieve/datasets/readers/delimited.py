@@ -67,7 +67,7 @@ def read_heading(source: Source) -> Heading:
         raise source.error("has no rows; copy it again")
     if len(first) > MAX_COLUMNS:
         raise source.error(f"has more than {MAX_COLUMNS} columns; check its separator", line=first_number)
-    headless = all(_is_number(field) for field in first)
+    headless = all(is_number(field) for field in first)
     names = [f"x{index}" for index in range(len(first))] if headless else [field.strip() for field in first]
     check_names(names, source, first_number)
     return Heading(separator, names, headless, first_number)
@@ -96,9 +96,14 @@ def _separator(source: Source) -> str:
     for _, block in source.blocks():
         for raw in block.split(b"\n"):
             if raw.strip():
-                line = re.sub(r'"[^"]*+"', "", decode(raw))
-                return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))
+                return separator_of(decode(raw))
     return ","
+
+
+def separator_of(line: str) -> str:
+    """What most often stands between the fields of a line, outside of quotes."""
+    line = re.sub(r'"[^"]*+"', "", line)
+    return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))
 
 
 def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -241,7 +246,8 @@ def field_number(field: str) -> float:
     return np.nan if field.lower() in MISSING else bulk.number(field)
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: str) -> bool:
+    """Whether a field is a number or says that one is missing."""
     try:
         field_number(field)
     except ValueError:

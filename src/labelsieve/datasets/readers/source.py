@@ -212,6 +212,10 @@ class Source:
         if names and all(name.suffix == ".npy" for name in names):
             self._kind = "npz"
             return
+        if any(str(name) == "[Content_Types].xml" for name in names):  # a workbook is an archive too
+            self.check_expanded(sum(member.file_size for member in members))
+            self._kind = "plain"
+            return
         xml = [member for member, name in zip(members, names, strict=True) if name.suffix.lower() == ".xml"]
         data = [member for member, name in zip(members, names, strict=True) if name.suffix.lower() != ".xml"]
         if len(data) != 1 or len(xml) > 1:

@@ -1,0 +1,1 @@
+"""One look at a whole table: which columns matter, how many, how surely, and which candidate labels look wrong."""

@@ -1,0 +1,219 @@
+"""The columns of a table in order, and how well the first of them predict, by how many.
+
+A column of the table may give several features: the categories of a code, the parts of a date. Features are ranked as
+`EvidenceSelector` ranks them; the place of a column is that of its best feature, and a column that is kept is kept with
+all its features.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelsieve._base import as_generator
+from labelsieve._row_problem import in_memory
+from labelsieve.methods._evidence.choice import best_pair
+from labelsieve.methods._evidence.gram import is_gram_cheaper
+from labelsieve.methods._evidence.passes import summarize
+from labelsieve.methods._evidence.path import Criterion, rank_features
+from labelsieve.methods._evidence.plan import REDUNDANCIES, size_grid
+from labelsieve.methods._evidence.problem import Problem, Rows
+from labelsieve.methods.evidence import EvidenceSelector
+from labelsieve.numerics.candidate_precision import average_precision_rows, fit_ridge
+from labelsieve.numerics.scaling import within_range
+from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.typing import Matrix
+from labelsieve.size_curve import SizeCurve
+
+__all__ = ["FEWEST_ROWS", "ColumnRanking", "column_order", "rank_columns", "rank_on"]
+
+#: Fewer rows are not divided into folds.
+FEWEST_ROWS = 6
+N_FOLDS = 5
+#: Random orders of the columns that the ranking is compared with, and the fewest that say anything.
+_RANDOM_ORDERS, _FEWEST_ORDERS = 20, 3
+#: Share of the budget that the random orders may take.
+_RANDOM_SHARE = 0.1
+
+_DEFAULTS = EvidenceSelector().get_params()
+#: Features that are taken one by one.
+MAX_STEPS: int = _DEFAULTS["max_steps"]
+CRITERION = Criterion(_DEFAULTS["threshold"], _DEFAULTS["ridge"])
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRanking:
+    """The order of the columns and what speaks for it.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_columns,)
+        Columns, best first.
+    best_feature : ndarray of shape (n_columns,)
+        The feature of each column that was taken first.
+    evidence : ndarray of shape (n_features,)
+        Evidence of every feature alone.
+    signed_z2 : ndarray of shape (n_features, n_labels)
+        Rows times squared correlation of a feature and a label, with the sign of the correlation.
+    redundancy : float
+        The weight of a feature's evidence alone that was chosen.
+    curve : SizeCurve
+        Average precision on held-out rows by number of columns.
+    random : ndarray of shape (n_orders, n_sizes)
+        The same for columns in random orders, mean over the folds.
+    without : ndarray of shape (n_folds,)
+        The same without any column: labels in the order of their frequency.
+    """
+
+    order: np.ndarray
+    best_feature: np.ndarray
+    evidence: np.ndarray
+    signed_z2: np.ndarray
+    redundancy: float
+    curve: SizeCurve
+    random: np.ndarray
+    without: np.ndarray
+
+
+def column_order(features: np.ndarray, column_of: np.ndarray) -> np.ndarray:
+    """Columns in the order of their first features.
+
+    Examples
+    --------
+    >>> column_order(np.array([3, 0, 1, 2]), column_of=np.array([0, 0, 1, 2]))
+    array([2, 0, 1])
+    """
+    columns = column_of[features]
+    _, first = np.unique(columns, return_index=True)
+    found: np.ndarray = columns[np.sort(first)]
+    return found
+
+
+def rank_on(X: Matrix, Y: Matrix, redundancy: float) -> np.ndarray:
+    """Order the features by some rows alone, best first."""
+    n_steps = min(X.shape[1], MAX_STEPS)
+    form_gram = is_gram_cheaper(X.shape[1], n_steps, 0, is_sparse=is_sparse(X))
+    whole = Rows(in_memory(X, Y), np.zeros(X.shape[0], dtype=np.intp)).whole(form_gram=form_gram)
+    return rank_features(whole, redundancy, CRITERION, n_steps)[0]
+
+
+def rank_columns(
+    X: Matrix,
+    Y: Matrix,
+    column_of: np.ndarray,
+    *,
+    n_kept: int | None,
+    seconds: float,
+    random_state: int,
+) -> ColumnRanking:
+    """Rank the columns and judge every number of them by cross-validation on the candidates.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR} of shape (n_samples, n_features)
+        Features.
+    Y : {ndarray, CSR} of shape (n_samples, n_labels)
+        0/1 candidates; some label must vary.
+    column_of : ndarray of shape (n_features,)
+        The column that each feature comes from, counted from 0.
+    n_kept : int or None
+        The number of columns for which the redundancy is chosen; None takes the pair with the highest precision.
+    seconds : float
+        What the audit may take; comparing with random orders takes a tenth of it at most.
+    random_state : int
+        Seed of the folds and of the random orders.
+    """
+    X = within_range(X).astype(np.float64, copy=False)
+    n_samples, n_features = X.shape
+    n_columns = int(column_of.max()) + 1
+    sizes = size_grid(n_columns, MAX_STEPS)
+    if n_kept is not None:
+        sizes = np.union1d(sizes, [n_kept])
+    n_steps = min(n_features, MAX_STEPS)
+    n_folds = min(N_FOLDS, n_samples // 2)
+    folds = as_generator(random_state).permutation(n_samples) % n_folds
+    rows = Rows(in_memory(X, Y), folds)
+    n_columns_asked = (1 + 2 * (n_folds - 1)) * n_steps
+    whole = rows.whole(
+        form_gram=is_gram_cheaper(n_features, n_columns_asked, n_folds, is_sparse=is_sparse(X))
+    )
+    judge = _Judge(X, Y, column_of, sizes)
+    shuffler = np.random.default_rng([random_state, 1])
+    orders = [shuffler.permutation(n_columns) for _ in range(_RANDOM_ORDERS)]
+    precision = np.full((n_samples, len(REDUNDANCIES), len(sizes)), np.nan)
+    without = np.full(n_samples, np.nan)
+    random = np.full((n_samples, len(orders), len(sizes)), np.nan)
+    for fold in range(n_folds):
+        held_out = folds == fold
+        problem = rows.without(fold)
+        for place, redundancy in enumerate(REDUNDANCIES):
+            order, _ = rank_features(problem, redundancy, CRITERION, n_steps)
+            precision[held_out, place] = judge(problem, held_out, column_order(order, column_of))
+        without[held_out] = _without_features(problem, Y[held_out])
+        start = time.monotonic()
+        for number, shuffled in enumerate(orders):
+            random[held_out, number] = judge(problem, held_out, shuffled)
+            if fold == 0 and number + 1 >= _FEWEST_ORDERS:
+                one = (time.monotonic() - start) / (number + 1)
+                if one * n_folds * (number + 2) > _RANDOM_SHARE * seconds:
+                    orders = orders[: number + 1]
+                    break
+    among = slice(None) if n_kept is None else np.flatnonzero(sizes == n_kept)
+    judged = summarize(precision[:, :, among], folds, n_folds)
+    redundancy = best_pair(judged, REDUNDANCIES, sizes[among]).redundancy
+    chosen = summarize(precision[:, [REDUNDANCIES.index(redundancy)]], folds, n_folds)
+    curve = best_pair(chosen, (redundancy,), sizes).grounds["size_curve"]
+    order, _ = rank_features(whole, redundancy, CRITERION, n_steps)
+    first = np.empty(n_columns, dtype=np.intp)
+    first[column_of[order[::-1]]] = order[::-1]  # what is written last stays: the first feature of the order
+    return ColumnRanking(
+        order=column_order(order, column_of),
+        best_feature=first,
+        evidence=CRITERION.alone(whole.products, n_samples),
+        signed_z2=_signed_z2(whole, Y.shape[1]),
+        redundancy=float(redundancy),
+        curve=curve,
+        random=np.nanmean(random[:, : len(orders)], axis=0),
+        without=np.array(
+            [
+                np.nanmean(without[folds == fold])
+                for fold in range(n_folds)
+                if np.isfinite(without[folds == fold]).any()
+            ]
+        ),
+    )
+
+
+class _Judge:
+    """How well the first columns of an order predict the candidates of held-out rows."""
+
+    def __init__(self, X: Matrix, Y: Matrix, column_of: np.ndarray, sizes: np.ndarray) -> None:
+        self._X, self._Y, self._sizes = X, Y, sizes
+        self._features = np.argsort(column_of, kind="stable")
+        self._counts = np.bincount(column_of)
+        self._starts = np.cumsum(self._counts) - self._counts
+
+    def __call__(self, problem: Problem, held_out: np.ndarray, order: np.ndarray) -> np.ndarray:
+        first = order[: self._sizes[-1]]
+        chosen = np.concatenate(
+            [self._features[self._starts[j] : self._starts[j] + self._counts[j]] for j in first]
+        )
+        n_features = np.cumsum(self._counts[first])[self._sizes - 1]
+        (moments,) = problem.moments([chosen])
+        return fit_ridge(moments, n_features).precision(self._X[held_out][:, chosen], self._Y[held_out])
+
+
+def _without_features(problem: Problem, Y: Matrix) -> np.ndarray:
+    """Precision of held-out rows if their labels stand in the order of how frequent they are elsewhere."""
+    Y = Y[:, problem.labels.varying]
+    return average_precision_rows(Y, np.tile(problem.labels.mean, (Y.shape[0], 1)))
+
+
+def _signed_z2(problem: Problem, n_labels: int) -> np.ndarray:
+    """Z values of features and labels, squared, with their signs; 0 for labels that do not vary."""
+    found = np.zeros((len(problem.products), n_labels))
+    products = problem.products
+    found[:, problem.labels.varying] = np.sign(products) * products**2 / problem.n_samples
+    return found
