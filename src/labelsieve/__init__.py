@@ -9,7 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same to Python
+    from labelsieve.auditing.result import Audit as Audit
+    from labelsieve.auditing.run import audit as audit
     from labelsieve.contract import check_selector as check_selector
+    from labelsieve.displays.convergence import ConvergenceDisplay as ConvergenceDisplay
+    from labelsieve.displays.label_issues import LabelIssuesDisplay as LabelIssuesDisplay
+    from labelsieve.displays.ranking import RankingDisplay as RankingDisplay
+    from labelsieve.displays.size_curve import SizeCurveDisplay as SizeCurveDisplay
+    from labelsieve.displays.stability import StabilityDisplay as StabilityDisplay
     from labelsieve.label_issues import LabelIssues as LabelIssues
     from labelsieve.label_issues import draw_candidates as draw_candidates
     from labelsieve.label_issues import find_label_issues as find_label_issues
@@ -49,6 +56,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Audit": "auditing.result",
     "DRMFS": "methods.drmfs",
     "EvidenceSelector": "methods.evidence",
     "FPML": "methods.fpml",
@@ -78,6 +86,7 @@ _HOMES = {
     "SizeCurve": "size_curve",
     "SumF": "methods.sum_f",
     "SumMI": "methods.sum_mi",
+    "audit": "auditing.run",
     "check_selector": "contract",
     "choose_size": "size_choice",
     "draw_candidates": "label_issues",
@@ -85,6 +94,11 @@ _HOMES = {
     "find_label_issues": "label_issues",
     "pml_cross_validate": "validation",
     "selection_stability": "stability",
+    "ConvergenceDisplay": "displays.convergence",
+    "LabelIssuesDisplay": "displays.label_issues",
+    "RankingDisplay": "displays.ranking",
+    "SizeCurveDisplay": "displays.size_curve",
+    "StabilityDisplay": "displays.stability",
 }
 _MODULES = {"contract", "datasets", "methods", "metrics", "validation"}
 

@@ -9,25 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._base import as_generator, check_candidates, check_count
+from labelsieve._base import as_generator, check_candidates, check_count, refuse_lazy, without_tags
 from labelsieve._support.checks import Checks
-from labelsieve._text import one_line
+from labelsieve._text import html_table, one_line
 from labelsieve.label_support import LabelSupport, candidate_places, varying_labels
 from labelsieve.numerics.sparse import check_structure, is_sparse
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["ENOUGH_CHECKS", "LabelDoubts", "LabelIssues", "draw_candidates", "find_label_issues"]
+__all__ = ["ENOUGH_CHECKS", "LabelDoubts", "LabelIssues", "draw_candidates", "find_label_issues", "issues_of"]
 
-#: From so many checked candidates on, probabilities and shares of wrong candidates are worth showing.
 ENOUGH_CHECKS = 50
+"""From so many checked candidates on, probabilities and shares of wrong candidates are worth showing.
+
+Examples
+--------
+>>> from labelsieve import draw_candidates
+>>> from labelsieve.datasets import load_digits_attributes
+>>> rows, labels = draw_candidates(load_digits_attributes().candidates)  # as many as that
+>>> len(rows) == ENOUGH_CHECKS
+True
+"""
 
 #: What no order can see; stands wherever a result is shown.
 BLIND_SPOT = (
     "Wrong candidates that follow from the features as right ones do (systematic noise) cannot be seen from "
     "features and candidates alone."
 )
+
+#: Rows of the table in a notebook.
+_MOST_ROWS = 10
 
 _ADVICE = f"Check about {ENOUGH_CHECKS} candidates that draw_candidates picks and pass them as checked."
 
@@ -46,6 +58,13 @@ class LabelDoubts:
         Candidates that look rather wrong than right and were not checked: a size for the pile, no count of errors.
     share_wrong : float or None
         Estimated share of wrong candidates; None unless enough candidates were checked.
+
+    Examples
+    --------
+    >>> from labelsieve import find_label_issues
+    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> [(doubts.label, doubts.n_candidates) for doubts in find_label_issues(X, Y).by_label()]
+    [('y0', 3), ('y1', 2)]
     """
 
     label: str
@@ -79,6 +98,16 @@ class LabelIssues:
         Names of the labels.
     row_ids : tuple
         Names of the rows.
+
+    Examples
+    --------
+    The last row looks like the third, and still has the label of the first two.
+
+    >>> from labelsieve import find_label_issues
+    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> issues = find_label_issues(X, Y)
+    >>> int(issues.rows[0]), issues.label_names[issues.labels[0]]
+    (3, 'y0')
     """
 
     support: np.ndarray
@@ -210,6 +239,21 @@ class LabelIssues:
     def __str__(self) -> str:
         return self.summary()
 
+    def _repr_html_(self) -> str:
+        if self.probability is not None and self.has_probabilities:
+            measure, values = "probability of being right", self.probability[self.rows, self.labels]
+        else:
+            measure, values = "least supported %", self.percentiles
+        return html_table(
+            f"{self.n_candidates} candidates, {self.n_checked} checked; to doubt first",
+            ("row", "label", measure),
+            [
+                (self.row_ids[self.rows[place]], self.label_names[self.labels[place]], f"{values[place]:.3g}")
+                for place in self.unchecked[:_MOST_ROWS]
+            ],
+            self.caveat(_ADVICE),
+        )
+
     def __repr__(self) -> str:
         return f"LabelIssues({self.n_candidates} candidates, {self.n_checked} checked)"
 
@@ -277,9 +321,31 @@ def find_label_issues(
     >>> issues
     LabelIssues(8715 candidates, 50 checked)
     """
+    refuse_lazy("find_label_issues", X, Y)
     model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
+    return issues_of(
+        model,
+        checked,
+        label_names=model.label_names_in_ if label_names is None else label_names,
+        row_ids=_row_ids(X) if row_ids is None else row_ids,
+    )
+
+
+def issues_of(
+    model: LabelSupport, checked: Any, *, label_names: Iterable[Hashable], row_ids: Iterable[Hashable]
+) -> LabelIssues:
+    """Put the candidates that a model was fitted to in order; parameters as in `find_label_issues`.
+
+    Examples
+    --------
+    >>> from labelsieve import LabelSupport
+    >>> from labelsieve.datasets import make_pml
+    >>> X, Y = make_pml(n_samples=50, n_features=6, n_labels=3, random_state=0)
+    >>> issues = issues_of(LabelSupport().fit(X, Y), None, label_names="abc", row_ids=range(50))
+    >>> issues.n_candidates == int(Y.sum())
+    True
+    """
     n_samples, n_labels = model.support_.shape
-    names = model.label_names_in_ if label_names is None else label_names
     rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
     answers = np.full(len(rows), -1, dtype=np.int8)
     checks = Checks.of(checked, model.confidence_)
@@ -296,8 +362,8 @@ def find_label_issues(
         rows=rows[order],
         labels=labels[order],
         answers=answers[order],
-        label_names=tuple(map(str, _distinct(names, n_labels, "label_names"))),
-        row_ids=_distinct(_row_ids(X) if row_ids is None else row_ids, n_samples, "row_ids"),
+        label_names=tuple(map(str, _distinct(label_names, n_labels, "label_names"))),
+        row_ids=_distinct(row_ids, n_samples, "row_ids"),
     )
 
 
@@ -328,6 +394,7 @@ def draw_candidates(
     (array([0, 1]), array([0, 1]))
     """
     check_count(n, "n", least=1)
+    Y, _ = without_tags(Y)
     check_structure(Y, "Y")
     candidates, _ = check_candidates(Y if is_sparse(Y) else np.asarray(Y))
     rows, labels = candidate_places(candidates)

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from scipy import stats
 from sklearn.base import clone
 
-from labelsieve._base import as_generator, check_count, check_problem, take_rows
+from labelsieve._base import as_generator, check_count, check_problem, refuse_lazy, take_rows
 from labelsieve.methods._evidence.path import Criterion
 from labelsieve.numerics.batches import BUDGET
 from labelsieve.numerics.binary import is_binary
@@ -65,6 +65,17 @@ class SelectionStability:
     group : ndarray of int of shape (n_features,)
         Features of one group can stand for one another: they are joined by absolute correlations of 0.9 or more.
         Only features that are chosen at least once are compared; any other is a group of its own.
+
+    Examples
+    --------
+    Three features, the first two of which can stand for each other; one of both is chosen on every half.
+
+    >>> runs = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    >>> found = SelectionStability(np.array(["a", "b", "c"]), runs[0], runs, np.array([0, 0, 1]))
+    >>> found.frequency, found.group_frequency
+    (array([0.75, 0.25, 0.  ]), array([1., 1., 0.]))
+    >>> found.substitutes(0)
+    array([1])
     """
 
     feature_names: np.ndarray
@@ -90,7 +101,7 @@ class SelectionStability:
     @cached_property
     def interval(self) -> np.ndarray:
         """Wilson's 95 % interval of each frequency: a row per feature, its lower and its upper end."""
-        return np.column_stack(_wilson(self.runs.sum(axis=0), len(self.runs)))
+        return np.column_stack(wilson_interval(self.runs.sum(axis=0), len(self.runs)))
 
     @cached_property
     def group_frequency(self) -> np.ndarray:
@@ -173,7 +184,9 @@ def selection_stability(
     Parameters
     ----------
     selector : object
-        A selector of this package, or any with ``fit`` and ``get_support``. It is not changed.
+        A selector of this package, or any with ``fit`` and ``get_support``. It is not changed. With a
+        `labelsieve.tables.ColumnSelector` all that follows is about columns, which stand for one another if their best
+        features do.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
@@ -209,6 +222,7 @@ def selection_stability(
     >>> round(found.expected_by_chance, 2)
     1.25
     """
+    refuse_lazy("selection_stability", X, Y)
     check_count(n_resamples, "n_resamples", least=2)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_samples < 4:
@@ -219,15 +233,17 @@ def selection_stability(
     settled = whole._settled_params() if hasattr(whole, "_settled_params") else {}
     asked = clone(selector).set_params(**settled)
     features, candidates = check_problem(X, Y)
-    halves = list(_halves(n_samples, n_resamples, as_generator(random_state)))
+    if hasattr(whole, "best_"):
+        features = features[:, whole.best_]
+    parts = list(halves(n_samples, n_resamples, as_generator(random_state)))
     has_candidates = np.asarray(candidates.sum(axis=1)).ravel() > 0
-    if not all(has_candidates[rows].any() for rows in halves):
+    if not all(has_candidates[rows].any() for rows in parts):
         raise ValueError(
             f"Y must have candidates in both halves of the rows. Got a half of {n_samples // 2} rows with none. "
             f"Leave out rows without candidates, or try another random_state."
         )
     finished = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_selected_on)(clone(asked), X, Y, rows) for rows in halves
+        delayed(_selected_on)(clone(asked), X, Y, rows) for rows in parts
     )
     selected = np.asarray(whole.get_support(), dtype=bool)
     runs = np.empty((n_resamples, len(selected)), dtype=bool)
@@ -265,6 +281,14 @@ class EvidenceTest:
         Evidence of all features together.
     shuffled : ndarray of shape (n_permutations,)
         The same for labels whose rows were shuffled.
+
+    Examples
+    --------
+    >>> from labelsieve import evidence_test
+    >>> from labelsieve.datasets import make_pml
+    >>> test = evidence_test(*make_pml(random_state=0), n_permutations=19)
+    >>> test.p_value, bool(test.total > test.shuffled.max())
+    (0.05, True)
     """
 
     p_value: float
@@ -309,6 +333,7 @@ def evidence_test(
     >>> evidence_test(X, Y).p_value  # no shuffled table has as much
     0.005
     """
+    refuse_lazy("evidence_test", X, Y)
     check_count(n_permutations, "n_permutations", least=1)
     if not threshold >= 0:  # nor is nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
@@ -422,7 +447,7 @@ def jaccard_stability(selected: Any) -> float:
     return float(np.divide(overlaps, unions, out=np.ones(len(unions)), where=unions > 0).mean())
 
 
-def _wilson(n_hits: np.ndarray, n_runs: int) -> tuple[np.ndarray, np.ndarray]:
+def wilson_interval(n_hits: np.ndarray, n_runs: int) -> tuple[np.ndarray, np.ndarray]:
     """Ends of Wilson's 95 % intervals of shares."""
     z2 = stats.norm.ppf(0.975) ** 2
     centre = (n_hits + z2 / 2) / (n_runs + z2)
@@ -431,7 +456,7 @@ def _wilson(n_hits: np.ndarray, n_runs: int) -> tuple[np.ndarray, np.ndarray]:
     return np.where(n_hits == 0, 0.0, centre - half), np.where(n_hits == n_runs, 1.0, centre + half)
 
 
-def _halves(n_samples: int, n_halves: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def halves(n_samples: int, n_halves: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield the rows of disjoint halves, pair by pair; of an odd number one row is left out."""
     size = n_samples // 2
     order = np.arange(n_samples)

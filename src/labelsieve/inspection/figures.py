@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelsieve._text import one_line
+from labelsieve.displays._canvas import draw_ticks, name_rows
+from labelsieve.displays.size_curve import draw_curve
+from labelsieve.displays.stability import draw_shares
 from labelsieve.inspection.selection import Selection, Suspect
 from labelsieve.pictures import ACCENT, INK, Picture, chart_style
 
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
 # More bars are read by nobody.
 _MOST_BARS = 40
-_LONGEST_NAME = 30
 
 
 def draw_convergence(found: Selection) -> Picture:
@@ -79,18 +81,12 @@ def draw_stability(found: Selection) -> Picture:
     listed = found.selected[:_MOST_BARS]
     columns = [feature.column for feature in listed]
     frequency = stability.frequency[columns]
-    rows = np.arange(len(listed))
     with chart_style():
         figure = Figure(figsize=(6, 1 + 0.2 * len(listed)), layout="constrained")
         axes = figure.subplots()
-        axes.barh(rows, frequency, color=ACCENT, height=0.7, alpha=0.75)
-        lower, upper = stability.interval[columns].T
-        reach = np.vstack([frequency - lower, upper - frequency])
-        axes.errorbar(frequency, rows, xerr=np.maximum(reach, 0), fmt="none", ecolor=INK, elinewidth=1)
-        axes.plot(stability.group_frequency[columns], rows, "|", color=INK, markersize=9, markeredgewidth=2)
-        axes.set_yticks(rows, [_cut(one_line(feature.name)) for feature in listed])
-        axes.set(xlim=(0, 1.02), ylim=(len(listed) - 0.4, -0.6))
-        axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        rows = name_rows(axes, [feature.name for feature in listed])
+        draw_shares(axes, rows, frequency, stability.interval[columns], color=ACCENT)
+        draw_ticks(axes, stability.group_frequency[columns], rows)
         axes.grid(axis="x")
         _title(
             axes,
@@ -120,11 +116,6 @@ def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
     for axes in panels[len(suspects) :]:
         axes.axis("off")
     return Picture(figure, f"The first {len(suspects)} of the list, with the label in question.")
-
-
-def _cut(name: str) -> str:
-    """Leave room for the bars."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _selected_pixels(axes: Axes, found: Selection, mean_image: np.ndarray) -> None:
@@ -175,25 +166,11 @@ def _title(axes: Axes, title: str, remark: str) -> None:
 
 
 def _size_curve(axes: Axes, found: Selection) -> None:
-    from matplotlib.ticker import LogLocator
-
     curve = found.curve
     assert curve is not None
-    axes.fill_between(
-        curve.sizes,
-        curve.mean - curve.spread,
-        curve.mean + curve.spread,
-        color=ACCENT,
-        alpha=0.2,
-        linewidth=0,
-    )
-    axes.plot(curve.sizes, curve.mean, color=ACCENT, linewidth=2.2, marker="o", markersize=4)
+    draw_curve(axes, curve, linewidth=2.2)
     axes.axvline(len(found.selected), color=INK, linewidth=1, linestyle=":")
     _title(axes, "How many are enough?", f"precision on held-out rows, most at {curve.best}")
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.minorticks_off()
     _as_curve(axes, "features (dotted: selected)")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from labelsieve.label_issues import find_label_issues
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.size_curve import SizeCurve
 from labelsieve.stability import SIGNIFICANT, STEADY, SelectionStability
+from labelsieve.tables import ColumnSelector, Table
 
 #: How many of the least supported candidates are listed.
 N_SUSPECTS = 20
@@ -23,7 +25,7 @@ _MEASURES = ("evidence", "criterion")
 
 @dataclass(frozen=True)
 class RankedFeature:
-    """One feature and its place."""
+    """One feature, or one column of a table, and its place."""
 
     rank: int
     column: int
@@ -32,6 +34,8 @@ class RankedFeature:
     selected: bool
     #: What the method shows instead of the score, by name: empty for most.
     measures: dict[str, float]
+    #: The features that a column of a table is made of, best first.
+    members: tuple[str, ...] = ()
 
     @property
     def shown(self) -> dict[str, float]:
@@ -51,6 +55,7 @@ class RankedFeature:
             "score": self.score,
             **self.measures,
             "selected": self.selected,
+            **({"members": list(self.members)} if self.members else {}),
         }
 
 
@@ -63,6 +68,8 @@ class Suspect:
     support: float
     #: Whether the candidate is false, where the truth is known.
     wrong: bool | None
+    #: What the row is called, where it has a name.
+    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,10 @@ class Selection:
     p_value: float | None = None
     #: How often halves of the rows choose the same; None if it was not asked.
     stability: SelectionStability | None = None
+    #: What is ranked: features, or columns of a table that features were made of.
+    unit: str = "feature"
+    #: What every column of the table was taken for.
+    account: tuple[dict[str, Any], ...] = ()
 
     @property
     def selected(self) -> tuple[RankedFeature, ...]:
@@ -147,7 +158,7 @@ class Selection:
     @property
     def arbitrary_note(self) -> str:
         """Say how many of the selected features have nothing to show."""
-        many = f"{self.n_arbitrary} of the {len(self.selected)} selected features"
+        many = f"{self.n_arbitrary} of the {len(self.selected)} selected {self.unit}s"
         if "evidence" in self.measure_names:
             return f"{many} have no evidence above noise: chance put them there."
         return f"{many} have the {self.measure_names[0]} 0: column order alone put them there."
@@ -163,7 +174,7 @@ class Selection:
         curve = self.curve
         assert curve is not None
         best = int(np.searchsorted(curve.sizes, curve.best))
-        note = f"The best precision, {curve.mean[best]:.3f}, is that of {curve.best} of {self.n_features} features"
+        note = f"The best precision, {curve.mean[best]:.3f}, is that of {curve.best} of {self.n_features} {self.unit}s"
         if curve.enough == curve.best:
             return f"{note}; no smaller number comes within the spread of the folds."
         reached = curve.mean[np.searchsorted(curve.sizes, curve.enough)]
@@ -174,7 +185,7 @@ class Selection:
         """Say how many features are steady, and how many of these chance explains; halves must have been asked."""
         stability = self.stability
         assert stability is not None
-        many = "1 feature is" if stability.n_steady == 1 else f"{stability.n_steady} features are"
+        many = f"1 {self.unit} is" if stability.n_steady == 1 else f"{stability.n_steady} {self.unit}s are"
         note = f"{many} chosen by {STEADY:.0%} of the halves or more"
         if stability.expected_by_chance < stability.n_steady:
             # It is a bound, so it is rounded up.
@@ -182,7 +193,7 @@ class Selection:
             return f"{note}; chance alone explains {most:.1f} of them on average at most."
         return (
             f"{note}; how many chance alone would choose cannot be said where {stability.n_selected} of "
-            f"{self.n_features} features are asked for."
+            f"{self.n_features} {self.unit}s are asked for."
         )
 
     @property
@@ -223,6 +234,8 @@ class Selection:
             }
         if self.stability is not None:
             found["stability"] = self._stability_as_dict()
+        if self.account:
+            found["columns"] = list(self.account)
         return found
 
     def _stability_as_dict(self) -> dict[str, Any]:
@@ -248,7 +261,7 @@ class Selection:
 
 
 def summarise(
-    selector: BaseSelector,
+    selector: BaseSelector | ColumnSelector,
     dataset: Dataset,
     method: str,
     *,
@@ -256,8 +269,12 @@ def summarise(
     curve: SizeCurve | None = None,
     p_value: float | None = None,
     stability: SelectionStability | None = None,
+    table: Table | None = None,
+    ids: Sequence[str] | None = None,
 ) -> Selection:
     """Collect what a selector fitted on the candidates of `dataset` found.
+
+    What a `ColumnSelector` ranks are the columns of the `table` that the data set was made of; `ids` name the rows.
 
     Examples
     --------
@@ -271,30 +288,34 @@ def summarise(
     """
     order = np.argsort(selector.ranking_)
     selected = selector.get_support()
-    history = getattr(selector, "objective_history_", None)
+    fitted = selector.selector_ if isinstance(selector, ColumnSelector) else selector
+    names = dataset.feature_names if table is None else table.column_names
+    members = {} if table is None else _members(table, fitted)
+    history = getattr(fitted, "objective_history_", None)
     measures = {name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")}
     # Labels are checked with all rows at once; where there is no check, there are no suspects.
-    suspects, caveat, truth = ((), "", None) if dataset.is_lazy else _doubts(dataset)
+    suspects, caveat, truth = ((), "", None) if dataset.is_lazy else _doubts(dataset, ids)
     return Selection(
         data=dataset.name,
         method=method,
-        class_name=type(selector).__name__,
-        parameters=selector.get_params(),
+        class_name=type(fitted).__name__,
+        parameters=fitted.get_params(),
         n_samples=dataset.X.shape[0],
-        n_features=dataset.X.shape[1],
+        n_features=len(names),
         n_labels=len(dataset.label_names),
         n_candidates=0 if dataset.is_lazy else int(dataset.candidates.sum()),
         converged=converged,
         objective=None if history is None else tuple(np.asarray(history, dtype=float).tolist()),
-        n_iter=getattr(selector, "n_iter_", None),
+        n_iter=getattr(fitted, "n_iter_", None),
         features=tuple(
             RankedFeature(
                 rank,
                 int(j),
-                dataset.feature_names[j],
+                names[j],
                 float(selector.scores_[j]),
                 bool(selected[j]),
                 {name: float(values[j]) for name, values in measures.items()},
+                members.get(int(j), ()),
             )
             for rank, j in enumerate(order, start=1)
         ),
@@ -304,10 +325,23 @@ def summarise(
         curve=getattr(selector, "size_curve_", curve),
         p_value=p_value,
         stability=stability,
+        unit="feature" if table is None else "column",
+        account=() if table is None else tuple(table.account()),
     )
 
 
-def _doubts(dataset: Dataset) -> tuple[tuple[Suspect, ...], str, TruthCheck | None]:
+def _members(table: Table, fitted: BaseSelector) -> dict[int, tuple[str, ...]]:
+    """Names of the features of every ranked column, best first."""
+    found: dict[int, tuple[str, ...]] = {}
+    for place, position in enumerate(table.ranked):
+        features = sorted(table.columns[position].features, key=lambda feature: fitted.ranking_[feature])
+        found[place] = tuple(table.feature_names[feature] for feature in features)
+    return found
+
+
+def _doubts(
+    dataset: Dataset, ids: Sequence[str] | None
+) -> tuple[tuple[Suspect, ...], str, TruthCheck | None]:
     """Return the least supported candidates, what to keep in mind, and how well that tells false ones if known."""
     issues = find_label_issues(dataset.X, dataset.candidates, label_names=dataset.label_names)
     support = issues.support[issues.rows, issues.labels]
@@ -319,6 +353,7 @@ def _doubts(dataset: Dataset) -> tuple[tuple[Suspect, ...], str, TruthCheck | No
             label=issues.label_names[issues.labels[place]],
             support=float(support[place]),
             wrong=None if wrong is None else bool(wrong[place]),
+            id=None if ids is None else ids[issues.rows[place]],
         )
         for place in range(min(N_SUSPECTS, issues.n_candidates))
     )
