@@ -6,7 +6,7 @@ OLDEST := .venv-oldest
 # One thread per worker: the workers share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-oldest lint drawing bench bench-full clean
+.PHONY: demo test test-oldest lint docs drawing bench bench-full clean
 
 # One environment for everything; it is rebuilt when the dependencies in pyproject.toml change.
 $(VENV)/ready: pyproject.toml
@@ -34,6 +34,16 @@ $(OLDEST)/ready: pyproject.toml
 test-oldest: $(OLDEST)/ready
 	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n auto --dist worksteal -m 'not slow'
 
+# What the site is built with joins the same environment; its versions are pinned. The build asks nothing of the network.
+$(VENV)/docs-ready: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/docs-ready
+	rm -rf docs/_build/html  # pages that nobody writes any more
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
 drawing: $(VENV)/ready
 	$(BIN)/python docs/draw_packages.py
 
@@ -51,4 +61,4 @@ bench-full: $(VENV)/ready
 	$(BIN)/python -m benchmarks --full
 
 clean:
-	rm -rf $(VENV) $(OLDEST) dist build
+	rm -rf $(VENV) $(OLDEST) dist build docs/_build docs/api docs/gallery docs/methods

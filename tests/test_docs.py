@@ -1,22 +1,161 @@
 """What the documents say is what the code does."""
 
+import csv
+import doctest
 import re
 import shlex
+import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from labelsieve import METHODS
 from labelsieve._base import TAKES_BLOCKS
+from labelsieve.bench.config import build_experiment
+from labelsieve.bench.results import read_results
+from labelsieve.bench.results_file import database_path
 from labelsieve.cli import main
+from labelsieve.datasets import make_pml
+from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.contents import make_report
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_extensions"))
+import gallery_order
+from api_pages import public_names
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
+#: Pages that people write; the site has others, which are made of these, of the code and of the results.
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/guide/*.md")),
+    *(ROOT / "docs" / name for name in ("project/index.md", "project/cite.md", "results/README.md")),
+]
 
-@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
-def test_python_blocks_of_the_readme_run(block, capsys):
-    exec(compile(block, "README.md", "exec"), {})
+
+def blocks(page, language):
+    """Code of a page in that language, but not what the page says nobody runs, and why."""
+    text = re.sub(
+        r"<!-- not run: [^>]+ -->\n```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def pages_with(language):
+    return pytest.mark.parametrize(
+        "page",
+        [pytest.param(page, id=page.stem) for page in PAGES if blocks(page, language)],
+    )
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with the files that the pages speak of."""
+    monkeypatch.chdir(tmp_path)
+    X, Y, _, _ = make_pml(120, 24, n_informative=6, return_truth=True, random_state=0)
+    features, labels = [f"f{j}" for j in range(24)], [f"tag_{j}" for j in range(5)]
+    for name in ("mydata.csv", "table.csv"):
+        with open(name, "w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file)
+            rows.writerow(["name", *features, *labels])
+            rows.writerows([f"row{i}", *X[i], *Y[i]] for i in range(len(X)))
+    wide, few = make_pml(60, 600, random_state=0)
+    columns = {f"x{j}": wide[:, j] for j in range(600)} | {f"label_{j}": few[:, j] for j in range(5)}
+    pyarrow.parquet.write_table(pyarrow.table(columns), "large.parquet")
+
+
+@pages_with("python")
+def test_python_blocks_of_a_page_run_one_after_the_other(page, files, capsys):
+    names = {"__name__": "page"}
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), names)
+
+
+@pages_with("bash")
+def test_commands_of_a_page_run(page, files, capsys):
+    for block in blocks(page, "bash"):
+        for command in re.findall(r"(?:^|&& )labelsieve ([^#&\n]+)", block, flags=re.MULTILINE):
+            words = shlex.split(command)
+            if not _can_run(words):
+                continue
+            assert main(words) == 0, (command, capsys.readouterr().err)
+            if "--draw" in words:
+                _answer(Path("review.csv"))
+
+
+def _can_run(words):
+    """Experiments, and data that would have to be fetched, are left to the tests that are about them."""
+    if words[0] in ("select", "issues", "apply-review"):
+        return words[1] in ("digits", "planted") or Path(words[1]).exists()
+    return words[0] == "methods" or words[:2] == ["bench", "profiles"] or words[:2] == ["datasets", "info"]
+
+
+def _answer(path):
+    """Be the person who checks."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        for number, row in enumerate(rows):
+            writer.writerow({**row, "verdict": "keep" if number % 3 else "remove"})
+
+
+@pages_with("toml")
+def test_configurations_of_a_page_are_read(page):
+    for block in blocks(page, "toml"):
+        given = tomllib.loads(block)
+        whole = {"datasets": ["digits"], "methods": ["sum-f", "rfs"], "folds": 2, "sizes": {"percent": [10]}}
+        build_experiment({"name": "experiment", **whole, **given}, page.name)
+
+
+@pytest.mark.slow
+def test_the_experiment_with_a_method_of_ones_own_runs(files, capsys):
+    page = ROOT / "docs" / "guide" / "your_own.md"
+    exec(blocks(page, "python")[0], {})
+    Path("mine.toml").write_text(blocks(page, "toml")[0], encoding="utf-8")
+    assert main(["bench", "run", "mine.toml"]) == 0, capsys.readouterr().err
+    found = make_report(summarise(read_results(database_path("mine"))))
+    assert found.missing == ()
+    assert "mine, the control, is number" in " ".join(found.findings)
+
+
+def test_every_public_name_has_an_example_that_runs():
+    lacking, runner = [], doctest.DocTestRunner(verbose=False)
+    for found in public_names():
+        if ">>>" not in found.docstring:
+            lacking.append(found.dotted)
+        if found.is_data:  # pytest runs the others
+            names = dict(vars(import_module(found.home)))
+            runner.run(doctest.DocTestParser().get_doctest(found.docstring, names, found.dotted, None, 0))
+    assert lacking == []
+    assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("name", ["api_pages", "repository_pages", "package_drawing", "committed_results"])
+def test_examples_of_what_writes_pages_run(name):
+    results = doctest.testmod(import_module(name))
+    assert results.attempted
+    assert not results.failed
+
+
+def test_the_gallery_is_in_an_order_for_learning():
+    examples = [path.name for path in (ROOT / "examples").glob("*.py")]
+    assert sorted(gallery_order.ORDER) == sorted(examples)
+    assert len(examples) >= 12
+
+
+def test_the_citation_names_the_version_there_is():
+    from labelsieve import __version__
+
+    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"{{{__version__}}}" in (ROOT / "docs" / "project" / "cite.md").read_text(encoding="utf-8")
 
 
 def test_readme_lists_the_methods_there_are(capsys):
@@ -38,11 +177,10 @@ def test_the_page_on_scale_lists_the_methods_that_take_blocks():
     assert sorted(listed) == sorted(TAKES_BLOCKS)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/evidence.md", "docs/scale.md"])
-def test_every_command_and_option_of_the_documents_exists(capsys, document):
-    text = (ROOT / document).read_text(encoding="utf-8")
+@pages_with("bash")
+def test_every_command_and_option_of_the_documents_exists(capsys, page):
+    text = "\n".join(re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL))
     commands = re.findall(r"(?:^|&& )labelsieve ([^#&\n]+)", text, flags=re.MULTILINE)
-    assert commands
     for command in commands:
         words = shlex.split(command)
         named = words[: 2 if words[0] in ("bench", "datasets") else 1]
@@ -54,12 +192,15 @@ def test_every_command_and_option_of_the_documents_exists(capsys, document):
 
 @pytest.mark.parametrize(
     "document",
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")],
+    [*PAGES, ROOT / "CHANGELOG.md", *ROOT.glob("benchmarks/*.md")],
     ids=lambda path: path.name,
 )
 def test_links_and_names_of_the_documents_lead_somewhere(document):
     text = document.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)[^)]*\)", prose):
+        if re.match(r"/|(\.\./)*(gallery|api|methods|results/index)\b", target):
+            continue  # a page that the site makes; its own check follows the link
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
     for slug in re.findall(r"--method ([a-z-]+)", text):
         assert slug in METHODS

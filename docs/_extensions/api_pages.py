@@ -1,0 +1,171 @@
+"""A page for every public name, and the list of them: nobody can forget one."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from importlib import import_module
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from written import examples_that_use, list_table, remove_others, underlined, write_page
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+#: Public modules, each with what its names are for. A name belongs to the first that has it.
+MODULES = {
+    "labelsieve": "Select and check",
+    "labelsieve.datasets": "Data",
+    "labelsieve.tables": "Tables",
+    "labelsieve.metrics": "Metrics",
+    "labelsieve.classify": "Classifiers",
+    "labelsieve.statistics": "Statistics",
+    "labelsieve.stability": "Stability",
+    "labelsieve.label_issues": "Label issues",
+    "labelsieve.contract": "The contract of a method",
+}
+
+
+class PublicName(NamedTuple):
+    """Something users may import."""
+
+    module: str
+    name: str
+    value: Any
+
+    @property
+    def dotted(self) -> str:
+        """What to import."""
+        return f"{self.module}.{self.name}"
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is neither a class nor a function."""
+        return not (inspect.isclass(self.value) or inspect.isfunction(self.value))
+
+    @property
+    def home(self) -> str:
+        """The module that defines it; of data, where it is documented."""
+        if not self.is_data:
+            return str(self.value.__module__)
+        return _HOMES_OF_DATA.get(self.name, self.module)
+
+    @property
+    def docstring(self) -> str:
+        """What it says about itself; that of data stands below its assignment, where Python does not keep it."""
+        if not self.is_data:
+            return inspect.getdoc(self.value) or ""
+        body = ast.parse(inspect.getsource(import_module(self.home))).body
+        for statement, text in pairwise(body):
+            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+            if any(isinstance(target, ast.Name) and target.id == self.name for target in targets):
+                return str(ast.literal_eval(text.value)) if isinstance(text, ast.Expr) else ""
+        return ""
+
+
+_HOMES_OF_DATA = {
+    "METHODS": "labelsieve.methods",
+    "METRICS": "labelsieve.metrics",
+    "CATALOG": "labelsieve.datasets.catalog",
+}
+
+
+def public_names() -> list[PublicName]:
+    """Every name in ``__all__`` of a public module, once.
+
+    Examples
+    --------
+    >>> names = [found.dotted for found in public_names()]
+    >>> "labelsieve.METRICS" in names, "labelsieve.metrics.METRICS" in names
+    (True, False)
+    """
+    found: dict[int, PublicName] = {}
+    for module in MODULES:
+        members = import_module(module)
+        for name in sorted(members.__all__, key=str.lower):
+            value = getattr(members, name)
+            found.setdefault(id(value), PublicName(module, name, value))
+    return list(found.values())
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write the pages before anything is read; mend docstrings before numpydoc takes them."""
+    app.connect("builder-inited", _write_pages, priority=100)
+    app.connect("autodoc-process-docstring", _escape_types, priority=100)
+    return {"parallel_read_safe": True}
+
+
+def _write_pages(app: Sphinx) -> None:
+    folder, names = app.srcdir / "api", public_names()
+    for found in names:
+        write_page(folder / f"{found.dotted}.rst", _page(found))
+    write_page(folder / "index.rst", _index(names))
+    remove_others(folder, ["index.rst", *(f"{found.dotted}.rst" for found in names)])
+
+
+def _escape_types(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """A type such as "ndarray of shape (n_iter_ + 1,)" holds no reference."""
+    for number, line in enumerate(lines):
+        head, colon, kind = line.partition(" : ")
+        if colon and re.fullmatch(r"[\w*, ]+", head):
+            lines[number] = head + colon + re.sub(r"(\w)_(?=[\s,)]|$)", r"\1\_", kind)
+
+
+def _index(names: list[PublicName]) -> str:
+    parts = [
+        underlined("API reference"),
+        "Everything that may be imported. The :doc:`methods </methods/index>` have a page of their own too, with "
+        "what each minimises, what it costs and how it did.\n",
+    ]
+    for module, title in MODULES.items():
+        listed = [found for found in names if found.module == module]
+        if not listed:
+            continue
+        parts += [underlined(title, "-"), f"In ``{module}``.\n"]
+        parts.append(
+            list_table(
+                ("name", "what it is"),
+                ((f":doc:`{found.name} <{found.dotted}>`", _summary(found)) for found in listed),
+            )
+        )
+    parts += [".. toctree::", "   :hidden:", "", *(f"   {found.name} <{found.dotted}>" for found in names)]
+    return "\n".join([*parts, ""])
+
+
+def _summary(found: PublicName) -> str:
+    summary = " ".join(found.docstring.partition("\n\n")[0].split())
+    return re.sub(r" \[\d+\]_", "", summary)  # the reference is on its page
+
+
+def _page(found: PublicName) -> str:
+    lines = [underlined(found.name), f"``from {found.module} import {found.name}``", ""]
+    if found.is_data:
+        lines += [f".. autodata:: {found.home}.{found.name}", "   :no-value:", ""]
+    elif inspect.isclass(found.value):
+        lines += [f".. autoclass:: {found.dotted}", ""]
+        for name, kind, is_ours in _members(found.value):
+            lines += [f"   .. auto{kind}:: {name}", ""] if is_ours else []
+        inherited = [name for name, _, is_ours in _members(found.value) if not is_ours]
+        if inherited and any(base.__module__.startswith("sklearn.") for base in found.value.__mro__):
+            words = ", ".join(f"``{name}``" for name in inherited)
+            lines += [f"From scikit-learn come {words}.", ""]
+    else:
+        lines += [f".. autofunction:: {found.dotted}", ""]
+    return "\n".join([*lines, examples_that_use(found.dotted)])
+
+
+def _members(owner: type) -> list[tuple[str, str, bool]]:
+    """Public methods and properties: name, which of both, and whether this package wrote it."""
+    found = []
+    for name in dir(owner):
+        home = next((base for base in owner.__mro__ if name in vars(base)), None)
+        if home is None or name.startswith("_") or not inspect.getdoc(getattr(owner, name)):
+            continue
+        value = vars(home)[name]
+        if isinstance(value, property):
+            found.append((name, "property", home.__module__.startswith("labelsieve.")))
+        elif inspect.isfunction(value) or isinstance(value, classmethod | staticmethod):
+            found.append((name, "method", value.__module__.startswith("labelsieve.")))
+    return found

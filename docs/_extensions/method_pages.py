@@ -1,0 +1,161 @@
+"""A page for every method: its own docstring, what it costs and how it did in the committed experiments."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING
+
+from numpydoc.docscrape import NumpyDocString
+
+from committed_results import measured_costs, reports
+from labelsieve import METHODS
+from labelsieve.cli.explanation import explain
+from written import examples_that_use, list_table, remove_others, underlined, write_page
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write the pages before anything is read."""
+    app.connect("builder-inited", _write_pages, priority=100)
+    return {"parallel_read_safe": True}
+
+
+def _write_pages(app: Sphinx) -> None:
+    folder = app.srcdir / "methods"
+    for slug in METHODS:
+        write_page(folder / f"{slug}.rst", _page(slug))
+    write_page(folder / "index.rst", _index())
+    remove_others(folder, ["index.rst", *(f"{slug}.rst" for slug in METHODS)])
+
+
+def _index() -> str:
+    ranks = {name: ranked_names(name) for name in ("paper", "paper-lite", "field") if ranked_names(name)}
+    rows = []
+    for slug, method in METHODS.items():
+        costs = measured_costs().get(slug, {})
+        rows.append(
+            (
+                f":doc:`{slug}`",
+                (inspect.getdoc(method) or "").partition("\n")[0],
+                *(_place(names, slug) for names in ranks.values()),
+                costs.get("yeast", "").partition(" /")[0],
+            )
+        )
+    return "\n".join(
+        [
+            underlined("Methods"),
+            "One page each: what it minimises, its paper, what it costs, how it did. "
+            ":doc:`/guide/choosing_a_method` says which to take; :doc:`/api/index` has their parameters.\n",
+            "Places are those of the average rank over all metrics and data sets of a profile, references among them, "
+            "with its main classifier (:doc:`/results/index`); most neighbours in such a list are not significantly "
+            "different. Seconds are those of one fit on yeast (2417 rows, 103 features, 14 labels), where measured.\n",
+            list_table(
+                ("method", "what it does", *(f"place in ``{name}``" for name in ranks), "seconds"), rows
+            ),
+            ".. toctree::\n   :hidden:\n",
+            *(f"   {slug}" for slug in METHODS),
+            "",
+        ]
+    )
+
+
+def ranked_names(profile: str) -> list[str]:
+    """Methods and references of a profile, the best average rank first; empty where there is no such summary."""
+    if profile not in reports():
+        return []
+    ranks = reports()[profile].analysis.main.among_all
+    return sorted(ranks, key=ranks.__getitem__)
+
+
+def _place(names: list[str], slug: str) -> str:
+    return f"{names.index(slug) + 1} of {len(names)}" if slug in names else ""
+
+
+def _page(slug: str) -> str:
+    method = METHODS[slug]
+    text = inspect.getdoc(method) or ""
+    said = NumpyDocString(text)
+    cost, notes = _parted("\n".join(said["Notes"]))
+    parts = [
+        f".. _method-{slug}:\n",
+        underlined(slug),
+        " ".join(said["Summary"]) + "\n",
+        f"Class :doc:`{method.__name__} </api/labelsieve.{method.__name__}>`; on the command line "
+        f"``labelsieve select DATA --method {slug}``.\n",
+        "\n".join(said["Extended Summary"]) + "\n",
+    ]
+    if explain(slug, method).is_reconstruction:
+        parts.append(
+            ".. note::\n\n   A reconstruction in the style of the paper, which leaves something of importance open.\n"
+        )
+    parts += [underlined("Paper", "-"), "\n".join(said["References"]) or "There is none.", ""]
+    if said["References"]:
+        parts.append(
+            "Whoever publishes results of this method cites the paper, and :doc:`this package </project/cite>`.\n"
+        )
+    parts += [underlined("What it costs", "-"), cost]
+    costs = measured_costs().get(slug)
+    if costs:
+        parts += [
+            "Measured, one fit with the defaults: seconds / MiB above the data / iterations "
+            "(\\* the budget ended first); :doc:`/project/measured` says when and how.\n",
+            list_table(
+                ("data set", "cost"), ((name, cost.replace("*", r"\*")) for name, cost in costs.items())
+            ),
+        ]
+    else:
+        parts.append("Not in the tables of costs yet.\n")
+    parts += [underlined("In our experiments", "-"), _standing(slug)]
+    if notes:
+        parts += [underlined("Notes", "-"), notes]
+    parts += [underlined("Example", "-"), "\n".join(said["Examples"]) + "\n"]
+    parts.append(examples_that_use(f"labelsieve.{method.__name__}"))
+    return "\n".join(parts)
+
+
+def _standing(slug: str) -> str:
+    rows = []
+    for profile, report in reports().items():
+        main = report.analysis.main
+        ranks = main.among_all
+        if slug not in ranks:
+            continue
+        names = ranked_names(profile)
+        among = (
+            f"{list(main.overall).index(slug) + 1} of {len(main.overall)}"
+            if slug in main.overall
+            else "reference"
+        )
+        rows.append(
+            (
+                f":doc:`{profile} </results/{profile}>`",
+                main.classifier,
+                f"{ranks[slug]:.2f}",
+                _place(names, slug),
+                among,
+            )
+        )
+    if not rows:
+        return "No committed experiment ranks it yet.\n"
+    return "Average rank over all metrics and data sets; 1 is best.\n\n" + list_table(
+        (
+            "experiment",
+            "judged by",
+            "average rank",
+            "place with references",
+            "place among the methods compared",
+        ),
+        rows,
+    )
+
+
+def _parted(notes: str) -> tuple[str, str]:
+    """The paragraph of the notes that begins with "Cost: ", and the others."""
+    cost = re.search(r"^Cost: (.*?)(?:\n\n|\Z)", notes, re.DOTALL | re.MULTILINE)
+    if cost is None:
+        return "", f"{notes}\n" if notes else ""
+    rest = (notes[: cost.start()] + notes[cost.end() :]).strip()
+    return f"{cost[1][:1].upper()}{cost[1][1:]}\n", f"{rest}\n" if rest else ""

@@ -1,0 +1,120 @@
+"""A page for every committed experiment, made of its summary: what it found in words, ranks, tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from committed_results import reports
+from labelsieve.report.charts.cd_diagram import draw_cd_diagram
+from labelsieve.report.contents import Report
+from labelsieve.report.page import render_report
+from labelsieve.report.tables.table import as_markdown
+from written import write_page
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+#: Sections whose tables are shown; the page of `labelsieve report` has all.
+_SHOWN = ("ranks", "metrics", "references", "paper", "noise", "ablation", "sensitivity", "stability")
+_MOST_ROWS = 40
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write the pages before anything is read."""
+    (app.srcdir / "_extra").mkdir(exist_ok=True)  # Sphinx looks for it before
+    app.connect("builder-inited", _write_pages, priority=100)
+    return {"parallel_read_safe": True}
+
+
+def _write_pages(app: Sphinx) -> None:
+    folder = app.srcdir / "results"
+    (folder / "figures").mkdir(exist_ok=True)
+    for profile, report in reports().items():
+        write_page(folder / f"{profile}.md", _page(profile, report, app))
+        # Below this folder lies what is copied into the site as it is.
+        write_page(app.srcdir / "_extra" / "results" / _report_name(profile), render_report(report))
+    rows = [
+        f"| [{name}]({name}.md) | {_title(report)} | {_scope(report)} |" for name, report in reports().items()
+    ]
+    table = ["| profile | what it is | size |", "| --- | --- | --- |", *rows]
+    toctree = [
+        "```{toctree}",
+        ":hidden:",
+        "",
+        "In plain words <README>",
+        *reports(),
+        "/project/benchmarks",
+        "/project/measured",
+        "/project/measured_large",
+        "```",
+    ]
+    write_page(
+        folder / "index.md",
+        "\n".join(
+            [
+                "# Results",
+                "",
+                "These pages are made of the numbers that are committed with the code, one small file each. "
+                "[In plain words](README.md) says what they come to and where they come from; "
+                "[benchmarks](../../benchmarks/README.md) says what everything costs.",
+                "",
+                *table,
+                "",
+                *toctree,
+                "",
+            ]
+        ),
+    )
+
+
+def _report_name(profile: str) -> str:
+    return f"{profile}_report.html"
+
+
+def _title(report: Report) -> str:
+    experiment = report.analysis.summary.experiment
+    return experiment.title or experiment.name
+
+
+def _scope(report: Report) -> str:
+    analysis = report.analysis
+    n_methods = len(analysis.compared) or len(analysis.sweeps)
+    return f"{len(analysis.summary.datasets)} data sets, {n_methods} methods, {len(analysis.references)} references"
+
+
+def _page(profile: str, report: Report, app: Sphinx) -> str:
+    main = report.analysis.main
+    lines = [
+        f"# {profile}",
+        "",
+        f"{_title(report)}: {_scope(report)}. Main judgement: {main.classifier}.",
+        "",
+    ]
+    lines += [f"- {sentence}" for sentence in (*report.missing, *report.findings)]
+    lines += [""]
+    if main.nemenyi_cd is not None:
+        picture = draw_cd_diagram(
+            main.overall, main.nemenyi_cd, title="all metrics", control=main.control or None
+        )
+        picture.save_png(app.srcdir / "results" / "figures" / f"{profile}.png")
+        lines += [
+            f"```{{image}} figures/{profile}.png",
+            f":alt: {picture.description}",
+            ":class: on-white",
+            "```",
+            "",
+        ]
+    for section in report.sections:
+        tables = [table for table in section.tables if len(table.rows) <= _MOST_ROWS]
+        if section.anchor in _SHOWN and tables:
+            lines += [f"## {section.title}", "", *section.texts, ""]
+            lines += [as_markdown(table) for table in tables]
+    lines += [
+        "## Everything else",
+        "",
+        f'<a href="{_report_name(profile)}">The page of the report</a> has all tables, to be sorted by any column. '
+        f"`labelsieve report docs/results/{profile}.csv.gz` makes it of the same file, with tables as CSV, "
+        "Markdown and LaTeX.",
+        "",
+    ]
+    return "\n".join(lines)
