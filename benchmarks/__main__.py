@@ -25,6 +25,7 @@ SMALLER = tuple(name for name in DATASETS if name not in LARGER)
 #: Question -> the command that answers it, quick ones first.
 QUESTIONS = {
     "How long does the command line take to start?": ("startup",),
+    "What does the report of a run cost?": ("report",),
     "How much does it save to count label pairs together?": ("information",),
     "What does a multiplicative sweep cost above its products?": ("solvers", "--sweep"),
     "How much faster is the accelerated solver of PML-FSMIR?": ("solvers", "--race"),
@@ -35,6 +36,7 @@ QUESTIONS = {
     "How fast are the readers?": ("readers",),
     "What does the evidence selector cost?": ("evidence",),
     "What does label support cost?": ("label_noise", "--speed"),
+    "What does an audit cost, page included?": ("audit",),
     "Which methods find planted features?": ("planted",),
     "What do parallel cells gain, and what does the runner cost?": ("experiments",),
     "What does every method cost?": ("costs", "--datasets", *SMALLER),
@@ -45,6 +47,8 @@ LONG_QUESTIONS = {
     "How much memory does a fit on wide sparse data take?": ("memory",),
     "What do PML-FSMIR's start and iterations cost at scale?": ("scale", "--solver"),
     "What do a million sparse rows cost?": ("scale", "--methods"),
+    "What do rows in blocks cost, and do they stay within memory?": ("blocks", "--memory"),
+    "What does a second worker gain?": ("blocks", "--cluster"),
     "How fast is reading a file of 1 GiB?": ("readers", "--big"),
 }
 FOLDER = Path(__file__).parent

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import bench_runs
 import labelsieve
 from labelsieve.cli import main
 from labelsieve.datasets import Dataset, add_candidates, load
@@ -66,6 +67,13 @@ def plain_terminal(monkeypatch, tmp_path):
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
+
+
+@pytest.fixture
+def one_job_here():
+    """Runs with a single job compute their cells in this process."""
+    with bench_runs.one_job_here():
+        yield
 
 
 @pytest.fixture
