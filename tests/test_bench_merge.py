@@ -20,6 +20,7 @@ from labelsieve.bench.status import read_status
 from labelsieve.bench.store import Store
 from labelsieve.cli import main
 from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.analysis.summary_file import read_summary
 
 WHOLE = """
 folds = 2
@@ -304,6 +305,84 @@ def test_one_run_is_not_merged(parts, monkeypatch, capsys):
     assert main(["bench", "merge", "a", "--out", "new"]) == 2
     assert "two runs or more were expected, got one" in capsys.readouterr().err
     assert not Path("new").exists()
+
+
+# means, of runs whose folders may be gone
+
+
+@pytest.fixture
+def means(parts, monkeypatch, capsys):
+    """The same folder, with the means of the first part, whose run is gone."""
+    monkeypatch.chdir(parts)
+    assert main(["report", "a", "--summary", "a.csv.gz"]) == 0
+    shutil.rmtree("runs/a")
+    capsys.readouterr()
+    return parts
+
+
+def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
+    assert main(["bench", "merge", "a.csv.gz", "b", "--out", "both.csv.gz", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"file": "both.csv.gz", "datasets": 2, "planned": 12, "done": 12, "failed": 0}
+    assert "the means of 2 data sets are in both.csv.gz; 12 of 12 cells are done" in err
+    whole, put_together = summarise(read_results(file(means, "all"))), read_summary(Path("both.csv.gz"))
+    assert put_together.experiment == whole.experiment
+    for name in (
+        "datasets",
+        "metrics",
+        "classifiers",
+        "noise_rates",
+        "conditions",
+        "usual_noise",
+        "coverage",
+    ):
+        assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
+    # What they cost was measured twice.
+    for name in ("stability", "descents", "failures", "notes"):
+        assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
+    assert list(put_together.curves) == list(whole.curves)
+    for key, curve in whole.curves.items():
+        np.testing.assert_array_equal(put_together.curves[key].values, curve.values)
+        np.testing.assert_array_equal(put_together.curves[key].fold_std, curve.fold_std)
+    assert [(run.number, run.n_computed) for run in put_together.facts.runs] == [(1, 6), (2, 6), (3, 0)]
+    reports = []
+    for source in ("all", "both.csv.gz"):
+        assert main(["report", source, "--out", "told"]) == 0
+        reports.append(capsys.readouterr().out)
+    assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (
+            ("a.csv.gz", "all", "--out", "both.csv.gz"),
+            1,
+            "a.csv.gz and all both hold 'small'; means of different",
+        ),
+        (("b", "b", "--out", "both.csv.gz"), 1, "b and b both hold 'twin'"),
+        (
+            ("a.csv.gz", "b", "--out", "a.csv.gz"),
+            1,
+            "a.csv.gz: is there already; choose another file with --out.",
+        ),
+        (("a.csv.gz", "b", "--out", "both"), 2, "a.csv.gz holds means, of which no run folder can be made"),
+        (("a.csv.gz", "b", "--out", "no/both.csv.gz"), 1, "no/both.csv.gz: cannot be written"),
+    ],
+)
+def test_means_that_cannot_be_merged_are_refused(means, capsys, arguments, code, problem):
+    before = sorted(means.rglob("*"))
+    assert main(["bench", "merge", *arguments]) == code
+    assert problem in " ".join(capsys.readouterr().err.split())
+    assert sorted(means.rglob("*")) == before
+
+
+def test_means_of_other_sizes_are_not_merged(means, capsys):
+    (means / "whole.toml").write_text(WHOLE.replace("[20, 60]", "[20, 80]"))
+    bench.inside(means / "whole.toml", "--jobs", 2, "--datasets", "twin", "--out", "runs/other")
+    assert main(["bench", "merge", "a.csv.gz", "other", "--out", "both.csv.gz"]) == 1
+    message = capsys.readouterr().err
+    assert "no parts of one experiment, as sizes differ; merge runs that differ in datasets alone." in message
 
 
 # parts

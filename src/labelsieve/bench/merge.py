@@ -27,10 +27,10 @@ from labelsieve.bench.runner import environment
 from labelsieve.bench.seals import CELLS, Contents, cell_digest, scores_by_key
 from labelsieve.bench.store import Store, now
 
-__all__ = ["Merged", "merge"]
+__all__ = ["AXES", "Merged", "common_experiment", "merge"]
 
 #: What parts may have more or less of; their entries are put together.
-_AXES = ("datasets", "seeds", "noise", "methods", "ablation", "sweeps", "references")
+AXES = ("datasets", "seeds", "noise", "methods", "ablation", "sweeps", "references")
 #: What changes no result; that of the first part is kept.
 _FREE = ("name", "title", "folder", "limits", "store_weights", "control")
 
@@ -92,7 +92,7 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> Merged
         for source in sources:
             store = stack.enter_context(Store(source))
             parts.append(_read(store, _last_run(parts[-1]) if parts else 0))
-        experiment = _common(parts)
+        experiment = common_experiment([(str(part), part.configuration) for part in parts])
         datasets = _datasets(parts)
         plan = _plan(parts)
         cells = {table: _cells(table, parts) for table in CELLS}
@@ -164,37 +164,47 @@ def _last_run(part: _Part) -> int:
     return part.shift + int(max(numbers))
 
 
-def _common(parts: Sequence[_Part]) -> Experiment:
-    """The experiment that the runs are parts of."""
-    first = parts[0].configuration
-    for part in parts[1:]:
-        own = _without_counts(part.configuration)
-        differing = [key for key, value in _without_counts(first).items() if value != own[key]]
+def common_experiment(
+    parts: Sequence[tuple[str, Mapping[str, Any]]], axes: Sequence[str] = AXES
+) -> Experiment:
+    """The experiment that runs are parts of.
+
+    Parameters
+    ----------
+    parts : sequence of (str, mapping)
+        Name of a run, for errors, and its whole configuration.
+    axes : sequence of str, default=AXES
+        What they may have more or less of.
+    """
+    (first_name, first), *others = parts
+    for name, configuration in others:
+        own = _alike(configuration, axes)
+        differing = [key for key, value in _alike(first, axes).items() if value != own[key]]
         if differing:
             raise RunError(
-                f"{parts[0]} and {part} are no parts of one experiment, as {', '.join(differing)} differ; merge runs "
-                f"that differ in {', '.join(_AXES)} alone."
+                f"{first_name} and {name} are no parts of one experiment, as {', '.join(differing)} differ; merge runs "
+                f"that differ in {', '.join(axes)} alone."
             )
-    merged = {key: list(_union(key, parts).values()) for key in _AXES}
+    merged = {key: list(_union(key, parts).values()) for key in axes}
     counts: dict[str, Any] = {}
-    for part in parts:
-        counts.update(part.configuration["sizes"]["counts"])
-    control = next((part.configuration["control"] for part in parts if part.configuration["control"]), "")
+    for _, configuration in parts:
+        counts.update(configuration["sizes"]["counts"])
+    control = next((given["control"] for _, given in parts if given["control"]), "")
     given = {**first, **merged, "sizes": {**first["sizes"], "counts": counts}, "control": control}
-    return build_experiment(given, " and ".join(map(str, parts)))
+    return build_experiment(given, " and ".join(name for name, _ in parts))
 
 
-def _without_counts(configuration: Mapping[str, Any]) -> dict[str, Any]:
+def _alike(configuration: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
     """What all parts must have alike; numbers of features belong to data sets."""
-    kept = {key: value for key, value in configuration.items() if key not in (*_AXES, *_FREE)}
+    kept = {key: value for key, value in configuration.items() if key not in (*axes, *_FREE)}
     return {**kept, "sizes": {**kept["sizes"], "counts": {}}}
 
 
-def _union(key: str, parts: Sequence[_Part]) -> dict[str, Any]:
+def _union(key: str, parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     """Entries of a list by name, those of the first part first."""
-    found: dict[str, tuple[_Part, Any]] = {}
-    for part in parts:
-        for entry in part.configuration[key]:
+    found: dict[str, tuple[str, Any]] = {}
+    for part, configuration in parts:
+        for entry in configuration[key]:
             name = entry["name"] if isinstance(entry, dict) and "name" in entry else json.dumps(entry)
             other, known = found.setdefault(name, (part, entry))
             if known != entry:

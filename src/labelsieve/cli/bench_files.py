@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from labelsieve._text import one_line
-from labelsieve.bench import require_packages
+from labelsieve.bench import RunError, require_packages
 from labelsieve.cli.console import messages
 
 MERGE_EPILOG = """\
@@ -23,8 +23,11 @@ labelsieve bench run tiny --datasets digits --out runs/digits
 
 labelsieve bench merge runs/planted runs/digits --out runs/both
 
+labelsieve bench merge first.csv.gz runs/digits --out both.csv.gz
+
 Runs that differ in data sets, seeds, noises, methods and references can be merged; the experiment that has all of
-them goes on in the new folder.
+them goes on in the new folder. Of a run whose folder is gone, the means that report --summary wrote can be merged with
+those of other data sets.
 """
 
 EXPORT_EPILOG = """\
@@ -44,31 +47,45 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")
 
 def merge(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="Run folders, or their names below runs/.")
+        list[str],
+        typer.Argument(
+            metavar="RUN", help="Run folders, their names below runs/, or files written by report --summary."
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="Run folder to write; it has no results yet.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="Run folder to write, or FILE.csv.gz for the means alone; nothing is replaced."),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Put runs together that are parts of one experiment."""
     require_packages()
-    from labelsieve.bench.merge import merge as merge_files
-    from labelsieve.bench.results_file import database_path
+    from labelsieve.report.analysis.summary_file import is_summary
 
     if len(runs) < 2:
         raise typer.BadParameter("two runs or more were expected, got one", param_hint="RUN")
     command = shlex.join(["labelsieve", *sys.argv[1:]])
-    found = merge_files([database_path(run) for run in runs], out, command=command)
+    if is_summary(out):
+        figures = _merge_means(runs, out, command)
+    else:
+        means = next((run for run in runs if is_summary(Path(run))), None)
+        if means is not None:
+            raise typer.BadParameter(
+                f"{means} holds means, of which no run folder can be made; a file name that ends in .csv.gz was "
+                f"expected, got {str(out)!r}",
+                param_hint="--out",
+            )
+        figures = _merge_results(runs, out, command)
     if as_json:
-        figures = {
-            "folder": str(out),
-            "rankings": found.n_rankings,
-            "judgements": found.n_judgements,
-            "planned": found.n_planned,
-            "done": found.n_done,
-            "failed": found.n_failed,
-            "weights_lost": found.n_weights_lost,
-        }
         typer.echo(json.dumps(figures))
+    messages().print(f"next: labelsieve report {one_line(shlex.quote(str(out)))}")
+
+
+def _merge_results(runs: list[str], out: Path, command: str) -> dict[str, str | int]:
+    from labelsieve.bench.merge import merge as merge_files
+    from labelsieve.bench.results_file import database_path
+
+    found = merge_files([database_path(run) for run in runs], out, command=command)
     notes = messages()
     notes.print(
         f"{found.n_rankings} rankings and {found.n_judgements} judgements are in {one_line(out)}; {found.n_done} of "
@@ -76,7 +93,39 @@ def merge(
     )
     if found.n_weights_lost:
         notes.print(f"the weights of {found.n_weights_lost} rankings were damaged and are left out")
-    notes.print(f"next: labelsieve report {one_line(shlex.quote(str(out)))}")
+    return {
+        "folder": str(out),
+        "rankings": found.n_rankings,
+        "judgements": found.n_judgements,
+        "planned": found.n_planned,
+        "done": found.n_done,
+        "failed": found.n_failed,
+        "weights_lost": found.n_weights_lost,
+    }
+
+
+def _merge_means(runs: list[str], out: Path, command: str) -> dict[str, str | int]:
+    from labelsieve.cli.report import find_source, read_means, told_if_unwritable
+    from labelsieve.report.analysis.merged import merge_summaries
+    from labelsieve.report.analysis.summary_file import write_summary
+
+    if out.exists():
+        raise RunError(f"{out}: is there already; choose another file with --out.")
+    merged = merge_summaries([(run, read_means(find_source(run)[0])) for run in runs], command=command)
+    with told_if_unwritable(out, "name another file with --out"):
+        write_summary(merged, out)
+    coverage = merged.facts.coverage
+    messages().print(
+        f"the means of {len(merged.datasets)} data sets are in {one_line(out)}; {coverage.n_done} of "
+        f"{coverage.n_planned} cells are done"
+    )
+    return {
+        "file": str(out),
+        "datasets": len(merged.datasets),
+        "planned": coverage.n_planned,
+        "done": coverage.n_done,
+        "failed": coverage.n_failed,
+    }
 
 
 def export(

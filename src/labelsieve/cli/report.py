@@ -100,18 +100,18 @@ def report(
         raise typer.BadParameter(
             f"a file name that ends in .csv.gz was expected, got {str(summary)!r}", param_hint="--summary"
         )
-    source, usual_folder = _find(run)
+    source, usual_folder = find_source(run)
     folder = out or usual_folder
     refuse_to_replace(folder)
     with progress(messages()) as name_activity:
         name_activity(f"reading {source}")
-        found = _read(source)
+        found = read_means(source)
         name_activity("comparing")
         made = make_report(found, control=control)
-        with _told_if_unwritable(folder, "name another folder with --out"):
+        with told_if_unwritable(folder, "name another folder with --out"):
             page = write_report(made, folder, figures=formats, announce=name_activity)
         if summary is not None:
-            with _told_if_unwritable(summary, "name another file with --summary"):
+            with told_if_unwritable(summary, "name another file with --summary"):
                 write_summary(found, summary)
     if as_json:
         typer.echo(json.dumps({"page": str(page), **made.as_dict()}, indent=2, allow_nan=False))
@@ -125,13 +125,14 @@ def _compare(runs: list[str], as_json: bool) -> None:
     with progress(messages()) as name_activity:
         summaries = []
         for run in runs:
-            source, _ = _find(run)
+            source, _ = find_source(run)
             name_activity(f"reading {source}")
-            summaries.append(_read(source))
+            summaries.append(read_means(source))
     compare(runs, summaries, as_json=as_json)
 
 
-def _read(source: Path) -> Summary:
+def read_means(source: Path) -> Summary:
+    """What a results file comes down to, or what a summary file holds."""
     from labelsieve.bench.results import read_results
     from labelsieve.report.analysis.summary import summarise
     from labelsieve.report.analysis.summary_file import is_summary, read_summary
@@ -139,7 +140,7 @@ def _read(source: Path) -> Summary:
     return read_summary(source) if is_summary(source) else summarise(read_results(source))
 
 
-def _find(run: str | None) -> tuple[Path, Path]:
+def find_source(run: str | None) -> tuple[Path, Path]:
     """The file that a report is made of, and the folder it goes to unless another is named."""
     from labelsieve.bench.results_file import database_path
     from labelsieve.report.analysis.summary_file import ENDING, is_summary
@@ -151,7 +152,8 @@ def _find(run: str | None) -> tuple[Path, Path]:
 
 
 @contextmanager
-def _told_if_unwritable(target: Path, way_out: str) -> Iterator[None]:
+def told_if_unwritable(target: Path, way_out: str) -> Iterator[None]:
+    """Turn an error of writing into a sentence that ends with the way out."""
     try:
         yield
     except OSError as error:
