@@ -8,6 +8,7 @@ import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow.parquet
 import pytest
@@ -71,10 +72,11 @@ def files(tmp_path, monkeypatch):
 
 
 @pages_with("python")
-def test_python_blocks_of_a_page_run_one_after_the_other(page, files, capsys):
-    names = {"__name__": "page"}
+def test_python_blocks_of_a_page_run_one_after_the_other(page, files, capsys, monkeypatch):
+    module = ModuleType("page")  # classes of a page can be pickled, as in a file or a notebook
+    monkeypatch.setitem(sys.modules, "page", module)
     for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), names)
+        exec(compile(block, page.name, "exec"), vars(module))
 
 
 @pages_with("bash")
