@@ -140,7 +140,17 @@ def test_every_public_name_has_an_example_that_runs():
     assert runner.summarize(verbose=False).failed == 0
 
 
-@pytest.mark.parametrize("name", ["api_pages", "repository_pages", "package_drawing", "committed_results"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_pages",
+        "repository_pages",
+        "package_drawing",
+        "committed_results",
+        "measured_facts",
+        "notebook_pages",
+    ],
+)
 def test_examples_of_what_writes_pages_run(name):
     results = doctest.testmod(import_module(name))
     assert results.attempted
@@ -201,7 +211,7 @@ def test_links_and_names_of_the_documents_lead_somewhere(document):
     text = document.read_text(encoding="utf-8")
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)[^)]*\)", prose):
-        if re.match(r"/|(\.\./)*(gallery|api|methods|results/index)\b", target):
+        if re.match(r"/|(\.\./)*(gallery|api|methods|notebooks/.+\.md|results/(?!README))", target):
             continue  # a page that the site makes; its own check follows the link
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
     for slug in re.findall(r"--method ([a-z-]+)", text):
