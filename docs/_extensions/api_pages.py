@@ -145,7 +145,8 @@ def _index(names: list[PublicName]) -> str:
                 ((f":doc:`{found.name} <{found.dotted}>`", _summary(found)) for found in listed),
             )
         )
-    parts += [".. toctree::", "   :hidden:", "", *(f"   {found.name} <{found.dotted}>" for found in names)]
+        entries = (f"   {found.name} <{found.dotted}>" for found in listed)
+        parts += [".. toctree::", f"   :caption: {title}", "   :hidden:", "", *entries, ""]
     return "\n".join([*parts, ""])
 
 
