@@ -61,4 +61,4 @@ bench-full: $(VENV)/ready
 	$(BIN)/python -m benchmarks --full
 
 clean:
-	rm -rf $(VENV) $(OLDEST) dist build docs/_build docs/api docs/gallery docs/methods
+	rm -rf $(VENV) $(OLDEST) dist build docs/_build docs/api docs/gallery docs/methods docs/notebooks/*.md docs/notebooks/*.png

@@ -6,6 +6,7 @@ from pathlib import Path
 import labelsieve
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+from measured_facts import facts
 
 project = "labelsieve"
 author = "The labelsieve developers"
@@ -20,6 +21,7 @@ extensions = [
     "api_pages",
     "method_pages",
     "result_pages",
+    "notebook_pages",
     "package_drawing",
     "numpydoc",
     "myst_parser",
@@ -32,7 +34,8 @@ default_role = "code"
 # A page of a method shows its references, but not all that refers to them.
 suppress_warnings = ["ref.footnote"]
 
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "dollarmath", "substitution"]
+myst_substitutions = facts()
 myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"

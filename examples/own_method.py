@@ -15,12 +15,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.exceptions import SkipTestWarning
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.extmath import safe_sparse_dot
 
-from labelsieve import SumF, check_selector
-from labelsieve._base import BaseSelector
+from labelsieve import BaseSelector, SolverResult, SumF, check_selector
 from labelsieve.datasets import make_pml
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.sparse import dense
 
 
 class LargestCorrelation(BaseSelector):
@@ -29,7 +27,7 @@ class LargestCorrelation(BaseSelector):
     def _solve(self, X, Y):
         scaler = StandardScaler(with_mean=False).fit(X)
         share = np.asarray(Y.mean(axis=0)).ravel()
-        covariance = dense(X.T @ Y) / X.shape[0] - np.outer(scaler.mean_, share)
+        covariance = safe_sparse_dot(X.T, Y, dense_output=True) / X.shape[0] - np.outer(scaler.mean_, share)
         deviation = np.outer(scaler.scale_, np.sqrt(share * (1 - share)))
         correlation = np.divide(covariance, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         return SolverResult(scores=np.abs(correlation).max(axis=1).astype(X.dtype))

@@ -87,7 +87,16 @@ def test_what_newcomers_ask_is_one_click_from_the_first_page(question):
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize(
     "page",
-    ["index", "get_started", "guide/choosing_a_method", "methods/index", "results/index", "gallery/digits"],
+    [
+        "index",
+        "get_started",
+        "guide/choosing_a_method",
+        "methods/index",
+        "results/index",
+        "gallery/digits",
+        "notebooks/tour",
+        "api/labelsieve.BaseSelector",
+    ],
 )
 def test_a_page_asks_nobody_and_never_scrolls_sideways(browser, page, width):  # noqa: F811
     browser.call(

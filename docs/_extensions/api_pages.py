@@ -24,7 +24,15 @@ MODULES = {
     "labelsieve.statistics": "Statistics",
     "labelsieve.stability": "Stability",
     "labelsieve.label_issues": "Label issues",
-    "labelsieve.contract": "The contract of a method",
+    "labelsieve.contract": "Write a method",
+}
+#: Names of the first module come from many; where from -> another title than its own.
+_PARTS_OF_TOP = {
+    "labelsieve.methods": "Methods",
+    "labelsieve.displays": "Displays",
+    "labelsieve.contract": "Write a method",
+    "labelsieve._base": "Write a method",
+    "labelsieve.numerics": "Write a method",
 }
 
 
@@ -51,6 +59,12 @@ class PublicName(NamedTuple):
         if not self.is_data:
             return str(self.value.__module__)
         return _HOMES_OF_DATA.get(self.name, self.module)
+
+    @property
+    def part(self) -> str:
+        """The title under which it is listed."""
+        homes = (title for home, title in _PARTS_OF_TOP.items() if f"{self.home}.".startswith(f"{home}."))
+        return next(homes, MODULES[self.module]) if self.module == "labelsieve" else MODULES[self.module]
 
     @property
     def docstring(self) -> str:
@@ -119,18 +133,20 @@ def _index(names: list[PublicName]) -> str:
         "Everything that may be imported. The :doc:`methods </methods/index>` have a page of their own too, with "
         "what each minimises, what it costs and how it did.\n",
     ]
-    for module, title in MODULES.items():
-        listed = [found for found in names if found.module == module]
+    for title in dict.fromkeys((MODULES["labelsieve"], *_PARTS_OF_TOP.values(), *MODULES.values())):
+        listed = [found for found in names if found.part == title]
+        modules = dict.fromkeys(f"``{found.module}``" for found in listed)
         if not listed:
             continue
-        parts += [underlined(title, "-"), f"In ``{module}``.\n"]
+        parts += [underlined(title, "-"), f"In {' and '.join(modules)}.\n"]
         parts.append(
             list_table(
                 ("name", "what it is"),
                 ((f":doc:`{found.name} <{found.dotted}>`", _summary(found)) for found in listed),
             )
         )
-    parts += [".. toctree::", "   :hidden:", "", *(f"   {found.name} <{found.dotted}>" for found in names)]
+        entries = (f"   {found.name} <{found.dotted}>" for found in listed)
+        parts += [".. toctree::", f"   :caption: {title}", "   :hidden:", "", *entries, ""]
     return "\n".join([*parts, ""])
 
 

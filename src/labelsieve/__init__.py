@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same to Python
+    from labelsieve._base import BaseSelector as BaseSelector
     from labelsieve.auditing.result import Audit as Audit
     from labelsieve.auditing.run import audit as audit
     from labelsieve.contract import check_selector as check_selector
@@ -47,6 +48,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.sum_f import SumF as SumF
     from labelsieve.methods.sum_mi import SumMI as SumMI
     from labelsieve.metrics import METRICS as METRICS
+    from labelsieve.numerics.result import SolverResult as SolverResult
+    from labelsieve.numerics.result import iterate as iterate
     from labelsieve.size_choice import choose_size as choose_size
     from labelsieve.size_curve import SizeCurve as SizeCurve
     from labelsieve.stability import evidence_test as evidence_test
@@ -57,6 +60,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Audit": "auditing.result",
+    "BaseSelector": "_base",
     "DRMFS": "methods.drmfs",
     "EvidenceSelector": "methods.evidence",
     "FPML": "methods.fpml",
@@ -84,6 +88,7 @@ _HOMES = {
     "ParticleVLS": "methods.particle_vls",
     "RandomRanking": "methods.random_ranking",
     "SizeCurve": "size_curve",
+    "SolverResult": "numerics.result",
     "SumF": "methods.sum_f",
     "SumMI": "methods.sum_mi",
     "audit": "auditing.run",
@@ -92,6 +97,7 @@ _HOMES = {
     "draw_candidates": "label_issues",
     "evidence_test": "stability",
     "find_label_issues": "label_issues",
+    "iterate": "numerics.result",
     "pml_cross_validate": "validation",
     "selection_stability": "stability",
     "ConvergenceDisplay": "displays.convergence",

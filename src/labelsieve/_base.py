@@ -83,10 +83,61 @@ _TABLE: dict[str, Any] = {
 class BaseSelector(SelectorMixin, BaseEstimator):
     """Base of all selectors; a subclass writes ``_solve(X, Y) -> SolverResult``.
 
+    The base checks parameters and data, sets the fitted attributes and makes the subclass a scikit-learn selector:
+    ``transform``, names of features, data frames, sparse matrices, pipelines.
+
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        What ``_solve`` returned; larger is better.
+    ranking_ : ndarray of shape (n_features,)
+        Place of every feature, 1 is best.
+    n_features_ : int
+        How many features are kept.
+    label_names_in_ : ndarray of shape (n_labels,)
+        Names of the labels: those of the columns, or y0, y1 and so on.
+
+    See Also
+    --------
+    SolverResult : What ``_solve`` returns.
+    iterate : The loop of a method that descends an objective.
+    check_selector : Holds a method to the contract that all of the package keep.
+
+    Notes
+    -----
+    ``_solve`` gets a validated ``X``, float32 or float64, dense, CSR or CSC, and the 0/1 matrix ``Y`` of candidates,
+    dense or CSR; it changes neither, and its scores have the type of ``X``.
+
+    A parameter of the subclass is stored by its ``__init__`` under its own name and declared in
+    ``_parameter_constraints`` as in scikit-learn: a list of types and of values such as None, of which one must fit.
+    What else must hold ``_solve`` checks itself.
+
+    Examples
+    --------
+    Features by how far their mean over a label's candidates lies from that of all rows:
+
+    >>> from numbers import Real
+    >>> import numpy as np
+    >>> from labelsieve import BaseSelector, SolverResult
+    >>> class FarMeans(BaseSelector):
+    ...     _parameter_constraints = {**BaseSelector._parameter_constraints, "power": [Real]}
+    ...
+    ...     def __init__(self, n_features_to_select=None, *, power=2):
+    ...         super().__init__(n_features_to_select)
+    ...         self.power = power
+    ...
+    ...     def _solve(self, X, Y):
+    ...         means = (Y.T @ X) / np.maximum(Y.sum(axis=0), 1)[:, None]
+    ...         return SolverResult(scores=(np.abs(means - X.mean(axis=0)) ** self.power).sum(axis=0))
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 2.0], [5.0, 0.0]])
+    >>> Y = np.array([[0, 1], [0, 1], [1, 0], [1, 0]])
+    >>> FarMeans(n_features_to_select=1).fit(X, Y).scores_
+    array([8.   , 0.125])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

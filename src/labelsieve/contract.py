@@ -39,8 +39,7 @@ def check_selector(
     ----------
     estimator : object
         An unfitted selector with the parameter ``n_features_to_select`` and, after ``fit(X, y)``, the
-        attributes ``scores_``, ``ranking_`` and ``label_names_in_``; the base class of the package's
-        methods provides them all.
+        attributes ``scores_``, ``ranking_`` and ``label_names_in_``; `labelsieve.BaseSelector` provides them all.
     expected_failed_checks : mapping or None, default=None
         Check name -> reason, for promises the method cannot keep; added to those that its class
         declares as ``_expected_failed_checks``.

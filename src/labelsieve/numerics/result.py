@@ -30,6 +30,14 @@ class SolverResult:
         How many features to keep, from a method that was asked to choose; None for as many as it was told.
     extra : mapping
         Further fitted attributes, name without the trailing underscore -> value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve import SolverResult
+    >>> result = SolverResult(scores=np.array([0.2, 0.7]), extra={"coef": np.array([[0.2, -0.7]])})
+    >>> result.converged, result.objective is None
+    (True, True)
     """
 
     scores: np.ndarray
@@ -83,6 +91,7 @@ def iterate(
 
     Examples
     --------
+    >>> from labelsieve import iterate
     >>> halve = lambda x: (x / 2, 1 + (x / 2) ** 2)
     >>> x, history, converged = iterate(halve, 8.0, 65.0, max_iter=50, tol=1e-3)
     >>> converged, len(history) - 1

@@ -1,0 +1,96 @@
+"""Numbers of the committed experiments, for pages that quote them: ``{{ paper.rank.evidence }}``.
+
+A page that quotes a number which is not there cannot be built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from committed_results import measured_costs, reports
+from labelsieve.report.analysis.comparison import Comparison
+from labelsieve.report.analysis.paper import PaperCheck
+
+_NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+
+
+def facts() -> dict[str, Any]:
+    """Profile, with underscores -> what its pages say in numbers; and seconds of one fit by method and data set.
+
+    Examples
+    --------
+    >>> found = facts()
+    >>> 1 <= float(found["paper"]["rank"]["evidence"]) <= found["paper"]["n_ranked"]
+    True
+    >>> float(found["seconds"]["sum-f"]["yeast"]) < 1
+    True
+    """
+    found: dict[str, Any] = {"seconds": _seconds()}
+    for profile, report in reports().items():
+        analysis = report.analysis
+        printed = {analysis.main.classifier: analysis.paper, **analysis.other_papers}
+        found[profile.replace("-", "_")] = {
+            "n_datasets": _in_words(len(analysis.summary.datasets)),
+            **_ranks(analysis.main),
+            "judged_by": {name: _ranks(other) for name, other in analysis.others.items()},
+            "printed": {name: _agreement(check) for name, check in printed.items() if check is not None},
+        }
+    return found
+
+
+def _ranks(comparison: Comparison) -> dict[str, Any]:
+    """Average ranks and places: among all that were ranked, and among the methods without the references."""
+    ranks, methods = comparison.among_all, list(comparison.overall)
+    names = sorted(ranks, key=ranks.__getitem__)
+    return {
+        "n_ranked": len(names),
+        "n_methods": _in_words(len(methods)),
+        "best": names[0] if names else "",
+        "rank": {name: f"{ranks[name]:.2f}" for name in names},
+        "place": {name: place for place, name in enumerate(names, 1)},
+        "place_among_methods": {name: _in_words(place) for place, name in enumerate(methods, 1)},
+        "critical_difference": _rounded(comparison.nemenyi_cd),
+    }
+
+
+def _agreement(check: PaperCheck) -> dict[str, Any]:
+    """How well the numbers that the paper prints are met."""
+    return {
+        "cells": len(check.differences),
+        "difference": f"{np.abs(check.differences).mean():.3f}",
+        "correlation": _rounded(check.correlation),
+        "rank": _rounded(check.flagship_rank()),
+        "rank_in_the_paper": _rounded(check.flagship_rank("theirs")),
+        "rank_of_frequencies": _rounded(check.flagship_rank(by_frequencies=True)),
+    }
+
+
+def _rounded(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _seconds() -> dict[str, dict[str, str]]:
+    return {
+        method: {name: cost.partition(" /")[0] for name, cost in costs.items()}
+        for method, costs in measured_costs().items()
+    }
+
+
+def _in_words(number: int) -> str:
+    return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
