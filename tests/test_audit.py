@@ -66,7 +66,7 @@ def test_of_plain_features_the_ranking_and_the_curve_are_those_of_the_selector(p
     assert found.n_kept == selector.n_features_
     kept = np.argsort(selector.ranking_)[: found.n_kept]
     np.testing.assert_array_equal(found.ranking.order[: found.n_kept], kept)
-    np.testing.assert_allclose(found.column_evidence, selector.evidence_)
+    np.testing.assert_allclose(found.ranking.column_evidence, selector.evidence_)
 
 
 def test_a_column_is_kept_with_all_its_features_and_has_the_place_of_the_best(problem):

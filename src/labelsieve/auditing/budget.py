@@ -28,7 +28,8 @@ class Budget:
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = seconds
-        self._clock = clock
+        #: What tells the time.
+        self.now = clock
         self._start = clock()
         #: Sentences on what was left out.
         self.cuts: list[str] = []
@@ -36,7 +37,7 @@ class Budget:
     @property
     def used(self) -> float:
         """Seconds that have passed."""
-        return self._clock() - self._start
+        return self.now() - self._start
 
     def has(self, seconds: float) -> bool:
         """Whether so many seconds are left."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.size_curve import SizeCurve
 
-__all__ = ["FEWEST_ROWS", "ColumnRanking", "column_order", "rank_columns", "rank_on"]
+__all__ = ["FEWEST_ROWS", "ColumnOrder", "ColumnRanking", "column_order", "rank_columns", "rank_on"]
 
 #: Fewer rows are not divided into folds.
 FEWEST_ROWS = 6
@@ -44,19 +46,77 @@ CRITERION = Criterion(_DEFAULTS["threshold"], _DEFAULTS["ridge"])
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnRanking:
-    """The order of the columns and what speaks for it.
+class ColumnOrder:
+    """The columns in order, by whatever method, and what each says about each label.
 
     Attributes
     ----------
     order : ndarray of shape (n_columns,)
         Columns, best first.
+    column_of : ndarray of shape (n_features,)
+        The column that each feature comes from, counted from 0.
     best_feature : ndarray of shape (n_columns,)
         The feature of each column that was taken first.
     evidence : ndarray of shape (n_features,)
         Evidence of every feature alone.
     signed_z2 : ndarray of shape (n_features, n_labels)
         Rows times squared correlation of a feature and a label, with the sign of the correlation.
+    """
+
+    order: np.ndarray
+    column_of: np.ndarray
+    best_feature: np.ndarray
+    evidence: np.ndarray
+    signed_z2: np.ndarray
+
+    @classmethod
+    def of(
+        cls, X: Matrix, Y: Matrix, column_of: np.ndarray, *, order: np.ndarray, best_feature: np.ndarray
+    ) -> Self:
+        """Ask what the columns that some method put in order say about the labels."""
+        X = within_range(X).astype(np.float64, copy=False)
+        whole = Rows(in_memory(X, Y), np.zeros(X.shape[0], dtype=np.intp)).whole(form_gram=False)
+        return cls(
+            order=order,
+            column_of=column_of,
+            best_feature=best_feature,
+            evidence=CRITERION.alone(whole.products, X.shape[0]),
+            signed_z2=_signed_z2(whole, Y.shape[1]),
+        )
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """Place of every column, 1 is best."""
+        places = np.empty(len(self.order), dtype=np.intp)
+        places[self.order] = np.arange(1, len(places) + 1)
+        return places
+
+    @cached_property
+    def column_evidence(self) -> np.ndarray:
+        """Evidence of every column: that of the feature which says most."""
+        found = np.zeros(len(self.order))
+        np.maximum.at(found, self.column_of, self.evidence)
+        return found
+
+    @cached_property
+    def column_z2(self) -> np.ndarray:
+        """Signed z² of every column with every label: that of the feature which says most about it."""
+        signed, column_of = self.signed_z2, self.column_of
+        found = np.zeros((len(self.order), signed.shape[1]))
+        strength = np.zeros_like(found)
+        np.maximum.at(strength, column_of, np.abs(signed))
+        features, labels = np.nonzero((np.abs(signed) == strength[column_of]) & (signed != 0))
+        # Written from the last to the first, so that of equal ones the first feature stays.
+        found[column_of[features[::-1]], labels[::-1]] = signed[features[::-1], labels[::-1]]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRanking(ColumnOrder):
+    """The order that an audit finds, and what speaks for it.
+
+    Attributes
+    ----------
     redundancy : float
         The weight of a feature's evidence alone that was chosen.
     curve : SizeCurve
@@ -67,10 +127,6 @@ class ColumnRanking:
         The same without any column: labels in the order of their frequency.
     """
 
-    order: np.ndarray
-    best_feature: np.ndarray
-    evidence: np.ndarray
-    signed_z2: np.ndarray
     redundancy: float
     curve: SizeCurve
     random: np.ndarray
@@ -170,6 +226,7 @@ def rank_columns(
     first[column_of[order[::-1]]] = order[::-1]  # what is written last stays: the first feature of the order
     return ColumnRanking(
         order=column_order(order, column_of),
+        column_of=column_of,
         best_feature=first,
         evidence=CRITERION.alone(whole.products, n_samples),
         signed_z2=_signed_z2(whole, Y.shape[1]),

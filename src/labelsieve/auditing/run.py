@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from labelsieve import __version__
 from labelsieve._base import check_count
 from labelsieve.auditing.budget import Budget
-from labelsieve.auditing.doubts import doubt
+from labelsieve.auditing.doubts import doubt_subject
+from labelsieve.auditing.provenance import provenance, support_said
 from labelsieve.auditing.ranking import CRITERION, FEWEST_ROWS, N_FOLDS, rank_columns
 from labelsieve.auditing.result import Audit
 from labelsieve.auditing.steadiness import Steadiness, resample, substitutes
@@ -130,22 +127,11 @@ def audit_subject(
         X, Y, column_of, n_kept=n_columns, seconds=budget.seconds, random_state=random_state
     )
     progress("asking the other rows about every label")
-    doubts = doubt(
-        X,
-        Y,
-        column_of,
-        checked=checked,
-        label_names=subject.label_names,
-        row_ids=subject.row_ids,
-        budget=budget,
-    )
+    doubts = doubt_subject(subject, checked=checked, budget=budget)
     places = resample(
         X, Y, column_of, ranking.redundancy, budget=budget, random_state=random_state, progress=progress
     )
     others = substitutes(X, ranking.best_feature, ranking.order)
-    support = f"{doubts.kernel} regression without the row, penalty {doubts.penalty:.3g}; " + (
-        "other labels not used" if doubts.label_penalty is None else f"other labels {doubts.label_penalty:g}"
-    )
     return Audit(
         subject=subject,
         chance=chance,
@@ -155,18 +141,18 @@ def audit_subject(
         steadiness=Steadiness(places, others),
         doubts=doubts,
         cuts=tuple(budget.cuts),
-        provenance={
-            "Program": f"labelsieve {__version__}",
-            **({"Command": command} if command else {}),
-            **_digest(subject.source),
-            "Seed": str(random_state),
-            "Folds, halves, shuffles": f"{min(N_FOLDS, X.shape[0] // 2)}, {len(places)}, {n_shuffles}",
-            "Threshold, ridge": f"{CRITERION.threshold:g}, {CRITERION.ridge:g}",
-            "Redundancy": _REDUNDANCIES[ranking.redundancy],
-            "Support": support,
-            "Written": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "Computed in": f"{budget.used:.1f} s of {budget.seconds:g} s",
-        },
+        provenance=provenance(
+            subject.source,
+            command,
+            {
+                "Seed": str(random_state),
+                "Folds, halves, shuffles": f"{min(N_FOLDS, X.shape[0] // 2)}, {len(places)}, {n_shuffles}",
+                "Threshold, ridge": f"{CRITERION.threshold:g}, {CRITERION.ridge:g}",
+                "Redundancy": _REDUNDANCIES[ranking.redundancy],
+                "Support": support_said(doubts),
+                "Computed in": f"{budget.used:.1f} s of {budget.seconds:g} s",
+            },
+        ),
     )
 
 
@@ -194,12 +180,3 @@ def _check(subject: Subject, n_columns: int | None, seconds: float, random_state
             raise ValueError(
                 f"n_columns must be at most {n_ranked}, the number of columns. Got {n_columns}. Ask for fewer."
             )
-
-
-def _digest(source: str) -> dict[str, str]:
-    """The checksum of the file, where there is one."""
-    path = Path(source) if source else None
-    if path is None or not path.is_file():
-        return {}
-    with path.open("rb") as stream:
-        return {"Data SHA-256": hashlib.file_digest(stream, "sha256").hexdigest()}
