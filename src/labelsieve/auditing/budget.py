@@ -39,9 +39,9 @@ class Budget:
         """Seconds that have passed."""
         return self.now() - self._start
 
-    def has(self, seconds: float) -> bool:
-        """Whether so many seconds are left."""
-        return self.used + seconds <= self.seconds
+    def has(self, seconds: float, share: float = 1.0) -> bool:
+        """Whether so many seconds are left, of all or of a share that must leave something for what follows."""
+        return self.used + seconds <= share * self.seconds
 
     def cut(self, sentence: str) -> None:
         """Say what is left out."""

@@ -7,7 +7,6 @@ all its features.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -16,6 +15,7 @@ import numpy as np
 
 from labelsieve._base import as_generator
 from labelsieve._row_problem import in_memory
+from labelsieve.auditing.budget import Budget
 from labelsieve.methods._evidence.choice import best_pair
 from labelsieve.methods._evidence.gram import is_gram_cheaper
 from labelsieve.methods._evidence.passes import summarize
@@ -34,10 +34,10 @@ __all__ = ["FEWEST_ROWS", "ColumnOrder", "ColumnRanking", "column_order", "rank_
 #: Fewer rows are not divided into folds.
 FEWEST_ROWS = 6
 N_FOLDS = 5
-#: Random orders of the columns that the ranking is compared with, and the fewest that say anything.
-_RANDOM_ORDERS, _FEWEST_ORDERS = 20, 3
-#: Share of the budget that the random orders may take.
-_RANDOM_SHARE = 0.1
+#: Random orders of the columns that the ranking is compared with.
+_RANDOM_ORDERS = 20
+#: Share of the budget that the random orders may take, and that which must have sufficed for the whole curve.
+_RANDOM_SHARE, _CURVE_SHARE = 0.1, 0.75
 
 _DEFAULTS = EvidenceSelector().get_params()
 #: Features that are taken one by one.
@@ -161,7 +161,7 @@ def rank_columns(
     column_of: np.ndarray,
     *,
     n_kept: int | None,
-    seconds: float,
+    budget: Budget,
     random_state: int,
 ) -> ColumnRanking:
     """Rank the columns and judge every number of them by cross-validation on the candidates.
@@ -176,8 +176,9 @@ def rank_columns(
         The column that each feature comes from, counted from 0.
     n_kept : int or None
         The number of columns for which the redundancy is chosen; None takes the pair with the highest precision.
-    seconds : float
-        What the audit may take; comparing with random orders takes a tenth of it at most.
+    budget : Budget
+        What the audit may take. Where three quarters of it will not do for all folds, the later folds are left out, and
+        before that redundancies; comparing with random orders takes a tenth of it at most. What is left out is said.
     random_state : int
         Seed of the folds and of the random orders.
     """
@@ -201,25 +202,50 @@ def rank_columns(
     precision = np.full((n_samples, len(REDUNDANCIES), len(sizes)), np.nan)
     without = np.full(n_samples, np.nan)
     random = np.full((n_samples, len(orders), len(sizes)), np.nan)
+    redundancies, n_judged, longest = REDUNDANCIES, 0, 0.0
     for fold in range(n_folds):
+        start = budget.now()
+        if fold and not budget.has(longest, _CURVE_SHARE):
+            budget.cut(
+                f"The size curve rests on {fold} instead of {n_folds} folds of the rows, for want of time."
+            )
+            break
         held_out = folds == fold
         problem = rows.without(fold)
-        for place, redundancy in enumerate(REDUNDANCIES):
+        for place, redundancy in enumerate(redundancies):
+            began = budget.now()
             order, _ = rank_features(problem, redundancy, CRITERION, n_steps)
             precision[held_out, place] = judge(problem, held_out, column_order(order, column_of))
+            is_last = place + 1 == len(redundancies)
+            if fold == 0 and not is_last and not budget.has(budget.now() - began, _CURVE_SHARE):
+                redundancies = REDUNDANCIES[: place + 1]
+                budget.cut(
+                    f"{len(redundancies)} of {len(REDUNDANCIES)} ways to weigh redundant columns were tried, for want "
+                    f"of time."
+                )
+                break
         without[held_out] = _without_features(problem, Y[held_out])
-        start = time.monotonic()
+        began = budget.now()
         for number, shuffled in enumerate(orders):
             random[held_out, number] = judge(problem, held_out, shuffled)
-            if fold == 0 and number + 1 >= _FEWEST_ORDERS:
-                one = (time.monotonic() - start) / (number + 1)
-                if one * n_folds * (number + 2) > _RANDOM_SHARE * seconds:
+            if fold == 0 and number + 1 < len(orders):
+                one = (budget.now() - began) / (number + 1)
+                if one * n_folds * (number + 2) > _RANDOM_SHARE * budget.seconds:
                     orders = orders[: number + 1]
+                    budget.cut(
+                        f"Random columns are those of {len(orders)} instead of {_RANDOM_ORDERS} orders, for want of "
+                        f"time."
+                    )
                     break
+        n_judged, longest = fold + 1, max(longest, budget.now() - start)
+    # Rows of folds that there was no time for are not judged.
+    known = folds < n_judged
+    precision, without, random, folds = precision[known], without[known], random[known], folds[known]
+    precision = precision[:, : len(redundancies)]
     among = slice(None) if n_kept is None else np.flatnonzero(sizes == n_kept)
-    judged = summarize(precision[:, :, among], folds, n_folds)
-    redundancy = best_pair(judged, REDUNDANCIES, sizes[among]).redundancy
-    chosen = summarize(precision[:, [REDUNDANCIES.index(redundancy)]], folds, n_folds)
+    judged = summarize(precision[:, :, among], folds, n_judged)
+    redundancy = best_pair(judged, redundancies, sizes[among]).redundancy
+    chosen = summarize(precision[:, [redundancies.index(redundancy)]], folds, n_judged)
     curve = best_pair(chosen, (redundancy,), sizes).grounds["size_curve"]
     order, _ = rank_features(whole, redundancy, CRITERION, n_steps)
     first = np.empty(n_columns, dtype=np.intp)
@@ -236,7 +262,7 @@ def rank_columns(
         without=np.array(
             [
                 np.nanmean(without[folds == fold])
-                for fold in range(n_folds)
+                for fold in range(n_judged)
                 if np.isfinite(without[folds == fold]).any()
             ]
         ),
