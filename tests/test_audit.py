@@ -66,7 +66,7 @@ def test_of_plain_features_the_ranking_and_the_curve_are_those_of_the_selector(p
     assert found.n_kept == selector.n_features_
     kept = np.argsort(selector.ranking_)[: found.n_kept]
     np.testing.assert_array_equal(found.ranking.order[: found.n_kept], kept)
-    np.testing.assert_allclose(found.column_evidence, selector.evidence_)
+    np.testing.assert_allclose(found.ranking.column_evidence, selector.evidence_)
 
 
 def test_a_column_is_kept_with_all_its_features_and_has_the_place_of_the_best(problem):
@@ -197,6 +197,42 @@ def test_halves_are_cut_when_the_budget_ends_and_the_page_says_so(problem):
     assert found.cuts[0] in found.summary()
     assert "Not resampled" in found.summary()
     assert "frequency" not in found.columns
+
+
+def test_an_ample_budget_decides_nothing_however_slow_the_clock(problem, found):
+    slow = run(*problem, budget=Budget(1e6, clock=Clock()))
+    assert slow.cuts == found.cuts == ()
+    np.testing.assert_array_equal(slow.curve.scores, found.curve.scores)
+    np.testing.assert_array_equal(slow.ranking.random, found.ranking.random)
+    np.testing.assert_array_equal(slow.chance.shuffled, found.chance.shuffled)
+    np.testing.assert_array_equal(slow.steadiness.places, found.steadiness.places)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 60.0, 150.0])
+def test_shuffles_and_folds_are_cut_after_the_halves_and_that_is_said(problem, found, seconds):
+    clock = Clock()
+    short = run(*problem, budget=Budget(seconds, clock=clock))
+    said = " ".join(short.cuts)
+    assert short.steadiness.n_resamples < N_RESAMPLES
+    assert f"{short.steadiness.n_resamples} instead of {N_RESAMPLES} halves" in said
+    n_shuffles, n_folds = len(short.chance.shuffled), len(short.curve.scores)
+    assert 19 <= n_shuffles < 199
+    assert f"{n_shuffles} instead of 199 shuffles" in said
+    assert 1 <= n_folds <= 5
+    assert (f"{n_folds} instead of 5 folds" in said) == (n_folds < 5)
+    # What there was time for is what it would have been with more time.
+    np.testing.assert_array_equal(short.chance.shuffled, found.chance.shuffled[:n_shuffles])
+    n_orders = len(short.ranking.random)
+    assert (f"{n_orders} instead of 20 orders" in said) == (n_orders < 20)
+    if short.ranking.redundancy == found.ranking.redundancy:
+        np.testing.assert_array_equal(short.curve.scores, found.curve.scores[:n_folds])
+    told = f"{n_folds}, {short.steadiness.n_resamples}, {n_shuffles}"
+    assert short.provenance["Folds, halves, shuffles"] == told
+    assert short.to_dict()["cuts"] == list(short.cuts)
+    for cut in short.cuts:
+        assert cut in short.summary()
+        assert cut in short.to_html()
+    assert clock.now < seconds + 60  # what cannot be left out looks at the clock a few times
 
 
 def test_shuffled_labels_are_said_to_be_chance(problem):

@@ -1,4 +1,4 @@
-"""The pages of a run and of a fit in a real browser, driven by the DevTools protocol."""
+"""The page of a run in a real browser, driven by the DevTools protocol."""
 
 import json
 import os
@@ -10,10 +10,6 @@ import urllib.request
 
 import pytest
 
-from labelsieve import PMLFSMIR
-from labelsieve.datasets import load_digits_attributes
-from labelsieve.inspection.page import write_page
-from labelsieve.inspection.selection import summarise
 from labelsieve.report.contents import make_report
 from labelsieve.report.page import render_report
 from synthetic_runs import make_summary
@@ -179,16 +175,6 @@ def page(tmp_path_factory):
     report = make_report(run)
     path = tmp_path_factory.mktemp("page") / "index.html"
     path.write_text(render_report(report), "utf-8")
-    return path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def inspection(tmp_path_factory):
-    """The page of one fit; its address."""
-    digits = load_digits_attributes()
-    selector = PMLFSMIR(n_features_to_select=5).fit(digits.X, digits.candidates)
-    path = tmp_path_factory.mktemp("inspection") / "page.html"
-    write_page(summarise(selector, digits, "pml-fsmir", converged=True), path)
     return path.as_uri()
 
 
@@ -427,21 +413,8 @@ def test_the_page_itself_never_scrolls_sideways(browser, page, width):
         browser.call("Emulation.clearDeviceMetricsOverride")
 
 
-def test_the_page_of_a_fit_shows_all_without_a_complaint_or_a_request(browser, inspection):
-    browser.open(inspection)
-    assert browser.evaluate("document.querySelectorAll('.bar span').length") == 5
-    # The best feature has the whole bar: styles in attributes are allowed.
-    assert browser.evaluate("document.querySelector('.bar span').getBoundingClientRect().width") > 20
-    assert browser.evaluate("document.querySelector('figure svg').getBBox().width") > 50
-    assert browser.complaints() == []
-    assert {url for url in browser.requests() if not url.startswith("data:")} == {inspection}
-
-
-@pytest.mark.parametrize("kind", ["page", "inspection"])
-def test_the_network_and_other_scripts_are_out_of_reach(browser, kind, request):
+def test_the_network_and_other_scripts_are_out_of_reach(opened):
     """Also shows that the tests above would notice a complaint."""
-    opened = browser
-    opened.open(request.getfixturevalue(kind))
     asked = "fetch('http://127.0.0.1:9/').then(() => 'reached', () => 'refused')"
     assert opened.evaluate(asked) == "refused"
     inject = (

@@ -2,13 +2,16 @@
 
 import csv
 import io
+from contextlib import chdir
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from labelsieve import audit
 from labelsieve.auditing.subject import Subject
-from labelsieve.datasets import make_pml
+from labelsieve.cli import main
+from labelsieve.datasets import load_digits_attributes, make_pml, write
 from labelsieve.tables import Column
 from test_browser import CHROMIUM, browser  # noqa: F401  the fixture
 
@@ -48,6 +51,13 @@ def pages(tmp_path_factory):
     audit(X[:, :12], shuffled, name="shuffled").to_html(folder / "chance.html")
     only = np.random.default_rng(0).random((30, 1)).round(3)
     audit(only, (only > 0.5).astype(int), name="least").to_html(folder / "least.html")
+    digits = load_digits_attributes()
+    with chdir(folder):
+        write(digits, Path("digits.csv"))
+        options = ["--html", "select.html", "-k", "12", "-m", "sum-f", "--stability", "4", "-q"]
+        assert main(["select", "digits.csv", *options]) == 0
+        assert main(["select", "digits.csv", "-k", "auto", "--html", "auto.html", "-q"]) == 0
+        assert main(["issues", "digits.csv", "--html", "issues.html", "-q"]) == 0
     return {path.stem: path.as_uri() for path in folder.glob("*.html")} | {"found": found}
 
 
@@ -321,6 +331,53 @@ def test_odd_tables_have_pages_too(browser, pages, kind):  # noqa: F811
     assert "NaN" not in page.run("document.body.innerText")
     assert "undefined" not in page.run("document.body.innerText")
     page.assert_clean()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("kind", ["select", "auto", "issues"])
+def test_other_commands_have_the_page_with_what_they_computed(browser, pages, kind, width):  # noqa: F811
+    page = Page(browser, pages[kind], width)
+    sections = {
+        "#columns": kind != "issues",
+        "#map": kind != "issues",
+        "#kept": kind == "auto",
+        "#doubtful": True,
+    }
+    assert {selector: page.count(selector) > 0 for selector in sections} == sections
+    links = page.run("[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))")
+    assert all(page.count(link) == 1 for link in links)
+    page.click("#labelrows .lname")
+    assert page.run("document.querySelector('#label').value") != "-1"
+    chosen = page.text('#labelrows .lname[aria-pressed="true"]')
+    assert set(page.texts("#doubtrows .d-l")) == {chosen}
+    page.click("#clear")
+    page.click("#doubtrows .fname")
+    assert page.count("#parts .part") >= 3
+    page.key("Escape")
+    if kind != "issues":
+        page.click("#columnrows .fname")
+        assert page.run("document.querySelector('#drawer').open")
+        page.key("Escape")
+    if kind == "auto":
+        page.key("Home", "#kept")
+        assert page.text("#keptwords") == "1 of 64 kept"
+        assert page.text("#columnwords").startswith("1 of 64 columns kept")
+    if kind == "select":
+        assert page.text("#columntable th[data-sort=evidence]") == "Score"
+        assert page.text("#columnwords").startswith("12 of 64 columns kept")
+        scores = [float(text) for text in page.texts("#columnrows .c-e .num")]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > 0
+    page.type("#doubtsearch", "no such row")
+    assert page.text("#export") == "Export 0 as CSV"
+    page.show("dark")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    page.show(media="print")
+    page.run("dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))")
+    page.show()
+    assert not {"NaN", "undefined"} & set(page.run("document.body.innerText").split())
+    page.assert_clean()
+    browser.call("Emulation.clearDeviceMetricsOverride")
 
 
 def test_without_script_the_answers_stand(browser, pages):  # noqa: F811

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shlex
 
 import numpy as np
@@ -131,6 +132,33 @@ def test_a_review_without_verdicts_is_told(table, capsys):
     assert code == 0
     assert "note: check.csv holds no verdict yet; write keep or remove into its verdict column." in err
     assert "checked candidates" not in out
+
+
+def test_the_page_lists_what_the_terminal_lists_with_reasons(named, capsys):
+    arguments = ("issues", named, "--labels", "2", "--id", "bird")
+    code, out, err = run(capsys, *arguments, "--json", "--html", "page.html")
+    assert code == 0, err
+    assert "wrote page.html" in err
+    told = json.loads(out)
+    with open("page.html", encoding="utf-8") as stream:
+        page = stream.read()
+    data = json.loads(re.search(r'id="data">([^<]*)<', page)[1])
+    rows = data["rows"]
+    listed = [
+        (data["ids"][i], data["labels"][label]["n"]) for i, label in zip(rows["i"], rows["l"], strict=True)
+    ]
+    assert listed[: len(told["candidates"])] == [(one["id"], one["label"]) for one in told["candidates"]]
+    assert data["candidates"] == told["n_candidates"]
+    # Reasons and the rest sum to the support.
+    sums = [b + o + q + sum(w[2::3]) for b, o, q, w in zip(*(rows[key] for key in "boqw"), strict=True)]
+    assert rows["j"] == [
+        total + curved for total, curved in zip(sums, rows.get("c", [0] * len(sums)), strict=True)
+    ]
+    # The same without a page.
+    assert json.loads(run(capsys, *arguments, "--json")[1]) == told
+    assert "one of --draw and --html" in fails(
+        capsys, 2, *arguments, "--draw", "5", "-o", "x.csv", "--html", "p.html"
+    )
 
 
 def test_json_says_the_same(named, capsys):
@@ -335,7 +363,7 @@ def test_the_examples_of_the_help_run_one_after_the_other(capsys):
         writer.writerow(["name", *names])
         writer.writerows([f"row {k}", *row] for k, row in enumerate(np.hstack([X, X[:, :5] > 0.5]).tolist()))
     examples = [line for line in EPILOG.splitlines() if line.startswith("labelsieve ")]
-    assert len(examples) == 5
+    assert len(examples) == 6
     for example in examples:
         code, _, err = run(capsys, *shlex.split(example)[1:])
         assert code == 0, err

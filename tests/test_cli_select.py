@@ -180,6 +180,26 @@ def test_halves_of_the_rows_say_how_sure_a_feature_is(capsys, table):
     assert found["stability"]["expected_by_chance"] == pytest.approx(4)
 
 
+def test_the_page_is_that_of_an_audit_with_what_was_asked_for(capsys, table):
+    code, _, err = run(
+        capsys, "select", table, "--labels", "2", "-k", "2", "-m", "sum-f", "--html", "page.html"
+    )
+    assert code == 0, err
+    with open("page.html", encoding="utf-8") as stream:
+        page = stream.read()
+    data = json.loads(re.search(r'id="data">([^<]*)<', page)[1])
+    assert "labelsieve select" in page
+    assert (data["measure"], data["kept"], data["resamples"]) == ("score", 2, 0)
+    assert "curve" not in data
+    assert len(data["rows"]["i"]) > 0
+    code, _, err = run(capsys, "select", table, "--labels", "2", "-k", "auto", "--html", "page.html")
+    assert code == 0, err
+    with open("page.html", encoding="utf-8") as stream:
+        data = json.loads(re.search(r'id="data">([^<]*)<', stream.read())[1])
+    assert data["measure"] == "evidence"
+    assert data["best"] == data["kept"]
+
+
 def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):
     rng = np.random.default_rng(3)
     write(Dataset(rng.normal(size=(60, 8)), rng.random((60, 2)) < 0.4, name="chance"), "chance.npz")
@@ -188,7 +208,7 @@ def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):
     assert json.loads(out)["chance"]["no_better"] is True
     assert err.count("than chance would") == 1
     with open("page.html", encoding="utf-8") as stream:
-        assert "No better than chance." in stream.read()
+        assert "This ranking is no better than chance." in stream.read()
 
 
 def test_parameters_may_be_infinite(capsys, table):

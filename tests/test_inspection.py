@@ -1,5 +1,7 @@
+import base64
 import csv
 import io
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -10,19 +12,15 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import run
-from labelsieve import PMLFSMIR, EvidenceSelector, LabelSupport, selection_stability
+from labelsieve import PMLFSMIR, EvidenceSelector, LabelSupport, SumF, evidence_test, selection_stability
+from labelsieve.auditing.doubts import doubt_subject
+from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset, write
-from labelsieve.inspection.figures import (
-    draw_convergence,
-    draw_selected_pixels,
-    draw_size_curve,
-    draw_stability,
-    draw_suspects,
-)
-from labelsieve.inspection.page import render_page, write_page
+from labelsieve.inspection.page import page_of_issues, page_of_selection
+from labelsieve.inspection.pixels import draw_selected_pixels, draw_suspects
 from labelsieve.inspection.selection import summarise
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import SelectionStability
+from labelsieve.stability import EvidenceTest, SelectionStability
 
 HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
 
@@ -42,65 +40,174 @@ def selector(data):
 
 
 @pytest.fixture
-def found(data, selector):
-    return summarise(selector, data, "pml-fsmir", converged=True)
+def subject(data):
+    return Subject.of_dataset(data)
+
+
+@pytest.fixture
+def found(data, selector, subject):
+    return summarise(selector, data, "pml-fsmir", converged=True, subject=subject)
+
+
+def parts(page):
+    """The words of a page and its data; checks that elements nest and that nothing is loaded."""
+    parser = Strict()
+    parser.feed(page)
+    assert parser.open == []
+    assert not any("//" in address for address in parser.addresses)
+    return " ".join(parser.text.split()), json.loads(parser.data)
 
 
 class Strict(HTMLParser):
-    """Checks that elements nest, and collects text and addresses."""
+    """Checks that elements nest, and collects text, data and addresses."""
 
     def __init__(self):
         super().__init__()
-        self.open, self.text, self.addresses = [], "", []
+        self.open, self.text, self.data, self.addresses = [], "", "", []
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "link", "br"):
-            self.open.append(tag)
-        self.addresses += [
-            value for name, value in attributes if name in ("src", "href", "xlink:href", "style")
-        ]
+        if tag not in ("meta", "link", "br", "input", "col", "img"):
+            self.open.append("json" if ("type", "application/json") in attributes else tag)
+        assert "style" not in dict(attributes)
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop().replace("json", "script") == tag
 
     def handle_startendtag(self, tag, attributes):
         pass
 
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
     def handle_data(self, data):
-        if "style" not in self.open:
+        if "json" in self.open:
+            self.data += data
+        elif not {"style", "script"} & set(self.open):
             self.text += data
 
 
-def test_names_from_data_are_text_and_nothing_else(found):
-    page = Strict()
-    page.feed(render_page(found))
-    assert page.open == []
-    assert "script" not in page.open
-    for name in (*HOSTILE, "</td>", "<i>data"):
-        assert name in page.text
+def test_names_from_data_are_text_and_nothing_else(found, selector, subject):
+    words, data = parts(page_of_selection(found, selector, subject))
+    assert "<i>data" in words
+    assert sorted(column["n"] for column in data["columns"]) == sorted(HOSTILE)
+    assert [label["n"] for label in data["labels"]] == ["</td>", "<b>"]
+    words, data = parts(page_of_issues(subject, found.doubts, advice="Look."))
+    assert [label["n"] for label in data["labels"]] == ["</td>", "<b>"]
+    assert {column["n"] for column in data["columns"]} <= set(HOSTILE)
 
 
-def test_the_page_needs_no_other_file(found):
-    html = render_page(found)
-    page = Strict()
-    page.feed(html)
-    assert not any("//" in address for address in page.addresses)
-    assert "<script" not in html
-    assert "@import" not in html
-
-
-def test_the_page_may_load_and_run_nothing(found):
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', render_page(found))[1]
-    assert policy.startswith("default-src 'none';")
-    assert "script-src 'none'" in policy
-    assert "base-uri 'none'; form-action 'none'" in policy
-
-
-def test_escape_sequences_are_shown_not_sent(found):
+def test_escape_sequences_are_shown_not_sent(found, selector, subject):
     """Names of data cannot hold them, the name of a file can."""
-    html = render_page(replace(found, data="\x1b[31mred\u202e"))
+    html = page_of_selection(found, selector, replace(subject, name="\x1b[31mred\u202e"))
     assert r"\x1b[31mred\u202e" in html
     assert not set("\x1b\u202e") & set(html)
+
+
+def test_the_page_ranks_by_the_score_of_the_method_and_shows_the_evidence(found, selector, subject):
+    words, data = parts(page_of_selection(found, selector, subject))
+    assert data["measure"] == "score"
+    assert [column["n"] for column in data["columns"]] == [feature.name for feature in found.features]
+    scores = [feature.score for feature in found.features]
+    np.testing.assert_allclose([column["e"] for column in data["columns"]], scores, rtol=1e-3)
+    # z² is n r², whatever the method.
+    first = found.features[0].column
+    r = np.corrcoef(subject.X[:, first], subject.Y[:, 0])[0, 1]
+    assert data["columns"][0]["z"][0] == pytest.approx(10 * 40 * r * abs(r), abs=0.51)
+    assert "pml-fsmir, converged in" in words
+    assert "5 were asked for: -k auto tries" in words
+
+
+def test_what_nobody_asked_for_is_not_on_the_page(found, selector, subject, settled):
+    html = page_of_selection(found, selector, subject)
+    words, data = parts(html)
+    assert "curve" not in data
+    assert 'id="kept"' not in html
+    assert "Not resampled: --stability 30" in words
+    assert "Half of the rows say less" not in words
+    words, data = parts(page_of_issues(subject, found.doubts, advice="Look."))
+    assert not {"curve", "kept", "measure"} & set(data)
+    assert "Columns that matter" not in words
+    assert "Evidence is association" not in words
+    assert "Which labels look wrong?" in words
+    assert words.count("How many to keep?") == 0
+
+
+def test_size_and_stability_are_on_the_page_if_they_were_asked(data, settled, subject):
+    selector = EvidenceSelector("auto").fit(data.X, data.candidates)
+    words, shown = parts(page_of_selection(settled, selector, subject))
+    assert shown["curve"]["k"] == settled.curve.sizes.tolist()
+    np.testing.assert_allclose(shown["curve"]["folds"], settled.curve.scores, atol=1e-4)
+    assert shown["best"] == shown["kept"] == settled.curve.best
+    assert shown["asked"] == len(settled.selected)
+    for column, feature in zip(shown["columns"], settled.features, strict=True):
+        chosen = [place <= shown["asked"] for place in column["b"]]
+        assert chosen == settled.stability.runs[:, feature.column].tolist()
+    assert settled.size_note in words
+    assert "come back on at least 90% of 4 halves" in words
+    assert "no better than chance" not in words
+    doubtful = replace(settled, chance=replace(settled.chance, p_value=0.3))
+    assert "This ranking is no better than chance." in page_of_selection(doubtful, selector, subject)
+
+
+def test_the_truth_is_told_where_it_is_known(found, selector, subject):
+    words, _ = parts(page_of_selection(found, selector, subject))
+    assert f"of the first 20, {found.listed_wrong} are wrong" in words
+    words, _ = parts(page_of_selection(replace(found, truth=None), selector, subject))
+    assert "The truth is known" not in words
+
+
+def test_reasons_do_not_change_what_is_doubted(data, selector, found):
+    plain = summarise(selector, data, "pml-fsmir", converged=True)
+    assert plain.doubts is None
+    assert [(s.sample, s.label) for s in plain.suspects] == [(s.sample, s.label) for s in found.suspects]
+    assert found.doubts.reasons.columns.shape[1] == 3
+
+
+def test_features_that_only_column_order_selected_are_told(found, selector, subject):
+    features = tuple(replace(feature, score=1.0) for feature in found.features)
+    assert "column order" not in page_of_selection(replace(found, features=features), selector, subject)
+    features = (*features[:3], *(replace(feature, score=0.0) for feature in features[3:]))
+    page = page_of_selection(replace(found, features=features), selector, subject)
+    assert "2 of the 5 selected features have the score 0" in page
+
+
+def test_substitutes_are_those_that_the_halves_know(data):
+    X = np.column_stack([data.X, -data.X[:, 0]])
+    twins = Dataset(X, data.Y, data.Y_candidates, name="twins")
+    subject, selector = Subject.of_dataset(twins), SumF(2).fit(X, twins.candidates)
+    stability = selection_stability(selector, X, twins.candidates, n_resamples=4)
+    found = summarise(
+        selector,
+        twins,
+        "sum-f",
+        converged=True,
+        subject=subject,
+        chance=evidence_test(X, twins.candidates),
+        stability=stability,
+    )
+    _, shown = parts(page_of_selection(found, selector, subject))
+    place = {column["n"]: number for number, column in enumerate(shown["columns"])}
+    assert shown["columns"][place["x0"]]["s"] == [[place["x5"], -1.0]]
+    assert shown["columns"][place["x5"]]["s"] == [[place["x0"], -1.0]]
+    # Without halves all columns are compared.
+    _, shown = parts(page_of_selection(replace(found, stability=None), selector, subject))
+    assert shown["columns"][place["x0"]]["s"] == [[place["x5"], -1.0]]
+
+
+def test_labels_that_no_row_lacks_have_a_page_too():
+    rng = np.random.default_rng(0)
+    full = Dataset(rng.random((20, 3)), np.ones((20, 2)), name="full")
+    subject = Subject.of_dataset(full)
+    words, data = parts(page_of_issues(subject, doubt_subject(subject), advice="Look."))
+    assert "of 40 candidates none looks rather wrong" in words
+    assert data["columns"] == []
+    assert data["rows"]["b"] == [1000] * len(data["rows"]["i"])
+
+
+def test_pictures_of_the_data_are_in_the_page_as_they_are(found, selector, subject):
+    picture = draw_selected_pixels(found, np.ones((1, 5)))
+    page = page_of_selection(found, selector, subject, pictures=[picture])
+    embedded = re.search(r'<img src="data:image/png;base64,([^"]*)" alt="([^"]*)">', page)
+    assert base64.b64decode(embedded[1]) == picture.png()
+    assert embedded[2] == picture.description
 
 
 @pytest.mark.usefixtures("plain_terminal")
@@ -112,70 +219,6 @@ def test_a_ranking_in_csv_takes_no_orders_from_names(capsys):
     code, out, err = run(capsys, "select", "odd.csv", "--format", "csv", "--all")
     assert code == 0, err
     assert {row["name"] for row in csv.DictReader(io.StringIO(out))} == {"'=1+1", "'@cmd", "a,b"}
-
-
-def test_the_page_is_the_same_for_the_same_findings(found):
-    assert render_page(found) == render_page(found)
-
-
-def test_figures_take_the_colour_of_the_page_and_leave_its_styles_alone(found):
-    svg = draw_convergence(found).svg()
-    assert svg.startswith("<svg")
-    assert "currentColor" in svg
-    assert "<style" not in svg
-    assert not re.search(r'^<svg[^>]*(?:width|height)="', svg)
-
-
-def test_a_method_without_iterations_has_a_page_too(found):
-    suspects = tuple(replace(suspect, wrong=None) for suspect in found.suspects)
-    plain = replace(found, objective=None, n_iter=None, suspects=suspects, truth=None)
-    html = render_page(plain)
-    assert "iterations" not in html
-    assert "<svg" not in html
-    assert "The truth is known" not in html
-
-
-def test_the_text_counts_what_the_table_lists(found):
-    html = render_page(found)
-    listed = re.findall(r"<td>(wrong|right)</td>", html)
-    assert f"{listed.count('wrong')} of these {len(listed)} are wrong" in html
-
-
-def test_features_that_only_column_order_selected_are_told(found):
-
-    features = tuple(replace(feature, score=1.0) for feature in found.features)
-    assert "column order" not in render_page(replace(found, features=features))
-    features = (*features[:3], *(replace(feature, score=0.0) for feature in features[3:]))
-    assert "2 of the 5 selected features have the score 0" in render_page(replace(found, features=features))
-
-
-def test_long_rankings_end_with_how_many_more():
-    rng = np.random.default_rng(0)
-    X = rng.random((30, 150))
-    wide = Dataset(X, X[:, :2] > 0.5, name="wide")
-    selector = PMLFSMIR(n_features_to_select=130).fit(wide.X, wide.candidates)
-    html = render_page(summarise(selector, wide, "pml-fsmir", converged=True))
-    assert "And 30 more." in html
-
-
-def test_the_page_is_written_whole_or_not_at_all(found, tmp_path, monkeypatch):
-    target = tmp_path / "page.html"
-    write_page(found, target)
-    first = target.read_bytes()
-    monkeypatch.setattr("os.replace", lambda *args: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        write_page(found, target, title="other")
-    assert target.read_bytes() == first
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_what_stands_on_white_is_dark_on_a_dark_page_too(found):
-    """What has no colour of its own, as black has none in SVG, takes that of the page."""
-    images = np.ones((40, 2, 3))
-    ranks = draw_selected_pixels(found, images[0]).svg()
-    assert re.findall(r"<text[^>]*#111111[^>]*>(\d)<", ranks) == ["1", "2", "3", "4", "5"]
-    pixels = re.findall(r"<path[^>]*stroke:#fff[^>]*>", draw_suspects(found.suspects[:1], images).svg())
-    assert ["fill:#" in pixel for pixel in pixels] == [True] * 6
 
 
 def test_suspects_are_drawn_five_in_a_row(found):
@@ -217,22 +260,16 @@ def settled(data):
     """What the default method finds when it chooses the size itself, and halves of the rows are asked."""
     selector = EvidenceSelector("auto").fit(data.X, data.candidates)
     stability = selection_stability(selector, data.X, data.candidates, n_resamples=4)
-    return summarise(selector, data, "evidence", converged=True, p_value=0.3, stability=stability)
-
-
-def test_the_page_shows_what_was_asked_about_size_and_stability(settled):
-    page = Strict()
-    page.feed(render_page(settled))
-    assert page.open == []
-    for said in (
-        "No better than chance",
-        "How many are enough?",
-        "How sure is that?",
+    chance = EvidenceTest(0.05, 10.0, np.zeros(19))
+    return summarise(
+        selector,
+        data,
         "evidence",
-        "criterion",
-    ):
-        assert said in page.text
-    assert "No better than chance" not in render_page(replace(settled, p_value=0.05))
+        converged=True,
+        chance=chance,
+        stability=stability,
+        subject=Subject.of_dataset(data),
+    )
 
 
 def test_steady_features_are_told_with_what_chance_explains(settled):
@@ -252,23 +289,11 @@ def test_steady_features_are_told_with_what_chance_explains(settled):
         "2 features are chosen by 60% of the halves or more; chance alone explains 0.2 of them on average"
     )
     assert told().stability_note == f"{expected} at most."
-    assert expected in render_page(told())
     first = settled.selected[0]
     twin = next(feature for feature in settled.features if not feature.selected)
     found = told([first.column, twin.column]).as_dict()["stability"]["features"]
     assert found[0]["substitutes"] == [twin.name]
     assert all(feature["substitutes"] == [] for feature in found[1:])
-
-
-def test_figures_say_in_words_what_they_show(settled):
-    curve = draw_size_curve(settled)
-    assert f"{settled.curve.mean.max():.3f} at {settled.curve.best}, the most" in curve.description
-    bars = draw_stability(settled)
-    assert [label.get_text() for label in bars.figure.axes[0].get_yticklabels()] == [
-        feature.name for feature in settled.selected
-    ]
-    widths = [bar.get_width() for bar in bars.figure.axes[0].patches]
-    np.testing.assert_allclose(widths, settled.stability.frequency[[f.column for f in settled.selected]])
 
 
 def test_what_is_shown_of_a_feature_is_its_evidence_where_there_is_any(settled, found):

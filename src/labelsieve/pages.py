@@ -15,7 +15,6 @@ from labelsieve._text import printable
 __all__ = ["missing_packages", "render"]
 
 
-_ANY_STYLE = "'unsafe-inline'"
 # Takes the place of the policy until the style sheet is known whose digest it names.
 _POLICY_PLACE = "the policy of this page"
 
@@ -30,12 +29,12 @@ def render(
     *,
     scripts: Sequence[str] = (),
     data: Any = None,
-    inline_styles: bool = True,
     **values: Any,
 ) -> str:
     """Fill a template with values whose texts may come from data.
 
-    A page loads nothing and runs nothing but its own script, whatever the names in it say.
+    A page loads nothing, runs nothing but its own script and obeys no style sheet but its own, whatever the names in
+    it say: attributes cannot hold styles.
 
     Parameters
     ----------
@@ -45,9 +44,6 @@ def render(
         Files of the one script of the page, in the order they run.
     data : object, default=None
         What the script finds as JSON in the element ``data``; None leaves it out.
-    inline_styles : bool, default=True
-        Whether attributes may hold styles, as those of embedded figures do; otherwise the page's own style sheet is
-        the only one.
     **values
         What the template needs.
     """
@@ -77,7 +73,7 @@ def render(
     style = page[page.index("<style>") + len("<style>") : page.index("</style>")]
     policy = (
         "default-src 'none'; img-src data:; "
-        f"style-src {_ANY_STYLE if inline_styles else _digest(style)}; "
+        f"style-src {_digest(style)}; "
         f"script-src {_digest(code)}; base-uri 'none'; form-action 'none'"
     )
     return page.replace(_POLICY_PLACE, policy, 1)

@@ -25,7 +25,7 @@ ACCENT = "#d1495b"
 #: What stands back; seen on white and on black.
 FAINT = "#7d8590"
 
-_DPI = 144
+_DPI, _PAGE_DPI = 144, 100
 # What `savefig` is told of a format.
 _OPTIONS: dict[str, dict[str, Any]] = {
     ".pdf": {"metadata": {"CreationDate": None}},
@@ -112,6 +112,12 @@ class Picture:
         for path in paths:
             self._write(path, **_OPTIONS[path.suffix])
         return paths
+
+    def png(self) -> bytes:
+        """Return a PNG file for a page, smaller than those that are saved."""
+        stream = io.BytesIO()
+        self._draw(stream, format="png", **{**_OPTIONS[".png"], "dpi": _PAGE_DPI})
+        return stream.getvalue()
 
     def svg(self) -> str:
         """Return an ``<svg>`` element in the text colour and font of the page around it."""

@@ -334,6 +334,29 @@ def evidence_test(
     0.005
     """
     refuse_lazy("evidence_test", X, Y)
+    found = shuffle_labels(
+        X, Y, n_permutations=n_permutations, random_state=random_state, threshold=threshold
+    )
+    if found.p_value > SIGNIFICANT:
+        warnings.warn(
+            f"The features tell no more about these labels than chance would (p = {found.p_value:.2g} over "
+            f"{n_permutations} shuffles); the ranking may be meaningless.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def shuffle_labels(
+    X: Any,
+    Y: Any,
+    *,
+    n_permutations: int,
+    random_state: Any,
+    threshold: float = 4.0,
+    is_enough: Callable[[int], bool] = lambda n_done: False,
+) -> EvidenceTest:
+    """Do what `evidence_test` does without its warning; `is_enough` may end it after some shuffles."""
     check_count(n_permutations, "n_permutations", least=1)
     if not threshold >= 0:  # nor is nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
@@ -343,19 +366,15 @@ def evidence_test(
     orders = (
         np.arange(n_samples) if i == 0 else rng.permutation(n_samples) for i in range(n_permutations + 1)
     )
-    total, *rest = _totals(X, Y, orders, threshold)
-    shuffled = np.array(rest)
+    totals: list[float] = []
+    for total in _totals(X, Y, orders, threshold):
+        totals.append(total)
+        if is_enough(len(totals) - 1):
+            break
+    total, shuffled = totals[0], np.array(totals[1:])
     # Sums of the same numbers in another order must not count as less.
     n_as_large = int((shuffled >= total * (1 - 1e-12)).sum())
-    p_value = (1 + n_as_large) / (1 + n_permutations)
-    if p_value > SIGNIFICANT:
-        warnings.warn(
-            f"The features tell no more about these labels than chance would (p = {p_value:.2g} over "
-            f"{n_permutations} shuffles); the ranking may be meaningless.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return EvidenceTest(p_value, total, shuffled)
+    return EvidenceTest((1 + n_as_large) / (1 + len(shuffled)), total, shuffled)
 
 
 def kuncheva_stability(selected: Any) -> float:

@@ -28,7 +28,8 @@ class Budget:
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = seconds
-        self._clock = clock
+        #: What tells the time.
+        self.now = clock
         self._start = clock()
         #: Sentences on what was left out.
         self.cuts: list[str] = []
@@ -36,11 +37,11 @@ class Budget:
     @property
     def used(self) -> float:
         """Seconds that have passed."""
-        return self._clock() - self._start
+        return self.now() - self._start
 
-    def has(self, seconds: float) -> bool:
-        """Whether so many seconds are left."""
-        return self.used + seconds <= self.seconds
+    def has(self, seconds: float, share: float = 1.0) -> bool:
+        """Whether so many seconds are left, of all or of a share that must leave something for what follows."""
+        return self.used + seconds <= share * self.seconds
 
     def cut(self, sentence: str) -> None:
         """Say what is left out."""

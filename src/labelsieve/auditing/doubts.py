@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,14 @@ from sklearn.metrics import roc_auc_score
 
 from labelsieve._support.leave_one_out import LeaveOneOut
 from labelsieve.auditing.budget import Budget
+from labelsieve.auditing.subject import Subject
 from labelsieve.label_issues import LabelIssues, issues_of
 from labelsieve.label_support import MOST_KERNEL_ROWS, LabelSupport, varying_labels
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.sparse import dense
 from labelsieve.numerics.typing import Matrix
 
-__all__ = ["N_REASONS", "Doubts", "Reasons", "doubt"]
+__all__ = ["N_REASONS", "Doubts", "Reasons", "doubt_subject"]
 
 #: Reasons that are told of a candidate.
 N_REASONS = 3
@@ -81,9 +81,9 @@ class Doubts:
     auc : ndarray of shape (n_labels,)
         Chance that a row with the candidate has more support for it than a row without; nan where the label does not
         vary.
-    kernel : {"linear", "rbf"}
-        What decided about the support.
-    penalty : float
+    kernel : {"linear", "rbf"} or None
+        What decided about the support; None where no label varies, so that there was nothing to estimate.
+    penalty : float or None
         Penalty of that regression.
     label_penalty : float or None
         Penalty of the regression on the other labels; None where they did not help.
@@ -94,8 +94,8 @@ class Doubts:
     n_to_look_at: int
     reasons: Reasons
     auc: np.ndarray
-    kernel: str
-    penalty: float
+    kernel: str | None
+    penalty: float | None
     label_penalty: float | None
 
 
@@ -113,37 +113,44 @@ class _ExplainedSupport(LabelSupport):
         return found
 
 
-def doubt(
-    X: Matrix,
-    Y: Matrix,
-    column_of: np.ndarray,
+def doubt_subject(
+    subject: Subject,
     *,
-    checked: Any,
-    label_names: Sequence[str],
-    row_ids: Sequence[Hashable],
-    budget: Budget,
+    checked: Any = None,
+    kernel: str = "auto",
+    use_labels: bool = True,
+    each_row_has_truth: bool = False,
+    budget: Budget | None = None,
 ) -> Doubts:
-    """Put the candidates in order and explain the first of them."""
-    kernel = "auto"
-    if _TIMED_ROWS < X.shape[0] <= MOST_KERNEL_ROWS and not budget.has(_kernel_seconds(X.shape[0])):
+    """Put the candidates in order and explain the first of them; a budget that runs short leaves out the kernel."""
+    X, Y = subject.X, subject.Y
+    is_kernel_costly = _TIMED_ROWS < X.shape[0] <= MOST_KERNEL_ROWS
+    if budget is not None and is_kernel_costly and not budget.has(_kernel_seconds(X.shape[0], budget.now)):
         kernel = "linear"
         budget.cut("Labels were predicted by a linear regression only: a kernel would have taken too long.")
-    model = _ExplainedSupport(kernel).fit(X, Y, checked)
-    issues = issues_of(model, checked, label_names=label_names, row_ids=row_ids)
+    model = _ExplainedSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
+    issues = issues_of(model, checked, label_names=subject.label_names, row_ids=subject.row_ids)
     n_doubtful = sum(doubts.n_to_look_at for doubts in issues.by_label())
     listed = issues.unchecked[: min(MOST_LISTED, max(_LISTED_FACTOR * n_doubtful, _LEAST_LISTED))]
-    assert model.kernel_ is not None  # some label varies
-    assert model.penalty_ is not None
     return Doubts(
         issues=issues,
         listed=listed,
         n_to_look_at=min(n_doubtful, len(listed)),
-        reasons=_reasons(model, issues, listed, Y, column_of),
+        reasons=_no_reasons(issues, listed)
+        if model.kernel_ is None
+        else _reasons(model, issues, listed, Y, subject.column_of),
         auc=_areas(model.support_, Y),
         kernel=model.kernel_,
         penalty=model.penalty_,
         label_penalty=model.label_penalty_,
     )
+
+
+def _no_reasons(issues: LabelIssues, listed: np.ndarray) -> Reasons:
+    """Of labels that do not vary, which are their own support."""
+    none, zeros = np.zeros((len(listed), 0), dtype=np.intp), np.zeros(len(listed))
+    base = issues.support[issues.rows[listed], issues.labels[listed]]
+    return Reasons(none, none, np.zeros((len(listed), 0)), zeros, base, zeros, zeros)
 
 
 def _reasons(
@@ -197,9 +204,9 @@ def _areas(support: np.ndarray, Y: Matrix) -> np.ndarray:
     return areas
 
 
-def _kernel_seconds(n_samples: int) -> float:
+def _kernel_seconds(n_samples: int, clock: Callable[[], float]) -> float:
     """What the eigenvectors of a kernel will take here, from those of a smaller one."""
     probe = np.random.default_rng(0).standard_normal((_TIMED_ROWS, _TIMED_ROWS))
-    start = time.monotonic()
+    start = clock()
     np.linalg.eigh(probe + probe.T)
-    return (time.monotonic() - start) * (n_samples / _TIMED_ROWS) ** 3
+    return (clock() - start) * (n_samples / _TIMED_ROWS) ** 3

@@ -72,32 +72,6 @@ class Findings:
         """Average precision on held-out rows by number of columns."""
         return self.ranking.curve
 
-    @cached_property
-    def column_evidence(self) -> np.ndarray:
-        """Evidence of every column: that of the feature which says most."""
-        found = np.zeros(len(self.subject.columns))
-        np.maximum.at(found, self.subject.column_of, self.ranking.evidence)
-        return found
-
-    @cached_property
-    def column_z2(self) -> np.ndarray:
-        """Signed z² of every column with every label: that of the feature which says most about it."""
-        signed, column_of = self.ranking.signed_z2, self.subject.column_of
-        found = np.zeros((len(self.subject.columns), signed.shape[1]))
-        strength = np.zeros_like(found)
-        np.maximum.at(strength, column_of, np.abs(signed))
-        features, labels = np.nonzero((np.abs(signed) == strength[column_of]) & (signed != 0))
-        # Written from the last to the first, so that of equal ones the first feature stays.
-        found[column_of[features[::-1]], labels[::-1]] = signed[features[::-1], labels[::-1]]
-        return found
-
-    @cached_property
-    def places(self) -> np.ndarray:
-        """Place of every column, 1 is best."""
-        places = np.empty(len(self.ranking.order), dtype=np.intp)
-        places[self.ranking.order] = np.arange(1, len(places) + 1)
-        return places
-
     @property
     def stands_out(self) -> np.ndarray:
         """Which columns say more about some label than chance explains, with 5 % for all features and labels together.
@@ -108,7 +82,7 @@ class Findings:
         signed = self.ranking.signed_z2
         n_pairs = signed.shape[0] * max(1, int(np.count_nonzero(~np.isnan(self.doubts.auc))))
         bound = stats.chi2.isf(SIGNIFICANT / n_pairs, 1)
-        return np.abs(self.column_z2).max(axis=1) > bound
+        return np.abs(self.ranking.column_z2).max(axis=1) > bound
 
     @property
     def selected(self) -> list[str]:
@@ -158,11 +132,11 @@ class Findings:
         """All about one column, as values JSON can hold."""
         of_table, steadiness = self.subject.columns[column], self.steadiness
         record: dict[str, Any] = {
-            "rank": int(self.places[column]),
+            "rank": int(self.ranking.places[column]),
             "column": of_table.name,
             "role": of_table.role,
-            "kept": bool(self.places[column] <= self.n_kept),
-            "evidence": float(self.column_evidence[column]),
+            "kept": bool(self.ranking.places[column] <= self.n_kept),
+            "evidence": float(self.ranking.column_evidence[column]),
             "best_feature": self.subject.feature_names[self.ranking.best_feature[column]],
             "n_missing": of_table.n_missing,
         }

@@ -1,16 +1,21 @@
-"""The numbers of an audit as the page's script wants them: short names, whole numbers, texts that steer nothing.
+"""The numbers of a page as its script wants them: short names, whole numbers, texts that steer nothing.
+
+What was not computed is not there: the curve, or the doubts. Without a ranking, columns have but a name and a role.
 
 ===============  ======================================================================================================
 key              content
 ===============  ======================================================================================================
 ``title n d``    name of the table, rows, columns
 ``tau``          squared z values below it are noise
+``measure``      what ``e`` is: evidence, or the score of another method
 ``best kept``    number of columns with the best precision, and the one shown first
 ``resamples``    halves of the rows that were ranked
+``asked``        the number of columns that the halves were asked for, if ``b`` tells only who is among them
 ``labels[]``     ``n`` name, ``m`` candidates, ``auc`` (null if it does not vary), ``look`` how many look rather wrong,
                  ``w`` share of wrong ones (only with checked candidates), ``h`` counts of candidates by key
-``curve``        ``k[]`` sizes, ``folds[fold][size]``, ``random[size] = mean, low, high``, ``none`` without columns
-``columns[]``    by place: ``n`` name, ``t`` role, ``e`` evidence, ``z[label]`` signed 10 z², ``b[]`` place in every
+``curve``        ``k[]`` sizes, ``folds[fold][size]``, ``random[size] = mean, low, high`` and ``none`` without columns,
+                 or null
+``columns[]``    by place: ``n`` name, ``t`` role, ``e`` measure, ``z[label]`` signed 10 z², ``b[]`` place in every
                  resample, ``s[] = [column, correlation]``, ``h`` distribution, ``x`` empty cells, ``f`` features
 ``h``            ``d`` whether bins are values, ``t`` their texts or the ends, ``c[]`` counts, ``l[label][]`` counts of
                  the rows with the label, ``n`` the feature that is counted, if not the column itself
@@ -31,9 +36,11 @@ from typing import Any
 import numpy as np
 
 from labelsieve._text import printable
+from labelsieve.auditing.contents import Columns, Contents, Sizes
 from labelsieve.auditing.distributions import Distribution, distribution
-from labelsieve.auditing.findings import Findings
-from labelsieve.auditing.ranking import CRITERION
+from labelsieve.auditing.doubts import Doubts
+from labelsieve.auditing.ranking import CRITERION, ColumnOrder
+from labelsieve.auditing.subject import Subject
 from labelsieve.numerics.sparse import dense
 
 __all__ = ["page_data"]
@@ -48,38 +55,63 @@ _MOST_FEATURES = 12
 _N_BARS = 30
 
 
-def page_data(audit: Findings) -> dict[str, Any]:
+def page_data(contents: Contents) -> dict[str, Any]:
     """Return the numbers of the page; see above."""
-    subject, ranking, issues = audit.subject, audit.ranking, audit.doubts.issues
-    curve = ranking.curve
-    low, high = np.quantile(ranking.random, [0.025, 0.975], axis=0)
-    labels, ends = _labels(audit)
+    subject, columns, doubts = contents.subject, contents.columns, contents.doubts
     data: dict[str, Any] = {
         "title": printable(subject.name),
         "n": subject.shape[0],
         "d": len(subject.columns),
         "tau": CRITERION.threshold,
-        "best": curve.best,
-        "kept": min(audit.n_kept, _MOST_COLUMNS),
-        "resamples": audit.steadiness.n_resamples,
-        "candidates": issues.n_candidates,
+        "resamples": 0 if columns is None else columns.steadiness.n_resamples,
+        "labels": [{"n": printable(name)} for name in subject.label_names],
+    }
+    if columns is not None:
+        data |= {
+            "measure": printable(columns.measure),
+            "kept": min(columns.n_kept, _MOST_COLUMNS),
+            "asked": columns.halves_for,
+            "columns": _columns(subject, columns),
+        }
+        if columns.sizes is not None:
+            data |= {"best": columns.sizes.curve.best, "curve": _curve(columns.sizes)}
+        listed = columns.ranking.order[:_MOST_COLUMNS]
+    else:
+        # Those that are among the reasons.
+        listed = np.array([], dtype=int) if doubts is None else np.unique(doubts.reasons.columns)
+        data["columns"] = [
+            {"n": printable(subject.columns[column].name), "t": printable(subject.columns[column].role)}
+            for column in listed
+        ]
+    if doubts is None:
+        return data
+    labels, ends = _labels(doubts)
+    return {
+        **data,
+        "candidates": doubts.issues.n_candidates,
         "labels": labels,
         "range": ends,
-        "look": audit.doubts.n_to_look_at,
-        "kernel": audit.doubts.kernel,
-        "curve": {
-            "k": curve.sizes.tolist(),
-            "folds": _rounded(curve.scores, 4),
-            "random": _rounded(np.column_stack([ranking.random.mean(axis=0), low, high]), 4),
-            "none": round(float(ranking.without.mean()), 4),
-        },
-        "columns": _columns(audit),
+        "look": doubts.n_to_look_at,
+        "kernel": doubts.kernel,
+        **_rows(subject, doubts, listed),
     }
-    return data | _rows(audit)
 
 
-def _columns(audit: Findings) -> list[dict[str, Any]]:
-    subject, ranking, steadiness = audit.subject, audit.ranking, audit.steadiness
+def _curve(sizes: Sizes) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "k": sizes.curve.sizes.tolist(),
+        "folds": _rounded(sizes.curve.scores, 4),
+        "random": None,
+        "none": None if sizes.without is None else round(sizes.without, 4),
+    }
+    if sizes.random is not None:
+        low, high = np.quantile(sizes.random, [0.025, 0.975], axis=0)
+        found["random"] = _rounded(np.column_stack([sizes.random.mean(axis=0), low, high]), 4)
+    return found
+
+
+def _columns(subject: Subject, columns: Columns) -> list[dict[str, Any]]:
+    ranking, steadiness = columns.ranking, columns.steadiness
     shown = ranking.order[:_MOST_COLUMNS]
     place = {int(column): number for number, column in enumerate(shown)}
     Y = dense(subject.Y) > 0
@@ -88,11 +120,13 @@ def _columns(audit: Findings) -> list[dict[str, Any]]:
     for column in map(int, shown):
         of_table = subject.columns[column]
         bars = distribution(subject, column, int(ranking.best_feature[column]))
+        worth = float(columns.worth[column])
         record: dict[str, Any] = {
             "n": printable(of_table.name),
             "t": printable(of_table.role),
-            "e": round(float(audit.column_evidence[column]), 1),
-            "z": _rounded(10 * audit.column_z2[column], 0),
+            # Scores have any size; of the evidence a decimal is more than enough.
+            "e": round(worth, 1) if columns.measure == "evidence" else float(f"{worth:.4g}"),
+            "z": _rounded(10 * ranking.column_z2[column], 0),
             "b": steadiness.places[:, column].tolist(),
             "s": [
                 [place[other], round(correlation, 2)]
@@ -108,7 +142,7 @@ def _columns(audit: Findings) -> list[dict[str, Any]]:
             record["o"] = printable(of_table.note)
         features = subject.features_of(column)
         if len(features) > 1:
-            record["f"] = _features(audit, features)
+            record["f"] = _features(subject, ranking, features)
         found.append(record)
     return found
 
@@ -126,14 +160,14 @@ def _bars(bars: Distribution, Y: np.ndarray | None) -> dict[str, Any]:
     return record
 
 
-def _features(audit: Findings, features: np.ndarray) -> list[list[Any]]:
+def _features(subject: Subject, ranking: ColumnOrder, features: np.ndarray) -> list[list[Any]]:
     """The features of one column that say most: name, evidence, their best label and the signed z² with it."""
-    evidence, signed = audit.ranking.evidence, audit.ranking.signed_z2
+    evidence, signed = ranking.evidence, ranking.signed_z2
     order = features[np.argsort(-evidence[features], kind="stable")][:_MOST_FEATURES]
     best = np.abs(signed[order]).argmax(axis=1)
     return [
         [
-            printable(audit.subject.feature_names[feature]),
+            printable(subject.feature_names[feature]),
             round(float(evidence[feature]), 1),
             int(label),
             round(10 * float(signed[feature, label])),
@@ -142,9 +176,9 @@ def _features(audit: Findings, features: np.ndarray) -> list[list[Any]]:
     ]
 
 
-def _labels(audit: Findings) -> tuple[list[dict[str, Any]], list[float]]:
+def _labels(doubted: Doubts) -> tuple[list[dict[str, Any]], list[float]]:
     """The labels, and the ends of the scale on which their candidates are counted."""
-    issues = audit.doubts.issues
+    issues = doubted.issues
     is_checked = issues.probability is not None and issues.has_probabilities
     scale = issues.probability if is_checked else issues.support
     assert scale is not None
@@ -155,7 +189,7 @@ def _labels(audit: Findings) -> tuple[list[dict[str, Any]], list[float]]:
     found = []
     for label, name in enumerate(issues.label_names):
         doubts = by_name.get(name)
-        area = audit.doubts.auc[label]
+        area = doubted.auc[label]
         record: dict[str, Any] = {
             "n": printable(name),
             "m": 0 if doubts is None else doubts.n_candidates,
@@ -169,11 +203,12 @@ def _labels(audit: Findings) -> tuple[list[dict[str, Any]], list[float]]:
     return found, [round(float(edges[0]), 4), round(float(edges[-1]), 4)]
 
 
-def _rows(audit: Findings) -> dict[str, Any]:
-    subject, issues, reasons = audit.subject, audit.doubts.issues, audit.doubts.reasons
-    rows, labels = issues.rows[audit.doubts.listed], issues.labels[audit.doubts.listed]
+def _rows(subject: Subject, doubts: Doubts, columns: np.ndarray) -> dict[str, Any]:
+    """The candidates to doubt; `columns` are those on the page."""
+    issues, reasons = doubts.issues, doubts.reasons
+    rows, labels = issues.rows[doubts.listed], issues.labels[doubts.listed]
     distinct, position = np.unique(rows, return_inverse=True)
-    place = {int(column): number for number, column in enumerate(audit.ranking.order[:_MOST_COLUMNS])}
+    place = {int(column): number for number, column in enumerate(columns)}
     values: dict[str, int] = {}
     why = []
     for number, row in enumerate(map(int, rows)):
@@ -183,7 +218,7 @@ def _rows(audit: Findings) -> dict[str, Any]:
         ):
             if int(column) not in place or effect >= 0:
                 continue
-            text = printable(_value(audit, row, int(column), int(feature)))
+            text = printable(_value(subject, row, int(column), int(feature)))
             triples += [place[int(column)], values.setdefault(text, len(values)), round(1000 * float(effect))]
         why.append(triples)
     found: dict[str, Any] = {
@@ -194,7 +229,7 @@ def _rows(audit: Findings) -> dict[str, Any]:
         "b": _rounded(1000 * reasons.base, 0),
         "q": _rounded(1000 * reasons.labels, 0),
     }
-    if audit.doubts.kernel != "linear":
+    if doubts.kernel == "rbf":
         found["c"] = _rounded(1000 * reasons.curved, 0)
     # What is not among the three is in one sum, and the sums are whole thousandths as they are shown.
     told = np.array([sum(triples[2::3]) for triples in why], dtype=int)
@@ -209,9 +244,8 @@ def _rows(audit: Findings) -> dict[str, Any]:
     }
 
 
-def _value(audit: Findings, row: int, column: int, feature: int) -> str:
+def _value(subject: Subject, row: int, column: int, feature: int) -> str:
     """What stands in the cell; of a text, the part of it that counts."""
-    subject = audit.subject
     if subject.columns[column].role == "text":
         return subject.feature_names[feature]
     return subject.cell(row, column)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.auditing.findings import Findings
-from labelsieve.auditing.page import render_page
+from labelsieve.auditing.page import of_audit, render_page
 from labelsieve.auditing.wording import answers, summary
 from labelsieve.datasets.writing import replacing
 
@@ -83,7 +83,7 @@ class Audit(Findings):
 
     def to_html(self, path: Any = None) -> str:
         """Return the page, and write it to `path` if one is given; needs jinja2."""
-        return _written(render_page(self), path)
+        return _written(render_page(of_audit(self)), path)
 
     def summary(self) -> str:
         """Say in one screen what was found."""

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 import os
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from labelsieve import __version__
 from labelsieve._base import check_count
 from labelsieve.auditing.budget import Budget
-from labelsieve.auditing.doubts import doubt
-from labelsieve.auditing.ranking import CRITERION, FEWEST_ROWS, N_FOLDS, rank_columns
+from labelsieve.auditing.doubts import doubt_subject
+from labelsieve.auditing.provenance import provenance, support_said
+from labelsieve.auditing.ranking import CRITERION, FEWEST_ROWS, rank_columns
 from labelsieve.auditing.result import Audit
 from labelsieve.auditing.steadiness import Steadiness, resample, substitutes
 from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset
 from labelsieve.label_support import varying_labels
 from labelsieve.numerics.sparse import is_sparse
-from labelsieve.stability import evidence_test
+from labelsieve.stability import shuffle_labels
 from labelsieve.tables import Table, read_table
 
 __all__ = ["audit", "audit_subject"]
@@ -31,6 +27,8 @@ __all__ = ["audit", "audit_subject"]
 #: Shuffles of the labels; fewer, but enough for 5 %, where each takes long.
 _SHUFFLES, _FEWER_SHUFFLES = 199, 39
 _LARGE_PRODUCT = 2e8
+#: The fewest that can tell 5 %, and the share of the budget in which more are made.
+_LEAST_SHUFFLES, _SHUFFLES_SHARE = 19, 0.4
 _REDUNDANCIES = {np.inf: "inf (a pure filter)", 1.0: "1 (half and half)", 0.0: "0 (forward selection)"}
 
 
@@ -60,7 +58,7 @@ def audit(
         Candidates that a person verified, as in `find_label_issues`. From 50 on, probabilities are told.
     budget : float, default=120.0
         Seconds that this may take, about. Where they do not suffice, fewer halves of the rows are asked how stable
-        the choice is; the result says so.
+        the choice is; then fewer shuffles, folds and kernels follow. `cuts` says so, and so do summary and page.
     random_state : int, default=0
         Seed of folds, halves and shuffles.
     name : str, default=""
@@ -122,30 +120,26 @@ def audit_subject(
     progress("comparing with shuffled labels")
     n_entries = X.nnz if is_sparse(X) else X.size
     n_shuffles = _SHUFFLES if n_entries * Y.shape[1] < _LARGE_PRODUCT else _FEWER_SHUFFLES
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that chance explains all is told by the result
-        chance = evidence_test(X, Y, n_permutations=n_shuffles, random_state=random_state)
-    progress("trying numbers of columns")
-    ranking = rank_columns(
-        X, Y, column_of, n_kept=n_columns, seconds=budget.seconds, random_state=random_state
-    )
-    progress("asking the other rows about every label")
-    doubts = doubt(
+    chance = shuffle_labels(
         X,
         Y,
-        column_of,
-        checked=checked,
-        label_names=subject.label_names,
-        row_ids=subject.row_ids,
-        budget=budget,
+        n_permutations=n_shuffles,
+        random_state=random_state,
+        is_enough=lambda n_done: n_done >= _LEAST_SHUFFLES and not budget.has(0.0, _SHUFFLES_SHARE),
     )
+    if len(chance.shuffled) < n_shuffles:
+        budget.cut(
+            f"The comparison with chance rests on {len(chance.shuffled)} instead of {n_shuffles} shuffles of the "
+            f"labels, for want of time."
+        )
+    progress("trying numbers of columns")
+    ranking = rank_columns(X, Y, column_of, n_kept=n_columns, budget=budget, random_state=random_state)
+    progress("asking the other rows about every label")
+    doubts = doubt_subject(subject, checked=checked, budget=budget)
     places = resample(
         X, Y, column_of, ranking.redundancy, budget=budget, random_state=random_state, progress=progress
     )
     others = substitutes(X, ranking.best_feature, ranking.order)
-    support = f"{doubts.kernel} regression without the row, penalty {doubts.penalty:.3g}; " + (
-        "other labels not used" if doubts.label_penalty is None else f"other labels {doubts.label_penalty:g}"
-    )
     return Audit(
         subject=subject,
         chance=chance,
@@ -155,18 +149,18 @@ def audit_subject(
         steadiness=Steadiness(places, others),
         doubts=doubts,
         cuts=tuple(budget.cuts),
-        provenance={
-            "Program": f"labelsieve {__version__}",
-            **({"Command": command} if command else {}),
-            **_digest(subject.source),
-            "Seed": str(random_state),
-            "Folds, halves, shuffles": f"{min(N_FOLDS, X.shape[0] // 2)}, {len(places)}, {n_shuffles}",
-            "Threshold, ridge": f"{CRITERION.threshold:g}, {CRITERION.ridge:g}",
-            "Redundancy": _REDUNDANCIES[ranking.redundancy],
-            "Support": support,
-            "Written": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "Computed in": f"{budget.used:.1f} s of {budget.seconds:g} s",
-        },
+        provenance=provenance(
+            subject.source,
+            command,
+            {
+                "Seed": str(random_state),
+                "Folds, halves, shuffles": f"{len(ranking.curve.scores)}, {len(places)}, {len(chance.shuffled)}",
+                "Threshold, ridge": f"{CRITERION.threshold:g}, {CRITERION.ridge:g}",
+                "Redundancy": _REDUNDANCIES[ranking.redundancy],
+                "Support": support_said(doubts),
+                "Computed in": f"{budget.used:.1f} s of {budget.seconds:g} s",
+            },
+        ),
     )
 
 
@@ -194,12 +188,3 @@ def _check(subject: Subject, n_columns: int | None, seconds: float, random_state
             raise ValueError(
                 f"n_columns must be at most {n_ranked}, the number of columns. Got {n_columns}. Ask for fewer."
             )
-
-
-def _digest(source: str) -> dict[str, str]:
-    """The checksum of the file, where there is one."""
-    path = Path(source) if source else None
-    if path is None or not path.is_file():
-        return {}
-    with path.open("rb") as stream:
-        return {"Data SHA-256": hashlib.file_digest(stream, "sha256").hexdigest()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from labelsieve.numerics.standardized import standardize
 from labelsieve.numerics.typing import Matrix
 from labelsieve.stability import SUBSTITUTE, halves, wilson_interval
 
-__all__ = ["N_RESAMPLES", "Steadiness", "resample", "substitutes"]
+__all__ = ["N_RESAMPLES", "Steadiness", "correlations", "resample", "substitutes"]
 
 #: Halves of the rows that are asked if there is time.
 N_RESAMPLES = 30
@@ -88,12 +87,12 @@ def resample(
             )
             break
         progress(f"half {number + 1} of {N_RESAMPLES}")
-        start = time.monotonic()
+        start = budget.now()
         order = column_order(rank_on(X[rows], Y[rows], redundancy), column_of)
         places = np.empty(len(order), dtype=np.int32)
         places[order] = np.arange(1, len(order) + 1)
         found.append(places)
-        longest = max(longest, time.monotonic() - start)
+        longest = max(longest, budget.now() - start)
     return np.array(found) if found else np.empty((0, int(column_of.max()) + 1), dtype=np.int32)
 
 
@@ -117,3 +116,15 @@ def substitutes(
             (int(compared[other]), float(np.clip(correlation[place, other], -1, 1))) for other in others
         )
     return tuple(found)
+
+
+def correlations(
+    X: Matrix, best_feature: np.ndarray, column: int, others: np.ndarray
+) -> tuple[tuple[int, float], ...]:
+    """Other columns with the correlations of their best features with that of a column, the closest first."""
+    if not len(others):
+        return ()
+    asked = X[:, best_feature[np.append(column, others)]]
+    found = np.clip(standardize(within_range(asked)).gram(np.arange(asked.shape[1]))[0] / X.shape[0], -1, 1)
+    order = np.argsort(-np.abs(found[1:]), kind="stable")
+    return tuple((int(others[place]), float(found[1 + place])) for place in order)

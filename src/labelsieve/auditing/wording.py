@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from labelsieve._text import printable
-from labelsieve.auditing.findings import SURE, Findings
+import numpy as np
 
-__all__ = ["Answer", "answers", "notes", "summary"]
+from labelsieve._text import printable
+from labelsieve.auditing.doubts import Doubts
+from labelsieve.auditing.findings import SURE, Findings
+from labelsieve.auditing.subject import Subject
+from labelsieve.label_issues import LabelIssues
+from labelsieve.stability import EvidenceTest
+
+__all__ = [
+    "CHANCE",
+    "LABELS_UNTOLD",
+    "NOT_TRUSTED",
+    "QUESTIONS",
+    "Answer",
+    "answers",
+    "counted",
+    "facts",
+    "labels_said",
+    "listed",
+    "none_stands_out",
+    "notes",
+    "shuffles_said",
+    "summary",
+    "trust_said",
+]
 
 #: Names that a sentence mentions, and their letters.
 _MENTIONED, _LONGEST_NAME = 3, 34
@@ -26,6 +48,17 @@ CHANCE = (
     "p = {p:.2g}). Do not select columns or remove labels by this audit. Check that rows and labels are aligned, and "
     "that the informative columns are in the file.",
 )
+NOT_TRUSTED = "Not at all", ": there is nothing to rank the columns by."
+LABELS_UNTOLD = "Cannot be told", ": the list orders candidates by chance; do not remove labels by it."
+#: What the reasons of a candidate are, by the kernel that decided about its support.
+_REASONS = {
+    "linear": "Every reason is what one column adds to the prediction of a label from the other rows. Base rate, all "
+    "columns and the other labels of the row sum to the support exactly; the table shows the columns that lower it "
+    "most.",
+    "rbf": "Here a Gaussian kernel of the columns predicted better than a straight line, so it decided about the "
+    "support. The reasons are those of the straight line; what the kernel adds to them belongs to no single column and "
+    "is told as “curved effects”, so that the parts still sum to the support.",
+}
 
 
 @dataclass(frozen=True)
@@ -50,14 +83,13 @@ def answers(audit: Findings) -> tuple[Answer, ...]:
 
 def _findings(audit: Findings) -> Iterable[tuple[str, str]]:
     n_columns = len(audit.subject.columns)
-    leading = [_short(name) for name in audit.selected[:_MENTIONED]]
     yield (
         f"{int(audit.stands_out.sum()):,} of {counted(n_columns, 'column')}",
-        f" say more about some label than chance explains; the ranking opens with {_listed(leading)}.",
+        f" say more about some label than chance explains; the ranking opens with {listed(audit.selected)}.",
     )
     yield _size(audit)
     yield _trust(audit)
-    yield _labels(audit)
+    yield labels_said(audit.doubts.issues)
 
 
 def _size(audit: Findings) -> tuple[str, str]:
@@ -80,26 +112,35 @@ def _size(audit: Findings) -> tuple[str, str]:
 
 
 def _trust(audit: Findings) -> tuple[str, str]:
-    steadiness, kept = audit.steadiness, audit.n_kept
-    n_shuffles = len(audit.chance.shuffled)
-    if audit.chance.p_value * (n_shuffles + 1) < 1.5:
-        chance = f"none of {n_shuffles} shuffles of the labels gives as much evidence."
-    else:
-        chance = f"{audit.chance.p_value:.1%} of shuffled labels give as much evidence."
-    if not steadiness.n_resamples:
-        return "Not resampled", f" for want of time; {chance}"
-    first = audit.ranking.order[:kept]
+    if not audit.steadiness.n_resamples:
+        return "Not resampled", f" for want of time; {shuffles_said(audit.chance)}"
+    first = audit.ranking.order[: audit.n_kept]
     frequency, _, group = audit.frequencies
-    n_sure = int((frequency[first] >= SURE).sum())
-    n_swapped = int(((frequency[first] < SURE) & (group[first] >= SURE)).sum())
-    rest = f" come back on at least {SURE:.0%} of {steadiness.n_resamples} halves of the rows"
+    return trust_said(frequency[first], group[first], audit.steadiness.n_resamples, audit.chance)
+
+
+def trust_said(
+    frequency: np.ndarray, with_substitutes: np.ndarray, n_resamples: int, chance: EvidenceTest
+) -> tuple[str, str]:
+    """How far to trust the choice of columns that come back so often: the gist and the rest."""
+    n_sure = int((frequency >= SURE).sum())
+    n_swapped = int(((frequency < SURE) & (with_substitutes >= SURE)).sum())
+    rest = f" come back on at least {SURE:.0%} of {n_resamples} halves of the rows"
     if n_swapped:
         rest += f", {n_swapped:,} more together with a substitute"
-    return f"{n_sure:,} of the {kept:,}", f"{rest}; {chance}"
+    return f"{n_sure:,} of the {len(frequency):,}", f"{rest}; {shuffles_said(chance)}"
 
 
-def _labels(audit: Findings) -> tuple[str, str]:
-    issues = audit.doubts.issues
+def shuffles_said(test: EvidenceTest) -> str:
+    """The end of a sentence on how often chance does as well."""
+    n_shuffles = len(test.shuffled)
+    if test.p_value * (n_shuffles + 1) < 1.5:
+        return f"none of {n_shuffles} shuffles of the labels gives as much evidence."
+    return f"{test.p_value:.1%} of shuffled labels give as much evidence."
+
+
+def labels_said(issues: LabelIssues) -> tuple[str, str]:
+    """Which labels look wrong: the gist and the rest."""
     by_label = issues.by_label()
     n_doubtful = sum(doubts.n_to_look_at for doubts in by_label)
     many = counted(issues.n_candidates, "candidate")
@@ -119,17 +160,20 @@ def _labels(audit: Findings) -> tuple[str, str]:
 
 def _by_chance(audit: Findings) -> Iterable[tuple[str, str]]:
     curve = audit.curve
-    yield (
-        "None stands out",
-        f": all {len(audit.subject.columns):,} columns together have no more evidence than shuffled labels give.",
-    )
+    yield none_stands_out(len(audit.subject.columns))
     yield (
         "No number can be recommended",
         f": the best reaches an average precision of {audit.expected(curve.best):.2f}, no column at all "
         f"{audit.ranking.without.mean():.2f}.",
     )
-    yield "Not at all", ": there is nothing to rank the columns by."
-    yield "Cannot be told", ": the list orders candidates by chance; do not remove labels by it."
+    yield NOT_TRUSTED
+    yield LABELS_UNTOLD
+
+
+def none_stands_out(n_columns: int) -> tuple[str, str]:
+    """Say that there is nothing to select by."""
+    rest = f": all {n_columns:,} columns together have no more evidence than shuffled labels give."
+    return "None stands out", rest
 
 
 def summary(audit: Findings) -> str:
@@ -150,52 +194,69 @@ def summary(audit: Findings) -> str:
     return "\n".join(lines)
 
 
-def notes(audit: Findings) -> tuple[tuple[str, str], ...]:
-    """What the numbers can and cannot say: headings and sentences."""
-    issues = audit.doubts.issues
-    if audit.doubts.kernel == "linear":
-        reasons = (
-            "Every reason is what one column adds to the prediction of a label from the other rows. Base rate, all "
-            "columns and the other labels of the row sum to the support exactly; the table shows the columns that "
-            "lower it most."
+def notes(
+    subject: Subject, doubts: Doubts | None, *, has_columns: bool, has_sizes: bool, has_halves: bool
+) -> tuple[tuple[str, str], ...]:
+    """What the numbers that were computed can and cannot say: headings and sentences."""
+    found = []
+    if doubts is not None:
+        found.append(("Doubt is an order", doubts.issues.caveat("").strip()))
+    if has_sizes:
+        found.append(
+            (
+                "Quality is measured against candidates",
+                "Average precision counts a wrong candidate as right, so it cannot reach 1. Differences between sizes "
+                "are meaningful, the height is not the quality against the truth.",
+            )
         )
-    else:
-        reasons = (
-            "Here a Gaussian kernel of the columns predicted better than a straight line, so it decided about the "
-            "support. The reasons are those of the straight line; what the kernel adds to them belongs to no single "
-            "column and is told as “curved effects”, so that the parts still sum to the support."
+    if has_columns:
+        found += [
+            (
+                "Evidence is association",
+                "z² is the number of rows times the squared correlation with one candidate label. It sees no "
+                "interaction of columns, no curve that goes up and down again, and no cause. Values below 4 count as "
+                "noise.",
+            ),
+            (
+                "Substitutes share their evidence",
+                "Of two columns that correlate by 0.9 or more one is kept, and the other may be dropped although it "
+                "is as good.",
+            ),
+        ]
+    if has_halves:
+        found.append(
+            (
+                "Half of the rows say less",
+                "Stability is how often a column is among the first when a random half of the rows decides. Halves "
+                "know less than the whole table, so it errs on the side of doubt. The hollow dot tells how often a "
+                "column or one of its substitutes came back.",
+            )
         )
-    removed = "" if not audit.subject.remarks else " ".join(audit.subject.remarks)
-    found = [
-        ("Doubt is an order", issues.caveat("").strip()),
-        (
-            "Quality is measured against candidates",
-            "Average precision counts a wrong candidate as right, so it cannot reach 1. Differences between sizes are "
-            "meaningful, the height is not the quality against the truth.",
-        ),
-        (
-            "Evidence is association",
-            "z² is the number of rows times the squared correlation with one candidate label. It sees no interaction "
-            "of columns, no curve that goes up and down again, and no cause. Values below 4 count as noise.",
-        ),
-        (
-            "Substitutes share their evidence",
-            "Of two columns that correlate by 0.9 or more one is kept, and the other may be dropped although it is as "
-            "good. The hollow dot tells how often a column or one of its substitutes came back.",
-        ),
-        (
-            "Half of the rows say less",
-            "Stability is how often a column is among the first when a random half of the rows decides. Halves know "
-            "less than the whole table, so it errs on the side of doubt.",
-        ),
-        ("Reasons add up", reasons),
+    if doubts is not None and doubts.kernel is not None:
+        found.append(("Reasons add up", _REASONS[doubts.kernel]))
+    found.append(
         (
             "What this page does not know",
             "Labels that are missing from a row, wrong values in columns, and whether the rows resemble those you will "
             "meet later.",
-        ),
+        )
+    )
+    if subject.remarks:
+        found.append(("What was done to the table", " ".join(subject.remarks)))
+    return tuple(found)
+
+
+def facts(subject: Subject, n_candidates: int) -> list[str]:
+    """The sizes of a table."""
+    n_rows, n_columns, n_labels = subject.shape
+    n_features = len(subject.feature_names)
+    derived = f" giving {counted(n_features, 'feature')}" if n_features > n_columns else ""
+    return [
+        counted(n_rows, "row"),
+        counted(n_columns, "column") + derived,
+        counted(n_labels, "label"),
+        counted(n_candidates, "candidate label"),
     ]
-    return (*found, *([("What was done to the table", removed)] if removed else []))
 
 
 def headline(audit: Findings) -> str:
@@ -225,5 +286,7 @@ def _short(name: object) -> str:
     return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 2]}…"
 
 
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def listed(names: Sequence[object]) -> str:
+    """Mention the first names."""
+    said = [_short(name) for name in names[:_MENTIONED]]
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +14,8 @@ from labelsieve._text import printable
 from labelsieve.auditing.budget import Budget
 from labelsieve.auditing.result import Audit
 from labelsieve.auditing.run import audit_subject
-from labelsieve.auditing.subject import Subject
 from labelsieve.auditing.wording import CHANCE, answers, headline
-from labelsieve.cli.console import messages, results
+from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, open_data
 from labelsieve.cli.opening import Text as TextColumns
@@ -35,9 +32,9 @@ from labelsieve.cli.target import (
     naming_column,
     reading_options,
     refuse_repeated,
+    refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.pages import missing_packages
 from labelsieve.review import read_review
 
 EPILOG = """\
@@ -95,8 +92,7 @@ def audit(
     refuse_repeated(files)
     amount = None if columns == _AUTOMATIC else parse_amount(columns)
     wishes = TableOptions.of(label_sep, text, role)
-    if html is not None and missing_packages(["jinja2"]):
-        raise typer.BadParameter("needs jinja2; pip install 'labelsieve[report]'", param_hint="--html")
+    refuse_without_jinja(html)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
     check_targets((*named, *([str(checked)] if checked else ())), {"--html": html}, data="")
     options = reading_options(labels=labels, candidates=candidates, ignore=ignore)
@@ -108,11 +104,7 @@ def audit(
         name_activity(f"reading {printable(Path(files[0]).name)}")
         opened = open_data(files, entry, options, wishes, column, as_table=True)
         opened.tell(console, is_coded=entry is None)
-        subject = (
-            Subject.of_dataset(opened.dataset, None if opened.ids is None else opened.ids.names)
-            if opened.table is None
-            else Subject.of_table(opened.table)
-        )
+        subject = opened.subject
         verdicts = None
         if checked is not None:
             verdicts = read_review(checked, subject.label_names, opened.ids, subject.Y).checked
@@ -124,7 +116,7 @@ def audit(
                 budget=clock,
                 random_state=seed,
                 progress=name_activity,
-                command=shlex.join(["labelsieve", *sys.argv[1:]]),
+                command=typed(),
             )
         if html is not None:
             name_activity("drawing the page")

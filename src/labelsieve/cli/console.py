@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -40,6 +41,11 @@ def results() -> PlainConsole:
 def messages(*, quiet: bool = False) -> PlainConsole:
     """Console for notes and progress; long lines are left to the terminal."""
     return PlainConsole(stderr=True, soft_wrap=True, quiet=quiet)
+
+
+def typed() -> str:
+    """What the user typed, for a page to tell."""
+    return shlex.join(["labelsieve", *sys.argv[1:]])
 
 
 def in_options(mention: Mention) -> str:

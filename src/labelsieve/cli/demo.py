@@ -15,13 +15,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelsieve.cli.console import messages, results
+from labelsieve._base import BaseSelector
+from labelsieve.auditing.subject import Subject
+from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress, size_curve
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
 from labelsieve.cli.target import told_if_unwritable
-from labelsieve.datasets import Dataset, load_digits_attributes, write
+from labelsieve.datasets import load_digits_attributes, write
+from labelsieve.datasets.writing import replacing
 from labelsieve.inspection.selection import Selection
+from labelsieve.numerics.sparse import dense
 from labelsieve.pages import missing_packages
 from labelsieve.stability import STEADY
 
@@ -59,8 +63,9 @@ def demo(
         f"{digits.X.shape[0]} handwritten digits, labelled even, prime, with a closed loop...\n"
         "Every label that does not apply was made a candidate with probability 0.2.\n"
     )
+    subject = Subject.of_dataset(digits)
     with progress(notes) as name_activity:
-        found = fit(selector, digits, method, notes, name_activity, n_resamples=_N_RESAMPLES)
+        found = fit(selector, digits, method, notes, name_activity, n_resamples=_N_RESAMPLES, subject=subject)
         name_activity("trying numbers of pixels")
         found = replace(found, curve=size_curve(selector, digits))
         with told_if_unwritable(output):
@@ -69,7 +74,7 @@ def demo(
         files = ["digits.csv"]
         if not missing_packages():
             name_activity("drawing")
-            files += _write_report(found, digits, output)
+            files += _write_report(found, selector, subject, output)
     grid = _pixel_grid(found, console)
     if console.width >= 70:
         side_by_side = Table.grid(padding=(0, 3))
@@ -123,25 +128,23 @@ def _program() -> str:
     return started
 
 
-def _write_report(found: Selection, digits: Dataset, folder: Path) -> list[str]:
+def _write_report(found: Selection, selector: BaseSelector, subject: Subject, folder: Path) -> list[str]:
     """Write the picture and the page; returns their names."""
-    from labelsieve.inspection import figures
-    from labelsieve.inspection.page import write_page
+    from labelsieve.inspection import pixels
+    from labelsieve.inspection.page import page_of_selection
 
-    images = digits.X.reshape(-1, _SIDE, _SIDE)
+    images = dense(subject.X).reshape(-1, _SIDE, _SIDE)
     mean_image = images.mean(axis=0)
+    pictures = [
+        pixels.draw_selected_pixels(found, mean_image),
+        pixels.draw_pixel_worth(found, mean_image.shape),
+        pixels.draw_suspects(found.suspects[:_PICTURED], images),
+    ]
     with told_if_unwritable(folder):
-        figures.draw_overview(found, mean_image).save_png(folder / "demo.png")
-        write_page(
-            found,
-            folder / "demo.html",
-            title="Which pixels tell the digits?",
-            pictures=[
-                figures.draw_selected_pixels(found, mean_image),
-                figures.draw_pixel_worth(found, mean_image.shape),
-            ],
-            evidence=figures.draw_suspects(found.suspects[:_PICTURED], images),
-        )
+        pixels.draw_overview(found, mean_image).save_png(folder / "demo.png")
+        page = page_of_selection(found, selector, subject, command=typed(), pictures=pictures)
+        with replacing(folder / "demo.html") as stream:
+            stream.write(page.encode())
     return ["demo.png", "demo.html"]
 
 

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from labelsieve import size_choice
 from labelsieve._base import BaseSelector
 from labelsieve._text import one_line, printable
+from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset, DatasetError
 from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.numerics.sparse import is_sparse
@@ -119,11 +120,13 @@ def fit(
     n_resamples: int = 0,
     table: Table | None = None,
     ids: Sequence[str] | None = None,
+    subject: Subject | None = None,
 ) -> Selection:
     """Fit on the candidates and ask how far that can be trusted; tells the warnings as notes.
 
     With `choose_size` the data decide how many features to select; halves of the rows are asked too if
-    `n_resamples` is positive. Of a `table` columns are selected, and `ids` name the rows.
+    `n_resamples` is positive. Of a `table` columns are selected, and `ids` name the rows. For a page about a `subject`
+    doubtful labels get reasons.
     """
     curve = stability = None
     with warnings_as_notes(console) as caught, told_as_data_errors(dataset):
@@ -136,9 +139,7 @@ def fit(
         # Other processes take seconds to start.
         n_jobs = -1 if time.perf_counter() - start > _LONG_FIT else None
         name_activity("comparing with shuffled labels")
-        p_value = evidence_test(
-            dataset.X, dataset.candidates, n_permutations=_n_permutations(dataset)
-        ).p_value
+        chance = evidence_test(dataset.X, dataset.candidates, n_permutations=_n_permutations(dataset))
         if n_resamples:
             stability = selection_stability(
                 selector,
@@ -156,10 +157,11 @@ def fit(
             method,
             converged=converged,
             curve=curve,
-            p_value=p_value,
+            chance=chance,
             stability=stability,
             table=table,
             ids=ids,
+            subject=subject,
         )
     if found.n_arbitrary and found.features[0].leading > 0:  # when all are 0, the method itself warns
         n_selected = len(found.selected)

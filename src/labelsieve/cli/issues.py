@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import printable
-from labelsieve.cli.console import counted, messages, results
+from labelsieve.auditing.doubts import doubt_subject
+from labelsieve.cli.console import counted, messages, results, typed
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
 from labelsieve.cli.tables import lay_out, short
@@ -30,6 +31,7 @@ from labelsieve.cli.target import (
     naming_column,
     reading_options,
     refuse_repeated,
+    refuse_without_jinja,
     told_if_unwritable,
 )
 from labelsieve.datasets import Dataset, DatasetError
@@ -49,6 +51,8 @@ Examples:
 labelsieve issues data.csv --labels 'label_*' --ignore name
 
 labelsieve issues data.csv --labels 5 --id name --output review.csv
+
+labelsieve issues data.csv --labels 5 --id name --html page.html
 
 labelsieve issues data.csv --labels 5 --id name --draw 50 --output check.csv
 
@@ -122,6 +126,9 @@ def issues(
         bool,
         typer.Option("--each-row-has-truth", help="State that every row has a right candidate, if it is so."),
     ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page to explore, with reasons.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
@@ -131,9 +138,11 @@ def issues(
     is among the 2 % that the prediction supports least; "to look at" counts the candidates of a label that look rather
     wrong than right and have no verdict.
     """
-    _check_usage(files, output, draw, checked)
+    _check_usage(files, output, draw, checked, html)
     named = (*files, *(source for source in (labels, candidates) if source is not None))
-    check_targets((*named, *([str(checked)] if checked else ())), {"--output": output}, data="")
+    check_targets(
+        (*named, *([str(checked)] if checked else ())), {"--output": output, "--html": html}, data=""
+    )
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
@@ -163,15 +172,21 @@ def issues(
             )
         name_activity("asking the other rows")
         with warnings_as_notes(console), told_as_data_errors(dataset):
-            found = find_label_issues(
-                dataset.X,
-                dataset.candidates,
-                kernel=kernel.value,
-                use_labels=use_labels,
-                each_row_has_truth=each_row_has_truth,
-                checked=None if review is None else review.checked,
-                label_names=dataset.label_names,
-            )
+            answers = None if review is None else review.checked
+            wanted: dict[str, Any] = {
+                "kernel": kernel.value,
+                "use_labels": use_labels,
+                "each_row_has_truth": each_row_has_truth,
+                "checked": answers,
+            }
+            if html is None:
+                found = find_label_issues(
+                    dataset.X, dataset.candidates, label_names=dataset.label_names, **wanted
+                )
+            else:
+                subject = data.subject
+                doubts = doubt_subject(subject, **wanted)
+                found = doubts.issues
     console.print(
         f"{printable(dataset.name)}: {counted(dataset.X.shape[0], 'sample')}, "
         f"{counted(dataset.X.shape[1], 'feature')}, {counted(len(dataset.label_names), 'label')}, "
@@ -179,17 +194,26 @@ def issues(
     )
     if output is not None:
         _write(output, issues_text(found, ids, worst))
+    if html is not None:
+        from labelsieve.inspection.page import page_of_issues
+
+        _write(html, page_of_issues(subject, doubts, advice=_ADVICE, command=typed()))
     if as_json:
         typer.echo(json.dumps(_as_dict(found, dataset, ids, worst or _SHOWN), indent=2, allow_nan=False))
     else:
         _print_tables(found, dataset, ids, worst or _SHOWN, results())
-    if output is not None:
-        console.print(f"wrote {printable(output)}")
+    for written in filter(None, (output, html)):
+        console.print(f"wrote {printable(written)}")
 
 
-def _check_usage(files: Sequence[str], output: Path | None, draw: int | None, checked: Path | None) -> None:
-    """Refuse what cannot be meant, whatever the data."""
+def _check_usage(
+    files: Sequence[str], output: Path | None, draw: int | None, checked: Path | None, html: Path | None
+) -> None:
+    """Refuse what cannot be meant or done, whatever the data."""
     refuse_repeated(files)
+    refuse_without_jinja(html)
+    if draw is not None and html is not None:
+        raise typer.BadParameter("give one of --draw and --html, not both", param_hint="--draw")
     if draw is not None and output is None:
         raise typer.BadParameter("needs --output, the file to write them to", param_hint="--draw")
     if draw is not None and checked is not None:

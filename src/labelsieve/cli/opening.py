@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from labelsieve.auditing.subject import Subject
 from labelsieve.cli.console import counted
 from labelsieve.cli.tables import account_table
 from labelsieve.cli.target import coding_note, open_named, open_target
@@ -93,6 +94,13 @@ class Data:
     ids: RowNames | None = None
     #: Whether all of it is columns of one file.
     is_own_table: bool = False
+
+    @property
+    def subject(self) -> Subject:
+        """The same as pages show it."""
+        if self.table is not None:
+            return Subject.of_table(self.table)
+        return Subject.of_dataset(self.dataset, None if self.ids is None else self.ids.names)
 
     def tell(self, console: Console, *, is_coded: bool) -> None:
         """Say what became of the columns, as a note."""

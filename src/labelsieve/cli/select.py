@@ -26,7 +26,7 @@ from labelsieve.cli.chunks import (
     refuse_without_chunks,
     size_hint,
 )
-from labelsieve.cli.console import PlainConsole, counted, messages, results
+from labelsieve.cli.console import PlainConsole, counted, messages, results, typed
 from labelsieve.cli.copies import write_selected
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import find_method
@@ -44,11 +44,11 @@ from labelsieve.cli.target import (
     find_target,
     reading_options,
     refuse_repeated,
+    refuse_without_jinja,
     told_if_unwritable,
 )
 from labelsieve.datasets.writing import replacing
 from labelsieve.inspection.selection import Selection
-from labelsieve.pages import missing_packages
 from labelsieve.tables import ColumnSelector, Table
 
 EPILOG = """\
@@ -127,7 +127,7 @@ def select(
         Path | None,
         typer.Option("--write-data", help="Write the data with the selected features only to this file."),
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page with figures.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page to explore.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="List all features, not the selected only.")
     ] = False,
@@ -176,6 +176,7 @@ def select(
         data.tell(console, is_coded=entry is None and options.nominal != "onehot")
         dataset, ids = data.dataset, None if data.ids is None else data.ids.names
         chosen = selector if data.table is None else _of_columns(selector, data.table)
+        subject = None if html is None else data.subject
         company = (method, console, name_activity)
         if chunks is None:
             found = fit(
@@ -186,6 +187,7 @@ def select(
                 n_resamples=stability,
                 table=data.table,
                 ids=ids,
+                subject=subject,
             )
         else:
             found = fit_in_blocks(
@@ -197,9 +199,10 @@ def select(
         file_console = PlainConsole(file=io.StringIO(), width=100)
         texts[output] = _ranking(found, form, everything, file_console)
     if html is not None:
-        from labelsieve.inspection.page import render_page
+        from labelsieve.inspection.page import page_of_selection
 
-        texts[html] = render_page(found)
+        assert subject is not None
+        texts[html] = page_of_selection(found, chosen, subject, command=typed())
     with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
         for path, text in texts.items():
             unfinished.enter_context(told_if_unwritable(path))
@@ -290,10 +293,7 @@ def _check_usage(files: Sequence[str], html: Path | None, n_halves: int) -> None
     refuse_repeated(files)
     if n_halves == 1:
         raise typer.BadParameter("needs two halves or more, such as 30", param_hint="--stability")
-    if html is not None and missing_packages():
-        raise typer.BadParameter(
-            f"needs {' and '.join(missing_packages())}; pip install 'labelsieve[report]'", param_hint="--html"
-        )
+    refuse_without_jinja(html)
 
 
 def _headline(found: Selection) -> str:

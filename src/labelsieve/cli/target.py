@@ -24,6 +24,7 @@ from labelsieve.datasets.readers.mulan_xml import find_beside
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.reading import read_files, read_identifiers
 from labelsieve.datasets.writing import WRITERS
+from labelsieve.pages import missing_packages
 from labelsieve.review import RowNames, id_column
 from labelsieve.tables.opening import FORMATS
 from labelsieve.tables.writing import can_copy
@@ -163,6 +164,12 @@ def refuse_repeated(files: Sequence[str]) -> None:
     """Refuse the same file given twice."""
     if len({os.path.realpath(file) for file in files}) < len(files):
         raise typer.BadParameter("the same file is given twice", param_hint="FILE")
+
+
+def refuse_without_jinja(html: Path | None) -> None:
+    """Refuse a page that cannot be made."""
+    if html is not None and missing_packages(["jinja2"]):
+        raise typer.BadParameter("needs jinja2; pip install 'labelsieve[report]'", param_hint="--html")
 
 
 def check_targets(sources: Sequence[str], targets: dict[str, Path | None], *, data: str) -> None:

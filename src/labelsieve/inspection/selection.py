@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from labelsieve._base import BaseSelector
+from labelsieve.auditing.doubts import Doubts, doubt_subject
+from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset
-from labelsieve.label_issues import find_label_issues
+from labelsieve.label_issues import LabelIssues, find_label_issues
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import SIGNIFICANT, STEADY, SelectionStability
+from labelsieve.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
 from labelsieve.tables import ColumnSelector, Table
 
 #: How many of the least supported candidates are listed.
@@ -107,14 +109,16 @@ class Selection:
     truth: TruthCheck | None
     #: Precision by number of features, where the number was chosen by the data.
     curve: SizeCurve | None = None
-    #: Probability of as much evidence if labels had nothing to do with features; None if it was not asked.
-    p_value: float | None = None
+    #: Whether shuffled labels give as much evidence; None if it was not asked.
+    chance: EvidenceTest | None = None
     #: How often halves of the rows choose the same; None if it was not asked.
     stability: SelectionStability | None = None
     #: What is ranked: features, or columns of a table that features were made of.
     unit: str = "feature"
     #: What every column of the table was taken for.
     account: tuple[dict[str, Any], ...] = ()
+    #: The candidates to doubt with reasons, where a page was asked for.
+    doubts: Doubts | None = None
 
     @property
     def selected(self) -> tuple[RankedFeature, ...]:
@@ -199,7 +203,7 @@ class Selection:
     @property
     def is_no_better_than_chance(self) -> bool:
         """Whether shuffled labels give as much evidence; False if that was not asked."""
-        return self.p_value is not None and self.p_value > SIGNIFICANT
+        return self.chance is not None and self.chance.p_value > SIGNIFICANT
 
     def as_dict(self, *, all_features: bool = False) -> dict[str, Any]:
         """Return the findings as values JSON can hold."""
@@ -222,8 +226,8 @@ class Selection:
                 {name: value for name, value in asdict(suspect).items() if value is not None}
                 for suspect in self.suspects
             ]
-        if self.p_value is not None:
-            found["chance"] = {"p_value": self.p_value, "no_better": self.is_no_better_than_chance}
+        if self.chance is not None:
+            found["chance"] = {"p_value": self.chance.p_value, "no_better": self.is_no_better_than_chance}
         if self.curve is not None:
             found["size_curve"] = {
                 "sizes": self.curve.sizes.tolist(),
@@ -267,14 +271,16 @@ def summarise(
     *,
     converged: bool,
     curve: SizeCurve | None = None,
-    p_value: float | None = None,
+    chance: EvidenceTest | None = None,
     stability: SelectionStability | None = None,
     table: Table | None = None,
     ids: Sequence[str] | None = None,
+    subject: Subject | None = None,
 ) -> Selection:
     """Collect what a selector fitted on the candidates of `dataset` found.
 
     What a `ColumnSelector` ranks are the columns of the `table` that the data set was made of; `ids` name the rows.
+    With a `subject`, which is the same data as a page shows them, doubtful candidates get reasons.
 
     Examples
     --------
@@ -294,7 +300,13 @@ def summarise(
     history = getattr(fitted, "objective_history_", None)
     measures = {name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")}
     # Labels are checked with all rows at once; where there is no check, there are no suspects.
-    suspects, caveat, truth = ((), "", None) if dataset.is_lazy else _doubts(dataset, ids)
+    doubts = None if subject is None else doubt_subject(subject)
+    issues = None
+    if doubts is not None:
+        issues = doubts.issues
+    elif not dataset.is_lazy:
+        issues = find_label_issues(dataset.X, dataset.candidates, label_names=dataset.label_names)
+    suspects, caveat, truth = ((), "", None) if issues is None else _suspects(issues, dataset, ids)
     return Selection(
         data=dataset.name,
         method=method,
@@ -323,10 +335,11 @@ def summarise(
         caveat=caveat,
         truth=truth,
         curve=getattr(selector, "size_curve_", curve),
-        p_value=p_value,
+        chance=chance,
         stability=stability,
         unit="feature" if table is None else "column",
         account=() if table is None else tuple(table.account()),
+        doubts=doubts,
     )
 
 
@@ -339,11 +352,10 @@ def _members(table: Table, fitted: BaseSelector) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _doubts(
-    dataset: Dataset, ids: Sequence[str] | None
+def _suspects(
+    issues: LabelIssues, dataset: Dataset, ids: Sequence[str] | None
 ) -> tuple[tuple[Suspect, ...], str, TruthCheck | None]:
     """Return the least supported candidates, what to keep in mind, and how well that tells false ones if known."""
-    issues = find_label_issues(dataset.X, dataset.candidates, label_names=dataset.label_names)
     support = issues.support[issues.rows, issues.labels]
     known = dataset.Y is not None and dataset.Y_candidates is not None
     wrong = _entries(dataset.Y, issues.rows, issues.labels) == 0 if known else None

@@ -94,7 +94,6 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
         "experiment.html",
         scripts=("sort.js", "charts.js"),
         data=drawn,
-        inline_styles=False,
         title=experiment.title or experiment.name,
         facts=_facts(analysis),
         missing=report.missing,

@@ -30,10 +30,10 @@ const stabilityCell = (column) => {
   return html("td", { class: "c-q", title }, html("div", { class: "cell2" }, picture, html("span", { class: "num" }, percent(chosen))));
 };
 
-const bar = (part, kind) => svg("svg", { width: "100%", height: 12, "aria-hidden": "true", class: "grow" },
-  svg("rect", { class: kind, width: `${clamp(100 * part, 0.4, 100)}%`, height: 12, rx: 1 }));
-
 const describe = (column) => column.t + (column.f ? ` · ${column.f.length}${column.f.length > 11 ? "+" : ""} features` : "") + (column.x ? ` · ${whole(column.x)} empty` : "");
+
+// Evidence and z² are told in whole numbers; the score of a method has any size.
+const measured = (worth) => (state.label >= 0 || data.measure === "evidence" ? whole(worth) : minus(Number(worth.toPrecision(3))));
 
 const columnRow = (column, most) => {
   const kept = column.place <= state.kept, worth = strength(column), isLower = state.label >= 0 && column.z[state.label] < 0;
@@ -50,13 +50,13 @@ const columnRow = (column, most) => {
       html("div", { class: `ftype${isLast ? " cutlab" : ""}` }, isLast ? "last one kept" : describe(column))),
     html("td", { class: "c-s" }, svg("svg", { width: 76, height: 24, "aria-hidden": "true" }, bars(column.h.c, 76, 24))),
     html("td", { class: "c-e" }, html("div", { class: "cell2" }, bar(worth / most, isLower ? "ba" : "bf"),
-      html("span", { class: "num", title: isLower ? "lower where the label is present" : null }, (isLower ? "−" : "") + whole(worth)))),
+      html("span", { class: "num", title: isLower ? "lower where the label is present" : null }, (isLower ? "−" : "") + measured(worth)))),
     stabilityCell(column),
     html("td", { class: "c-u" }, substitutes));
 };
 
 draw.columns = () => {
-  const listed = chosenColumns(), most = Math.max(1, ...columns.map(strength));
+  const listed = chosenColumns(), most = Math.max(Number.MIN_VALUE, ...columns.map(strength));
   state.page = clamp(state.page, 0, Math.max(0, Math.ceil(listed.length / state.size) - 1));
   const shown = state.printing
     ? listed.filter((column) => column.place <= Math.max(state.kept, 10)).slice(0, 150)
@@ -79,7 +79,7 @@ draw.columns = () => {
   });
 };
 
-const makeColumns = () => {
+make.columns = () => {
   const sortBy = (key) => { Object.assign(state, { ascending: state.sort === key ? !state.ascending : true, sort: key, page: 0 }); changed("columns"); };
   for (const head of byId("columntable").querySelectorAll("th[data-sort]")) head.firstElementChild.addEventListener("click", () => sortBy(head.dataset.sort));
   byId("columnsort").addEventListener("change", (event) => { Object.assign(state, { sort: event.target.value, ascending: true, page: 0 }); changed("columns"); });

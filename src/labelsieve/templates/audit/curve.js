@@ -1,12 +1,13 @@
 // The size curve, with the slider on the same logarithmic axis.
 const sizes = data.curve.k, folds = data.curve.folds;
 const meanCurve = sizes.map((_, place) => folds.reduce((sum, fold) => sum + fold[place], 0) / folds.length);
-const randomCurve = data.curve.random.map(([mean]) => mean);
+// Random columns and no columns, where they were asked.
+const random = data.curve.random || [], randomCurve = random.map(([mean]) => mean), none = data.curve.none;
 const plot = { width: 356, height: 226, left: 34, right: 12, top: 14, bottom: 30 };
 const logEnd = Math.log(Math.max(2, nColumns));
 const plotX = (size) => plot.left + ((plot.width - plot.left - plot.right) * Math.log(size)) / logEnd;
 const sizeAt = (x) => Math.round(Math.exp(clamp((x - plot.left) / (plot.width - plot.left - plot.right), 0, 1) * Math.log(nColumns)));
-const everyValue = [data.curve.none, ...folds.flat(), ...data.curve.random.map(([, low]) => low)];
+const everyValue = [...(none === null ? [] : [none]), ...folds.flat(), ...random.map(([, low]) => low)];
 const margin = Math.max(0.02, (Math.max(...everyValue) - Math.min(...everyValue)) * 0.08);
 const lowest = Math.min(...everyValue) - margin, highest = Math.max(...everyValue) + margin;
 const plotY = (value) => plot.top + ((plot.height - plot.top - plot.bottom) * (highest - value)) / (highest - lowest);
@@ -22,37 +23,39 @@ const valueAt = (values, size) => {
 };
 
 let cross;
-const makeCurve = () => {
+make.curve = () => {
   const step = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2].find((wide) => (highest - lowest) / wide <= 5) || 0.5;
   const heights = [];
   for (let value = Math.ceil(lowest / step) * step; value <= highest; value += step) heights.push(value);
   const marks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].filter((size) => size <= nColumns && (size === 1 || nColumns < 120 || /^1|^5/.test(size)));
   const near = (part) => Math.min(sizes.length - 1, Math.round(sizes.length * part));
   const right = plot.width - plot.right, floor = plot.height - plot.bottom;
-  const band = data.curve.random.map(([, low], place) => `${place ? "L" : "M"}${plotX(sizes[place])} ${plotY(low)}`).join("")
-    + data.curve.random.map(([, , high], place) => `L${plotX(sizes[place])} ${plotY(high)}`).reverse().join("") + "Z";
+  const band = random.map(([, low], place) => `${place ? "L" : "M"}${plotX(sizes[place])} ${plotY(low)}`).join("")
+    + random.map(([, , high], place) => `L${plotX(sizes[place])} ${plotY(high)}`).reverse().join("") + "Z";
   const label = (x, y, kind, text, anchor = "start") => svg("text", { x, y, class: kind, "text-anchor": anchor }, text);
   cross = svg("g");
   const picture = svg("svg", {
     viewBox: `0 0 ${plot.width} ${plot.height}`, role: "img", class: "drag",
-    "aria-label": `Average precision on held-out rows by number of kept columns; best ${two(valueAt(meanCurve, data.best))} at ${data.best} columns, without columns ${two(data.curve.none)}`,
+    "aria-label": `Average precision on held-out rows by number of kept columns; best ${two(valueAt(meanCurve, data.best))} at ${data.best} columns${none === null ? "" : `, without columns ${two(none)}`}`,
   },
     heights.map((value) => [
       svg("line", { class: "axis faint", x1: plot.left, x2: right, y1: plotY(value), y2: plotY(value) }),
       label(plot.left - 6, plotY(value) + 4, "lab-dim", step < 0.01 ? value.toFixed(3) : two(value), "end"),
     ]),
-    svg("path", { class: "cband", d: band }),
+    random.length > 0 && svg("path", { class: "cband", d: band }),
     folds.map((fold) => svg("path", { class: "fold", d: pathOf(fold) })),
-    svg("path", { class: "chance", d: pathOf(randomCurve) }),
+    random.length > 0 && svg("path", { class: "chance", d: pathOf(randomCurve) }),
     svg("path", { class: "mean", d: pathOf(meanCurve) }),
     sizes.map((size, place) => svg("circle", { class: "bf", cx: plotX(size), cy: plotY(meanCurve[place]), r: 2.2 })),
     marks.map((size) => label(plotX(size), floor + 17, "lab-dim", whole(size), "middle")),
     svg("line", { class: "axis", x1: plot.left, x2: right, y1: floor, y2: floor }),
     label(plotX(sizes[near(0.38)]) - 8, plotY(meanCurve[near(0.38)]) - 9, "lab-for", "this ranking", "end"),
     // Below its line, and clear of the label of the line at the bottom.
-    label(plotX(sizes[near(0.5)]), Math.min(plotY(randomCurve[near(0.5)]) + 18, plotY(data.curve.none) - 20), "lab-dim", "random columns", near(0.5) > 1 ? "middle" : "start"),
-    svg("line", { class: "axis dotted", x1: plot.left, x2: right, y1: plotY(data.curve.none), y2: plotY(data.curve.none) }),
-    label(right, plotY(data.curve.none) - 5, "lab-dim", "no columns", "end"),
+    random.length > 0 && label(plotX(sizes[near(0.5)]), Math.min(plotY(randomCurve[near(0.5)]) + 18, (none === null ? Infinity : plotY(none) - 20)), "lab-dim", "random columns", near(0.5) > 1 ? "middle" : "start"),
+    none !== null && [
+      svg("line", { class: "axis dotted", x1: plot.left, x2: right, y1: plotY(none), y2: plotY(none) }),
+      label(right, plotY(none) - 5, "lab-dim", "no columns", "end"),
+    ],
     cross);
   const drag = (event) => {
     const box = picture.getBoundingClientRect();
@@ -90,13 +93,13 @@ draw.curve = () => {
     svg("circle", { class: "kdot", cx: plotX(kept), cy: plotY(reached), r: 5.5 }));
   byId("keptwords").textContent = `${whole(kept)} of ${whole(data.d)} kept`;
   byId("precision").textContent = two(reached);
-  const shares = nHalves ? columns.slice(0, kept).map((column) => share(column, kept)) : [];
+  const shares = nHalves && among(kept) === kept ? columns.slice(0, kept).map((column) => share(column, kept)) : [];
   const sure = shares.filter((value) => value >= 0.9).length, unsure = shares.filter((value) => value < 0.5).length;
   const all = sizes[sizes.length - 1] === data.d ? `, all ${two(meanCurve[meanCurve.length - 1])}` : "";
   byId("curvewords").replaceChildren(
-    `Expected average precision ${two(reached)} (folds ${two(Math.min(...inFolds))} to ${two(Math.max(...inFolds))}); `,
-    `random columns of this number ${two(valueAt(randomCurve, kept))}${all}. `,
-    ...(nHalves ? [
+    `Expected average precision ${two(reached)} (folds ${two(Math.min(...inFolds))} to ${two(Math.max(...inFolds))})${random.length || all ? "; " : ". "}`,
+    random.length ? `random columns of this number ${two(valueAt(randomCurve, kept))}${all}. ` : all && `${all.slice(2)}. `,
+    ...(shares.length ? [
       html("b", null, `${whole(sure)} of the ${whole(kept)}`),
       ` come back in at least 90\u202f% of ${nHalves} halves of the rows${unsure ? `; ${whole(unsure)} in fewer than half.` : "."}`,
     ] : []));

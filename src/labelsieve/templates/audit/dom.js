@@ -39,6 +39,10 @@ const bars = (counts, width, height, kind = "spark") => {
   return svg("path", { d: path, class: kind });
 };
 
+// One bar, as long as its part of the whole.
+const bar = (part, kind) => svg("svg", { width: "100%", height: 12, "aria-hidden": "true", class: "grow" },
+  svg("rect", { class: kind, width: `${clamp(100 * part, 0.4, 100)}%`, height: 12, rx: 1 }));
+
 // Buttons and a count under a table; the keyboard's focus stays on the button that was pressed.
 const pager = (element, { page, size, total, go, resize }) => {
   const pages = Math.max(1, Math.ceil(total / size)), focused = [...element.children].indexOf(document.activeElement);

@@ -117,7 +117,7 @@ const csvText = () => {
   return lines.map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("");
 };
 
-const makeDoubts = () => {
+make.doubts = () => {
   const slider = byId("cut"), setCut = (cut) => { Object.assign(state, { cut: clamp(cut, 1, Math.max(1, nRows)), rowPage: 0 }); changed("doubts"); };
   slider.max = Math.max(1, nRows);
   slider.addEventListener("input", () => setCut(Number(slider.value)));

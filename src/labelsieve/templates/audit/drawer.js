@@ -71,9 +71,9 @@ const stabilityPart = (column) => {
   const { chosen, group, low, high } = stability(column), x = (place) => 4 + (452 * (place - 1)) / Math.max(1, data.d - 1);
   return [
     html("h3", null, "How stable"),
-    html("p", null, `Among the first ${whole(state.kept)} in `, html("b", null, percent(chosen)), ` of ${nHalves} halves of the rows (95 % interval ${percent(low)} to ${percent(high)})`,
+    html("p", null, `Among the first ${whole(among(state.kept))} in `, html("b", null, percent(chosen)), ` of ${nHalves} halves of the rows (95 % interval ${percent(low)} to ${percent(high)})`,
       group > chosen ? [", together with its substitutes in ", html("b", null, percent(group))] : "", "."),
-    svg("svg", { viewBox: "0 0 460 40", role: "img", class: "fit", "aria-label": "its rank in every half" },
+    !data.asked && svg("svg", { viewBox: "0 0 460 40", role: "img", class: "fit", "aria-label": "its rank in every half" },
       svg("rect", { class: "zone", x: 0, y: 4, width: x(state.kept) + 2, height: 18 }),
       column.b.map((place) => svg("line", { class: "tick", x1: x(place), x2: x(place), y1: 5, y2: 21 })),
       svg("line", { class: "axis", x1: 0, x2: 460, y1: 22, y2: 22 }),

@@ -1,6 +1,6 @@
 // Columns by labels: which speaks for which. One tab stop; arrow keys move, Enter opens, Escape hides the note.
 const inks = { for: "31,119,180", against: "213,94,0" };
-const columnsPerPage = 16, labelsPerPage = () => (phone.matches ? 9 : 12);
+const columnsPerPage = 16;
 const strongest = Math.max(1, ...columns.flatMap((column) => column.z.map(Math.abs)));
 const linear = (part) => { const value = part / 255; return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4; };
 const luminance = (alpha) => [31, 119, 180].reduce((sum, part, place) => sum + [0.2126, 0.7152, 0.0722][place] * linear(255 - alpha * (255 - part)), 0);
@@ -71,7 +71,7 @@ const showTip = (event) => {
   tip.style.setProperty("top", `${above > 60 ? above : box.bottom + 8}px`);
 };
 
-const makeMap = () => {
+make.map = () => {
   const table = byId("maptable"), cellOf = (event) => event.target.closest("td[data-column]");
   const open = (cell) => { hideTip(); openColumn(Number(cell.dataset.column), Number(cell.dataset.label)); };
   ["mouseover", "focusin"].forEach((kind) => table.addEventListener(kind, showTip));

@@ -15,15 +15,12 @@ byId("print").addEventListener("click", () => print());
 const forPrint = (printing) => {
   if (state.printing === printing) return;
   state.printing = printing;
-  ["columns", "map", "doubts"].forEach((part) => draw[part]());
+  ["columns", "map", "doubts"].forEach((part) => draw[part] && draw[part]());
 };
 addEventListener("beforeprint", () => forPrint(true));
 addEventListener("afterprint", () => forPrint(false));
 phone.addEventListener("change", () => changed("columns", "map", "doubts"));
 
-makeCurve();
-makeColumns();
-makeMap();
-makeDoubts();
+Object.values(make).forEach((part) => part());
 Object.values(draw).forEach((part) => part());
 document.documentElement.dataset.ready = "1";

@@ -1,13 +1,13 @@
 // What the reader has chosen, and which parts of the page must be drawn again for it.
 const columns = data.columns, labels = data.labels, rows = data.rows;
-const nColumns = columns.length, nLabels = labels.length, nRows = rows.i.length, nHalves = data.resamples;
-const phone = matchMedia("(max-width:640px)");
+const nColumns = columns.length, nLabels = labels.length, nRows = rows ? rows.i.length : 0, nHalves = data.resamples;
+const phone = matchMedia("(max-width:640px)"), labelsPerPage = () => (phone.matches ? 9 : 12);
 
 columns.forEach((column, place) => {
   column.place = place + 1;
   column.search = `${column.n} ${column.t}`.toLowerCase();
   // The label that the column says most about.
-  column.best = column.z.reduce((best, value, label) => (Math.abs(value) > Math.abs(column.z[best]) ? label : best), 0);
+  if (column.z) column.best = column.z.reduce((best, value, label) => (Math.abs(value) > Math.abs(column.z[best]) ? label : best), 0);
 });
 
 const state = {
@@ -23,9 +23,12 @@ const z2 = (column, label) => Math.abs(column.z[label]) / 10;
 const speaks = (column, label) => z2(column, label) >= data.tau;
 const strength = (column) => (state.label < 0 ? column.e : z2(column, state.label));
 
-const share = (column, kept) => column.b.filter((place) => place <= kept).length / nHalves;
+// Halves that were asked for one number of columns say nothing about another.
+const among = (kept) => data.asked || kept;
+const share = (column, kept) => column.b.filter((place) => place <= among(kept)).length / nHalves;
 const groupShare = (column, kept) => {
   let hits = 0;
+  kept = among(kept);
   for (let half = 0; half < nHalves; half++)
     if (column.b[half] <= kept || column.s.some(([other]) => columns[other].b[half] <= kept)) hits++;
   return hits / nHalves;
@@ -36,8 +39,8 @@ const wilson = (p) => {
   return [Math.max(0, middle - half), Math.min(1, middle + half)];
 };
 
-// One frame draws everything that changed since the last.
-const draw = {};
+// Every part of the page makes itself once. One frame draws everything that changed since the last.
+const make = {}, draw = {};
 let waiting = new Set(), frame = 0;
 const changed = (...parts) => {
   parts.forEach((part) => waiting.add(part));
@@ -45,7 +48,7 @@ const changed = (...parts) => {
     const now = waiting;
     waiting = new Set();
     frame = 0;
-    now.forEach((part) => draw[part]());
+    now.forEach((part) => draw[part] && draw[part]());
   });
 };
 

@@ -1,4 +1,4 @@
-"""Figures of what a fit found. Needs matplotlib."""
+"""Pictures of what a fit found in images: which pixels, and which images to look at. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -8,25 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelsieve._text import one_line
-from labelsieve.displays._canvas import draw_ticks, name_rows
-from labelsieve.displays.size_curve import draw_curve
-from labelsieve.displays.stability import draw_shares
+from labelsieve.displays.convergence import ConvergenceDisplay
+from labelsieve.displays.size_curve import SizeCurveDisplay
 from labelsieve.inspection.selection import Selection, Suspect
-from labelsieve.pictures import ACCENT, INK, Picture, chart_style
+from labelsieve.pictures import ACCENT, INK, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# More bars are read by nobody.
-_MOST_BARS = 40
-
-
-def draw_convergence(found: Selection) -> Picture:
-    """Draw the objective over the iterations; `found` must have a history."""
-    figure = _figure()
-    _convergence(figure.subplots(), found)
-    return Picture(figure, _convergence_text(found))
 
 
 def draw_selected_pixels(found: Selection, mean_image: np.ndarray) -> Picture:
@@ -57,47 +46,6 @@ def draw_overview(found: Selection, mean_image: np.ndarray) -> Picture:
     for axes, draw in zip(panels[2:], curves, strict=True):
         draw(axes, found)
     return Picture(figure, "Selected pixels, what pixels are worth, and curves.")
-
-
-def draw_size_curve(found: Selection) -> Picture:
-    """Draw precision on held-out rows over the number of features; `found` must have a curve."""
-    figure = _figure()
-    _size_curve(figure.subplots(), found)
-    curve = found.curve
-    assert curve is not None
-    return Picture(
-        figure,
-        f"Average precision on held-out rows by the number of features: {curve.mean.max():.3f} at {curve.best}, the "
-        f"most; {curve.mean[-1]:.3f} with {curve.sizes[-1]}. The band is the spread over the folds.",
-    )
-
-
-def draw_stability(found: Selection) -> Picture:
-    """Draw how often halves of the rows choose the selected features, with intervals."""
-    from matplotlib.figure import Figure
-
-    stability = found.stability
-    assert stability is not None
-    listed = found.selected[:_MOST_BARS]
-    columns = [feature.column for feature in listed]
-    frequency = stability.frequency[columns]
-    with chart_style():
-        figure = Figure(figsize=(6, 1 + 0.2 * len(listed)), layout="constrained")
-        axes = figure.subplots()
-        rows = name_rows(axes, [feature.name for feature in listed])
-        draw_shares(axes, rows, frequency, stability.interval[columns], color=ACCENT)
-        draw_ticks(axes, stability.group_frequency[columns], rows)
-        axes.grid(axis="x")
-        _title(
-            axes,
-            "How sure is each feature",
-            f"chosen in {stability.n_resamples} halves of the rows, 95 % intervals; tick: it or a substitute",
-        )
-    return Picture(
-        figure,
-        f"How often {stability.n_resamples} halves of the rows choose each selected feature: from "
-        f"{frequency.min():.0%} to {frequency.max():.0%}.",
-    )
 
 
 def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
@@ -168,7 +116,7 @@ def _title(axes: Axes, title: str, remark: str) -> None:
 def _size_curve(axes: Axes, found: Selection) -> None:
     curve = found.curve
     assert curve is not None
-    draw_curve(axes, curve, linewidth=2.2)
+    SizeCurveDisplay.from_curve(curve, ax=axes)
     axes.axvline(len(found.selected), color=INK, linewidth=1, linestyle=":")
     _title(axes, "How many are enough?", f"precision on held-out rows, most at {curve.best}")
     _as_curve(axes, "features (dotted: selected)")
@@ -176,27 +124,18 @@ def _size_curve(axes: Axes, found: Selection) -> None:
 
 def _convergence(axes: Axes, found: Selection) -> None:
     assert found.objective is not None
-    axes.plot(found.objective, color=ACCENT, linewidth=2.2)
+    ConvergenceDisplay(objective=found.objective).plot(axes)
     end = "converged" if found.converged else "not converged"
     _title(axes, "Objective", f"{end} in {found.n_iter} iterations")
-    axes.locator_params(nbins=6)
-    axes.margins(x=0.02)
     _as_curve(axes, "iteration")
 
 
 def _as_curve(axes: Axes, x_label: str) -> None:
     """Frame a curve as wide as the pixels beside it."""
     axes.set_xlabel(x_label, color=INK)
+    axes.set_ylabel("")  # the title says it
     axes.tick_params(colors=INK, labelsize=9)
     axes.set_box_aspect(1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[:].set_color(INK)
     axes.grid(axis="y", alpha=0.3)
-
-
-def _convergence_text(found: Selection) -> str:
-    assert found.objective is not None
-    return (
-        f"The objective fell from {found.objective[0]:.4g} to {found.objective[-1]:.4g} "
-        f"in {found.n_iter} iterations."
-    )
