@@ -202,7 +202,8 @@ def rank_columns(
     precision = np.full((n_samples, len(REDUNDANCIES), len(sizes)), np.nan)
     without = np.full(n_samples, np.nan)
     random = np.full((n_samples, len(orders), len(sizes)), np.nan)
-    redundancies, n_judged, longest = REDUNDANCIES, 0, 0.0
+    redundancies: tuple[float, ...] = REDUNDANCIES
+    n_judged, longest = 0, 0.0
     for fold in range(n_folds):
         start = budget.now()
         if fold and not budget.has(longest, _CURVE_SHARE):
