@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 # One thread per worker: the workers share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# The tests start many processes: without compiled files every one of them would compile the package, and every worker the tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-oldest lint docs drawing bench bench-full clean
 

@@ -8,7 +8,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections import namedtuple
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 import labelsieve
+from forked_program import ForkedProgram
 from labelsieve.bench import cells, runner
 from labelsieve.cli import main
 
@@ -168,29 +168,22 @@ def write_data(folder, seed=0):
     )
 
 
-# Also where the tests run in the background of a shell, which lets its processes ignore Ctrl-C.
-PROGRAM = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from labelsieve.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def start(config, *arguments, verb="run", pause=0.0, permits=None, **options):
-    """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
-    source = Path(labelsieve.__file__).parents[1]
-    environment = {
+def environment(pause=0.0, permits=None):
+    """What programs find in theirs."""
+    return {
         **os.environ,
-        "PYTHONPATH": str(source),
+        "PYTHONPATH": str(Path(labelsieve.__file__).parents[1]),
         "PAUSE": str(pause),
         "COLUMNS": "200",
         "NO_COLOR": "1",
         **({} if permits is None else {"PERMITS": str(permits)}),
     }
-    command = [sys.executable, "-c", PROGRAM, "bench", verb, str(config.name), *map(str, arguments)]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **options}
-    return subprocess.Popen(command, cwd=config.parent, env=environment, start_new_session=True, **options)
+
+
+def start(config, *arguments, verb="run", **options):
+    """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
+    words = ["bench", verb, str(config.name), *map(str, arguments)]
+    return ForkedProgram(words, config.parent, environment(**options))
 
 
 def start_and_hold(config, *arguments):

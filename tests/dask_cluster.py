@@ -51,6 +51,8 @@ class Cluster:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, sources)),
             "PAUSE": "0.2",
+            # Nobody looks at the samples that workers take of themselves a hundred times a second.
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self._allowed_failures),
         }
         command = [sys.executable, "-m", "dask", *map(str, arguments)]

@@ -4,7 +4,6 @@
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,9 +18,7 @@ def kill_and_finish(config, folder, expected, n_kills):
     permits.mkdir()
     known = {}
     for number in range(n_kills):
-        process = bench.start(
-            config, "--jobs", 2, permits=permits, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = bench.start(config, "--jobs", 2, permits=permits)
         # The last fold is not finished without permits.
         wanted = number * (bench.N_SMALL - 6) // (n_kills - 1)
         if number % 4 == 0:  # while processes start

@@ -36,6 +36,7 @@ def lasting_cluster(tmp_path_factory):
         yield cluster, cluster.start_worker()
 
 
+@pytest.mark.slow(seconds=20)
 def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluster, tmp_path):
     config = bench.make_project(tmp_path / "project")
     folder = tmp_path / "project" / "runs" / "small"
@@ -53,6 +54,7 @@ def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluste
     assert bench.stored(folder) == undisturbed
 
 
+@pytest.mark.slow(seconds=20)
 def test_a_scheduler_that_is_killed_is_told_and_the_run_goes_on_anywhere(undisturbed, cluster, tmp_path):
     config = bench.make_project(tmp_path / "project")
     folder = tmp_path / "project" / "runs" / "small"
@@ -111,6 +113,7 @@ def test_limits_hold_on_a_cluster(lasting_cluster, tmp_path):
     assert "6 of 8 cells are done, 8 computed now" in err
 
 
+@pytest.mark.slow(seconds=30)
 @pytest.mark.parametrize("cluster", [0], indirect=True, ids=["one death is enough"])
 def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
     config = small_project(tmp_path, "Murderous")
@@ -127,6 +130,7 @@ def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
     assert "6 of 8 cells are done, 8 computed now" in err
 
 
+@pytest.mark.slow(seconds=20)
 def test_a_cluster_without_workers_and_an_interrupt_are_told_in_one_sentence(cluster, tmp_path):
     config = bench.make_project(tmp_path / "project")
     folder = tmp_path / "project" / "runs" / "small"

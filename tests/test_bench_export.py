@@ -161,8 +161,8 @@ def test_a_full_disk_leaves_nothing(folder, tmp_path, capsys):
         assert not list((tmp_path / "disk").iterdir())
 
 
-@pytest.mark.usefixtures("plain_terminal")
-@pytest.mark.slow(seconds=60)
+@pytest.mark.usefixtures("plain_terminal", "one_job_here")
+@pytest.mark.slow(seconds=25)
 def test_the_examples_of_the_help_run(capsys):
     pytest.importorskip("pyarrow")
     texts = f"{bench_files.MERGE_EPILOG}{bench_files.EXPORT_EPILOG.replace('tiny', 'both')}"
@@ -170,5 +170,5 @@ def test_the_examples_of_the_help_run(capsys):
     assert len(examples) == 6
     for example in examples:
         words = shlex.split(example)[1:]
-        assert run(capsys, *words, *(["-q"] if words[1] == "run" else []))[0] == 0, example
+        assert run(capsys, *words, *(["-q", "--jobs", "1"] if words[1] == "run" else []))[0] == 0, example
     assert np.isfinite(pd.read_csv("both.csv")["value"]).all()

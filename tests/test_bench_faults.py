@@ -58,7 +58,7 @@ def complete(undisturbed, project):
 # Killed
 
 
-@pytest.mark.slow(seconds=60)
+@pytest.mark.slow(seconds=30)
 def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, project):
     kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=5)
 
@@ -67,7 +67,7 @@ def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, proj
 def test_workers_do_not_outlive_a_killed_runner(project, moment):
     config, folder = project
     pause = 600 if moment == "while it computes" else 0.2
-    process = bench.start(config, "--jobs", 2, pause=pause, stdout=None, stderr=None)
+    process = bench.start(config, "--jobs", 2, pause=pause)
     if moment == "while it computes":
         bench.wait_for(lambda: len(bench.workers_of(process)) == 2, process)
         time.sleep(1)
@@ -731,7 +731,13 @@ def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):
     config, _ = project
     ours, theirs = pty.openpty()
-    process = bench.start(config, "--jobs", 1, stdin=theirs, stdout=theirs, stderr=theirs, encoding=None)
+    program = "import sys; from labelsieve.cli import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "bench", "run", config.name, "--jobs", "1"],
+        cwd=config.parent,
+        env=bench.environment(),
+        **dict.fromkeys(("stdin", "stdout", "stderr"), theirs),
+    )
     os.close(theirs)
     shown = b""
     while process.poll() is None or select.select([ours], [], [], 0)[0]:
