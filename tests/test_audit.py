@@ -72,7 +72,7 @@ def test_of_plain_features_the_ranking_and_the_curve_are_those_of_the_selector(p
 def test_a_column_is_kept_with_all_its_features_and_has_the_place_of_the_best(problem):
     X, Y = problem
     column_of = np.array([2, 0, 1, 1] + [3 + j // 2 for j in range(16)])
-    ranking = rank_columns(X, Y, column_of, n_kept=None, seconds=100, random_state=0)
+    ranking = rank_columns(X, Y, column_of, n_kept=None, budget=Budget(1000.0), random_state=0)
     # The slow version: rank on the training rows of a fold, take whole columns, regress.
     folds = np.random.default_rng(0).permutation(len(X)) % 5
     scores = np.empty_like(ranking.curve.scores)
