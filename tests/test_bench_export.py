@@ -92,9 +92,9 @@ def test_both_formats_hold_the_same(folder, tmp_path):
     for name in exporting.COLUMNS:
         if name != "method":
             first, second = (frame[name].to_numpy() for frame in frames)
-            assert all(
-                a == b or (pd.isna(a) and pd.isna(b)) for a, b in zip(first, second, strict=True)
-            ), name
+            assert all(a == b or (pd.isna(a) and pd.isna(b)) for a, b in zip(first, second, strict=True)), (
+                name
+            )
 
 
 @pytest.mark.usefixtures("plain_terminal")
