@@ -141,8 +141,8 @@ def _own_graphs(parts: Sequence[Any]) -> list[tuple[dict[Any, Any], Any]]:
 
 def _read(block: dict[str, tuple[dict[Any, Any], Any]], names: Sequence[str]) -> Columns:
     """Compute some lazy columns of a block here and now."""
-    import dask
+    from dask.local import get_sync
 
     tasks = {key: task for name in names for key, task in block[name][0].items()}
-    values = dask.get(tasks, [block[name][1] for name in names])
+    values = get_sync(tasks, [block[name][1] for name in names])
     return dict(zip(names, values, strict=True))
