@@ -40,10 +40,10 @@ def main():
     )
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--cluster", action="store_true")
-    parser.add_argument("--limit", type=int, default=1536, metavar="MIB", help="of the address space")
+    parser.add_argument("--limit", type=int, default=896, metavar="MIB", help="of the address space")
     parser.add_argument("--rows", type=int, help="of the large file, instead of three times the limit")
-    parser.add_argument("--features", type=int, default=1000)
-    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--features", type=int, help="default: 500, on a cluster 1000")
+    parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument(
         "--block-rows", type=int, default=60_000, help="of each of the two blocks on a cluster"
     )
@@ -77,20 +77,19 @@ def write_files(folder, n_rows, n_features, dtype):
 
 def memory(folder, options):
     """Print what fits take in blocks and in memory, with and without the limit."""
-    rows = []
-    many = options.rows or 3 * options.limit * 2**20 // (4 * options.features)
+    rows, n_features = [], options.features or 500
+    many = options.rows or 3 * options.limit * 2**20 // (4 * n_features)
     for n_rows, limit in ((many, options.limit), (many // 8, None)):
-        size = 4 * n_rows * options.features / 2**20
+        size = 4 * n_rows * n_features / 2**20
         title = f"{size:.0f} MiB, " + (f"address space of {limit} MiB" if limit else "no limit")
-        write_files(folder, n_rows, options.features, np.float32)
+        write_files(folder, n_rows, n_features, np.float32)
         seconds = {}
         for way in ("in blocks", "in memory"):
             task = {
                 "folder": str(folder),
                 "in_memory": way == "in memory",
                 "limit": limit,
-                "n_features": options.features,
-                "n_components": max(30, int(np.sqrt(options.features))),
+                "n_components": max(30, int(np.sqrt(n_features))),
                 "iterations": options.iterations,
             }
             result = in_process(task)
@@ -122,17 +121,16 @@ def describe(result):
     return f"{result['seconds']:.1f}", f"{result['peak']:.0f}"
 
 
-def fit_and_measure(folder, in_memory, limit, n_features, n_components, iterations):
+def fit_and_measure(folder, in_memory, limit, n_components, iterations):
     """Fit here and now; processor seconds and MiB of this process."""
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_AS, (limit * 2**20, limit * 2**20))
-    # 32 MiB of features.
-    chunks = None if in_memory else 2**23 // n_features
-    data = read(f"{folder}/X.npy", labels=f"{folder}/Y.npy", chunks=chunks)
+    data = read(f"{folder}/X.npy", labels=f"{folder}/Y.npy", chunks=None if in_memory else "auto")
     options = {} if in_memory else {"checkpoint": f"{folder}/checkpoint"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        selector = PMLFSMIR(n_components=n_components, max_iter=iterations, tol=0)
+        # With so many rows nearly every confidence is another one; bins are counted in one pass.
+        selector = PMLFSMIR(n_components=n_components, mi_estimator="binned", max_iter=iterations, tol=0)
         selector.fit(data.X, data.candidates, **options)
     return {
         "seconds": time.process_time(),
@@ -145,7 +143,7 @@ def cluster(folder, options):
     """Print seconds of a multiplicative sweep over two blocks on one worker and on two, and the bytes that move."""
     from distributed import Client, LocalCluster
 
-    write_files(folder, 2 * options.block_rows, options.features, np.float64)
+    write_files(folder, 2 * options.block_rows, options.features or 1000, np.float64)
     data = read(f"{folder}/X.npy", labels=f"{folder}/Y.npy", chunks=options.block_rows)
     os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
     rows, walls = [], []

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from labelsieve import SumF
 from labelsieve.datasets import Dataset, DatasetError, read, write
-from labelsieve.datasets.lazy.blocks import FileAtRest, sparse_rows
+from labelsieve.datasets.lazy.blocks import FileAtRest, dense_rows, sparse_rows
 
 dask = pytest.importorskip("dask")
 
@@ -310,6 +310,7 @@ def test_lines_are_scanned_and_parsed_some_at_a_time(tmp_path, monkeypatch, data
 
 
 def test_a_good_size_of_blocks():
+    assert dense_rows(1000) == 16 * 2**20 // 8000
     assert sparse_rows(1000, 50) == 32 * 2**20 // 600
     assert sparse_rows(10**6, 50) == 64 * 2**20 // 600
     assert 32 * 2**20 < 12 * 50 * sparse_rows(200_000, 50) < 64 * 2**20
@@ -425,6 +426,19 @@ def test_arrays_that_are_cut_off_or_turned(tmp_path):
 def test_a_folder_without_parquet_is_refused(tmp_path):
     with pytest.raises(DatasetError, match=r"is a folder without \.parquet files"):
         read(tmp_path, chunks=2)
+
+
+def test_a_second_file_is_cut_as_the_first_one_is(tmp_path, monkeypatch):
+    # A narrow file would have more rows in a block of good size.
+    monkeypatch.setattr("labelsieve.datasets.lazy.blocks._DENSE_BYTES", 8 * 20 * 3)
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.random((10, 20), dtype=np.float32))
+    np.save(tmp_path / "Y.npy", rng.integers(0, 2, (10, 2)))
+    options = {"labels": tmp_path / "Y.npy"}
+    whole, lazy = read(tmp_path / "X.npy", **options), read(tmp_path / "X.npy", **options, chunks="auto")
+    assert lazy.X.chunks[0] == lazy.Y.chunks[0] == (3, 3, 3, 1)
+    np.testing.assert_array_equal(lazy.X.compute(), whole.X)
+    np.testing.assert_array_equal(lazy.Y.compute(), whole.Y)
 
 
 def test_second_files_must_have_the_same_rows(tmp_path):

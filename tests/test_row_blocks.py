@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsieve.rows.blocks import MemoryBlocks, add, block_function
+from labelsieve.rows.blocks import MemoryBlocks, add, block_function, stack
 from labelsieve.rows.fold_log import FoldLog
 from labelsieve.rows.streamed import StreamedBlocks
 
@@ -164,3 +164,12 @@ def test_only_the_columns_of_the_last_fold_stay_on_disk(tmp_path):
     _descend(rows, 5)
     assert len(list(tmp_path.glob("U-*.npy"))) == len(SIZES)
     assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_blocks_are_stacked_in_their_order_in_the_wider_type(kind):
+    parts = [kind(X[first:stop]) for first, stop in pairwise(CUTS)]
+    parts[1] = parts[1].astype(np.float32)
+    whole = stack(parts)
+    assert whole.dtype == np.float64
+    np.testing.assert_array_equal(whole.toarray() if sp.issparse(whole) else whole, X)

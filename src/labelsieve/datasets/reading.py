@@ -92,7 +92,7 @@ def read(
         Name of the data set; None takes the file name without endings.
     chunks : int, "auto" or None, default=None
         None reads everything into memory. A number of rows gives dask arrays of blocks of so many rows, of which
-        nothing is read until they are used; "auto" takes blocks of 32 to 64 MB. `docs/scale.md` says more.
+        nothing is read until they are used; "auto" takes blocks of 16 to 64 MB. `docs/scale.md` says more.
 
     Returns
     -------

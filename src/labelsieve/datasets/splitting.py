@@ -192,6 +192,11 @@ def _check_codes(values: np.ndarray, name: str, fail: Fail) -> None:
         )
 
 
+def has_missing(values: np.ndarray) -> bool:
+    """Whether any value is NaN, found without a mask of all of them."""
+    return bool(np.isnan(values.min(initial=0.0)))
+
+
 def fill_missing(
     values: Matrix,
     missing: str,
@@ -212,11 +217,9 @@ def fill_missing(
         Columns of category codes, which get the most frequent code instead of the mean.
     """
     stored = values.data if is_sparse(values) else values
-    if stored.dtype.kind != "f":
+    if stored.dtype.kind != "f" or not has_missing(stored):
         return values
     holes = np.isnan(stored)
-    if not holes.any():
-        return values
     where = values.indices if is_sparse(values) else np.broadcast_to(np.arange(values.shape[1]), values.shape)
     columns = np.unique(where[holes])
     if missing == "error":

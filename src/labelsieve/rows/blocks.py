@@ -211,11 +211,22 @@ def rename_columns(columns: Columns, names: Mapping[str, str], drop: Sequence[st
     columns.update(renamed)
 
 
-def stack(parts: Sequence[Any]) -> Any:
-    """Put blocks of rows, dense or sparse, on top of each other; a single one is returned as it is."""
+def stack(parts: list[Any]) -> Any:
+    """Put blocks of rows, dense or sparse, on top of each other; a single one is returned as it is.
+
+    Dense ones are taken off the list as they are copied, so that they need not exist twice.
+    """
     if len(parts) == 1:
         return parts[0]
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+    if sp.issparse(parts[0]):
+        return sp.vstack(parts, format="csr")
+    whole = np.empty((sum(map(len, parts)), *parts[0].shape[1:]), np.result_type(*parts))
+    stop = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[stop - len(part) : stop] = part
+        stop -= len(part)
+    return whole
 
 
 @contextmanager

@@ -68,9 +68,10 @@ def open_rows(
         return ClusterBlocks(
             client, columns, sizes, log=FoldLog(folder, identity, is_temporary=checkpoint is None)
         )
-    blocks = [{name: parts[index] for name, parts in columns.items()} for index in range(len(sizes))]
+    graphs = zip(*(_own_graphs(parts) for parts in columns.values()), strict=True)
+    loaders = [partial(_read, dict(zip(columns, block, strict=True))) for block in graphs]
     log = None if checkpoint is None else FoldLog(checkpoint, identity)
-    return StreamedBlocks([partial(_read, block) for block in blocks], sizes, log=log, on_block=on_block)
+    return StreamedBlocks(loaders, sizes, log=log, on_block=on_block)
 
 
 def _lazy_array(value: Any) -> Any:
@@ -127,9 +128,21 @@ def _active_client() -> Any:
         return None
 
 
-def _read(block: Columns, names: Sequence[str]) -> Columns:
-    """Compute some lazy columns of a block here and now."""
-    from dask.base import compute
+def _own_graphs(parts: Sequence[Any]) -> list[tuple[dict[Any, Any], Any]]:
+    """Return for every block of an array the tasks that make it, and the key of the last one.
 
-    values = compute(*(block[name] for name in names), scheduler="synchronous")
+    All blocks share one graph, which whoever computes a block in every fold must not search each time.
+    """
+    from dask.optimization import cull
+
+    shared = dict(parts[0].__dask_graph__())
+    return [(cull(shared, [part.key])[0], part.key) for part in parts]
+
+
+def _read(block: dict[str, tuple[dict[Any, Any], Any]], names: Sequence[str]) -> Columns:
+    """Compute some lazy columns of a block here and now."""
+    from dask.local import get_sync
+
+    tasks = {key: task for name in names for key, task in block[name][0].items()}
+    values = get_sync(tasks, [block[name][1] for name in names])
     return dict(zip(names, values, strict=True))

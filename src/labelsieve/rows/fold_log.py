@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 __all__ = ["FoldLog"]
 
@@ -87,7 +87,8 @@ class FoldLog:
 
     def replay(self, function_name: str) -> Any:
         """Return the part of the next fold, which was done before."""
-        name, part = pickle.loads(self._part(self.n_folds).read_bytes())
+        with self._part(self.n_folds).open("rb") as file:
+            name, part = pickle.load(file)
         if name != function_name:
             raise ValueError(
                 f"The folder {self.folder} must hold the checkpoints of this fit. Got other steps, of another version. "
@@ -100,7 +101,9 @@ class FoldLog:
         """Note the part of a fold that was done now."""
         if self._is_paused:
             return
-        write_whole(self._part(self.n_folds), pickle.dumps((function_name, part), protocol=5))
+        # Into the file at once: there may be no room for the part a second time.
+        with writing_whole(self._part(self.n_folds)) as file:
+            pickle.dump((function_name, part), file, protocol=5)
         self.n_folds += 1
 
     def save(self, columns: Mapping[str, Sequence[str]]) -> None:
@@ -131,8 +134,16 @@ class FoldLog:
         return self.folder / f"fold-{index:06d}.pickle"
 
 
-def write_whole(path: Path, content: bytes) -> None:
+@contextmanager
+def writing_whole(path: Path) -> Iterator[IO[bytes]]:
     """Write a file that is there as a whole or not at all."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
+    with partial.open("wb") as file:
+        yield file
     partial.replace(path)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file of so many bytes, as a whole or not at all."""
+    with writing_whole(path) as file:
+        file.write(content)

@@ -15,13 +15,14 @@ import scipy.sparse as sp
 from labelsieve.datasets.errors import Mention
 from labelsieve.datasets.readers.matrices import Matrices
 from labelsieve.datasets.readers.source import Source
-from labelsieve.datasets.splitting import fill_missing
+from labelsieve.datasets.splitting import fill_missing, has_missing
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.lazy_columns import lazy_rows
 
-#: Bytes of features in a block: page faults make larger ones slow, the work per block smaller ones.
-_BLOCK_BYTES, _LARGEST_BLOCK_BYTES = 32 * 2**20, 64 * 2**20
+#: Bytes of features in a block: the work per block makes smaller ones slow, page faults larger ones. The memory of
+#: arrays below 32 MiB is used again by the allocator of the GNU C library; other memory is new each time.
+_DENSE_BYTES, _SPARSE_BYTES, _LARGEST_BYTES = 16 * 2**20, 32 * 2**20, 64 * 2**20
 #: A value of a sparse matrix and its column.
 _ENTRY_BYTES = 12
 #: Entries that a sparse block should have for every column, since sums over a block have a value for each.
@@ -30,21 +31,21 @@ _ENTRIES_PER_COLUMN = 16
 
 def dense_rows(n_columns: int) -> int:
     """Rows of a block of good size, of so many numbers each."""
-    return max(1, _BLOCK_BYTES // (8 * n_columns))
+    return max(1, _DENSE_BYTES // (8 * n_columns))
 
 
 def sparse_rows(n_columns: int, entries_per_row: float) -> int:
     """Rows of a block of good size that stays sparse."""
     wanted = _ENTRIES_PER_COLUMN * n_columns * _ENTRY_BYTES
-    n_bytes = min(max(_BLOCK_BYTES, wanted), _LARGEST_BLOCK_BYTES)
+    n_bytes = min(max(_SPARSE_BYTES, wanted), _LARGEST_BYTES)
     return max(1, int(n_bytes / (_ENTRY_BYTES * max(entries_per_row, 1.0))))
 
 
 def filled(X: Matrix, missing: str, source: Source, names: Sequence[str] | None) -> Matrix:
     """Features of a block without missing values, sparse ones sorted and without zeros."""
     stored = X.data if is_sparse(X) else X
-    holes = np.isnan(stored)
-    if missing == "error" and holes.any():
+    if missing == "error" and has_missing(stored):
+        holes = np.isnan(stored)
         columns = X.indices[holes] if is_sparse(X) else np.nonzero(holes)[1]
         column = int(columns.min())
         raise source.error(

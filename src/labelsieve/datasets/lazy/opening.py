@@ -70,7 +70,7 @@ def open_in_blocks(
         readers = [ArchiveReader(source, options, rows) for source in sources]
     else:
 
-        def open_file(source: Source) -> TableFile:
+        def open_file(source: Source, rows: int | None) -> TableFile:
             kind = kind_of(source)
             if kind not in _TABLE_FILES:
                 raise source.error(
@@ -79,7 +79,9 @@ def open_in_blocks(
             return _TABLE_FILES[kind](source, rows)
 
         readers = [
-            TableReader(open_file(source), options, lambda path: open_file(Source(path)))
+            TableReader(
+                open_file(source, rows), options, lambda path, own_rows: open_file(Source(path), own_rows)
+            )
             for source in sources
         ]
     return lazy_matrices(readers[0] if len(readers) == 1 else StackedReader(readers, first))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,27 +57,29 @@ class TableReader(BlockReader):
     Parameters
     ----------
     file : TableFile
-        The data; labels may stand in further files, which `open_second` opens.
+        The data; labels may stand in further files, which `open_second` opens and cuts into blocks of so many rows.
     """
 
     def __init__(
-        self, file: TableFile, options: ReadOptions, open_second: Callable[[Path], TableFile]
+        self, file: TableFile, options: ReadOptions, open_second: Callable[[Path, int], TableFile]
     ) -> None:
         self.source, self.options = file.source, options
         self.files = [file]
 
         def second_table(path: Path) -> Table:
-            self.files.append(open_second(path))
+            self.files.append(open_second(path, file.sizes[0]))
             self._check_same_rows(self.files[-1])
             return self.files[-1].heading
 
         table, roles = choose_roles(file.heading, options, self.source.error, second_table=second_table)
         self.widths = [0, *accumulate(len(part.names) for part in self.files)]
         self.places = {"X": roles.features, "Y": roles.labels, "Y_candidates": roles.candidates}
-        for place in (*roles.labels, *roles.candidates):
-            number, own = self._file_of(place)
-            if own in self.files[number].refused:
-                raise self.files[number].refused[own]
+        self.own_places = {role: self._by_file(places) for role, places in self.places.items()}
+        self.used = self._by_file([place for places in self.places.values() for place in places])
+        for file, own in zip(self.files, self._by_file([*roles.labels, *roles.candidates]), strict=True):
+            for place in own:
+                if place in file.refused:
+                    raise file.refused[place]
         self.table = table.keep(roles.features)
         _, names, nominal = feature_matrix(self.table, options, self.source.error)
         if nominal and options.nominal == "onehot":
@@ -98,21 +100,19 @@ class TableReader(BlockReader):
 
     def visit(self, index: int) -> Any:
         """Read what the columns of a block have in common, file by file."""
-        used = sorted(place for places in self.places.values() for place in places)
-        return [file.visit(index, own) for file, own in zip(self.files, self._by_file(used), strict=True)]
+        return [file.visit(index, own) for file, own in zip(self.files, self.used, strict=True)]
 
     def part(self, content: Any, index: int, role: str) -> Matrix:
         """Return features, or labels in 0/1, of a block."""
-        places = self.places[role]
-        values = np.hstack(
-            [
-                file.columns(own_content, index, own)
-                for file, own_content, own in zip(self.files, content, self._by_file(places), strict=True)
-                if own
-            ]
-        )
+        parts = [
+            file.columns(own_content, index, own)
+            for file, own_content, own in zip(self.files, content, self.own_places[role], strict=True)
+            if own
+        ]
+        values = parts[0] if len(parts) == 1 else np.hstack(parts)
         if role != "X":
             # They were read in the order of the columns; candidates stand in that of their labels.
+            places = self.places[role]
             values = values[:, np.searchsorted(sorted(places), places)]
             return label_matrix(Table(list(self.facts.label_names or ()), values), self.source.error)
         block = Table(self.table.names, filled(values, self.options.missing, self.source, self.table.names))
@@ -131,14 +131,11 @@ class TableReader(BlockReader):
             "give another number of rows, or put the labels into the same file"
         )
 
-    def _file_of(self, place: int) -> tuple[int, int]:
-        number = int(np.searchsorted(self.widths, place, side="right")) - 1
-        return number, place - self.widths[number]
-
     def _by_file(self, places: Sequence[int]) -> list[list[int]]:
         """Places in every file, in rising order."""
-        found: list[list[int]] = [[] for _ in self.files]
-        for place in sorted(places):
-            number, own = self._file_of(place)
-            found[number].append(own)
-        return found
+        rising = sorted(places)
+        bounds = np.searchsorted(rising, self.widths)
+        return [
+            [place - first for place in rising[start:stop]]
+            for first, (start, stop) in zip(self.widths[:-1], pairwise(bounds), strict=True)
+        ]

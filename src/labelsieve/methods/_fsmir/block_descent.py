@@ -137,6 +137,7 @@ class BlockDescent:
         if sample is self.problem:
             return self.warm_up(factors)
         V, W = BlockDescent(sample).warm_up(factors).ahead
+        del sample  # the memory of so many rows, which all rows may need now
         start_at_ones(self.problem, n_components)
         return self.warm_up(Factors(V, W), _EXTENSION)
 

@@ -103,7 +103,8 @@ class FactorizationProblem:
         if n_samples <= n_rows:
             return self
         places = np.sort(np.random.default_rng(0).choice(n_samples, n_rows, replace=False))
-        X, T = (stack(parts) for parts in zip(*self.rows.fold(_draw_rows, places), strict=True))
+        drawn = [list(parts) for parts in zip(*self.rows.fold(_draw_rows, places), strict=True)]
+        X, T = (stack(parts) for parts in drawn)
         share = n_rows / n_samples
         return self.of_arrays(X, T, self.information, self.alpha, share * self.beta, share * self.gamma)
 

@@ -28,7 +28,7 @@ __all__ = ["symbol_information", "symbol_mutual_information"]
 _DECIMALS = 12
 #: Symbols that are told apart where the rows come in blocks.
 _MOST_SYMBOLS = 2**22
-#: Pairs of entries in the same row that are counted at once.
+#: Pairs of symbols whose counts may be in memory at once.
 _MOST_PAIRS = 2**22
 
 
@@ -73,7 +73,9 @@ def symbol_information(rows: RowBlocks, n_labels: int, n_bins: int | None) -> np
     rows.derive(_indicate, symbols[repeated], n_bins)
     first = np.searchsorted(label_of, np.arange(n_labels + 1))
     against_zero = np.zeros((n_labels, n_labels))
-    for labels in _label_batches(both):
+    # No more pairs of symbols occur than there are, nor than pairs of entries in the same row.
+    n_pairs = np.minimum(both.sum(axis=1), np.diff(first) * len(counts))
+    for labels in _label_batches(n_pairs):
         own = slice(first[labels.start], first[labels.stop])
         together, seen = (part.tocoo() for part in rows.fold(_count_pairs, own))
         label_of_own, shape = label_of[own] - labels.start, (labels.stop - labels.start, n_labels)
@@ -99,13 +101,13 @@ def _sum_cells(
     return np.bincount(places, values, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _label_batches(both: np.ndarray) -> Iterator[slice]:
+def _label_batches(n_pairs: np.ndarray) -> Iterator[slice]:
     """Cut the labels so that not too many pairs are counted at once; a label alone may have more."""
-    n_pairs = np.cumsum(both.sum(axis=1))
+    up_to = np.cumsum(n_pairs)
     start = 0
-    while start < len(both):
-        before = n_pairs[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(n_pairs, before + _MOST_PAIRS, side="right")))
+    while start < len(n_pairs):
+        before = up_to[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(up_to, before + _MOST_PAIRS, side="right")))
         yield slice(start, stop)
         start = stop
 
