@@ -76,7 +76,9 @@ def stored_values(X: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         if is_sparse(X):
             stored = slice(X.indptr[feature], X.indptr[feature + 1])
             rows, values = X.indices[stored], X.data[stored]
-            rows, values = rows[values != 0], values[values != 0]
+            is_value = values != 0
+            if not is_value.all():
+                rows, values = rows[is_value], values[is_value]
         else:
             rows = np.flatnonzero(X[:, feature])
             values = X[rows, feature]

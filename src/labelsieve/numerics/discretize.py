@@ -97,6 +97,8 @@ def cut_features(X: Matrix, cuts: Cuts) -> BinnedFeatures:
     for feature, (rows, values) in enumerate(stored_values(X)):
         starts = cuts.of(feature)
         symbols = np.searchsorted(starts, values, side="right") - 1
+        # Small integers are sorted by counting.
+        symbols = symbols.astype(np.min_scalar_type(len(starts)))
         members.append(rows[np.argsort(symbols, kind="stable")])
         sizes.append(np.bincount(symbols, minlength=len(starts)))
     starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
