@@ -15,7 +15,7 @@ from labelsieve.numerics.moments import column_moments
 from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve.numerics.products import left_product, right_product
 from labelsieve.numerics.result import iterate
-from labelsieve.numerics.scaling import column_extremes
+from labelsieve.numerics.scaling import column_extremes, scale_columns
 from labelsieve.rows.blocks import MemoryBlocks
 
 
@@ -152,3 +152,20 @@ def test_products_in_panels_are_those_with_the_dense_matrix(monkeypatch, contain
     single = container(M.astype(np.float32))
     assert right_product(single, V).dtype == np.float32
     assert left_product(U.astype(np.float32), single).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+def test_scaled_columns_share_sorted_indices_alone(kind):
+    X = kind(sp.random(30, 8, density=0.3, random_state=0, dtype=np.float32))
+    factor = np.arange(1.0, 9.0)
+    scaled = scale_columns(X, factor)
+    assert type(scaled) is kind
+    assert scaled.dtype == np.float32
+    assert np.shares_memory(scaled.indices, X.indices)
+    assert not np.shares_memory(scaled.data, X.data)
+    np.testing.assert_array_equal(scaled.toarray(), X.toarray() * factor.astype(np.float32))
+    unsorted = kind((X.data[::-1].copy(), X.indices[::-1].copy(), X.indptr), shape=X.shape)
+    before = unsorted.toarray()
+    scaled = scale_columns(unsorted, factor)
+    scaled.sum_duplicates()
+    np.testing.assert_array_equal(unsorted.toarray(), before)

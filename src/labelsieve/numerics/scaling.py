@@ -227,12 +227,13 @@ def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
     if not is_sparse(X):
         product: np.ndarray = X * factor
         return product
-    scaled = X.copy()
-    if scaled.format == "csc":
-        scaled.data *= np.repeat(factor, np.diff(scaled.indptr))
-    else:
-        scaled.data *= factor[scaled.indices]
-    return scaled
+    by_entry = np.repeat(factor, np.diff(X.indptr)) if X.format == "csc" else factor[X.indices]
+    by_entry *= X.data
+    # The indices are half of a matrix. They are shared unless scipy might still sort them in place.
+    is_shared = X.has_canonical_format
+    indices, indptr = (X.indices, X.indptr) if is_shared else (X.indices.copy(), X.indptr.copy())
+    matrix: Any = type(X)
+    return matrix((by_entry, indices, indptr), shape=X.shape)
 
 
 def minmax_rows(V: np.ndarray) -> np.ndarray:
