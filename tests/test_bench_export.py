@@ -167,8 +167,10 @@ def test_the_examples_of_the_help_run(capsys):
     pytest.importorskip("pyarrow")
     texts = f"{bench_files.MERGE_EPILOG}{bench_files.EXPORT_EPILOG.replace('tiny', 'both')}"
     examples = [line for line in texts.splitlines() if line.startswith("labelsieve ")]
-    assert len(examples) == 6
+    assert len(examples) == 7
     for example in examples:
+        if "first.csv.gz" in example:
+            assert run(capsys, "report", "planted", "--summary", "first.csv.gz")[0] == 0
         words = shlex.split(example)[1:]
         assert run(capsys, *words, *(["-q", "--jobs", "1"] if words[1] == "run" else []))[0] == 0, example
     assert np.isfinite(pd.read_csv("both.csv")["value"]).all()
