@@ -112,7 +112,7 @@ def test_the_page_ranks_by_the_score_of_the_method_and_shows_the_evidence(found,
     r = np.corrcoef(subject.X[:, first], subject.Y[:, 0])[0, 1]
     assert data["columns"][0]["z"][0] == pytest.approx(10 * 40 * r * abs(r), abs=0.51)
     assert "pml-fsmir, converged in" in words
-    assert "5 were asked for: -k auto tries" in words
+    assert "5 are kept: -k auto tries" in words
 
 
 def test_what_nobody_asked_for_is_not_on_the_page(found, selector, subject, settled):

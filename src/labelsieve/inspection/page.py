@@ -150,11 +150,11 @@ def _answers(found: Selection, subject: Subject) -> Iterable[tuple[str, str]]:
     if found.curve is not None:
         is_best = found.curve.best == n_selected
         yield (
-            f"Keep {n_selected:,}." if is_best else f"{n_selected:,} were asked for.",
+            f"Keep {n_selected:,}." if is_best else f"{n_selected:,} are kept.",
             f" {found.size_note}",
         )
     else:
-        yield f"{n_selected:,} were asked for", ": -k auto tries numbers of them on held-out rows."
+        yield f"{n_selected:,} are kept", ": -k auto tries numbers of them on held-out rows."
     said = "" if chance is None else shuffles_said(chance)
     if found.stability is None:
         yield "Not resampled", f": --stability 30 asks halves of the rows; {said}".rstrip("; ")
