@@ -8,6 +8,7 @@ from labelsieve.bench import RunError
 from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import plan, subset_sizes
+from labelsieve.classify import MLkNN
 from labelsieve.cli import main
 
 MINIMAL = 'datasets = ["planted"]\nmethods = ["sum-f"]\n'
@@ -234,6 +235,18 @@ def test_keys_depend_on_what_a_result_depends_on_and_on_nothing_else():
     one_bin = keys('datasets = ["planted"]\nmethods = [{method = "sum-mi", params = {n_bins = 2}}]\n')
     other_bin = keys('datasets = ["planted"]\nmethods = [{method = "sum-mi", params = {n_bins = 4}}]\n')
     assert not set(one_bin.values()) & set(other_bin.values())
+
+
+def test_a_classifier_that_scores_otherwise_than_before_judges_the_same_rankings_anew(monkeypatch):
+    def keys():
+        experiment = parse(MINIMAL + 'classifiers = ["ml-knn"]\n')
+        cells = plan(experiment, facts_of(experiment))
+        return {cell.key for cell in cells}, {part.key for cell in cells for part in cell.judgements}
+
+    rankings, judgements = keys()
+    monkeypatch.setattr(MLkNN, "_revision", MLkNN._revision + 1)
+    assert keys()[0] == rankings
+    assert not keys()[1] & judgements
 
 
 def test_a_default_written_out_is_the_same_cell():

@@ -207,17 +207,16 @@ def test_a_metric_that_is_told_wrongly_is_one_sentence(metric, message):
 
 def test_keys_of_judgements_by_metrics_of_the_package_stay_as_they_were():
     experiment = parse_experiment(
-        'datasets = ["planted"]\nmethods = ["sum-f"]\nclassifiers = ["ml-knn"]\nmetrics = ["coverage", "macro_f1"]\n'
+        'datasets = ["planted"]\nmethods = ["sum-f"]\nmetrics = ["coverage", "macro_f1"]\n'
         "[sizes]\npercent = [10]\n",
         name="mine",
     )
     cell = plan(experiment, {"planted": DatasetFacts("planted", 100, 50, 5, 2.0, "0", "percent")})[0]
     # Written out as it was before a metric could be anybody's.
     text = (
-        '{"classifier": {"class": "labelsieve.classify:MLkNN", "params": {"n_neighbors": 10, "scale": "minmax", '
-        '"smoothing": 1.0}}, "conventions": {}, "metrics": ["coverage", "macro_f1"], "ranking": "'
-        + cell.key
-        + '", "sizes": [[10.0, 5]]}'
+        '{"classifier": {"class": "labelsieve.classify:LabelwiseSVM", "params": {"C": 1.0, "gamma": "scale", '
+        '"kernel": "linear", "max_iter": 100000, "one_class": "lowest", "scale": "minmax"}}, "conventions": {}, '
+        '"metrics": ["coverage", "macro_f1"], "ranking": "' + cell.key + '", "sizes": [[10.0, 5]]}'
     )
     assert cell.judgements[0].key == hashlib.sha256(text.encode()).hexdigest()[:32]
     assert experiment.as_dict()["metrics"] == ["coverage", "macro_f1"]

@@ -152,6 +152,18 @@ def test_a_point_is_not_its_own_neighbour_even_among_copies():
     np.testing.assert_allclose(model.log_odds_, [[np.log(4), np.log(1 / 4)]])
 
 
+def test_ml_knn_takes_the_same_neighbours_of_many_equally_far_ones_however_they_are_stored():
+    rng = np.random.default_rng(2)
+    # Few distinct words in a row: most distances are shared by many rows, as in collections of short texts.
+    X, Y = (rng.random((200, 30)) < 0.08).astype(float) * 0.1, (rng.random((200, 5)) < 0.3).astype(int)
+    dense, sparse = MLkNN().fit(X[:150], Y[:150]), MLkNN().fit(sp.csr_matrix(X[:150]), Y[:150])
+    np.testing.assert_array_equal(dense.log_odds_, sparse.log_odds_)
+    scores = dense.decision_function(X[150:])
+    np.testing.assert_array_equal(scores, sparse.decision_function(sp.csr_matrix(X[150:])))
+    alone = np.vstack([dense.decision_function(row[None]) for row in X[150:]])
+    np.testing.assert_array_equal(scores, alone)
+
+
 def test_ml_knn_needs_more_rows_than_neighbours():
     with pytest.raises(ValueError, match=r"n_samples=5.*Got 5"):
         MLkNN(n_neighbors=5).fit(np.eye(5), np.eye(5, dtype=int))
@@ -168,7 +180,7 @@ def test_label_frequency_ranks_by_frequency_alone(problem):
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
 def test_sparse_features_and_labels_change_nothing(problem, classifier, monkeypatch):
     Y = problem[1]
-    # No two distances are equal, so that rounding cannot swap neighbours; a zero in every column.
+    # A zero in every column: sparse features are scaled as dense ones then.
     X = np.vstack([np.zeros(5), np.random.default_rng(0).random((59, 5))])
     dense = clone(classifier).fit(X, Y)
     with monkeypatch.context() as patch:

@@ -25,6 +25,15 @@ def test_repeated_rows_are_at_distance_zero_in_spite_of_rounding(kind):
     np.testing.assert_array_equal(distances, np.zeros((60, 1)))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_of_a_row_do_not_depend_on_which_others_are_asked_about(kind):
+    rng = np.random.default_rng(0)
+    rows, queries = rng.random((50, 4)), rng.random((20, 4))
+    alone, _ = nearest_rows(kind(rows), 5, queries=kind(queries))
+    beside_an_outlier, _ = nearest_rows(kind(rows), 5, queries=kind(np.vstack([queries, np.full(4, 1e12)])))
+    np.testing.assert_array_equal(beside_an_outlier[:-1], alone)
+
+
 def test_neighbours_are_clamped_to_the_rows_there_are():
     rows = np.random.default_rng(0).random((6, 3))
     indices, _ = nearest_rows(rows, 10, exclude_self=True)

@@ -11,10 +11,10 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
@@ -30,6 +30,7 @@ from labelsieve._base import (
 )
 from labelsieve._prediction import LabelPredictor
 from labelsieve.numerics.batches import batches
+from labelsieve.numerics.neighbors import nearest_rows
 from labelsieve.numerics.scaling import Scaling
 from labelsieve.numerics.sparse import check_structure, dense
 from labelsieve.numerics.squared_hinge import solve_squared_hinge
@@ -245,7 +246,8 @@ class MLkNN(_MultilabelClassifier):
     """Multi-label k nearest neighbours: how many neighbours have a label, judged by Bayes' rule.
 
     The score of a label is the logarithm of the odds that it applies, given the number of neighbours that
-    have it. A training row is never its own neighbour [1]_.
+    have it. A training row is never its own neighbour [1]_; of equally far rows the earlier ones are taken,
+    so that scores do not depend on how the features are stored.
 
     Parameters
     ----------
@@ -281,6 +283,8 @@ class MLkNN(_MultilabelClassifier):
            [0, 1]])
     """
 
+    # Raised when the same parameters give other scores: experiments judge anew then.
+    _revision: ClassVar[int] = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "smoothing": [Interval(Real, 0, None, closed="neither")],
@@ -306,9 +310,7 @@ class MLkNN(_MultilabelClassifier):
                 f"Got {k!r}. Ask for fewer neighbours."
             )
         self.scaling_ = Scaling.learn(X, self.scale)
-        self._neighbors = NearestNeighbors(n_neighbors=k).fit(self.scaling_.apply(X))
-        self._Y = Y
-        # Without an argument, scikit-learn leaves each row out of its own neighbours.
+        self._X, self._Y = self.scaling_.apply(X), Y
         counts = self._count(None)
         with_label, without_label = _tally(counts, Y, k + 1), _tally(counts, ~Y, k + 1)
         n_positive = Y.sum(axis=0)
@@ -327,9 +329,12 @@ class MLkNN(_MultilabelClassifier):
         return scores
 
     def _count(self, X: Matrix | None) -> np.ndarray:
-        """Count the neighbours of each row that have each label."""
-        graph = self._neighbors.kneighbors_graph(X)
-        counts: np.ndarray = (graph @ self._Y).astype(np.intp)
+        """Count the neighbours of each row, or of each training row, that have each label."""
+        neighbors, _ = nearest_rows(self._X, self.n_neighbors, queries=X, exclude_self=X is None)
+        rows = np.arange(0, neighbors.size + 1, self.n_neighbors)
+        ones = np.ones(neighbors.size, dtype=np.intp)
+        graph = sp.csr_array((ones, neighbors.ravel(), rows), shape=(len(neighbors), len(self._Y)))
+        counts: np.ndarray = graph @ self._Y
         return counts
 
 

@@ -98,8 +98,10 @@ def identify(estimator: Any) -> dict[str, Any]:
     kind = type(estimator)
     params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     plain = (bool, int, float, str, type(None))
+    revision = getattr(kind, "_revision", None)
     return {
         "class": f"{kind.__module__}:{kind.__qualname__}",
+        **({} if revision is None else {"revision": revision}),
         **_source(kind),
         "params": {
             name: value if isinstance(value, plain) else repr(value) for name, value in sorted(params.items())

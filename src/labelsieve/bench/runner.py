@@ -306,7 +306,9 @@ def _require_same_plan(
         now = experiment.as_dict()
         keys = [key for key in now if now[key] != last.get(key)]
         what = (
-            f"the configuration changed ({', '.join(keys)})" if keys else "the defaults of a method changed"
+            f"the configuration changed ({', '.join(keys)})"
+            if keys
+            else "a method or a classifier of the package changed"
         )
     raise RunError(
         f"{folder}: {what} since the last run, so {len(lost)} finished cells would no longer count; "

@@ -366,18 +366,18 @@ class Store:
         with explained(self.path), self._transaction():
             for table in CELLS:
                 for row in self._rows(table):
-                    new = keys.get(row["key"])
-                    if (
-                        new is None
-                        or self._db.execute(f"SELECT 1 FROM {table} WHERE key = ?", (new,)).fetchone()
-                    ):
+                    values = {**dict(row), "key": keys.get(row["key"], row["key"])}
+                    if table == "judgements":  # it follows its ranking, also if it keeps its own name
+                        values["ranking"] = keys.get(row["ranking"], row["ranking"])
+                    is_taken = values["key"] != row["key"] and self._has(table, values["key"])
+                    if is_taken or values == dict(row):
                         continue
                     scores = self._db.execute("SELECT * FROM scores WHERE key = ?", (row["key"],)).fetchall()
                     self._db.execute(f"DELETE FROM {table} WHERE key = ?", (row["key"],))
-                    values = {**dict(row), "key": new}
                     if table == "judgements":
-                        values["ranking"] = keys.get(row["ranking"], row["ranking"])
-                        self._db.execute("UPDATE scores SET key = ? WHERE key = ?", (new, row["key"]))
+                        self._db.execute(
+                            "UPDATE scores SET key = ? WHERE key = ?", (values["key"], row["key"])
+                        )
                     *content, _ = values.values()
                     rest = [tuple(score)[1:] for score in scores] if table == "judgements" else []
                     self._insert(table, (*content, cell_digest(content, rest)))
@@ -388,6 +388,9 @@ class Store:
                 )
             self._reseal(*TABLES)
         self._db.execute("PRAGMA foreign_keys = ON")
+
+    def _has(self, table: str, key: str) -> bool:
+        return self._db.execute(f"SELECT 1 FROM {table} WHERE key = ?", (key,)).fetchone() is not None
 
     def weighted(self) -> set[str]:
         """Keys of the rankings whose weights are there."""

@@ -11,8 +11,8 @@ from sklearn.metrics import pairwise_distances_chunked
 from labelsieve.numerics.norms import squared_row_norms
 from labelsieve.numerics.typing import Matrix
 
-#: Distances are compared on a grid of this many steps across the diameter of the data, so that rounding,
-#: which differs between dense and sparse products, does not order rows that are equally far.
+#: Distances from a row are compared on a grid of this many steps up to the largest there can be, so that
+#: rounding, which differs between dense and sparse products, does not order rows that are equally far.
 DISTANCE_STEPS = 2**24
 
 
@@ -48,12 +48,15 @@ def nearest_rows(
     if n_neighbors < 1:
         shape = ((n_rows if queries is None else queries.shape[0]), 0)
         return np.empty(shape, dtype=np.intp), np.empty(shape)
-    diameter = 2 * max(_largest_norm(X), 0.0 if queries is None else _largest_norm(queries))
-    steps = DISTANCE_STEPS / diameter if diameter > 0 else 0.0
+    largest = np.sqrt(squared_row_norms(X).max())
+    # A query has a grid of its own, so that its neighbours do not depend on which others are asked about.
+    norms = np.full(n_rows, largest) if queries is None else np.sqrt(squared_row_norms(queries))
+    reach = largest + norms
+    steps = DISTANCE_STEPS / np.where(reach > 0, reach, np.inf)
     columns = np.arange(n_rows)
 
     def pick(block: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
-        grid = np.rint(block * steps).astype(np.int64)
+        grid = np.rint(block * steps[start : start + len(block), None]).astype(np.int64)
         if exclude_self:
             grid[np.arange(len(block)), start + np.arange(len(block))] = 2 * DISTANCE_STEPS
         keys = grid * n_rows + columns
@@ -68,7 +71,3 @@ def nearest_rows(
     )
     indices, distances = zip(*blocks, strict=True)
     return np.vstack(indices), np.vstack(distances)
-
-
-def _largest_norm(X: Matrix) -> float:
-    return float(np.sqrt(squared_row_norms(X).max()))
