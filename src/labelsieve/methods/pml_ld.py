@@ -111,7 +111,7 @@ class PMLLD(LabelRegressor):
 
     Notes
     -----
-    Cost: ``n d q + n q^2`` for every conjugate gradient iteration of stage 1, a few a round, with n rows, d
+    Cost: stage 1 takes ``n d q + n q^2`` for every conjugate gradient iteration, a few a round, with n rows, d
     features and q labels; ``q^3`` a round and group; once ``n^2 d`` for the neighbours, in blocks. Stage 2
     takes ``n d q`` for every conjugate gradient iteration. The preconditioner of both is the inverse of the
     Gram matrix of the features or of the rows, the smaller; none where both are large.
