@@ -87,11 +87,11 @@ def parse(text: str) -> Docstring:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Cut a text into paragraphs and items of lists, each in one line; what is set out stays in its lines.
+    r"""Cut a text into paragraphs and items of lists, each in one line; what is set out stays in its lines.
 
     Examples
     --------
-    >>> paragraphs("It\\nminimises::\\n\\n    |a|\\n\\nwhich is ::\\n\\n    a")
+    >>> paragraphs("It\nminimises::\n\n    |a|\n\nwhich is ::\n\n    a")
     ['It minimises:', '    |a|', 'which is', '    a']
     """
     found: list[str] = []
