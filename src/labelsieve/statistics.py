@@ -82,7 +82,8 @@ def rank_methods(results: Any, direction: Literal["higher", "lower"] = "higher")
     array([[1. , 2.5, 2.5]])
     """
     table = _table(results, "results")
-    return stats.rankdata(_cost(table, direction), axis=1)
+    ranks: np.ndarray = stats.rankdata(_cost(table, direction), axis=1)
+    return ranks
 
 
 def average_ranks(results: Any, direction: Literal["higher", "lower"] = "higher") -> np.ndarray:
@@ -93,7 +94,8 @@ def average_ranks(results: Any, direction: Literal["higher", "lower"] = "higher"
     >>> average_ranks([[0.9, 0.7], [0.5, 0.5]])
     array([1.25, 1.75])
     """
-    return rank_methods(results, direction).mean(axis=0)
+    means: np.ndarray = rank_methods(results, direction).mean(axis=0)
+    return means
 
 
 def friedman(ranks: Any, *, correct_ties: bool = True) -> RankTest:

@@ -332,7 +332,8 @@ def capped_step(
     A step minimises a separable quadratic bound of the objective, whose minimum within a range is the step,
     cut: so this one does not raise the objective either.
     """
-    return np.minimum(multiplicative_step(factor, numerator, denominator), largest)
+    capped: np.ndarray = np.minimum(multiplicative_step(factor, numerator, denominator), largest)
+    return capped
 
 
 def _weighted_rows(R: np.ndarray) -> np.ndarray:
@@ -344,4 +345,5 @@ def _weighted_rows(R: np.ndarray) -> np.ndarray:
 def _into_distributions(M: np.ndarray) -> np.ndarray:
     """Divide every row by its sum, where it has one."""
     sums = M.sum(axis=1, keepdims=True)
-    return np.divide(M, sums, out=np.zeros_like(M), where=sums > 0)
+    shares: np.ndarray = np.divide(M, sums, out=np.zeros_like(M), where=sums > 0)
+    return shares

@@ -354,7 +354,8 @@ def margins(Y: np.ndarray) -> np.ndarray:
     """
     n_candidates = Y.sum(axis=1, keepdims=True)
     n_others = Y.shape[1] - n_candidates
-    return np.where(Y > 0, 1 / np.maximum(n_candidates, 1), -1 / np.maximum(n_others, 1))
+    signs: np.ndarray = np.where(Y > 0, 1 / np.maximum(n_candidates, 1), -1 / np.maximum(n_others, 1))
+    return signs
 
 
 @dataclass(frozen=True)
@@ -406,7 +407,8 @@ class Regression:
 
         def operator(column: np.ndarray) -> np.ndarray:
             product: np.ndarray = self.X.transposed_times(row_weights * self.X.times(column))
-            return product + self._ridge[:, None] * column
+            image: np.ndarray = product + self._ridge[:, None] * column
+            return image
 
         target = self.X.transposed_times(row_weights * self.distribution + self.C2 * self.Z)
         return conjugate_gradient(operator, target, weights, preconditioner=self._invert)

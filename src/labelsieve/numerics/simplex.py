@@ -42,6 +42,6 @@ def project_rows_on_simplex(M: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     n_positive = np.count_nonzero(ordered > levels, axis=1)
     # A row without allowed places has no level; infinity leaves nothing of it.
     level = np.where(n_positive > 0, levels[np.arange(len(M)), n_positive - 1], np.inf)
-    projected = np.maximum(M - level[:, None], 0)
+    projected: np.ndarray = np.maximum(M - level[:, None], 0)
     projected *= allowed
     return projected

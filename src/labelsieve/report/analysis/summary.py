@@ -201,12 +201,9 @@ def _average(results: Results, complete: set[tuple[Place, str]]) -> dict[CurveKe
             points.setdefault(size, []).append(_Score(cell.seed, cell.fold, cell.draw, value))
             n_features[place, size] = n_kept
     curves = {}
-    for key in (
-        (*planned, metric) for planned in results.planned for metric in results.experiment.metric_names
-    ):
-        points = scores.get(key)
-        if points is None:
-            continue
+    keys = ((*planned, metric) for planned in results.planned for metric in results.experiment.metric_names)
+    for key in filter(scores.__contains__, keys):
+        points = scores[key]
         sizes = sorted(points, key=lambda size: -1.0 if size is None else size)
         curves[key] = Curve(
             tuple(sizes),
