@@ -136,6 +136,7 @@ def make_results(
         all_methods=lambda: tuple(
             _method(name, role, **(variants or {}).get(name, {})) for name, role in roles.items()
         ),
+        model_copy=lambda update: experiment,
     )
     facts = {
         name: DatasetFacts(name, 100, n_features, 5, 1.5, "0123456789abcdef" * 4, "percent")

@@ -91,7 +91,7 @@ def test_parts_that_are_merged_are_the_whole(parts):
     assert put_together.experiment == whole.experiment
     assert put_together.facts.datasets == whole.facts.datasets
     assert put_together.facts.coverage == whole.facts.coverage
-    assert put_together.curves.keys() == whole.curves.keys()
+    assert list(put_together.curves) == list(whole.curves)
     for key, curve in whole.curves.items():
         np.testing.assert_array_equal(put_together.curves[key].values, curve.values)
         np.testing.assert_array_equal(put_together.curves[key].fold_std, curve.fold_std)
@@ -340,7 +340,7 @@ def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
     # What they cost was measured twice.
     for name in ("stability", "descents", "failures", "notes"):
         assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
-    assert put_together.curves.keys() == whole.curves.keys()
+    assert list(put_together.curves) == list(whole.curves)
     for key, curve in whole.curves.items():
         np.testing.assert_array_equal(put_together.curves[key].values, curve.values)
         np.testing.assert_array_equal(put_together.curves[key].fold_std, curve.fold_std)

@@ -55,7 +55,7 @@ def test_every_method_is_explained_with_all_that_its_docstring_says(capsys, slug
     said = " ".join(inspect.getdoc(method).partition("Examples\n---")[0].split())
     for words in re.findall(r"[A-Za-z][a-z]+(?: [a-z]+){3,}", re.sub(r"[`*]", "", said)):
         assert words.lower() in shown
-    assert not re.search(r"``|\[\d\]_|^ *-{3,}$| $", out, re.MULTILINE)
+    assert not re.search(r"``|\[\d\]_|^ *-{3,}$| :?$", out, re.MULTILINE)
 
 
 def test_the_explanation_names_paper_choices_cost_and_reconstruction(capsys):
@@ -75,6 +75,8 @@ def test_the_explanation_names_paper_choices_cost_and_reconstruction(capsys):
 def test_every_explanation_says_what_the_method_costs(capsys, slug):
     record = json.loads(run(capsys, "methods", slug, "--json")[1])
     assert record["cost"], f"add a paragraph 'Cost: ...' to the Notes of {record['class']}"
+    # It gets a capital, which the letter of a formula must not.
+    assert not re.match(r"[A-Z] [a-z] ", record["cost"].replace("A ", "", 1)), "begin with a word"
 
 
 def test_an_explanation_for_programs_is_one_object(capsys):
@@ -105,6 +107,14 @@ def test_the_methods_fit_a_narrow_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     for arguments in (("methods",), ("methods", "pml-fsmir"), ("methods", "rfs")):
         assert max(map(len, run(capsys, *arguments)[1].splitlines())) <= 40
+
+
+def test_a_formula_that_is_broken_stays_a_formula(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run(capsys, "methods", "pml3er")[1].partition("Then minimises")[2].partition("Paper")[0]
+    formula = shown.split("\n\n")[1].splitlines()
+    assert len(formula) > 1
+    assert all(re.match(r" {6}\S", line) for line in formula)
 
 
 def test_an_unknown_method_names_the_closest(capsys):

@@ -18,12 +18,12 @@ from labelsieve.methods.pml_fsla import (
     State,
     capped_step,
     number_of_clusters,
+    project_rows_on_simplex,
     random_start,
     solve_pml_fsla,
     sweep,
 )
 from labelsieve.numerics.norms import l21_weights
-from labelsieve.numerics.simplex import project_rows_on_simplex
 
 EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.2}
 

@@ -1,16 +1,16 @@
-import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from PIL import Image
 from scipy.spatial.distance import pdist
 
-from labelsieve.pictures import ACCENT, FAINT, Picture, chart_style
+from labelsieve.pictures import ACCENT, FAINT, chart_style
 from labelsieve.report.charts.against_paper import draw_against_paper
 from labelsieve.report.charts.bars import draw_ablation, draw_costs, draw_stability, draw_win_tie_loss
 from labelsieve.report.charts.cd_diagram import draw_cd_diagram, draw_control_diagram
@@ -98,8 +98,14 @@ FIGURES = {
 every_figure = pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
 
 
+def svg(picture):
+    with TemporaryDirectory() as folder:
+        (path,) = picture.save(Path(folder), "figure", ["svg"])
+        return path.read_text(encoding="utf-8")
+
+
 def texts(picture):
-    root = ElementTree.fromstring(picture.svg())
+    root = ElementTree.fromstring(svg(picture))
     return [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
@@ -116,12 +122,12 @@ def test_names_are_drawn_letter_by_letter_whatever_matplotlib_is_set_to(draw):
     for name in named:
         assert any(name in text for text in drawn), name
     with mpl.rc_context({"font.size": 20, "lines.linewidth": 9, "axes.facecolor": "red", "axes.grid": True}):
-        assert draw(HOSTILE).svg() == picture.svg()
+        assert svg(draw(HOSTILE)) == svg(picture)
 
 
 @every_figure
 def test_missing_values_leave_a_figure(draw):
-    assert draw(["a", "b"], missing=True).svg().startswith("<svg")
+    assert texts(draw(["a", "b"], missing=True))
 
 
 @every_figure
@@ -182,47 +188,6 @@ def test_a_figure_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         FIGURES["costs"](["mifs"]).save(tmp_path, "costs")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_full_figure_is_small_on_a_page():
-    rng = np.random.default_rng(0)
-    names = [f"method-{i}" for i in range(15)]
-    panels = {
-        f"data {panel}": {name: Curve(range(1, 21), rng.random(20)) for name in names} for panel in range(8)
-    }
-    styles = MethodStyles(tuple(names[:9]), tuple(names[9:]), control=names[0])
-    svg = draw_size_curves(panels, title="ranking loss", direction="lower", styles=styles).svg()
-    assert len(svg.encode()) < 60_000
-
-
-def test_steps_of_an_outline_lead_to_the_places_matplotlib_wrote():
-    rng = np.random.default_rng(1)
-    picture = draw_size_curves({"": {"a": Curve(range(50), rng.random(50))}}, title="", direction="lower")
-    (axes,), (line,) = picture.figure.axes, lines(picture)
-    outline = max(re.findall(r' d="([^"]*)"', picture.svg()), key=len)
-    steps = np.array(re.findall(r"-?(?:\d+\.?\d*|\.\d+)", outline), dtype=float).reshape(-1, 2)
-    pixels = axes.transData.transform(line.get_xydata()) * 72 / picture.figure.dpi
-    pixels[:, 1] = picture.figure.get_figheight() * 72 - pixels[:, 1]
-    np.testing.assert_allclose(np.cumsum(steps, axis=0), pixels, atol=0.051)
-
-
-def test_black_in_a_picture_of_data_is_black_on_a_dark_page_too():
-    """Matplotlib does not say that a fill is black, and the figures of a page are in the ink of the page."""
-    figure = Figure()
-    axes = figure.subplots()
-    axes.pcolormesh([[0, 1], [0, 1]], cmap="Greys", edgecolors="white")
-    axes.set_axis_off()
-    root = ElementTree.fromstring(Picture(figure, "two white pixels and two black").svg())
-    styles = [element.get("style", "") for element in root.iter() if element.get("style")]
-    assert sum("fill:#000000" in style for style in styles) == 2
-    assert sum("fill:#ffffff" in style and "stroke:#ffffff" in style for style in styles) >= 2
-
-
-def test_no_identifier_occurs_twice_on_a_page():
-    page = FIGURES["size"](["a", "b"]).svg() + FIGURES["noise"](["a", "b"]).svg()
-    identifiers = re.findall(r' id="([^"]*)"', page)
-    assert len(identifiers) == len(set(identifiers)) > 0
-    assert set(re.findall(r'(?:href="#|url\(#)([^")]*)', page)) <= set(identifiers)
 
 
 def test_curves_show_the_data_with_gaps_and_lonely_points_marked():

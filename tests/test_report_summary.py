@@ -110,6 +110,21 @@ def test_the_same_summary_gives_the_same_bytes(rich, file, tmp_path):
 
 
 @pytest.mark.usefixtures("plain_terminal")
+def test_the_same_scores_give_the_same_bytes_whatever_cell_was_finished_first(rich_run, file, tmp_path):
+    results = read_results(rich_run)
+    write_summary(summarise(replace(results, scores=results.scores[::-1])), tmp_path / "again.csv.gz")
+    assert (tmp_path / "again.csv.gz").read_bytes() == file.read_bytes()
+
+
+def test_neither_the_file_nor_the_page_says_where_the_configuration_lay(capsys, rich_run, file, tmp_path):
+    assert read_results(rich_run).experiment.folder == str(rich_run.parent.resolve())
+    assert run(capsys, "report", str(rich_run), "--out", str(tmp_path / "report"))[0] == 0
+    head = gzip.decompress(file.read_bytes()).decode().splitlines()[0]
+    page = (tmp_path / "report" / "index.html").read_text()
+    for text in (head, page):
+        assert re.search(r'(&#34;|")folder(&#34;|"): ?null', text)
+
+
 def test_the_report_of_the_file_is_the_report_of_the_run(capsys, rich_run, tmp_path):
     first, second, file = tmp_path / "first", tmp_path / "second", tmp_path / "rich.csv.gz"
     code, told, _ = run(capsys, "report", str(rich_run), "--out", str(first), "--summary", str(file))

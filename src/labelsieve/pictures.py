@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import io
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from labelsieve.datasets.writing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Stands for the colour of text; an SVG takes that of the page instead, which may be dark or light.
+#: The colour of text.
 INK = "#1f2328"
 #: What a figure is about.
 ACCENT = "#d1495b"
@@ -119,20 +116,6 @@ class Picture:
         self._draw(stream, format="png", **{**_OPTIONS[".png"], "dpi": _PAGE_DPI})
         return stream.getvalue()
 
-    def svg(self) -> str:
-        """Return an ``<svg>`` element in the text colour and font of the page around it."""
-        stream = io.BytesIO()
-        self._draw(stream, format="svg", transparent=True, metadata={"Date": None})
-        root = ElementTree.fromstring(stream.getvalue())
-        _shrink(root, set())
-        # The size is the page's business, up to where text would be larger than that of other figures.
-        for name in ("width", "height"):
-            root.attrib.pop(name)
-        widest = 1.25 * self.figure.get_figwidth()
-        root.set("style", f"stroke-linejoin:round;fill:currentColor;max-width:{widest:.3g}in")
-        root.attrib = {"xmlns": "http://www.w3.org/2000/svg", **root.attrib}
-        return ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
-
     def _write(self, path: Path, **options: Any) -> None:
         with replacing(path) as stream:
             self._draw(stream, format=path.suffix[1:], **options)
@@ -148,99 +131,3 @@ class Picture:
                 self.figure.draw_without_rendering()
                 self.figure.set_layout_engine("none")
             self.figure.savefig(stream, **options)
-
-
-def _shrink(element: ElementTree.Element, stroked: set[str], *, is_defined: bool = False) -> None:
-    """Leave of matplotlib's SVG what a page needs, about a third: a page may hold dozens of figures.
-
-    `stroked` collects the identifiers of markers that say themselves how they are stroked; what `is_defined` is drawn
-    where it is used.
-    """
-    element.tag = element.tag.rpartition("}")[2]
-    element.attrib = {name.rpartition("}")[2]: value for name, value in element.attrib.items()}
-    if element.tag == "g":
-        element.attrib.pop("id", None)
-    if element.tag != "text":
-        element.text = None
-    element.tail = None
-    if element.tag in ("path", "use") and not is_defined and "fill" not in element.get("style", ""):
-        # Black, which matplotlib leaves unsaid. In a picture of data it is no ink of the page.
-        element.set("style", f"fill: #000000; {element.get('style', '')}".rstrip("; "))
-    _shrink_attributes(element, stroked)
-    kept = []
-    for child in element:
-        _shrink(child, stroked, is_defined=is_defined or element.tag in ("defs", "clipPath"))
-        # A style sheet of the figure would apply to the whole page.
-        if child.tag in ("metadata", "style") or (child.tag in ("g", "defs") and not len(child)):
-            continue
-        is_bare = child.tag == "g" and not child.attrib
-        kept += list(child) if is_bare else [child]
-    element[:] = kept
-    styles = {child.get("style") for child in kept if child.tag == "use"}
-    style = styles.pop() if len(styles) == 1 else None
-    if element.tag == "g" and style and all(child.tag == "use" for child in kept):
-        # Markers of one line look alike: say so once.
-        element.set("style", style)
-        for child in kept:
-            child.attrib.pop("style", None)
-
-
-def _shrink_attributes(element: ElementTree.Element, stroked: set[str]) -> None:
-    attributes = element.attrib
-    style = attributes.get("style", "")
-    outline = attributes.get("d", "")
-    # A tenth of a point is enough for data; a marker is small, drawn once and stands everywhere.
-    digits = 1 if "fill: none" in style or element.tag == "use" or len(outline) > 300 else 2
-    for name in ("x", "y", "transform"):
-        if name in attributes:
-            attributes[name] = _NUMBER.sub(partial(_rounded, digits=digits), attributes[name])
-    if outline:
-        attributes["d"] = _short_outline(outline, digits)
-    if attributes.get("transform", "").startswith("rotate(-0 "):
-        del attributes["transform"]
-    if not style:
-        return
-    if "id" in attributes:
-        stroked.add(attributes["id"])
-    # The font and colour of text are the page's.
-    unsaid = ["font-family", "stroke-dashoffset"]
-    if element.tag == "text":
-        unsaid.append("fill: currentColor")
-    if attributes.get("href", "")[1:] in stroked:
-        unsaid += ["stroke", "fill: currentColor"]
-    said = style.replace(INK, "currentColor").split("; ")
-    attributes["style"] = ";".join(part for part in said if not part.startswith(tuple(unsaid))).replace(
-        ": ", ":"
-    )
-    if not attributes["style"]:
-        del attributes["style"]
-
-
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-
-
-def _rounded(number: re.Match[str], digits: int) -> str:
-    return f"{round(float(number[0]), digits):g}"
-
-
-def _short_outline(outline: str, digits: int) -> str:
-    """Round an outline; one of straight lines is told by steps, which have fewer figures than places."""
-    commands = re.findall(r"([A-Za-z])([^A-Za-z]*)", outline)
-    if {letter for letter, _ in commands} - set("MLz"):
-        return re.sub(
-            r"\s*([A-Za-z])\s*", r"\1", _NUMBER.sub(partial(_rounded, digits=digits), outline)
-        ).strip()
-    parts, before = [], ""
-    x = y = 0.0
-    for letter, numbers in commands:
-        if letter == "z":
-            parts.append("z")
-        else:
-            # Steps between rounded places: their errors do not add up.
-            new_x, new_y = (round(float(number), digits) for number in numbers.split())
-            lead = "M" if letter == "M" else " " if before == "L" else "l"
-            step = (new_x, new_y) if letter == "M" else (new_x - x, new_y - y)
-            parts.append(lead + " ".join(f"{round(value, digits):g}" for value in step))
-            x, y = new_x, new_y
-        before = letter
-    return re.sub(r"(?<!\d)0\.", ".", "".join(parts)).replace(" -", "-")

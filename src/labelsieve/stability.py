@@ -96,7 +96,8 @@ class SelectionStability:
     @cached_property
     def frequency(self) -> np.ndarray:
         """Share of the halves on which each feature is chosen."""
-        return self.runs.mean(axis=0)
+        shares: np.ndarray = self.runs.mean(axis=0)
+        return shares
 
     @cached_property
     def interval(self) -> np.ndarray:
@@ -116,7 +117,8 @@ class SelectionStability:
     def substitutes(self, feature: int) -> np.ndarray:
         """Numbers of the other features that can stand for this one."""
         others = np.flatnonzero(self.group == self.group[feature])
-        return others[others != feature]
+        members: np.ndarray = others[others != feature]
+        return members
 
     @property
     def n_steady(self) -> int:

@@ -22,7 +22,6 @@ __all__ = [
     "WinTieLoss",
     "average_ranks",
     "bonferroni_dunn_cd",
-    "control_p_values",
     "friedman",
     "holm",
     "iman_davenport",
@@ -83,7 +82,8 @@ def rank_methods(results: Any, direction: Literal["higher", "lower"] = "higher")
     array([[1. , 2.5, 2.5]])
     """
     table = _table(results, "results")
-    return stats.rankdata(_cost(table, direction), axis=1)
+    ranks: np.ndarray = stats.rankdata(_cost(table, direction), axis=1)
+    return ranks
 
 
 def average_ranks(results: Any, direction: Literal["higher", "lower"] = "higher") -> np.ndarray:
@@ -94,7 +94,8 @@ def average_ranks(results: Any, direction: Literal["higher", "lower"] = "higher"
     >>> average_ranks([[0.9, 0.7], [0.5, 0.5]])
     array([1.25, 1.75])
     """
-    return rank_methods(results, direction).mean(axis=0)
+    means: np.ndarray = rank_methods(results, direction).mean(axis=0)
+    return means
 
 
 def friedman(ranks: Any, *, correct_ties: bool = True) -> RankTest:
@@ -239,32 +240,6 @@ def bonferroni_dunn_cd(n_methods: int, n_datasets: int, *, alpha: float = 0.05) 
     """
     error = _standard_error(n_methods, n_datasets)
     return float(stats.norm.isf(alpha / (2 * (n_methods - 1))) * error)
-
-
-def control_p_values(ranks: Any, control: int) -> np.ndarray:
-    """P-values of the average ranks against those of a control, not adjusted; see `holm`.
-
-    Parameters
-    ----------
-    ranks : array-like of shape (n_datasets, n_methods)
-        From `rank_methods`.
-    control : int
-        Column of the control.
-
-    Returns
-    -------
-    p_values : ndarray of shape (n_methods - 1,)
-        Two-sided, for the other columns in their order.
-
-    Examples
-    --------
-    >>> control_p_values([[1, 2]] * 4, control=0).round(4)  # two standard errors
-    array([0.0455])
-    """
-    table = _checked_ranks(ranks)
-    means = table.mean(axis=0)
-    differences = np.delete(means, control) - means[control]
-    return 2 * stats.norm.sf(np.abs(differences) / _standard_error(table.shape[1], table.shape[0]))
 
 
 def holm(p_values: Any) -> np.ndarray:

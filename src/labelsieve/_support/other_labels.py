@@ -76,7 +76,7 @@ def explain_by_other_labels(R: np.ndarray) -> float | None:
 
 def _left_out(turned: np.ndarray, V: np.ndarray, inverse: np.ndarray, n_samples: int) -> np.ndarray:
     """Residual of every label in some rows, regressed on the others without the row; `turned` is Z V."""
-    D = (turned * inverse) @ V.T
+    D: np.ndarray = (turned * inverse) @ V.T
     precision = (V * V) @ inverse
     leverage = (turned * turned) @ inverse
     freedom = D * D

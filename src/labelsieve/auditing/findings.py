@@ -82,7 +82,8 @@ class Findings:
         signed = self.ranking.signed_z2
         n_pairs = signed.shape[0] * max(1, int(np.count_nonzero(~np.isnan(self.doubts.auc))))
         bound = stats.chi2.isf(SIGNIFICANT / n_pairs, 1)
-        return np.abs(self.ranking.column_z2).max(axis=1) > bound
+        is_beyond: np.ndarray = np.abs(self.ranking.column_z2).max(axis=1) > bound
+        return is_beyond
 
     @property
     def selected(self) -> list[str]:

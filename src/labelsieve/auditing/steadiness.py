@@ -46,7 +46,8 @@ class Steadiness:
 
     def frequency(self, n_kept: int) -> np.ndarray:
         """Share of the halves in which each column is among the first."""
-        return (self.places <= n_kept).mean(axis=0)
+        shares: np.ndarray = (self.places <= n_kept).mean(axis=0)
+        return shares
 
     def interval(self, n_kept: int) -> np.ndarray:
         """Wilson's 95 % interval of each frequency: a row per column, its lower and its upper end."""

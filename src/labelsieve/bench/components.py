@@ -111,7 +111,7 @@ def identify(estimator: Any) -> dict[str, Any]:
 
 def import_metric(spec: MetricSpec) -> Callable[..., Any]:
     """Import a metric of one's own; what cannot be called as one is refused before it is called."""
-    found = _import(spec.metric, "metrics")
+    found: Callable[..., Any] = _import(spec.metric, "metrics")
     if inspect.isclass(found) or not callable(found):
         raise RunError(f"metrics: a function was expected, got {spec.metric!r}; name a function.")
     try:

@@ -87,7 +87,13 @@ def parse(text: str) -> Docstring:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Cut a text into paragraphs and items of lists, each in one line; what is set out stays in its lines."""
+    r"""Cut a text into paragraphs and items of lists, each in one line; what is set out stays in its lines.
+
+    Examples
+    --------
+    >>> paragraphs("It\nminimises::\n\n    |a|\n\nwhich is ::\n\n    a")
+    ['It minimises:', '    |a|', 'which is', '    a']
+    """
     found: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         if re.match(r"\s*(-\s|\*\s)", block):
@@ -97,7 +103,7 @@ def paragraphs(text: str) -> list[str]:
         elif block.startswith("    ") or "====" in block:
             found.append(block.rstrip())
         else:
-            found.append(re.sub(r"::$", ":", " ".join(block.split())))
+            found.append(re.sub(r"::$", ":", " ".join(block.split()).removesuffix(" ::")))
     return [plain(paragraph) for paragraph in found if paragraph.strip()]
 
 

@@ -149,9 +149,12 @@ def _entry(console: Console, entry: Entry, default: str = "") -> None:
 
 def _indented(console: Console, text: Text, indent: int) -> None:
     """Print lines that are broken where the terminal ends, without blanks at their ends."""
-    for line in text.wrap(console, max(1, console.width - indent), overflow="fold"):
-        line.rstrip()
-        console.print(Text(" " * indent) + line)
+    for whole in text.split(allow_blank=True):
+        # A formula stays as far in as it begins.
+        start = indent + len(whole.plain) - len(whole.plain.lstrip())
+        for line in whole[start - indent :].wrap(console, max(1, console.width - start), overflow="fold"):
+            line.rstrip()
+            console.print(Text(" " * start) + line)
 
 
 def _value(choice: str) -> str | None:

@@ -146,36 +146,28 @@ def open_data(
     as_table : bool
         Whether a table of numbers is a table too: then a column of numbers may name the rows.
     """
-    if entry is not None and wishes.given:
-        option = next(iter(wishes.given))
-        raise typer.BadParameter(f"is for tables in files, not for {entry.name}", param_hint=f"--{option}")
+    if entry is not None:
+        _refuse_given(wishes, f"is for tables in files, not for {entry.name}")
     if chunks is not None:
-        if wishes.given:
-            raise typer.BadParameter(
-                "needs all rows at once; leave it out, or --chunk-rows",
-                param_hint=f"--{next(iter(wishes.given))}",
-            )
+        _refuse_given(wishes, "needs all rows at once; leave it out, or --chunk-rows")
         return Data(open_target(files, entry, options, chunks=chunks))
     if wishes.as_numbers or not _may_be_table(files, entry, options):
-        if wishes.given:
-            raise typer.BadParameter(
-                "is for one table of CSV, Parquet, Feather, Excel or JSON lines, without --nominal, --missing, "
-                "--candidates and labels in another file",
-                param_hint=f"--{next(iter(wishes.given))}",
-            )
+        _refuse_given(
+            wishes,
+            "is for one table of CSV, Parquet, Feather, Excel or JSON lines, without --nominal, --missing, "
+            "--candidates and labels in another file",
+        )
         dataset, ids = open_named(files, entry, options, column)
         return Data(dataset, ids=ids)
-    refusal: DatasetError | None = None
     if not wishes.given and not (as_table and _has_pandas()):
         try:
             dataset, ids = open_named(files, entry, options, column)
-        except DatasetError as error:
-            refusal = error
+        except DatasetError:
+            if not _has_pandas():
+                raise
         else:
             if not dataset.nominal or not _has_pandas():
                 return Data(dataset, ids=ids, is_own_table=not dataset.nominal)
-    if refusal is not None and not _has_pandas():
-        raise refusal
     table = read_table(
         files[0],
         labels=options.labels,  # type: ignore[arg-type]  # a path to another file is no table, see below
@@ -187,6 +179,12 @@ def open_data(
     )
     names = None if table.id_column is None else RowNames(table.id_column, tuple(table.row_ids))
     return Data(table.dataset(), table, names, is_own_table=True)
+
+
+def _refuse_given(wishes: TableOptions, reason: str) -> None:
+    """Refuse the first option for tables, if one is given."""
+    if wishes.given:
+        raise typer.BadParameter(reason, param_hint=f"--{next(iter(wishes.given))}")
 
 
 def _may_be_table(files: Sequence[str], entry: CatalogEntry | None, options: ReadOptions) -> bool:

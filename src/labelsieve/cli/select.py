@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -204,11 +204,7 @@ def select(
         assert subject is not None
         texts[html] = page_of_selection(found, chosen, subject, command=typed())
     with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
-        for path, text in texts.items():
-            unfinished.enter_context(told_if_unwritable(path))
-            stream = unfinished.enter_context(replacing(path))
-            stream.write(text.encode())
-            stream.flush()
+        _write(texts, unfinished)
         if data_copy is not None:
             note = write_selected(data, chosen.get_support(indices=True).tolist(), files, options, data_copy)
             if note:
@@ -217,6 +213,15 @@ def select(
         typer.echo(_ranking(found, form, everything, results()), nl=False)
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {printable(written)}")
+
+
+def _write(texts: Mapping[Path, str], unfinished: ExitStack) -> None:
+    """Write files; each takes its place when `unfinished` ends."""
+    for path, text in texts.items():
+        unfinished.enter_context(told_if_unwritable(path))
+        stream = unfinished.enter_context(replacing(path))
+        stream.write(text.encode())
+        stream.flush()
 
 
 def _form(form: Format | None, as_json: bool) -> Format:

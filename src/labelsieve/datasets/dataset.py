@@ -181,7 +181,10 @@ class Dataset:
         kinds = [kind for kind, Y in (("true", self.Y), ("candidate", self.Y_candidates)) if Y is not None]
         shown: Any = self.X
         if self.is_lazy:
-            shown, last = shown._meta, f"{shown.numblocks[0]} blocks of rows"
+            from dask.array.utils import meta_from_array
+
+            last = f"{shown.numblocks[0]} blocks of rows"
+            shown = meta_from_array(shown)  # type: ignore[no-untyped-call]
         else:
             counted = labels if self.Y is None else self.Y
             last = f"cardinality {counted.sum() / max(n_samples, 1):.3f}"

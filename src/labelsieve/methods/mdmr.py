@@ -109,7 +109,10 @@ def solve_mdmr(X: Matrix, Y: Matrix, *, n_selected: int, n_bins: int) -> SolverR
     dependency = sum(information.sum(axis=1) for information in label_information(binned, Y))
 
     def redundancy_with(feature: int) -> np.ndarray:
-        return feature_information(binned, feature) - conditional_label_information(binned, Y, feature)
+        relevance: np.ndarray = feature_information(binned, feature) - conditional_label_information(
+            binned, Y, feature
+        )
+        return relevance
 
     order, criterion = select_greedily(dependency, redundancy_with, n_selected)
     scores = places_as_scores(order) if dependency.any() else np.zeros(X.shape[1])

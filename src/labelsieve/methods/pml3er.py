@@ -91,8 +91,8 @@ class PML3er(LabelRegressor):
 
     Notes
     -----
-    Cost: ``n d q + n q^2 + q^3`` a round for n rows, d features and q labels, once ``n^2 d`` for the neighbours,
-    in blocks, and the Gram matrix of the features or of the rows, the smaller. Nothing larger than the data
+    Cost: every round takes ``n d q + n q^2 + q^3`` for n rows, d features and q labels; once ``n^2 d`` for the
+    neighbours, in blocks, and the Gram matrix of the features or of the rows, the smaller. Nothing larger than the data
     is kept.
 
     A round solves for W and b, then takes one proximal step for B and one for C, each of which descends. The

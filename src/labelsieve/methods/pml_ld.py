@@ -111,7 +111,7 @@ class PMLLD(LabelRegressor):
 
     Notes
     -----
-    Cost: ``n d q + n q^2`` for every conjugate gradient iteration of stage 1, a few a round, with n rows, d
+    Cost: stage 1 takes ``n d q + n q^2`` for every conjugate gradient iteration, a few a round, with n rows, d
     features and q labels; ``q^3`` a round and group; once ``n^2 d`` for the neighbours, in blocks. Stage 2
     takes ``n d q`` for every conjugate gradient iteration. The preconditioner of both is the inverse of the
     Gram matrix of the features or of the rows, the smaller; none where both are large.
@@ -354,7 +354,8 @@ def margins(Y: np.ndarray) -> np.ndarray:
     """
     n_candidates = Y.sum(axis=1, keepdims=True)
     n_others = Y.shape[1] - n_candidates
-    return np.where(Y > 0, 1 / np.maximum(n_candidates, 1), -1 / np.maximum(n_others, 1))
+    signs: np.ndarray = np.where(Y > 0, 1 / np.maximum(n_candidates, 1), -1 / np.maximum(n_others, 1))
+    return signs
 
 
 @dataclass(frozen=True)
@@ -406,7 +407,8 @@ class Regression:
 
         def operator(column: np.ndarray) -> np.ndarray:
             product: np.ndarray = self.X.transposed_times(row_weights * self.X.times(column))
-            return product + self._ridge[:, None] * column
+            image: np.ndarray = product + self._ridge[:, None] * column
+            return image
 
         target = self.X.transposed_times(row_weights * self.distribution + self.C2 * self.Z)
         return conjugate_gradient(operator, target, weights, preconditioner=self._invert)

@@ -323,4 +323,5 @@ class Problem:
 def _inverse_lengths(squares: np.ndarray) -> np.ndarray:
     """One over the root, and 0 for rows without a direction."""
     has_direction = squares > _NO_DIRECTION * squares.max(initial=0)
-    return np.sqrt(np.divide(1, squares, out=np.zeros_like(squares), where=has_direction))
+    inverse: np.ndarray = np.sqrt(np.divide(1, squares, out=np.zeros_like(squares), where=has_direction))
+    return inverse

@@ -279,7 +279,7 @@ class Problem:
     def target(self, Z: np.ndarray) -> np.ndarray:
         """T Z'."""
         n_features = self.X.shape[1]
-        target = np.sqrt(self.beta) * right_product(self.Y, Z[:, n_features:])
+        target: np.ndarray = np.sqrt(self.beta) * right_product(self.Y, Z[:, n_features:])
         target += np.sqrt(self.alpha) * right_product(self.X, Z[:, :n_features])
         return target
 

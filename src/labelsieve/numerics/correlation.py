@@ -59,4 +59,5 @@ def correlated_groups(X: Matrix, threshold: float) -> np.ndarray:
         rows, columns = np.nonzero((np.abs(products) >= limits * (1 - 1e-12)) & (limits > rounding))
         strong.append(sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=products.shape))
     _, groups = connected_components(sp.vstack(strong), directed=False)
-    return groups.astype(np.intp)
+    numbers: np.ndarray = groups.astype(np.intp)
+    return numbers

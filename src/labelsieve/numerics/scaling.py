@@ -213,12 +213,14 @@ def range_factors(largest: np.ndarray) -> np.ndarray:
     largest = largest.astype(np.float64)
     is_extreme = (largest > _LARGEST_VALUE) | ((largest > 0) & (largest < 1 / _LARGEST_VALUE))
     exponent = np.where(is_extreme, np.frexp(largest)[1], 0)
-    return np.ldexp(1.0, np.clip(-exponent, -1000, 1000))
+    factor: np.ndarray = np.ldexp(1.0, np.clip(-exponent, -1000, 1000))
+    return factor
 
 
 def largest_values(X: Matrix) -> np.ndarray:
     """Return the largest absolute value of every column, in the dtype of ``X`` and without a copy of it."""
-    return np.maximum(dense(X.max(axis=0)).ravel(), -dense(X.min(axis=0)).ravel())
+    largest: np.ndarray = np.maximum(dense(X.max(axis=0)).ravel(), -dense(X.min(axis=0)).ravel())
+    return largest
 
 
 def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
@@ -233,7 +235,8 @@ def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
     is_shared = X.has_canonical_format
     indices, indptr = (X.indices, X.indptr) if is_shared else (X.indices.copy(), X.indptr.copy())
     matrix: Any = type(X)
-    return matrix((by_entry, indices, indptr), shape=X.shape)
+    scaled: Matrix = matrix((by_entry, indices, indptr), shape=X.shape)
+    return scaled
 
 
 def minmax_rows(V: np.ndarray) -> np.ndarray:

@@ -122,7 +122,8 @@ class Shifted:
         squares = squared_row_norms(self.X)
         if self.offset is not None:
             squares = squares - 2 * (self.X @ self.offset) + self.offset @ self.offset
-        return np.maximum(squares, 0)
+        limited: np.ndarray = np.maximum(squares, 0)
+        return limited
 
 
 def with_constant(X: Matrix) -> Matrix:

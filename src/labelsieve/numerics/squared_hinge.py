@@ -252,4 +252,5 @@ def _dot(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _norm(A: np.ndarray) -> np.ndarray:
-    return np.sqrt(_dot(A, A))
+    norms: np.ndarray = np.sqrt(_dot(A, A))
+    return norms

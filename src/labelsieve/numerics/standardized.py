@@ -75,7 +75,8 @@ def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
     if is_sparse(X):
         S, mean = scaling.split(X)
         assert mean is not None  # as standardised features have an offset
-        return dense(S.T @ S) - n_samples * np.outer(mean, mean)
+        centred: np.ndarray = dense(S.T @ S) - n_samples * np.outer(mean, mean)
+        return centred
     total = np.zeros((n_features, n_features))
     for rows in batches(n_samples, n_features):
         Z = scaling.apply(X[rows])
@@ -172,11 +173,13 @@ class _Sparse(StandardizedFeatures):
 
     def row_products(self) -> np.ndarray:
         shift = self.rows @ self.mean
-        return dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
+        gram: np.ndarray = dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
+        return gram
 
     def gram(self, features: np.ndarray | slice) -> np.ndarray:
         S, mean = self.rows[:, features], self.mean[features]
-        return dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
+        centred: np.ndarray = dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
+        return centred
 
     def products(self, Y: Matrix) -> np.ndarray:
         product = np.ascontiguousarray(dense(self.rows.T @ Y))

@@ -19,7 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
 from labelsieve._text import printable
-from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.tables.understanding import Understood
 
@@ -227,11 +227,11 @@ def _assembled(blocks: _Blocks, n_rows: int) -> Features:
     positions = np.array(blocks.positions, dtype=np.intp)
     width = len(positions)
     if n_rows * width <= _MOST_DENSE:
-        X: Any = np.hstack([block.toarray() if sp.issparse(block) else block for block in blocks.matrices])
+        X: Any = np.hstack([dense(block) for block in blocks.matrices])
         varies = (X[:1] != X).any(axis=0)
     else:
         X = sp.csc_array(sp.hstack([sp.csc_array(block) for block in blocks.matrices], format="csc"))
-        highest, lowest = (np.asarray(end(axis=0).todense()).ravel() for end in (X.max, X.min))
+        highest, lowest = (dense(end(axis=0)).ravel() for end in (X.max, X.min))
         varies = highest != lowest
     order = np.argsort(positions, kind="stable")
     order = order[varies[order]]

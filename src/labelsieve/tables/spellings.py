@@ -56,11 +56,6 @@ class Reading:
         )
 
 
-def is_missing(text: str) -> bool:
-    """Whether a text says that there is no value."""
-    return text.strip().lower() in MISSING
-
-
 def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) -> Reading:
     """Read numbers in the one spelling that fits most of the texts.
 

@@ -121,7 +121,8 @@ class ArrayFile(TableFile):
         """Take columns of what was read, in one copy if they are neighbours."""
         first, stop = places[0], places[-1] + 1
         taken = content[:, first:stop] if stop - first == len(places) else content[:, list(places)]
-        return taken.astype(np.float64)
+        values: np.ndarray = taken.astype(np.float64)
+        return values
 
 
 class ArchiveReader(BlockReader):

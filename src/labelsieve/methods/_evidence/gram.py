@@ -215,7 +215,7 @@ def without_fold(
     column : callable
         Computes a column of the result anew.
     """
-    matrix = gram - part
+    matrix: np.ndarray = gram - part
     # To the means and deviations of the kept rows.
     shift = (np.asarray(kept.offset) - np.asarray(scaling.offset)) * scaling.factor
     ratio = np.divide(kept.factor, scaling.factor, out=np.zeros_like(shift), where=scaling.factor > 0)

@@ -100,7 +100,8 @@ def _confidence_among(points: Matrix, n_neighbors: int, lam: float) -> np.ndarra
     away = distances.to(points[np.flatnonzero(peaks)]).min(axis=1)
     a, c = _relative(spread), _relative(away)
     harmonic = np.divide((1 + lam) * a * c, lam * a + c, out=np.zeros_like(a), where=a * c > 0)
-    return np.exp(-harmonic)
+    confidence: np.ndarray = np.exp(-harmonic)
+    return confidence
 
 
 class _Distances:

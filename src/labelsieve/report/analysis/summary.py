@@ -89,7 +89,7 @@ class Facts:
     descents: tuple[Descent, ...]
     failures: tuple[Failure, ...]
     notes: tuple[Note, ...]
-    #: Calls of the runner; configuration and environment are kept of the last alone.
+    #: Calls of the runner; configuration, without its folder, and environment are kept of the last alone.
     runs: tuple[RunRecord, ...]
     #: Stored cells whose numbers are not those that were written.
     n_altered: int
@@ -133,7 +133,8 @@ class Summary:
 
 def summarise(results: Results) -> Summary:
     """Average the results of a run, complete or not, and keep what a report needs besides."""
-    experiment, cells = results.experiment, results.cells
+    # Summaries are published; where a configuration lay on somebody's machine is no part of them.
+    experiment, cells = results.experiment.model_copy(update={"folder": None}), results.cells
     coverage, complete = cover(results)
     curves = _average(results, complete)
     scored = {score.metric for score in results.scores}
@@ -145,7 +146,7 @@ def summarise(results: Results) -> Summary:
     compared = _compared(experiment)
     shown = (*compared, *_named_with_role(experiment, "reference"))
     sizes = _sizes(curves, usual, shown, classifiers[:1], metrics[:1])
-    earlier = tuple(replace(run, configuration={}, environment={}) for run in results.runs[:-1])
+    *earlier, last = results.runs
     facts = Facts(
         datasets=tuple(results.datasets.values()),
         metrics=metrics,
@@ -159,7 +160,10 @@ def summarise(results: Results) -> Summary:
         descents=collect_descents(cells, compared),
         failures=collect_failures(results),
         notes=collect_notes(results),
-        runs=(*earlier, *results.runs[-1:]),
+        runs=(
+            *(replace(run, configuration={}, environment={}) for run in earlier),
+            replace(last, configuration={**last.configuration, "folder": None}),
+        ),
         n_altered=results.n_altered,
     )
     return Summary(experiment, facts, curves)
@@ -186,7 +190,7 @@ class _Score(NamedTuple):
 
 
 def _average(results: Results, complete: set[tuple[Place, str]]) -> dict[CurveKey, Curve]:
-    """Average what is complete over folds, seeds and draws."""
+    """Average what is complete over folds, seeds and draws; curves stand in the order of the plan."""
     places = [Place(cell.dataset, cell.noise, cell.method) for cell in results.cells]
     scores: dict[CurveKey, dict[float | None, list[_Score]]] = {}
     n_features: dict[tuple[Place, float | None], int] = {}
@@ -197,7 +201,9 @@ def _average(results: Results, complete: set[tuple[Place, str]]) -> dict[CurveKe
             points.setdefault(size, []).append(_Score(cell.seed, cell.fold, cell.draw, value))
             n_features[place, size] = n_kept
     curves = {}
-    for key, points in scores.items():
+    keys = ((*planned, metric) for planned in results.planned for metric in results.experiment.metric_names)
+    for key in filter(scores.__contains__, keys):
+        points = scores[key]
         sizes = sorted(points, key=lambda size: -1.0 if size is None else size)
         curves[key] = Curve(
             tuple(sizes),
