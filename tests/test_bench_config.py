@@ -72,6 +72,7 @@ def test_noise_profile_goes_from_none_to_one_half():
     ("text", "message"),
     [
         ("datasets = [", r"mine: not valid TOML.*mend that line"),
+        (f"datasets = {'[' * 9999}", "mine: lists within lists, deeper than can be read; take some away"),
         (MINIMAL + "fold = 3\n", r"mine: fold: no such key"),
         (MINIMAL + "[limits]\nhours = 3\n", r"limits\.hours: no such key"),
         ('methods = ["sum-f"]\n', r"datasets: this key is needed"),

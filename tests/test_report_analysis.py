@@ -198,7 +198,10 @@ def test_data_sets_of_which_nothing_is_there_are_named():
 
 
 def test_a_run_without_finished_cells_is_refused():
-    with pytest.raises(RunError, match="made-up: finished cells were expected, got none of 8; run"):
+    expected = "made-up: finished cells were expected, got none of 8; "
+    with pytest.raises(RunError, match=f"{expected}run the experiment first"):
+        analyse(make_summary(noisy(), skip=lambda **_: True))
+    with pytest.raises(RunError, match=f"{expected}8 failed: see labelsieve bench status"):
         analyse(make_summary(noisy(), fails=lambda **_: True))
 
 

@@ -548,6 +548,8 @@ def parse_experiment(
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RunError(f"{shown}: not valid TOML: {error}; mend that line.") from None
+    except RecursionError:
+        raise RunError(f"{shown}: lists within lists, deeper than can be read; take some away.") from None
     name = re.sub(r"[^\w.-]", "-", name)
     given = {"name": name, **content, "folder": None if folder is None else str(folder)}
     return build_experiment(given, shown)

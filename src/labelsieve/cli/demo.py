@@ -86,10 +86,10 @@ def demo(
     _say_how_many_and_how_sure(found, console)
     console.print()
     console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
-    if found.truth is not None:
+    if found.n_wrong is not None:
         console.print(
             f"\n{found.listed_wrong} of the {len(found.suspects)} least supported candidates are wrong; "
-            f"of all candidates, {found.truth.n_wrong / found.n_candidates:.0%} are."
+            f"of all candidates, {found.n_wrong / found.n_candidates:.0%} are."
         )
     notes.print(f"\n{found.caveat} {ADVICE}")
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")

@@ -102,7 +102,7 @@ def suspects_table(found: Selection, console: Console, n_shown: int) -> Renderab
         "label": [suspect.label for suspect in listed],
         "support": [f"{suspect.support:.2f}" for suspect in listed],
     }
-    if found.truth is not None:
+    if found.n_wrong is not None:
         columns["truth"] = ["wrong" if suspect.wrong else "right" for suspect in listed]
     title = f"candidate labels to doubt first, of {found.n_candidates}"
     return lay_out(console.width, columns, long="label", title=title)

@@ -176,8 +176,8 @@ def _by_chance(found: Selection) -> Iterable[tuple[str, str]]:
 def _labels(found: Selection) -> tuple[str, str]:
     assert found.doubts is not None
     gist, rest = labels_said(found.doubts.issues)
-    if found.truth is not None:
-        share = found.truth.n_wrong / found.n_candidates
+    if found.n_wrong is not None:
+        share = found.n_wrong / found.n_candidates
         rest += (
             f" The truth is known here: of the first {len(found.suspects)}, {found.listed_wrong} are wrong, of all "
             f"{share:.0%}."

@@ -75,15 +75,6 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class TruthCheck:
-    """How well false candidates could be told, where the truth is known."""
-
-    n_wrong: int
-    #: Chance that a true candidate has more support than a false one: 0.5 is guessing.
-    support_auc: float
-
-
-@dataclass(frozen=True)
 class Selection:
     """Ranking, convergence and doubtful candidates of one fit."""
 
@@ -106,7 +97,8 @@ class Selection:
     suspects: tuple[Suspect, ...]
     #: What the list of suspects cannot show.
     caveat: str
-    truth: TruthCheck | None
+    #: How many of all candidates are false, where the truth is known and they are some but not all.
+    n_wrong: int | None
     #: Precision by number of features, where the number was chosen by the data.
     curve: SizeCurve | None = None
     #: Whether shuffled labels give as much evidence; None if it was not asked.
@@ -306,7 +298,7 @@ def summarise(
         issues = doubts.issues
     elif not dataset.is_lazy:
         issues = find_label_issues(dataset.X, dataset.candidates, label_names=dataset.label_names)
-    suspects, caveat, truth = ((), "", None) if issues is None else _suspects(issues, dataset, ids)
+    suspects, caveat, n_wrong = ((), "", None) if issues is None else _suspects(issues, dataset, ids)
     return Selection(
         data=dataset.name,
         method=method,
@@ -333,7 +325,7 @@ def summarise(
         ),
         suspects=suspects,
         caveat=caveat,
-        truth=truth,
+        n_wrong=n_wrong,
         curve=getattr(selector, "size_curve_", curve),
         chance=chance,
         stability=stability,
@@ -354,8 +346,8 @@ def _members(table: Table, fitted: BaseSelector) -> dict[int, tuple[str, ...]]:
 
 def _suspects(
     issues: LabelIssues, dataset: Dataset, ids: Sequence[str] | None
-) -> tuple[tuple[Suspect, ...], str, TruthCheck | None]:
-    """Return the least supported candidates, what to keep in mind, and how well that tells false ones if known."""
+) -> tuple[tuple[Suspect, ...], str, int | None]:
+    """Return the least supported candidates, what to keep in mind, and how many of all are false if known."""
     support = issues.support[issues.rows, issues.labels]
     known = dataset.Y is not None and dataset.Y_candidates is not None
     wrong = _entries(dataset.Y, issues.rows, issues.labels) == 0 if known else None
@@ -372,10 +364,7 @@ def _suspects(
     caveat = issues.caveat("").strip()
     if wrong is None or wrong.all() or not wrong.any():
         return suspects, caveat, None
-    from sklearn.metrics import roc_auc_score
-
-    truth = TruthCheck(n_wrong=int(wrong.sum()), support_auc=float(roc_auc_score(~wrong, support)))
-    return suspects, caveat, truth
+    return suspects, caveat, int(wrong.sum())
 
 
 def _entries(matrix: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -54,16 +54,16 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def listed(names: Iterable[str], joint: str = "and") -> str:
+def listed(names: Iterable[str]) -> str:
     """Names in a row.
 
     Examples
     --------
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
-    ('a', 'a and b', 'a, b or c')
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
     """
     *others, last = [*names] or [""]
-    return f"{', '.join(others)} {joint} {last}" if others else last
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def reference_words(slug: str, name: str) -> str:

@@ -98,9 +98,10 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
     """
     facts, experiment = summary.facts, summary.experiment
     if not facts.coverage.n_done:
+        failed = facts.coverage.n_failed
+        advice = f"{failed} failed: see labelsieve bench status" if failed else "run the experiment first"
         raise RunError(
-            f"{experiment.name}: finished cells were expected, got none of {facts.coverage.n_planned}; "
-            "run the experiment first."
+            f"{experiment.name}: finished cells were expected, got none of {facts.coverage.n_planned}; {advice}."
         )
     control = _settle_control(control, experiment.control, summary.compared)
     classifier, noise = facts.classifiers[0], facts.usual_noise

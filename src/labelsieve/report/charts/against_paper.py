@@ -10,6 +10,7 @@ import numpy as np
 from labelsieve.pictures import FAINT, INK, Picture
 from labelsieve.report.charts.method_styles import MethodStyles
 from labelsieve.report.charts.panels import (
+    COLUMNS,
     figure_title,
     fitted,
     grid,
@@ -23,6 +24,7 @@ from labelsieve.report.wording import listed
 
 # Inches of a panel's side.
 _SIDE = 2.0
+_TITLE = "ours against the paper"
 
 
 @in_chart_style
@@ -30,9 +32,7 @@ def draw_against_paper(
     panels: Mapping[str, Mapping[str, tuple[Any, Any]]],
     *,
     notes: Mapping[str, str] | None = None,
-    title: str = "ours against the paper",
     styles: MethodStyles | None = None,
-    columns: int = 2,
 ) -> Picture:
     """Draw our values against the published ones; on the diagonal they are equal.
 
@@ -43,12 +43,8 @@ def draw_against_paper(
         either is left out.
     notes : mapping of str to str or None, default=None
         What a panel says in its corner, such as the rank correlation of the methods' order.
-    title : str
-        What all panels show.
     styles : MethodStyles or None, default=None
         The methods.
-    columns : int, default=2
-        Panels in a row.
 
     Examples
     --------
@@ -58,7 +54,7 @@ def draw_against_paper(
     """
     styles = styles_of(panels.values(), styles)
     names = styles.pick(name for methods in panels.values() for name in methods)
-    figure, all_axes = grid(len(panels), columns, height=2.75)
+    figure, all_axes = grid(len(panels), height=2.75)
     handles: dict[str, Any] = {}
     n_points = 0
     for place, (axes, (panel, methods)) in enumerate(zip(all_axes, panels.items(), strict=True)):
@@ -77,14 +73,14 @@ def draw_against_paper(
         if note:
             # The page may be dark; a box in the colour of paper would not be.
             axes.text(0.03, 0.97, fitted(note, _SIDE, 8.5), transform=axes.transAxes, va="top", fontsize=8.5)
-        if place >= len(panels) - columns:
+        if place >= len(panels) - COLUMNS:
             axes.set_xlabel("published")
-        if place % columns == 0:
+        if place % COLUMNS == 0:
             axes.set_ylabel("ours")
-    figure_title(figure, title)
+    figure_title(figure, _TITLE)
     legend(figure, [handles[name] for name in names], names)
     told = "".join(f" {panel}: {note}." for panel, note in (notes or {}).items())
-    return Picture(figure, f"{title}, by {listed(panels)}: {n_points} points of {listed(names)}.{told}")
+    return Picture(figure, f"{_TITLE}, by {listed(panels)}: {n_points} points of {listed(names)}.{told}")
 
 
 def _square(axes: Any, values: np.ndarray) -> None:

@@ -158,7 +158,7 @@ def draw_costs(
                 )
             for data, value in values.items():
                 (handles[data],) = axes.plot([value], [row], **_dot(datasets, data))
-        log_scale(axes, "x", [value for values in methods.values() for value in values.values()])
+        log_scale(axes, [value for values in methods.values() for value in values.values()])
         axes.grid(axis="x")
         axes.tick_params(axis="y", left=False)
         panel_title(axes, quantity)

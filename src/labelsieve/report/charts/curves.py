@@ -10,6 +10,7 @@ import numpy as np
 from labelsieve.pictures import Picture
 from labelsieve.report.charts.method_styles import MethodStyles
 from labelsieve.report.charts.panels import (
+    COLUMNS,
     Direction,
     better,
     figure_title,
@@ -40,8 +41,6 @@ class Curve(NamedTuple):
     #: Places from left to right; None for a value that belongs to no place and is drawn all across.
     x: Any
     y: Any
-    #: Half the height of a band around the curve; None for no band.
-    spread: Any = None
 
 
 Panels = Mapping[str, Mapping[str, Curve]]
@@ -55,7 +54,6 @@ def draw_size_curves(
     direction: Direction | Mapping[str, Direction],
     unit: str | Mapping[str, str] = "percent",
     styles: MethodStyles | None = None,
-    columns: int = 2,
 ) -> Picture:
     """Draw a metric against the size of the subset of features.
 
@@ -71,8 +69,6 @@ def draw_size_curves(
         What sizes are.
     styles : MethodStyles or None, default=None
         How names look; None takes all for methods, in the order they come.
-    columns : int, default=2
-        Panels in a row.
 
     Examples
     --------
@@ -90,7 +86,6 @@ def draw_size_curves(
         x_labels={panel: _SIZE_LABELS[units[panel]] for panel in panels},
         against="the size of the subset",
         styles=styles,
-        columns=columns,
     )
 
 
@@ -101,7 +96,6 @@ def draw_noise_curves(
     title: str,
     direction: Direction | Mapping[str, Direction],
     styles: MethodStyles | None = None,
-    columns: int = 2,
 ) -> Picture:
     """Draw a metric against the rate of label noise; parameters as in `draw_size_curves`.
 
@@ -118,7 +112,6 @@ def draw_noise_curves(
         x_labels=dict.fromkeys(panels, "noise rate"),
         against="the rate of label noise",
         styles=styles,
-        columns=columns,
     )
 
 
@@ -129,7 +122,6 @@ def draw_sensitivity_curves(
     title: str,
     direction: Direction,
     styles: MethodStyles | None = None,
-    columns: int = 2,
 ) -> Picture:
     """Draw a metric against parameters, each on a logarithmic axis.
 
@@ -143,8 +135,6 @@ def draw_sensitivity_curves(
         Which values are better.
     styles : MethodStyles or None, default=None
         How names look; here they are data sets.
-    columns : int, default=2
-        Panels in a row.
 
     Examples
     --------
@@ -159,7 +149,6 @@ def draw_sensitivity_curves(
         x_labels=dict.fromkeys(panels, "value of the parameter"),
         against="the value of a parameter",
         styles=styles,
-        columns=columns,
         log_x=True,
     )
 
@@ -168,10 +157,7 @@ def draw_sensitivity_curves(
 def draw_objectives(
     panels: Mapping[str, Mapping[str, Sequence[float]]],
     *,
-    title: str = "objective, relative to its start",
-    log_y: bool = False,
     styles: MethodStyles | None = None,
-    columns: int = 2,
 ) -> Picture:
     """Draw how objectives fall, each divided by its first value.
 
@@ -180,14 +166,8 @@ def draw_objectives(
     panels : mapping of str to mapping of str to sequence of float
         For each panel, say a method, the objective at the start and after every iteration, by the name of
         its line: a fold or a data set.
-    title : str
-        What all panels show.
-    log_y : bool, default=False
-        Logarithmic axis of objectives.
     styles : MethodStyles or None, default=None
         How lines look; here they are folds or data sets.
-    columns : int, default=2
-        Panels in a row.
 
     Examples
     --------
@@ -200,13 +180,11 @@ def draw_objectives(
             panel: {name: _relative(objective) for name, objective in lines.items()}
             for panel, lines in panels.items()
         },
-        title=title,
+        title="objective, relative to its start",
         direction=None,
         x_labels=dict.fromkeys(panels, "iteration"),
         against="the iteration",
         styles=styles,
-        columns=columns,
-        log_y=log_y,
     )
 
 
@@ -224,16 +202,14 @@ def _draw(
     x_labels: Mapping[str, str],
     against: str,
     styles: MethodStyles | None,
-    columns: int,
     log_x: bool = False,
-    log_y: bool = False,
 ) -> Picture:
     directions = direction if isinstance(direction, Mapping) else dict.fromkeys(panels)
     common = None if isinstance(direction, Mapping) else direction
     styles = styles_of(panels.values(), styles)
     names = styles.pick(name for curves in panels.values() for name in curves)
-    figure, grid_axes = grid(len(panels), columns, height=2.15 if len(panels) > 1 else 2.7)
-    columns = min(columns, len(panels))
+    figure, grid_axes = grid(len(panels), height=2.15 if len(panels) > 1 else 2.7)
+    columns = min(COLUMNS, len(panels))
     labels = list(x_labels.values())
     handles: dict[str, Any] = {}
     for place, (axes, (panel, curves)) in enumerate(zip(grid_axes, panels.items(), strict=True)):
@@ -244,12 +220,10 @@ def _draw(
         if labels[place] not in labels[place + columns : place + columns + 1]:
             axes.set_xlabel(labels[place])
         if log_x:
-            log_scale(axes, "x", _all(curves, "x"))
+            log_scale(axes, _all(curves, "x"))
         else:
             _mark_places(axes, _all(curves, "x"))
-        if log_y:
-            log_scale(axes, "y", _all(curves, "y"))
-        elif np.ptp(_all(curves, "y") or [0.0]) < _LEVEL:
+        if np.ptp(_all(curves, "y") or [0.0]) < _LEVEL:
             # A level line would be magnified until its rounding shows.
             bottom, top = axes.get_ylim()
             axes.set_ylim((bottom + top) / 2 - 0.05, (bottom + top) / 2 + 0.05)
@@ -298,9 +272,6 @@ def _draw_curve(axes: Axes, curve: Curve, place: int, **style: Any) -> Any:
     x = numbers(curve.x)
     if len(x) != len(y):
         raise ValueError(f"x and y of a curve must be equally long. Got {len(x)} and {len(y)}.")
-    if curve.spread is not None:
-        spread = numbers(curve.spread)
-        axes.fill_between(x, y - spread, y + spread, color=style["color"], alpha=0.15, linewidth=0)
     is_there = np.isfinite(y)
     before, after = np.r_[False, is_there[:-1]], np.r_[is_there[1:], False]
     alone = np.flatnonzero(is_there & ~before & ~after)

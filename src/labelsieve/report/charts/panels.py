@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 #: Inches. Two columns of a paper, and on a phone the text is still read.
 WIDTH = 6.4
+#: Panels in a row.
+COLUMNS = 2
+_TITLE_HEIGHT = 0.4
 #: Said of a figure without panels or names.
 NOTHING = "A figure needs something to show. Got nothing. Leave the figure out."
 _ARROWS = {"higher": "↑", "lower": "↓"}
@@ -53,8 +56,8 @@ def better(direction: Direction | None) -> str:
     return f"{_ARROWS[direction]} {direction} is better"
 
 
-def grid(n_panels: int, columns: int, height: float, extra: float = 0.4) -> tuple[Figure, list[Axes]]:
-    """Make a figure of panels `height` inches high, with `extra` inches for title and the like.
+def grid(n_panels: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Make a figure of panels `height` inches high.
 
     Places of the last row that no panel takes are left empty.
     """
@@ -63,11 +66,11 @@ def grid(n_panels: int, columns: int, height: float, extra: float = 0.4) -> tupl
 
     if not n_panels:
         raise ValueError(NOTHING)
-    columns = min(columns, n_panels)
+    columns = min(COLUMNS, n_panels)
     rows = -(-n_panels // columns)
     width = WIDTH if columns > 1 else 0.75 * WIDTH
     layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, wspace=0.03, hspace=0.03)
-    figure = Figure(figsize=(width, rows * height + extra), layout=layout)
+    figure = Figure(figsize=(width, rows * height + _TITLE_HEIGHT), layout=layout)
     panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for axes in panels[n_panels:]:
         axes.set_axis_off()
@@ -154,22 +157,20 @@ def name_rows(axes: Axes, names: Sequence[str], styles: MethodStyles) -> None:
     axes.tick_params(axis="y", left=False)
 
 
-def log_scale(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -> None:
-    """Make an axis logarithmic, with a linear piece for 0 if it occurs; negative values leave it linear."""
+def log_scale(axes: Axes, values: Iterable[float]) -> None:
+    """Make the axis of x logarithmic, with a linear piece for 0 if it occurs; negative values leave it linear."""
     from matplotlib.ticker import NullLocator
 
     finite = np.array([value for value in values if np.isfinite(value)])
     positive = finite[finite > 0]
     if not positive.size or (finite < 0).any():
         return
-    set_scale = axes.set_xscale if which == "x" else axes.set_yscale
     if positive.size == finite.size:
-        set_scale("log")
+        axes.set_xscale("log")
     else:
-        set_scale("symlog", linthresh=positive.min())
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_formatter(lambda value, _: power_text(value))
-    axis.set_minor_locator(NullLocator())
+        axes.set_xscale("symlog", linthresh=positive.min())
+    axes.xaxis.set_major_formatter(lambda value, _: power_text(value))
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def power_text(value: float) -> str:
