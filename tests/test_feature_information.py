@@ -61,6 +61,22 @@ def test_equal_values_share_a_bin_and_rare_values_at_both_ends_keep_their_own():
     np.testing.assert_array_equal(codes(bin_features(values[:, None], 5))[:, 0], values)
 
 
+@pytest.mark.parametrize("n_distinct", [1, 2, 3, 7, 1000])
+def test_bins_begin_where_the_definition_says(n_distinct):
+    rng = np.random.default_rng(n_distinct)
+    for n_values in range(40):
+        values = np.sort(rng.integers(1, n_distinct + 1, n_values)).astype(float)
+        for n_bins in (2, 3, 5):
+            starts = {
+                min(
+                    (v for v in values if 2 * n_values * b <= n_bins * (sum(values < v) + sum(values <= v))),
+                    default=None,
+                )
+                for b in range(n_bins)
+            } - {None}
+            np.testing.assert_array_equal(cuts.starts_of_sorted(values, n_bins), sorted(starts))
+
+
 def test_bins_do_not_change_under_increasing_maps_of_the_nonzero_values():
     X, _ = problem(1)
     X = np.abs(X)

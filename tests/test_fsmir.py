@@ -89,6 +89,23 @@ def test_block_descent_reports_the_objective_of_the_accepted_factors(problem, n_
     assert state.value < first.value
 
 
+def test_single_precision_descends_to_the_same_value(problem):
+    X, T = (problem.rows.gather(name).astype(np.float32) for name in "XT")
+    single = problem.of_arrays(X, T, problem.information, problem.alpha, problem.beta, problem.gamma)
+    ends = []
+    for part in (problem, single):
+        factors = random_factors(part)
+        put_U(part, part.rows.gather("U").astype(part.data.dtype))
+        descent = BlockDescent(part)
+        state = descent.warm_up(factors)
+        for _ in range(60):
+            state, value = descent.step(state)
+        ends.append(value)
+    assert {factor.dtype for factor in (part.rows.gather("U"), *state.accepted)} == {np.dtype(np.float32)}
+    assert value == pytest.approx(plain_objective(part, *state.accepted), rel=1e-6)
+    assert ends[1] == pytest.approx(ends[0], rel=1e-5)
+
+
 def test_block_descent_ends_at_a_stationary_point(problem):
     """At a minimum, no small feasible move of one entry lowers F."""
     descent = BlockDescent(problem)
@@ -130,8 +147,9 @@ def test_w_step_solves_the_convex_problem_like_an_independent_method(problem):
         assert problem.objective(grams, V, W, V @ W) == pytest.approx(result.fun, rel=1e-6)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-3)])
 @pytest.mark.parametrize("n_rows", [1, 8, 21])
-def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows):
+def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows, dtype, tolerance):
     rng = np.random.default_rng(3)
     root, M, target = rng.random((n_rows, n_rows)), rng.random((n_rows, 30)), rng.random((n_rows, 30))
     coupling = root @ root.T
@@ -139,10 +157,11 @@ def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows):
     expected = M.copy()
     for r in range(n_rows):
         expected[r] = np.maximum(expected[r] + target[r] - coupling[r] @ expected, 0)
+    M, target, coupling = (part.astype(dtype) for part in (M, target, coupling))
     changed = M + _coordinate_changes(M, target - coupling @ M, coupling)
-    np.testing.assert_allclose(changed, expected, atol=1e-12)
+    np.testing.assert_allclose(changed, expected, atol=tolerance)
     _coordinate_sweep(M, target, coupling)
-    np.testing.assert_allclose(M, expected, atol=1e-12)
+    np.testing.assert_allclose(M, expected, atol=tolerance)
 
 
 @pytest.mark.parametrize("n_rows", [40, 7])

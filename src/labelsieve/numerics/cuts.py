@@ -19,7 +19,7 @@ from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.blocks import Columns, RowBlocks, block_function
 
-__all__ = ["Cuts", "find_cuts", "stored_values"]
+__all__ = ["Cuts", "find_cuts", "starts_of_sorted", "stored_values"]
 
 #: Numbers that are held of all features together: distinct values, or counts at points between two cuts.
 _BUDGET = 2**22
@@ -48,8 +48,8 @@ class Cuts:
 def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
     """Cut the non-zero values of every column of ``X`` into at most ``n_bins`` bins.
 
-    One pass lists the distinct values. Features with more of them than there is room for, in blocks, take a few
-    more passes, each of which narrows the places of the cuts.
+    One block is sorted. Of several, one pass lists the distinct values. Features with more of them than there is room
+    for take a few more passes, each of which narrows the places of the cuts.
 
     Examples
     --------
@@ -57,7 +57,56 @@ def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
     >>> find_cuts(MemoryBlocks([{"X": np.array([[0.0], [7.0], [9.0], [9.0]])}]), 1, 2).starts
     array([7., 9.])
     """
-    most = None if len(rows.sizes) == 1 else max(2 * n_bins, _BUDGET // n_features)
+    if len(rows.sizes) == 1:
+        starts = rows.fold(_starts_of_block, n_bins)
+    else:
+        starts = _starts_of_blocks(rows, n_features, n_bins)
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in starts])])
+    return Cuts(np.concatenate(starts), offsets)
+
+
+def stored_values(X: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield rows and values of the entries of every feature that are not zero."""
+    if is_sparse(X):
+        X = X.tocsc()
+        if not X.data.all():
+            X = X.copy()
+            X.eliminate_zeros()
+        for first, stop in pairwise(X.indptr.tolist()):
+            yield X.indices[first:stop], X.data[first:stop]
+        return
+    for feature in range(X.shape[1]):
+        rows = np.flatnonzero(X[:, feature])
+        yield rows, X[rows, feature]
+
+
+@block_function("X")
+def _starts_of_block(rows: Mapping[str, Any], n_bins: int) -> tuple[Columns, list[np.ndarray]]:
+    return {}, [starts_of_sorted(np.sort(values), n_bins) for _, values in stored_values(rows["X"])]
+
+
+def starts_of_sorted(values: np.ndarray, n_bins: int) -> np.ndarray:
+    """First value of every bin that holds any, of sorted values.
+
+    Examples
+    --------
+    >>> starts_of_sorted(np.array([7.0, 9.0, 9.0]), 2)
+    array([7., 9.])
+    """
+    n_values = len(values)
+    if not n_values:
+        return values
+    twice_rank = 2 * n_values * np.arange(n_bins)
+    # A cut falls on the value in its place or, where the middle of the equal values lies before it, on the next one.
+    found = values[twice_rank // (2 * n_bins)]
+    below, up_to = (np.searchsorted(values, found, side=side) for side in ("left", "right"))
+    places = np.where((below + up_to) * n_bins >= twice_rank, below, up_to)
+    return np.asarray(values[np.unique(places[places < n_values])])
+
+
+def _starts_of_blocks(rows: RowBlocks, n_features: int, n_bins: int) -> list[np.ndarray]:
+    """First values of the bins of every feature whose values lie in several blocks."""
+    most = max(2 * n_bins, _BUDGET // n_features)
     values = rows.fold(_distinct_values, most, combine=partial(_merge, most=most))
     own = np.searchsorted(values.features, np.arange(n_features + 1))
     starts = [_first_of_bins(values.values[a:b], values.counts[a:b], n_bins) for a, b in pairwise(own)]
@@ -65,24 +114,7 @@ def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
     if len(wide):
         for feature, found in zip(wide, _narrowed(rows, wide, values, n_bins), strict=True):
             starts[feature] = found
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in starts])])
-    return Cuts(np.concatenate(starts), offsets)
-
-
-def stored_values(X: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield rows and values of the entries of every feature that are not zero."""
-    X = X.tocsc() if is_sparse(X) else X
-    for feature in range(X.shape[1]):
-        if is_sparse(X):
-            stored = slice(X.indptr[feature], X.indptr[feature + 1])
-            rows, values = X.indices[stored], X.data[stored]
-            is_value = values != 0
-            if not is_value.all():
-                rows, values = rows[is_value], values[is_value]
-        else:
-            rows = np.flatnonzero(X[:, feature])
-            values = X[rows, feature]
-        yield rows, values
+    return starts
 
 
 class _Values(NamedTuple):
@@ -98,7 +130,7 @@ class _Values(NamedTuple):
 
 
 @block_function("X")
-def _distinct_values(rows: Mapping[str, Any], most: int | None) -> tuple[Columns, _Values]:
+def _distinct_values(rows: Mapping[str, Any], most: int) -> tuple[Columns, _Values]:
     X = rows["X"]
     n_features = X.shape[1]
     n_values = np.zeros(n_features, dtype=np.int64)
@@ -114,9 +146,7 @@ def _distinct_values(rows: Mapping[str, Any], most: int | None) -> tuple[Columns
         found, often = np.unique(values, return_counts=True)
         n_distinct[feature] = len(found)
         # A feature whose many values hardly repeat will have too many: they need not be listed and merged first.
-        is_wide[feature] = most is not None and (
-            len(found) > most or (len(found) > most // 8 and 2 * len(found) > len(values))
-        )
+        is_wide[feature] = len(found) > most or (len(found) > most // 8 and 2 * len(found) > len(values))
         if not is_wide[feature]:
             distinct.append(found)
             counts.append(often)
@@ -126,7 +156,7 @@ def _distinct_values(rows: Mapping[str, Any], most: int | None) -> tuple[Columns
     )
 
 
-def _merge(a: _Values, b: _Values, most: int | None) -> _Values:
+def _merge(a: _Values, b: _Values, most: int) -> _Values:
     """Combine the values of two blocks."""
     features, values, counts = (np.concatenate(pair) for pair in zip(a[4:], b[4:], strict=True))
     is_wide = a.is_wide | b.is_wide
@@ -137,8 +167,7 @@ def _merge(a: _Values, b: _Values, most: int | None) -> _Values:
     is_new[1:] = (features[1:] != features[:-1]) | (values[1:] != values[:-1])
     counts = np.add.reduceat(counts, np.flatnonzero(is_new)) if len(counts) else counts
     features, values = features[is_new], values[is_new]
-    if most is not None:
-        is_wide |= np.bincount(features, minlength=len(is_wide)) > most
+    is_wide |= np.bincount(features, minlength=len(is_wide)) > most
     kept = ~is_wide[features]
     return _Values(
         a.n_values + b.n_values,

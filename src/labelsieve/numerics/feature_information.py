@@ -17,7 +17,7 @@ from labelsieve.numerics.batches import batches
 from labelsieve.numerics.cuts import Cuts, find_cuts
 from labelsieve.numerics.discretize import BinnedFeatures, cut_features, feature_sums
 from labelsieve.numerics.information import plogp
-from labelsieve.numerics.sparse import columns_of, dense
+from labelsieve.numerics.sparse import columns_of, dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.blocks import Columns, RowBlocks, block_function
 
@@ -79,10 +79,18 @@ def count_in_rows(
 
     The labels come in batches, one pass over the rows each: ordinary numbers of labels in a single one.
     """
+    rows.derive(_by_columns)
     cuts = find_cuts(rows, n_features, n_bins)
     rows.derive(_cut_block, cuts)
     for labels in batches(n_labels, int(cuts.offsets[-1]), _MOST_COUNTS):
         yield rows.fold(_count_block, labels), cuts.offsets
+
+
+@block_function("X", gives=("X",))
+def _by_columns(rows: Mapping[str, Any]) -> tuple[Columns, None]:
+    """Sort sparse features by columns, once for the cuts and for cutting where the block stays in memory."""
+    X = rows["X"]
+    return {"X": X.tocsc() if is_sparse(X) else X}, None
 
 
 @block_function("X", gives=("symbols",))

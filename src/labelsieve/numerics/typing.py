@@ -28,6 +28,7 @@ class SparseMatrix(Protocol):
     def __abs__(self) -> Any: ...
     def astype(self, dtype: Any, *, copy: bool = ...) -> Self: ...  # noqa: D102
     def copy(self) -> Self: ...  # noqa: D102
+    def eliminate_zeros(self) -> None: ...  # noqa: D102
     def max(self, axis: int) -> Any: ...  # noqa: D102
     def mean(self, axis: int | None = ..., *, dtype: Any = ...) -> Any: ...  # noqa: D102
     def min(self, axis: int) -> Any: ...  # noqa: D102

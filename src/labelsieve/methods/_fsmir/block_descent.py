@@ -5,11 +5,14 @@ and several cheap rounds on (V, W): two touches of X in all, in one visit to the
 along their last step and return to the best point when F would rise, after Ang and Gillis, "Accelerating
 nonnegative matrix factorization algorithms using extrapolation", Neural Computation 31(2), 2019. The accepted
 F never rises.
+
+Steps have the precision of the features, on which most of the time goes. Values, and what they are made of, have
+double precision: the last steps gain less than single precision can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -47,8 +50,9 @@ _W_SWEEPS = 10
 _WORTHWHILE = 0.05
 #: A sweep over V or W whose squared change is at most this share of the first one's ends the sweeps.
 _SETTLED = 0.8
-#: Rows that one product couples with all earlier ones in a coordinate sweep.
-_GROUP = 8
+#: Rows that one product couples with all earlier ones in a coordinate sweep, times the bytes of a number: a product
+#: copies all that it reads, so in single precision it is worth more of them.
+_GROUP_BYTES = 64
 #: Entries of W that take their step together; they and what belongs to them stay in the cache.
 _W_BLOCK = 8192
 #: Fewest rows of W in a block, however many labels: a product with one or two rows is slow.
@@ -145,17 +149,21 @@ class BlockDescent:
         """Sweep multiplicatively from strictly positive factors."""
         for _ in range(n_sweeps - 1):
             factors, _ = multiplicative_update(self.problem, factors)
-        factors, value = multiplicative_sweep(self.problem, factors)
+        (V, W), value = multiplicative_sweep(self.problem, factors)
+        dtype = self.problem.data.dtype
+        factors = Factors(V.astype(dtype, copy=False), W.astype(dtype, copy=False))
         return DescentState(factors, value, 0.0, factors, factors, Reach(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
         """Do one outer iteration; the accepted value is never above the last one. The state is used up."""
         problem = self.problem
-        V, W = state.ahead
+        V, W = map(_in_double, state.ahead)
         WL = W @ problem.laplacian
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
-        row_step = _RowStep(V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.reach.step)
+        row_step = _RowStep(
+            state.ahead.V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.reach.step
+        )
         visit: Visit = problem.rows.fold(_visit_rows, row_step)
         value = problem.constant - 2 * visit.linear + inner(H, visit.square) + problem.label_penalty(W, WL)
         # A plain step cannot rise but for the rounding of single precision.
@@ -163,10 +171,10 @@ class BlockDescent:
             problem.rows.rename({}, drop=("new",))
             accepted, value, last = state.accepted, state.value, state.accepted
             momentum, reach = 0.0, state.reach.shrunk(1.5)
-            grams, WL = problem.grams(), accepted.W @ problem.laplacian
+            grams, WL = problem.grams(), _in_double(accepted.W) @ problem.laplacian
         else:
             problem.rows.rename({"before": "U", "U": "new"})
-            accepted, last = Factors(V, W), state.last
+            accepted, last = state.ahead, state.last
             momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
             grams = visit.grams
         V, W = self._vw_rounds(grams, accepted.V, accepted.W, WL)
@@ -177,18 +185,22 @@ class BlockDescent:
         self, grams: Grams, V: np.ndarray, W: np.ndarray, WL: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Descend on (V, W) for fixed U; the result is never worse than the start."""
-        best = self.problem.objective(grams, V, W, V @ W, WL)
+        exact_V, exact_W = _in_double(V), _in_double(W)
+        best = self.problem.objective(grams, exact_V, exact_W, exact_V @ exact_W, WL)
         scale = _reciprocals(grams.S)
-        scaled = Grams(grams.S * scale, grams.UX * scale, grams.UT * scale)
+        scaled = _rounded(Grams(grams.S * scale, grams.UX * scale, grams.UT * scale), V.dtype)
+        rounded = _rounded(grams, V.dtype)
         ahead_V, ahead_W = V, W
         reach = Reach(0.5)
         first_gain = 0.0
         for _ in range(_ROUNDS):
             new_V = self._v_step(scaled, ahead_V, ahead_W)
-            SV = grams.S @ new_V
-            new_W = self._w_step(grams, new_V, SV, ahead_W, W, WL)
-            new_WL = new_W @ self.problem.laplacian
-            value = self.problem.objective(grams, new_V, new_W, new_V @ new_W, new_WL, SV)
+            exact_V = _in_double(new_V)
+            SV = grams.S @ exact_V
+            new_W = self._w_step(rounded, new_V, SV.astype(V.dtype, copy=False), ahead_W, W, WL)
+            exact_W = _in_double(new_W)
+            new_WL = exact_W @ self.problem.laplacian
+            value = self.problem.objective(grams, exact_V, exact_W, exact_V @ exact_W, new_WL, SV)
             if value > best:
                 reach = reach.shrunk(2)
                 ahead_V, ahead_W = V, W
@@ -246,8 +258,9 @@ class BlockDescent:
         threshold = step * (self.problem.gamma / 2)
         curvature = curvature[:, None]
         pull = self.label_curvature * centre
-        pull -= self.problem.beta * centre_L
-        zero = np.zeros(W.shape[1])  # the maximum with an array is several times faster than with a number
+        pull -= (self.problem.beta * centre_L).astype(W.dtype, copy=False)
+        # The maximum with an array is several times faster than with a number.
+        zero = np.zeros(W.shape[1], W.dtype)
         last_W, residual = W, grams.UT - grams.S @ (V @ W)
         last_residual = residual
         first_move = 0.0
@@ -310,8 +323,7 @@ def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, new: np.ndar
 
 def _coordinate_sweep(M: np.ndarray, target: np.ndarray, coupling: np.ndarray) -> None:
     """Bring one row of M after the other, in place, to ``max(0, m + target - coupling M)``."""
-    for first in range(0, len(M), _GROUP):
-        rows = slice(first, first + _GROUP)
+    for rows in _groups(M):
         group = target[rows] - coupling[rows] @ M
         _settle_group(group, -M[rows], coupling[rows, rows])
         M[rows] += group
@@ -320,12 +332,16 @@ def _coordinate_sweep(M: np.ndarray, target: np.ndarray, coupling: np.ndarray) -
 def _coordinate_changes(M: np.ndarray, steps: np.ndarray, coupling: np.ndarray) -> np.ndarray:
     """Turn the free steps of the rows of M, in place, into one sweep in which each row sees those before it."""
     lowest = -M
-    for first in range(0, len(M), _GROUP):
-        rows = slice(first, first + _GROUP)
-        if first:
-            steps[rows] -= coupling[rows, :first] @ steps[:first]
+    for rows in _groups(M):
+        if rows.start:
+            steps[rows] -= coupling[rows, : rows.start] @ steps[: rows.start]
         _settle_group(steps[rows], lowest[rows], coupling[rows, rows])
     return steps
+
+
+def _groups(M: np.ndarray) -> Iterator[slice]:
+    """Cut the rows of M into those that are coupled by one product."""
+    return batches(len(M), width=M.itemsize, budget=_GROUP_BYTES)
 
 
 def _settle_group(steps: np.ndarray, lowest: np.ndarray, coupling: np.ndarray) -> None:
@@ -334,6 +350,14 @@ def _settle_group(steps: np.ndarray, lowest: np.ndarray, coupling: np.ndarray) -
         if r:
             row -= coupling[r, :r] @ steps[:r]
         np.maximum(row, lowest[r], out=row)
+
+
+def _in_double(M: np.ndarray) -> np.ndarray:
+    return M.astype(np.float64, copy=False)
+
+
+def _rounded(grams: Grams, dtype: np.dtype[Any]) -> Grams:
+    return Grams(*(part.astype(dtype, copy=False) for part in grams))
 
 
 def _reciprocals(gram: np.ndarray) -> np.ndarray:
