@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--features", type=int, help="default: 500, on a cluster 1000")
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument(
-        "--block-rows", type=int, default=60_000, help="of each of the two blocks on a cluster"
+        "--block-rows", type=int, default=130_000, help="of each of the two blocks on a cluster"
     )
     parser.add_argument("--components", type=int, default=64, help="on a cluster")
     parser.add_argument("--folder", type=Path)

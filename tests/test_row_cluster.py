@@ -15,9 +15,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from dask_cluster import running_scheduler
-from labelsieve import PMLFSMIR, RFS, EvidenceSelector, SumF, SumMI
+from labelsieve import GMM, PMLFSMIR, RFS, EvidenceSelector, RandomRanking, SumF, SumMI
+from labelsieve.contract import check_chunked_equals_in_memory
 from labelsieve.datasets import make_pml
 from labelsieve.rows.blocks import MemoryBlocks, block_function
+from labelsieve.rows.collections import _active_client
 from labelsieve.rows.fold_log import FoldLog
 
 distributed = pytest.importorskip("distributed")
@@ -157,6 +159,14 @@ def test_methods_give_the_scores_of_memory(client, tmp_path):
         fitted = method.fit(*lazy, checkpoint=str(folder)).scores_
         np.testing.assert_allclose(fitted, method.fit(X, Y).scores_, rtol=1e-9, err_msg=repr(method))
         assert not folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [RandomRanking, SumF, SumMI, GMM, RFS, EvidenceSelector, PMLFSMIR])
+def test_the_contract_holds_on_a_cluster(client, method):
+    """Dense and sparse, in single and double precision, uneven blocks and one without candidates."""
+    assert _active_client() is client, "lazy rows go to the cluster"
+    check_chunked_equals_in_memory(method())
 
 
 def test_a_folder_that_workers_do_not_see_is_noticed(client, tmp_path):
