@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
     """The folder of a run with several classifiers, conventions, draws and a metric of its own."""
     project = tmp_path_factory.mktemp("exported")
     (project / "own_metric.py").write_text("def three(Y_true, scores):\n    return 3\n")
-    bench.inside(bench.make_project(project, TWO_WAYS, "two"), "--jobs", 2, "-q")
+    bench.here(bench.make_project(project, TWO_WAYS, "two"), "-q")
     return project / "runs" / "two"
 
 
