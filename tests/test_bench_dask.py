@@ -33,7 +33,7 @@ def cluster(tmp_path, request):
 def lasting_cluster(tmp_path_factory):
     """A cluster and its worker, for tests that leave both alone."""
     with running_scheduler(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster, cluster.start_worker()
+        yield cluster, cluster.start_worker(fresh=True)
 
 
 @pytest.mark.slow(seconds=20)
