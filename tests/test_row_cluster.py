@@ -125,12 +125,12 @@ def test_the_scheduler_does_not_remember_every_fold(client, tmp_path):
         if i % 3 == 0:
             n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
-    with on_cluster(client, tmp_path / "log", n_blocks=2, every=10) as rows:
-        descend(rows, 200, on_step=count)
+    with on_cluster(client, tmp_path / "log", n_blocks=2, every=5) as rows:
+        descend(rows, 100, on_step=count)
     # Thirty folds have come across all there is between two checkpoints; released tasks may take a moment to go.
     assert max(n_tasks[10:]) <= max(n_tasks[:10]) + 10
     # A fold that gives columns makes nine tasks or so for two blocks.
-    assert max(n_tasks) < 2 * 10 * 9
+    assert max(n_tasks) < 2 * 5 * 9
 
 
 def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client, tmp_path):
