@@ -182,7 +182,7 @@ def environment(pause=0.0, permits=None):
 
 def start(config, *arguments, verb="run", **options):
     """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
-    words = ["bench", verb, str(config.name), *map(str, arguments)]
+    words = ["labelsieve", "bench", verb, config.name, *map(str, arguments)]
     return ForkedProgram(words, config.parent, environment(**options))
 
 

@@ -5,10 +5,9 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import bench_runs as bench
-import labelsieve
+from forked_program import ForkedProgram
 
 
 @contextmanager
@@ -24,12 +23,11 @@ def running_scheduler(folder, allowed_failures=3):
 
 
 class Cluster:
-    """A scheduler and workers as somebody would start them by hand."""
+    """A scheduler and workers, processes of their own."""
 
     def __init__(self, folder, allowed_failures):
         self._folder = folder
         self._allowed_failures = allowed_failures
-        self._log = (folder / "cluster.log").open("w")
         self._processes = []
 
     def start_scheduler(self):
@@ -39,31 +37,28 @@ class Cluster:
         bench.wait_for(lambda: file.exists() and file.read_text().endswith("}"), self.scheduler)
         self.address = json.loads(file.read_text())["address"]
 
-    def start_worker(self):
+    def start_worker(self, fresh=False):
+        """Start a worker; one that is fresh has imported nothing of labelsieve, as if somebody started it by hand."""
         options = ["--nthreads", 1, "--no-dashboard", "--local-directory", self._folder]
-        return self._start("worker", self.address, "--no-nanny", *options)
+        return self._start("worker", self.address, "--no-nanny", *options, fresh=fresh)
 
-    def _start(self, *arguments):
-        # Functions of tests run on the workers too.
-        sources = (Path(labelsieve.__file__).parents[1], Path(__file__).parent)
+    def _start(self, *arguments, fresh=False):
         # With 0, one dead worker makes dask give up every task that it had, also those that waited.
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, sources)),
             "PAUSE": "0.2",
             # Nobody looks at the samples that workers take of themselves a hundred times a second.
             "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self._allowed_failures),
         }
-        command = [sys.executable, "-m", "dask", *map(str, arguments)]
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            cwd=self._folder,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
+        command = ["dask", *map(str, arguments)]
+        if fresh:
+            nowhere = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+            process = subprocess.Popen(
+                [sys.executable, "-m", *command], env=environment, cwd=self._folder, **nowhere
+            )
+        else:
+            process = ForkedProgram(command, self._folder, environment)
         self._processes.append(process)
         return process
 
@@ -71,4 +66,3 @@ class Cluster:
         for process in self._processes:
             process.kill()
             process.wait()
-        self._log.close()

@@ -1,7 +1,7 @@
-"""The command line in processes of their own that need not import everything first.
+"""Programs in processes of their own that need not import everything first.
 
-A server, started at the first need, has imported what runs need and forks. From there on they are processes like
-any other: with a session, an environment, streams and an end of their own.
+A server, started at the first need, has imported what runs and clusters need and forks. From there on they are
+processes like any other: with a session, an environment, streams and an end of their own.
 """
 
 import multiprocessing
@@ -15,17 +15,27 @@ import weakref
 from pathlib import Path
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["labelsieve.cli.bench", "labelsieve.bench.runner", "labelsieve.report"])
+_SERVER.set_forkserver_preload(
+    [
+        "labelsieve.cli.bench",
+        "labelsieve.bench.runner",
+        "labelsieve.report",
+        # What a cluster imports; where there is no dask, the server goes without.
+        "distributed.cli.dask_worker",
+        "dask.array",
+        "labelsieve.bench.cluster",
+    ]
+)
 
 
 class ForkedProgram:
-    """``labelsieve`` with arguments, in a folder and an environment; used like `subprocess.Popen`."""
+    """A command line in a folder and an environment; used like `subprocess.Popen`."""
 
-    def __init__(self, arguments, folder, environment):
+    def __init__(self, command, folder, environment):
         self._streams = tempfile.mkdtemp()
         weakref.finalize(self, shutil.rmtree, self._streams, ignore_errors=True)
         self._process = _SERVER.Process(
-            target=_run, args=(arguments, str(folder), environment, self._streams), daemon=True
+            target=_run, args=(command, str(folder), environment, self._streams), daemon=True
         )
         self._process.start()
         self.pid = self._process.pid
@@ -39,8 +49,11 @@ class ForkedProgram:
     def wait(self, timeout=None):
         self._process.join(timeout)
         if self.returncode is None:
-            raise subprocess.TimeoutExpired("labelsieve", timeout)
+            raise subprocess.TimeoutExpired(self._process.name, timeout)
         return self.returncode
+
+    def kill(self):
+        self._process.kill()
 
     def communicate(self, timeout=None):
         """Wait for the end; returns what was written to the two streams."""
@@ -51,7 +64,15 @@ class ForkedProgram:
         )
 
 
-def _run(arguments, folder, environment, streams):
+def exit_code_of(function, *arguments, timeout=120):
+    """Call a function of a module in a process of its own; returns how that ended."""
+    process = _SERVER.Process(target=function, args=arguments, daemon=True)
+    process.start()
+    process.join(timeout)
+    return process.exitcode
+
+
+def _run(command, folder, environment, streams):
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
@@ -60,7 +81,19 @@ def _run(arguments, folder, environment, streams):
         os.dup2(os.open(Path(streams, name), os.O_WRONLY | os.O_CREAT), number)
     # Also where the tests run in the background of a shell, which lets its processes ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.argv[:] = ["labelsieve", *arguments]
+    sys.argv[:] = command
+    sys.exit({"labelsieve": _labelsieve, "dask": _dask}[command[0]]())
+
+
+def _labelsieve():
     from labelsieve.cli import main
 
-    sys.exit(main(arguments))
+    return main(sys.argv[1:])
+
+
+def _dask():
+    import dask
+    from dask.cli import run_cli
+
+    dask.config.refresh()  # the server read its own environment
+    run_cli()

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from bench_runs import evaluate
+from bench_runs import evaluate, write_data
 from conftest import fails, run
-from labelsieve import METRICS, RFS, RandomRanking, SumF
+from labelsieve import METHODS, METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
 from labelsieve.bench.components import build_method, use_folder
-from labelsieve.bench.config import load_experiment, parse_experiment
+from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.judging import choose_metrics
 from labelsieve.bench.plan import plan
@@ -470,6 +470,19 @@ def test_tiny_uses_only_what_comes_with_the_package(monkeypatch, tmp_path):
     monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
     experiment = load_experiment("tiny")
     assert {load_dataset(spec, None).X.shape for spec in experiment.datasets} == {(1797, 64), (300, 60)}
+
+
+def test_every_method_of_tiny_is_ranked_and_judged_in_a_cell(tmp_path):
+    write_data(tmp_path)
+    embedded, small = '["digits", "planted"]', '[{ name = "small", path = "small.csv", labels = "label_*" }]'
+    profile = PROFILES["tiny"].read_text("utf-8")
+    assert embedded in profile
+    experiment = parse(profile.replace(embedded, small), folder=tmp_path)
+    found = {cell.method.name: evaluate(experiment, cell) for cell in cells_of(experiment) if cell.fold == 0}
+    assert found.keys() == {*METHODS, "no-features", "all-features"}
+    for name, outcome in found.items():
+        assert outcome.error is None, name
+        assert np.isfinite([row.value for row in outcome.scores]).all(), name
 
 
 def test_own_files_called_like_a_catalogued_data_set_need_no_download(

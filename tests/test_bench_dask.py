@@ -29,13 +29,6 @@ def cluster(tmp_path, request):
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def lasting_cluster(tmp_path_factory):
-    """A cluster and its worker, for tests that leave both alone."""
-    with running_scheduler(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster, cluster.start_worker()
-
-
 @pytest.mark.slow(seconds=20)
 def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluster, tmp_path):
     config = bench.make_project(tmp_path / "project")
@@ -77,40 +70,30 @@ def test_a_scheduler_that_is_killed_is_told_and_the_run_goes_on_anywhere(undistu
     assert known.items() <= bench.finished(folder).items()
 
 
-def small_project(tmp_path, reference, more=""):
+def small_project(tmp_path, *references, more=""):
+    """Of its references, each named like its class, two cells each fail."""
+    bad = ", ".join(f'{{ name = "{name}", method = "own_methods:{name}" }}' for name in references)
     text = f"""
     folds = 2
     datasets = [{{ name = "small", path = "small.csv", labels = "label_*" }}]
     methods = ["sum-f", "sum-mi"]
-    references = ["no-features", {{ name = "bad", method = "own_methods:{reference}" }}]
+    references = ["no-features", {bad}]
     {more}
     """
     return bench.make_project(tmp_path / "project", text)
 
 
-def test_a_cell_that_kills_its_process_fails_alone_and_the_worker_lives_on(lasting_cluster, tmp_path):
-    config = small_project(tmp_path, "Deadly")
-    cluster, worker = lasting_cluster
+@pytest.mark.slow(seconds=20)
+def test_cells_that_kill_their_process_or_take_too_long_fail_alone_and_the_worker_lives_on(cluster, tmp_path):
+    config = small_project(tmp_path, "Deadly", "Deaf", more="[limits]\nseconds = 5")
+    worker = cluster.start_worker(fresh=True)
     _, err = bench.inside(config, "--dask", cluster.address, code=3)
     assert worker.poll() is None
-    assert (
-        len(
-            re.findall(
-                "failed: .* bad: WorkerDied: the process of the cell was killed by SIGKILL, twice", err
-            )
-        )
-        == 2
-    )
-    assert err.count("failed: ") == 2
-    assert "6 of 8 cells are done, 8 computed now" in err
-
-
-def test_limits_hold_on_a_cluster(lasting_cluster, tmp_path):
-    config = small_project(tmp_path, "Deaf", "[limits]\nseconds = 5")
-    cluster, _ = lasting_cluster
-    _, err = bench.inside(config, "--dask", cluster.address, code=3)
-    assert len(re.findall("failed: .* bad: LimitExceeded: took more than 5 seconds", err)) == 2
-    assert "6 of 8 cells are done, 8 computed now" in err
+    died = "failed: .* Deadly: WorkerDied: the process of the cell was killed by SIGKILL, twice"
+    assert len(re.findall(died, err)) == 2
+    assert len(re.findall("failed: .* Deaf: LimitExceeded: took more than 5 seconds", err)) == 2
+    assert err.count("failed: ") == 4
+    assert "6 of 10 cells are done, 10 computed now" in err
 
 
 @pytest.mark.slow(seconds=30)
@@ -126,7 +109,9 @@ def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
     _, err = process.communicate()
     assert process.returncode == 3, err
     assert err.count("failed: ") == 2
-    assert "bad: WorkerDied: 1 worker of the cluster died with the cell, twice; out of memory, or" in err
+    assert (
+        "Murderous: WorkerDied: 1 worker of the cluster died with the cell, twice; out of memory, or" in err
+    )
     assert "6 of 8 cells are done, 8 computed now" in err
 
 

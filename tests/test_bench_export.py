@@ -13,6 +13,7 @@ import pytest
 import bench_runs as bench
 from conftest import fails, run
 from labelsieve.bench import export as exporting
+from labelsieve.bench.config import PROFILES
 from labelsieve.bench.results import read_results
 from labelsieve.cli import bench_files, main
 
@@ -35,7 +36,7 @@ def folder(tmp_path_factory):
     """The folder of a run with several classifiers, conventions, draws and a metric of its own."""
     project = tmp_path_factory.mktemp("exported")
     (project / "own_metric.py").write_text("def three(Y_true, scores):\n    return 3\n")
-    bench.inside(bench.make_project(project, TWO_WAYS, "two"), "--jobs", 2, "-q")
+    bench.here(bench.make_project(project, TWO_WAYS, "two"), "-q")
     return project / "runs" / "two"
 
 
@@ -162,9 +163,13 @@ def test_a_full_disk_leaves_nothing(folder, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("plain_terminal", "one_job_here")
-@pytest.mark.slow(seconds=25)
-def test_the_examples_of_the_help_run(capsys):
+def test_the_examples_of_the_help_run(capsys, monkeypatch, tmp_path):
     pytest.importorskip("pyarrow")
+    # With one method for all: another test has a cell of each.
+    profile = PROFILES["tiny"].read_text("utf-8")
+    assert 'methods = ["pml-fsmir", "*"]' in profile
+    (tmp_path / "tiny.toml").write_text(profile.replace('"*"', '"mifs"'), "utf-8")
+    monkeypatch.setitem(PROFILES, "tiny", tmp_path / "tiny.toml")
     texts = f"{bench_files.MERGE_EPILOG}{bench_files.EXPORT_EPILOG.replace('tiny', 'both')}"
     examples = [line for line in texts.splitlines() if line.startswith("labelsieve ")]
     assert len(examples) == 7

@@ -47,7 +47,7 @@ def made(tmp_path_factory):
     (folder / "mended").touch()
     for name, datasets in (("a", ["small"]), ("b", ["twin"]), ("all", ["small", "twin"])):
         chosen = [word for dataset in datasets for word in ("--datasets", dataset)]
-        bench.inside(config, "--jobs", 2, *chosen, "--out", f"runs/{name}")
+        bench.here(config, *chosen, "--out", f"runs/{name}")
     return folder
 
 
@@ -106,7 +106,7 @@ def test_parts_that_are_merged_are_the_whole(parts):
 def test_the_experiment_goes_on_with_what_the_parts_left(parts):
     merged(parts, "b", "a")
     known = bench.finished(parts / "runs" / "merged")
-    out, _ = bench.inside(parts / "whole.toml", "--jobs", 2, "--json", "--out", "runs/merged")
+    out, _ = bench.here(parts / "whole.toml", "--json", "--out", "runs/merged")
     told = json.loads(out)
     assert (told["planned"], told["done"], told["computed"]) == (3 * N_CELLS, 3 * N_CELLS, N_CELLS)
     assert known.items() <= bench.finished(parts / "runs" / "merged").items()
@@ -117,7 +117,7 @@ def test_weights_come_along(parts):
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace("[sizes]", 'classifiers = ["linear-svm", "own-weights"]\n[sizes]'))
     chosen = ("--datasets", "small", "--datasets", "twin")
-    out, _ = bench.inside(config, "--jobs", 2, "--json", *chosen, "--out", "runs/merged")
+    out, _ = bench.here(config, "--json", *chosen, "--out", "runs/merged")
     assert json.loads(out)["ranked"] == 0
     # Of both data sets, mifs and the reference, in two folds.
     assert json.loads(out)["computed"] == 2 * 2 * 2
@@ -147,7 +147,7 @@ def test_what_both_parts_have_is_there_once(parts):
 
 def test_a_cell_that_is_done_takes_the_place_of_one_that_failed(parts):
     (parts / "mended").unlink()
-    bench.inside(parts / "whole.toml", "--jobs", 1, "--datasets", "small", "--out", "runs/failed", code=3)
+    bench.here(parts / "whole.toml", "--datasets", "small", "--out", "runs/failed", code=3)
     for out, names in (("x", ("failed", "a")), ("y", ("a", "failed"))):
         assert merged(parts, *names, out=out).n_failed == 0
     both = merged(parts, "failed", "b", out="z")
@@ -163,7 +163,7 @@ def test_parts_may_be_other_methods_seeds_and_noises(parts):
         ("two", "sum-f", "seeds = [0, 1]\nnoise = [{ rate = 0.3 }]\n"),
     ):
         config.write_text(more + base.replace("METHOD", method))
-        bench.inside(config, "--jobs", 2, "--datasets", "small", "--out", f"runs/{name}")
+        bench.here(config, "--datasets", "small", "--out", f"runs/{name}")
     found = merged(parts, "one", "two")
     assert found.n_done == found.n_planned == 2 * 2 + 2 * 2 * 2
     results = read_results(file(parts, "merged"))
@@ -178,7 +178,7 @@ def test_parts_may_be_other_methods_seeds_and_noises(parts):
 def test_runs_of_other_experiments_are_refused(parts):
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace("folds = 2", "folds = 3").replace("20, 60", "20, 50"))
-    bench.inside(config, "--jobs", 2, "--datasets", "twin", "--out", "runs/other")
+    bench.here(config, "--datasets", "twin", "--out", "runs/other")
     message = refused(parts, "a", "other")
     assert (
         "are no parts of one experiment, as folds, sizes differ; merge runs that differ in datasets"
@@ -189,7 +189,7 @@ def test_runs_of_other_experiments_are_refused(parts):
 def test_the_same_name_for_another_method_is_a_contradiction(parts):
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace('"mifs", "own', '{ name = "mifs", method = "sum-f" }, "own'))
-    bench.inside(config, "--jobs", 2, "--datasets", "twin", "--out", "runs/other")
+    bench.here(config, "--datasets", "twin", "--out", "runs/other")
     assert "contradict each other: 'mifs' of methods is not the same; rename one" in refused(
         parts, "a", "other"
     )
@@ -199,11 +199,11 @@ def test_other_data_and_other_code_are_contradictions(parts):
     config = parts / "whole.toml"
     with open(parts / "own_methods.py", "a") as stream:
         stream.write("\n# another\n")
-    bench.inside(config, "--jobs", 2, "--datasets", "small", "--out", "runs/code")
+    bench.here(config, "--datasets", "small", "--out", "runs/code")
     message = refused(parts, "a", "code")
     assert "the method 'own_methods:Broken' is not the same; its code or its defaults changed" in message
     bench.write_data(parts, seed=1)
-    bench.inside(config, "--jobs", 2, "--datasets", "small", "--out", "runs/data")
+    bench.here(config, "--datasets", "small", "--out", "runs/data")
     assert "the data of 'small', or its sizes, are not the same" in refused(parts, "a", "data")
 
 
@@ -379,7 +379,7 @@ def test_means_that_cannot_be_merged_are_refused(means, capsys, arguments, code,
 
 def test_means_of_other_sizes_are_not_merged(means, capsys):
     (means / "whole.toml").write_text(WHOLE.replace("[20, 60]", "[20, 80]"))
-    bench.inside(means / "whole.toml", "--jobs", 2, "--datasets", "twin", "--out", "runs/other")
+    bench.here(means / "whole.toml", "--datasets", "twin", "--out", "runs/other")
     assert main(["bench", "merge", "a.csv.gz", "other", "--out", "both.csv.gz"]) == 1
     message = capsys.readouterr().err
     assert "no parts of one experiment, as sizes differ; merge runs that differ in datasets alone." in message

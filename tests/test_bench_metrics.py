@@ -117,7 +117,7 @@ def cells_of(config):
 
 def test_a_metric_of_ones_own_is_measured_beside_the_others_and_ranks_nothing_again(project):
     config = project()
-    bench.inside(config, "--jobs", 1)
+    bench.here(config)
     options = ("--jobs", 1, "--json", "--accept-changes")
     out, _ = bench.inside(project(HITS, MISSES, own("sparseness", "predictions")), *options)
     told = json.loads(out)
@@ -256,7 +256,7 @@ def test_the_configuration_survives_its_way_through_the_database(project):
 
 def test_metrics_that_a_results_file_names_are_not_imported_without_trust(project, tmp_path):
     config = project(HITS)
-    bench.inside(config, "--jobs", 1)
+    bench.here(config)
     trap = tmp_path / "trap"
     (tmp_path / "own_metrics.py").write_text(f"open({str(trap)!r}, 'w').close()\n{OWN_METRICS}")
     folder = tmp_path / "runs" / "measured"
@@ -271,7 +271,7 @@ def test_metrics_that_a_results_file_names_are_not_imported_without_trust(projec
 @pytest.mark.usefixtures("plain_terminal")
 def test_the_report_ranks_by_the_direction_that_was_told(project, capsys, tmp_path):
     config = project(HITS, MISSES, own("sparseness", "predictions"))
-    bench.inside(config, "--jobs", 1)
+    bench.here(config)
     folder = tmp_path / "runs" / "measured"
     summary = summarise(read_results(folder))
     path = tmp_path / "measured.csv.gz"

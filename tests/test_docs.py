@@ -132,12 +132,11 @@ def test_configurations_of_a_page_are_read(page):
         build_experiment({"name": "experiment", **whole, **given}, page.name)
 
 
-@pytest.mark.slow
-def test_the_experiment_with_a_method_of_ones_own_runs(files, capsys):
+def test_the_experiment_with_a_method_of_ones_own_runs(files, capsys, one_job_here):
     page = ROOT / "docs" / "guide" / "your_own.md"
     exec(blocks(page, "python")[0], {})
     Path("mine.toml").write_text(blocks(page, "toml")[0], encoding="utf-8")
-    assert main(["bench", "run", "mine.toml"]) == 0, capsys.readouterr().err
+    assert main(["bench", "run", "mine.toml", "--jobs", "1"]) == 0, capsys.readouterr().err
     found = make_report(summarise(read_results(database_path("mine"))))
     assert found.missing == ()
     assert "mine, the control, is number" in " ".join(found.findings)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import bench_runs as bench
 from conftest import fails, run
 from labelsieve.cli import main
 from labelsieve.report.analysis.two_runs import compare_runs
@@ -109,10 +110,7 @@ def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     for name, text in (("a", SMALL), ("b", SMALL.replace('"sum-mi"', '"sum-mi", "gmm"') + "seeds = [1]\n")):
         (folder / f"{name}.toml").write_text(text)
-        assert (
-            main(["bench", "run", str(folder / f"{name}.toml"), "--out", str(folder / name), "-q", "-j", "1"])
-            == 0
-        )
+        bench.here(folder / f"{name}.toml", "--out", name)
     out = ("--out", str(folder / "page"), "--summary", str(folder / "b.csv.gz"))
     assert main(["report", str(folder / "b"), *out]) == 0
     return folder
@@ -171,7 +169,6 @@ def test_what_is_for_one_run_is_refused_for_two(capsys, two, code, more, message
 def test_runs_without_anything_in_common_are_one_sentence(capsys, two, tmp_path):
     config = tmp_path / "c.toml"
     config.write_text(SMALL.replace("planted", "digits") + "[sizes]\npercent = [5]\n")
-    assert main(["bench", "run", str(config), "--out", str(tmp_path / "c"), "-q", "-j", "1"]) == 0
-    capsys.readouterr()
+    bench.here(config, "--out", "c")
     message = fails(capsys, 1, "report", str(two / "a"), str(tmp_path / "c"))
     assert "finished results that both have were expected, got none" in message

@@ -3,8 +3,6 @@
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 import warnings
 from itertools import pairwise
@@ -15,6 +13,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from dask_cluster import running_scheduler
+from forked_program import exit_code_of
 from labelsieve import GMM, PMLFSMIR, RFS, EvidenceSelector, RandomRanking, SumF, SumMI
 from labelsieve.contract import check_chunked_equals_in_memory
 from labelsieve.datasets import make_pml
@@ -128,12 +127,12 @@ def test_the_scheduler_does_not_remember_every_fold(client, tmp_path):
         if i % 3 == 0:
             n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
-    with on_cluster(client, tmp_path / "log", n_blocks=2, every=10) as rows:
-        descend(rows, 200, on_step=count)
+    with on_cluster(client, tmp_path / "log", n_blocks=2, every=5) as rows:
+        descend(rows, 100, on_step=count)
     # Thirty folds have come across all there is between two checkpoints; released tasks may take a moment to go.
     assert max(n_tasks[10:]) <= max(n_tasks[:10]) + 10
     # A fold that gives columns makes nine tasks or so for two blocks.
-    assert max(n_tasks) < 2 * 10 * 9
+    assert max(n_tasks) < 2 * 5 * 9
 
 
 def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client, tmp_path):
@@ -197,24 +196,17 @@ def test_a_killed_worker_costs_only_what_it_held(cluster, client, tmp_path):
     assert not rows.log.folder.exists()
 
 
-CLIENT = """
-import os, sys
-import distributed
-import test_row_cluster as test
+def descend_and_die(address, folder):
+    def die(i):
+        if i == 8:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def die(i):
-    if i == 8:
-        os.kill(os.getpid(), 9)
-
-with distributed.Client(sys.argv[1]) as client:
-    test.descend(test.on_cluster(client, sys.argv[2], every=3), on_step=die)
-"""
+    with distributed.Client(address) as client:
+        descend(on_cluster(client, folder, every=3), on_step=die)
 
 
 def test_another_client_goes_on_where_one_was_killed(cluster, client, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", CLIENT, cluster.address, str(tmp_path / "log")]
-    assert subprocess.run(command, env=environment, timeout=120).returncode == -signal.SIGKILL
+    assert exit_code_of(descend_and_die, cluster.address, tmp_path / "log") == -signal.SIGKILL
     (tmp_path / "visits").mkdir()
     with on_cluster(client, tmp_path / "log", every=3) as rows:
         # The start and eight steps were done, nine folds, and saved after the ninth.
@@ -274,21 +266,14 @@ def test_pml_fsmir_survives_a_killed_worker_and_leaves_no_tasks(cluster, client,
     assert not folder.exists()
 
 
-FITTING_CLIENT = """
-import os, sys
-import distributed
-import test_row_cluster as test
-
-with distributed.Client(sys.argv[1]):
-    test.descend_in_earnest(lambda iteration: iteration == 12 and os.kill(os.getpid(), 9), sys.argv[2])
-"""
+def fit_and_die(address, folder):
+    with distributed.Client(address):
+        descend_in_earnest(lambda iteration: iteration == 12 and os.kill(os.getpid(), signal.SIGKILL), folder)
 
 
 def test_pml_fsmir_goes_on_where_its_client_was_killed(cluster, client, tmp_path):
     folder = str(tmp_path / "checkpoint")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", FITTING_CLIENT, cluster.address, folder]
-    assert subprocess.run(command, env=environment, timeout=120).returncode == -signal.SIGKILL
+    assert exit_code_of(fit_and_die, cluster.address, folder) == -signal.SIGKILL
     loaded = []
     fitted = descend_in_earnest(lambda iteration: loaded.append(os.path.exists(folder)), folder)
     assert len(loaded) == N_ITERATIONS
