@@ -36,6 +36,12 @@ import numpy as np
 from labelsieve.methods.random_ranking import RandomRanking
 
 MENDED = Path(__file__).with_name("mended")
+FIRST_ROW = np.loadtxt(Path(__file__).with_name("small.csv"), delimiter=",", skiprows=1, max_rows=1)[:10]
+
+
+def learns_from_first_row(X):
+    """In one of two folds: there the methods that take their process with them do, and no more often."""
+    return (X == FIRST_ROW).all(axis=1).any()
 
 
 class Slow(RandomRanking):
@@ -62,7 +68,9 @@ def wait_for_permit(folder):
 
 class Deadly(RandomRanking):
     def fit(self, X, Y):
-        os.kill(os.getpid(), 9)
+        if learns_from_first_row(X):
+            os.kill(os.getpid(), 9)
+        return super().fit(X, Y)
 
 
 class Babbling(RandomRanking):
@@ -70,7 +78,7 @@ class Babbling(RandomRanking):
 
     def fit(self, X, Y):
         for number in map(int, os.listdir("/proc/self/fd")):
-            if number > 2:
+            if number > 2 and learns_from_first_row(X):
                 with suppress(OSError):
                     os.write(number, b"gx\\n")
         return super().fit(X, Y)
@@ -80,8 +88,10 @@ class Murderous(RandomRanking):
     """Kills whoever started its process."""
 
     def fit(self, X, Y):
-        os.kill(os.getppid(), 9)
-        time.sleep(600)
+        if learns_from_first_row(X):
+            os.kill(os.getppid(), 9)
+            time.sleep(600)
+        return super().fit(X, Y)
 
 
 class Broken(RandomRanking):
@@ -103,10 +113,10 @@ class Leaver(RandomRanking):
 
 class Endless(RandomRanking):
     def fit(self, X, Y):
-        if not MENDED.exists():
+        if learns_from_first_row(X) and not MENDED.exists():
             child = subprocess.Popen(["sleep", "600"])
             MENDED.with_name("child").write_text(str(child.pid))
-        self._wait()
+            self._wait()
         return super().fit(X, Y)
 
     def _wait(self):
@@ -118,13 +128,15 @@ class Deaf(RandomRanking):
     """One long call outside of Python that lets no other thread of the process do anything."""
 
     def fit(self, X, Y):
-        ctypes.PyDLL(None).sleep(600)
+        if learns_from_first_row(X):
+            ctypes.PyDLL(None).sleep(600)
+        return super().fit(X, Y)
 
 
 class Hungry(RandomRanking):
     def fit(self, X, Y):
         eaten = []
-        while len(eaten) < 40:
+        while learns_from_first_row(X) and len(eaten) < 40:
             eaten.append(np.ones(10 * 2**20 // 8))
             time.sleep(0.02)
         return super().fit(X, Y)

@@ -108,17 +108,12 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path, jobs, deadly):
     config, folder = small_project(tmp_path, methods, folds=2)
     _, err = bench.inside(config, "--jobs", jobs, code=3)
     cells = read_results(folder).cells
-    assert (
-        f"{len(cells) // 2} of {len(cells)} cells are done, {len(cells)} computed now, with {len(cells)} rank"
-        in err
-    )
-    errors = {cell.method: cell.error for cell in cells}
-    assert errors["own_methods:Slow"] is errors["sum-f"] is None
-    assert errors[f"own_methods:{deadly}"].startswith(
-        "WorkerDied: the process of the cell was killed by SIGKILL, twice"
-    )
-    assert errors["own_methods:Leaver"] == "SystemExit: enough"
-    assert [cell.status for cell in cells].count("failed") == len(cells) // 2
+    assert "5 of 8 cells are done, 8 computed now, with 8 rankings" in err
+    died, *left = sorted((cell.method, cell.error) for cell in cells if cell.status == "failed")
+    assert died[0] == f"own_methods:{deadly}"
+    assert died[1].startswith("WorkerDied: the process of the cell was killed by SIGKILL, twice")
+    assert left == [("own_methods:Leaver", "SystemExit: enough")] * 2
+    assert [cell.error for cell in cells].count(None) == 5
 
 
 # Interrupted
@@ -664,23 +659,26 @@ def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 5\nmemory_mib = 150", folds=2)
     bench.inside(config, "--jobs", 1, code=3)
     cells = read_results(folder).cells
-    errors = {cell.method: cell.error for cell in cells}
-    assert errors["own_methods:Endless"] == (
-        "LimitExceeded: took more than 5 seconds; raise limits.seconds and run again with --retry-failed"
+    endless, hungry = sorted(
+        (cell for cell in cells if cell.status == "failed"), key=lambda cell: cell.method
     )
-    assert errors["own_methods:Hungry"] == (
+    assert (endless.method, endless.error) == (
+        "own_methods:Endless",
+        "LimitExceeded: took more than 5 seconds; raise limits.seconds and run again with --retry-failed",
+    )
+    assert (hungry.method, hungry.error) == (
+        "own_methods:Hungry",
         "LimitExceeded: took more than 150 MiB of memory; raise limits.memory_mib and run again with "
-        "--retry-failed"
+        "--retry-failed",
     )
-    traceback = next(cell.traceback for cell in cells if cell.method == "own_methods:Endless")
-    assert "in _wait" in traceback
-    assert traceback.endswith("in <module>\n")  # told to the end
+    assert "in _wait" in endless.traceback
+    assert endless.traceback.endswith("in <module>\n")  # told to the end
     child = (tmp_path / "child").read_text()
     bench.wait_for(lambda: b"sleep" not in running(child))
-    assert [cell.status for cell in cells] == ["failed", "done"] * 4
+    assert [cell.status for cell in cells].count("done") == 6
     (tmp_path / "mended").touch()
     small_project(tmp_path, methods, more="[limits]\nmemory_mib = 1500", folds=2)
-    assert "8 of 8 cells are done, 4 computed now" in bench.inside(config, "--jobs", 1, "--retry-failed")[1]
+    assert "8 of 8 cells are done, 2 computed now" in bench.inside(config, "--jobs", 1, "--retry-failed")[1]
 
 
 def test_compiled_code_that_takes_too_long_is_stopped_and_says_where_it_was(tmp_path):
@@ -690,11 +688,12 @@ def test_compiled_code_that_takes_too_long_is_stopped_and_says_where_it_was(tmp_
     _, err = bench.inside(config, "--jobs", 2, code=3)
     assert "it is tried again" not in err
     cells = read_results(folder).cells
-    assert [cell.error for cell in cells if cell.method == "sum-f"] == [None] * 2
-    for cell in cells[::2]:
-        assert cell.error.startswith("LimitExceeded: took more than 5 seconds; raise limits.seconds")
-        assert "own_methods.py" in cell.traceback
-        assert "in fit" in cell.traceback
+    (failed,) = (cell for cell in cells if cell.status == "failed")
+    assert failed.method == "own_methods:Deaf"
+    assert failed.error.startswith("LimitExceeded: took more than 5 seconds; raise limits.seconds")
+    assert "own_methods.py" in failed.traceback
+    assert "in fit" in failed.traceback
+    assert [cell.status for cell in cells].count("done") == 3
 
 
 # Told to the user
