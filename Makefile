@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 # One thread per worker: the workers share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# One worker more than cores: many tests wait for a process they started or killed.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The tests start many processes: without compiled files every one of them would compile the package, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,7 +24,7 @@ demo: $(VENV)/ready
 	$(BIN)/labelsieve demo
 
 test: $(VENV)/ready
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist worksteal
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # The lower bounds in pyproject.toml are promises: this environment has exactly them. uv asks pip where packages come from.
 $(OLDEST)/ready: pyproject.toml
@@ -34,7 +36,7 @@ $(OLDEST)/ready: pyproject.toml
 	touch $@
 
 test-oldest: $(OLDEST)/ready
-	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n auto --dist worksteal -m 'not slow'
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow'
 
 # What the site is built with joins the same environment; its versions are pinned. The build asks nothing of the network.
 $(VENV)/docs-ready: $(VENV)/ready
