@@ -29,7 +29,6 @@ QUESTIONS = {
     "How much does it save to count label pairs together?": ("information",),
     "What does a multiplicative sweep cost above its products?": ("solvers", "--sweep"),
     "How much faster is the accelerated solver of PML-FSMIR?": ("solvers", "--race"),
-    "How much does PML-FSMIR's choice depend on start and rows?": ("stability", "--starts"),
     "Which methods choose the same features on other rows?": ("stability",),
     "How good is a size that is chosen without true labels?": ("size",),
     "How much faster are all labels' SVMs together?": ("machines",),
@@ -42,6 +41,7 @@ QUESTIONS = {
     "What does every method cost?": ("costs", "--datasets", *SMALLER),
 }
 LONG_QUESTIONS = {
+    "How much does PML-FSMIR's choice depend on start and rows?": ("stability", "--starts"),
     "Are right candidates told from wrong ones?": ("label_noise",),
     "What does every method cost on the two largest data sets?": ("costs", "--datasets", *LARGER),
     "How much memory does a fit on wide sparse data take?": ("memory",),
