@@ -10,8 +10,8 @@ from labelsieve.numerics.batches import batches
 from labelsieve.numerics.sparse import is_sparse
 from labelsieve.numerics.typing import Matrix
 
-#: Rows of U that are worked on together; a copy of them stays in the cache.
-BLOCK_ROWS = 4096
+#: Rows whose copy in another precision stays in the cache.
+_CACHED_ROWS = 4096
 #: Bytes of a panel of components that a product with a sparse matrix takes at a time, and its fewest components.
 _CACHED = 5 * 2**19
 _NARROWEST = 8
@@ -57,7 +57,7 @@ def gram(U: np.ndarray) -> np.ndarray:
         total = U.T @ U
         return total
     total = np.zeros((U.shape[1], U.shape[1]))
-    for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
+    for rows in batches(len(U), width=1, budget=_CACHED_ROWS):
         block = U[rows].astype(np.float64)
         total += block.T @ block
     return total

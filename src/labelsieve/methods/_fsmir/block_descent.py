@@ -32,17 +32,18 @@ from labelsieve.methods._fsmir.factorization import (
 from labelsieve.methods._fsmir.start import start_at_ones, start_factors
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import BLOCK_ROWS, gram, inner
+from labelsieve.numerics.products import gram, inner
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.blocks import Columns, add, block_function
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
-#: Work of one outer iteration: coordinate sweeps over U, fewer of them for many sparse rows, where they cost more than
-#: the products and gain no more; and at most so many rounds on (V, W).
+#: Work of one outer iteration: coordinate sweeps over U and at most so many rounds on (V, W). Fewer of both for many
+#: sparse rows, where they cost more than the products and gain no more in the same time.
 _U_SWEEPS = 4
-_U_SWEEPS_OF_MANY = 2
 _ROUNDS = 5
+_U_SWEEPS_OF_MANY = 2
+_ROUNDS_OF_MANY = 2
 #: Work of one round: at most so many sweeps over V, and over W.
 _V_SWEEPS = 2
 _W_SWEEPS = 10
@@ -50,6 +51,9 @@ _W_SWEEPS = 10
 _WORTHWHILE = 0.05
 #: A sweep over V or W whose squared change is at most this share of the first one's ends the sweeps.
 _SETTLED = 0.8
+#: Rows of U that are worked on together: a copy of them stays in the cache, where columns of a transposed copy would
+#: displace each other if they lay a power of two apart.
+_BLOCK_ROWS = 5000
 #: Rows that one product couples with all earlier ones in a coordinate sweep, times the bytes of a number: a product
 #: copies all that it reads, so in single precision it is worth more of them.
 _GROUP_BYTES = 64
@@ -128,6 +132,7 @@ class BlockDescent:
         self.label_curvature = problem.beta * _largest_eigenvalue(problem)
         is_many = problem.rows.n_rows > _MANY_ROWS and problem.data.is_sparse
         self.u_sweeps = _U_SWEEPS_OF_MANY if is_many else _U_SWEEPS
+        self.rounds = _ROUNDS_OF_MANY if is_many else _ROUNDS
         self.block_rows = max(_FEWEST_ROWS, _W_BLOCK // len(problem.degree))
 
     def start(self, n_components: int, init: str, rng: np.random.Generator) -> DescentState:
@@ -193,7 +198,7 @@ class BlockDescent:
         ahead_V, ahead_W = V, W
         reach = Reach(0.5)
         first_gain = 0.0
-        for _ in range(_ROUNDS):
+        for _ in range(self.rounds):
             new_V = self._v_step(scaled, ahead_V, ahead_W)
             exact_V = _in_double(new_V)
             SV = grams.S @ exact_V
@@ -308,7 +313,7 @@ def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, new: np.ndar
     scale = _reciprocals(step.H)
     coupling, scale = (step.H * scale).astype(U.dtype), scale.astype(U.dtype)
     linear = 0.0
-    for rows in batches(len(U), width=1, budget=BLOCK_ROWS):
+    for rows in batches(len(U), width=1, budget=_BLOCK_ROWS):
         # One column of U is one contiguous row of the transposed block.
         block = np.array(_ahead(U[rows], before[rows], step.momentum).T, order="C")
         # Multiplied into a copy: of one component even the transposed block is contiguous, and C is still needed.
