@@ -25,6 +25,7 @@ from labelsieve.datasets.lazy.tables import TableFile
 from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers.matrices import binary_labels, no_features, pick_half
 from labelsieve.datasets.readers.npz import (
+    FOREIGN_NAMES,
     ROLES,
     array_header,
     noticing_unsound,
@@ -143,8 +144,8 @@ class ArchiveReader(BlockReader):
             if picked is None:
                 raise no_features(tables, source)
             found = picked
-            told = (arrays.get(name) for name in ("feature_names", "label_names"))
-            names = (*(None if array is None else text_names(array.whole()) for array in told), (), None)  # type: ignore[assignment]
+            told = {key: arrays[key].whole() for key in FOREIGN_NAMES if key in arrays}
+            names = (*(text_names(told.get(key), key, source) for key in FOREIGN_NAMES), (), None)  # type: ignore[assignment]
         self.matrices = {
             role: matrix for role, matrix in zip(ROLES, found, strict=True) if matrix is not None
         }

@@ -24,6 +24,8 @@ from labelsieve.numerics.typing import Matrix
 
 ROLES = ("X", "Y", "Y_candidates")
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
+#: Where an archive that is not of this package may name its features and labels.
+FOREIGN_NAMES = ("feature_names", "label_names")
 
 
 def read_npz(source: Source, options: ReadOptions) -> Matrices:
@@ -40,8 +42,8 @@ def read_npz(source: Source, options: ReadOptions) -> Matrices:
         return _own(arrays, source)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     found = pick_matrices(matrices, source, options, label_rows_first=False)
-    names = arrays.get("feature_names"), arrays.get("label_names")
-    return replace(found, feature_names=text_names(names[0]), label_names=text_names(names[1]))
+    features, labels = (text_names(arrays.get(key), key, source) for key in FOREIGN_NAMES)
+    return replace(found, feature_names=features, label_names=labels)
 
 
 def read_npy(source: Source) -> Table:
@@ -96,9 +98,13 @@ def array_header(
     return shape, by_columns, dtype
 
 
-def text_names(array: np.ndarray | None) -> tuple[str, ...] | None:
-    """Names that an array of text holds."""
-    return None if array is None or array.dtype.kind != "U" else tuple(array.ravel().tolist())
+def text_names(array: np.ndarray | None, key: str, source: Source) -> tuple[str, ...] | None:
+    """Names that an array of text holds; none where there is no array."""
+    if array is None:
+        return None
+    if array.dtype.kind != "U":
+        raise source.error(f"must hold {key!r} as text, got {array.dtype}; save numpy.array(names, dtype=str)")
+    return tuple(array.ravel().tolist())
 
 
 def _own(arrays: dict[str, np.ndarray], source: Source) -> Matrices:
