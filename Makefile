@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 # One thread per worker: the workers share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-# One worker more than cores: many tests wait for a process they started or killed.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two workers for a core: many tests wait for a process they started or killed.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 # The tests start many processes: without compiled files every one of them would compile the package, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 

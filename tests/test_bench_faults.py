@@ -60,7 +60,7 @@ def complete(undisturbed, project):
 
 @pytest.mark.slow(seconds=30)
 def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, project):
-    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=5)
+    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=3)
 
 
 @pytest.mark.parametrize("moment", ["while it computes", "while it waits"])

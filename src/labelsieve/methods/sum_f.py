@@ -107,17 +107,19 @@ def _sum_of_statistics(moments: _ClassMoments) -> np.ndarray:
 @block_function("X", "Y")
 def _class_moments(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, _ClassMoments]:
     X, Y = rows["X"], columns_of(rows["Y"], labels)
+    X = X.tocsr() if is_sparse(X) else X
     n_samples, n_features = X.shape
     mean, deviation = column_moments(X)
     n_positive = np.asarray(Y.sum(axis=0)).ravel()
-    X = X.tocsc() if is_sparse(X) else X
-    excess = np.empty((n_features, Y.shape[1]))
-    for block in batches(n_features, max(n_samples, Y.shape[1])):
-        features = X[:, block].astype(np.float64)
-        if is_sparse(features):
-            excess[block] = dense(features.T @ Y) - np.outer(mean[block], n_positive)
-        else:
-            excess[block] = (features - mean[block]).T @ Y
+    excess = np.zeros((n_features, Y.shape[1]))
+    if is_sparse(X):
+        # Label by label over the rows: what is added to has the length of a row, and stays in the cache.
+        for block in batches(n_samples, width=X.nnz // n_samples):
+            excess += dense(Y[block].T @ X[block].astype(np.float64)).T
+        excess -= np.outer(mean, n_positive)
+    else:
+        for block in batches(n_features, max(n_samples, Y.shape[1])):
+            excess[block] = (X[:, block].astype(np.float64) - mean[block]).T @ Y
     return {}, _ClassMoments(n_samples, mean, deviation, n_positive, excess)
 
 
