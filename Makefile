@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 # One thread per worker: the workers share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-# Two workers for a core: many tests wait for a process they started or killed.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
+# A file's tests share what is dear to start, so they stay together; those with long tests begin first.
+IN_PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The tests start many processes: without compiled files every one of them would compile the package, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,7 +24,7 @@ demo: $(VENV)/ready
 	$(BIN)/labelsieve demo
 
 test: $(VENV)/ready
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+	$(ONE_THREAD) $(BIN)/python -m pytest -q $(IN_PARALLEL)
 
 # The lower bounds in pyproject.toml are promises: this environment has exactly them. uv asks pip where packages come from.
 $(OLDEST)/ready: pyproject.toml
@@ -36,7 +36,7 @@ $(OLDEST)/ready: pyproject.toml
 	touch $@
 
 test-oldest: $(OLDEST)/ready
-	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow'
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q $(IN_PARALLEL) -m 'not slow'
 
 # What the site is built with joins the same environment; its versions are pinned. The build asks nothing of the network.
 $(VENV)/docs-ready: $(VENV)/ready

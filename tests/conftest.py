@@ -147,5 +147,5 @@ def _seconds(slow):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Two for a core: tests that wait for the processes of a run leave theirs idle."""
-    return 2 * (os.cpu_count() or 1)
+    """One more than there are cores: tests that wait for the processes of a run leave theirs idle."""
+    return (os.cpu_count() or 1) + 1

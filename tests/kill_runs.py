@@ -33,7 +33,7 @@ def kill_and_finish(config, folder, expected, n_kills):
         now = bench.finished(folder)
         assert known.items() <= now.items()
         known = now
-    out, _ = bench.finish(config, "--jobs", 2, "--json")
+    out, _ = bench.here(config, "--json")
     assert json.loads(out)["computed"] == bench.N_SMALL - len(known)
     assert bench.stored(folder) == expected
     assert known.items() <= bench.finished(folder).items()

@@ -242,7 +242,10 @@ def test_forged_names_in_npz_are_refused(tmp_path, key, forged):
 @pytest.mark.parametrize("key", ["feature_names", "label_names"])
 def test_names_of_foreign_npz_files_are_text_and_as_many_as_columns(tmp_path, key, chunks):
     path = tmp_path / "data.npz"
-    for names, match in ((np.arange(3), "as text, got int64"), (np.array(["x"]), "names are needed, .*got 1")):
+    for names, match in (
+        (np.arange(3), "as text, got int64"),
+        (np.array(["x"]), "names are needed, .*got 1"),
+    ):
         np.savez(path, X=X, Y=Y, **{key: names})
         with pytest.raises(DatasetError, match=match):
             read(path, chunks=chunks)
