@@ -437,6 +437,33 @@ def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path, monkey
     assert cells_of(experiment)[0].key != before.key
 
 
+def test_parameters_of_a_plain_class_make_other_cells(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_powers.py").write_text(
+        "class Power:\n"
+        "    def __init__(self, power):\n"
+        "        self.power = power\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = (X**self.power).mean(axis=0)\n"
+        "        return self\n"
+        "    def predict(self, X):\n"
+        "        return X\n"
+    )
+
+    def both(kind):
+        named = (
+            "{" + f'name = "{power}", {kind} = "my_powers:Power", params = {{power = {power}}}' + "}"
+            for power in (1, 2)
+        )
+        return f"{kind}s = [{', '.join(named)}]\n"
+
+    rankings = cells_of(parse(BASE + both("method"), folder=tmp_path))
+    assert len({cell.key for cell in rankings}) == len(rankings)
+    experiment = parse(BASE + 'methods = ["sum-f"]\n' + both("classifier"), folder=tmp_path)
+    judged = cells_of(experiment)[0].judgements
+    assert len({judgement.key for judgement in judged}) == len(judged) == 2
+
+
 def test_no_warning_leaves_a_cell():
     experiment = parse(BASE + 'methods = [{method = "pml-fsmir", params = {max_iter = 1}}]\n')
     with warnings.catch_warnings():
@@ -507,15 +534,21 @@ def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
     experiments = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "twin_methods.py").write_text(
-            f"from labelsieve import SumF\n\nclass Mine(SumF):\n    home = {name!r}\n"
-        )
+        for module in ("twin_methods.py", "twin_package/__init__.py", "twin_package/inside.py"):
+            (tmp_path / name / module).parent.mkdir(exist_ok=True)
+            (tmp_path / name / module).write_text(
+                f"from labelsieve import SumF\n\nclass Mine(SumF):\n    home = {name!r}\n"
+            )
         config = tmp_path / name / "own.toml"
-        config.write_text('datasets = ["planted"]\nmethods = ["twin_methods:Mine"]\n')
+        names = ", ".join(
+            f'{{name = "{module}", method = "{module}:Mine"}}'
+            for module in ("twin_methods", "twin_package", "twin_package.inside")
+        )
+        config.write_text(f'datasets = ["planted"]\nmethods = [{names}]\n')
         experiments.append((name, load_experiment(config)))
     for name, experiment in [*experiments, *experiments, experiments[1]]:
         use_folder(experiment)
-        assert build_method(experiment.methods[0]).home == name
+        assert [build_method(method).home for method in experiment.methods] == [name] * 3
         sys.path.append(str(tmp_path / "first"))  # as a program does that restores the path it found
     use_folder(experiments[1][1])
     assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]

@@ -81,6 +81,8 @@ def test_noise_profile_goes_from_none_to_one_half():
         ('datasets = ["planted"]\n', r"methods: at least one"),
         (MINIMAL + "noise = [{rate = 1.2}]\n", r"noise\.0: rate: a probability in \[0, 1\].*got 1\.2"),
         (MINIMAL + 'noise = [{model = "count", rate = 1.5}]\n', r"whole number of labels.*got 1\.5"),
+        (MINIMAL + 'noise = [{model = "count", rate = inf}]\n', r"rate: .*finite number, got inf"),
+        ('datasets = ["planted"]\nmethods = ["*"]\nreferences = 3\n', r"references: .*got 3"),
         (MINIMAL + 'noise = [{model = "flip"}]\n', r"rate: needed by the model 'flip'"),
         (MINIMAL + 'noise = [{model = "given", rate = 0.1}]\n', r"candidates that are given have none"),
         (MINIMAL + 'noise = [{model = "flop", rate = 0.1}]\n', r"noise\.0\.model: .*'flip'.*got 'flop'"),
@@ -177,6 +179,27 @@ def test_an_unknown_method_is_told_before_anything_runs(method, message):
     experiment = parse(f'datasets = ["planted"]\nmethods = [{method}]\n')
     with pytest.raises(RunError, match=message):
         plan(experiment, facts_of(experiment))
+
+
+def test_parameters_that_a_classifier_does_not_know_or_want_are_told_before_anything_runs(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "choosy_classifiers.py").write_text(
+        "class Choosy:\n"
+        "    def __init__(self, size):\n"
+        "        if size != 1:\n"
+        "            raise ValueError('one size only')\n"
+        "    def fit(self, X, Y): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for classifier, params, message in (
+        ("rbf-svm", "{alpha = 1}", r"'alpha'; its parameters are kernel, C,"),
+        ("choosy_classifiers:Choosy", "{size = 2}", "ValueError: one size only; check its parameters"),
+    ):
+        one = f'{{name = "one", classifier = "{classifier}", params = {params}}}'
+        experiment = parse(MINIMAL + f"classifiers = [{one}]\n")
+        with pytest.raises(RunError, match=f"classifiers: one: .*{message}"):
+            plan(experiment, facts_of(experiment))
 
 
 @pytest.mark.parametrize(

@@ -372,7 +372,10 @@ def test_a_damaged_file_is_repaired_and_the_run_completes_it(undisturbed, comple
         file.write(np.random.default_rng(1).bytes(20_000))
     message = bench.fails(config)
     assert message.endswith("save what can be read with: labelsieve bench repair runs/small")
+    stale = folder / "results.sqlite-journal"
+    stale.touch()
     out, _ = bench.inside(folder, verb="repair")
+    assert not stale.exists()  # it must not meet the new file
     saved = int(re.match(r"(\d+) cells saved to .*; the damaged file is now .*\.damaged-1\n", out)[1])
     assert 0 < saved < bench.N_SMALL
     known = bench.finished(folder)

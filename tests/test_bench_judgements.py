@@ -41,6 +41,8 @@ class Counting(BaseEstimator):
     def fit(self, X, Y):
         with open(Path(__file__).with_name("fits"), "a") as stream:
             stream.write(".")
+        if Path(__file__).with_name("broken").exists():
+            raise RuntimeError("no ranking today")
         self.coef_ = (Y - Y.mean(axis=0)).T @ X / len(X)
         self.scores_ = np.abs(self.coef_).sum(axis=0)
         return self
@@ -290,6 +292,39 @@ def test_damaged_weights_are_made_again_with_their_ranking(project, damage):
     assert fits() == 3
     bench.inside(config, "--jobs", 1, "--out", "anew")
     assert bench.stored(folder)["scores"] == bench.stored(config.parent / "anew")["scores"]
+
+
+def test_a_percentage_means_what_every_judge_takes_it_for(project):
+    config, folder, _ = project
+    ways = '[{ name = "up", rounding = "up" }, { name = "down", rounding = "floor" }]'
+    change(config, f"conventions = {ways}\n{BASE}[sizes]\npercent = [25]\n")  # of ten features
+    bench.inside(config, "--jobs", 1)
+    summary = summarise(read_results(folder))
+    kept = {
+        (judge, n)
+        for (_, _, method, judge, _), curve in summary.curves.items()
+        if method == "counting_method:Counting"
+        for n in curve.n_features
+    }
+    assert {n for _, n in kept} == {2, 3}
+    assert len(kept) == 2
+    (stability,) = (one for one in summary.facts.stability if one.method == "counting_method:Counting")
+    assert stability.n_rankings == 3
+
+
+def test_a_ranking_whose_damaged_weights_cannot_be_made_again_stays(project):
+    config, folder, _ = project
+    change(config, 'classifiers = ["own-weights"]\n' + PLAIN)
+    bench.inside(config, "--jobs", 1)
+    known = bench.stored(folder)
+    with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
+        database.execute("UPDATE weights SET packed = zeroblob(30)")
+    config.with_name("broken").touch()
+    change(config, 'classifiers = ["own-weights"]\nconventions = [{}, { ties = "index" }]\n' + PLAIN)
+    told(config, "--accept-changes", code=3)
+    after = bench.stored(folder)
+    assert after["rankings"] == known["rankings"]
+    assert set(known["cells"]) < set(after["cells"])
 
 
 def test_a_judgement_that_fails_leaves_the_ranking_and_the_others(project):

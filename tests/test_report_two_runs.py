@@ -158,6 +158,7 @@ def test_json_holds_every_difference(capsys, two):
     [
         (2, ("--out", "x"), "--out is for one run"),
         (2, ("--control", "sum-f"), "--control is for one run"),
+        (2, ("--figures", "pdf"), "--figures is for one run"),
         (2, ("again",), "one run or two were expected, got 3"),
     ],
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ __all__ = [
 #: Name -> what makes the classifier from parameters.
 CLASSIFIERS: dict[str, Callable[..., Any]] = {
     "linear-svm": LabelwiseSVM,
-    "rbf-svm": lambda **params: LabelwiseSVM(kernel="rbf", **params),
+    "rbf-svm": partial(LabelwiseSVM, kernel="rbf"),
     "ml-knn": MLkNN,
     OWN_WEIGHTS: OwnWeights,
 }
@@ -63,11 +63,22 @@ def use_folder(experiment: Experiment) -> None:
     if others:
         sys.path[:] = [path for path in sys.path if path not in others]
         for name, module in list(sys.modules.items()):
-            if os.path.dirname(getattr(module, "__file__", None) or "") in others:
+            if _lies_in(others, getattr(module, "__file__", None)):
                 del sys.modules[name]
     if folder not in sys.path:
         sys.path.append(folder)
         _folders.add(folder)
+
+
+def _lies_in(folders: Iterable[str], file: str | None) -> bool:
+    """Whether a module, or the package it belongs to, is beside a configuration; what is installed there is not."""
+    if file is None or _is_installed(path := Path(file)):
+        return False
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _is_installed(path: Path) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(path.parts))
 
 
 def build_method(spec: MethodSpec) -> Any:
@@ -86,17 +97,17 @@ def build_classifier(spec: ClassifierSpec, conventions: Conventions) -> Any:
     return _make(factory, params, f"classifiers: {spec.name}")
 
 
-def identify(estimator: Any) -> dict[str, Any]:
-    """Name the class of an estimator and all its parameters, as plain values.
+def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the class of an estimator and its parameters, or those given if it does not tell them, as plain values.
 
     Examples
     --------
     >>> from labelsieve import SumF
-    >>> identify(SumF(3))
+    >>> identify(SumF(3), {})
     {'class': 'labelsieve.methods.sum_f:SumF', 'params': {'n_features_to_select': 3}}
     """
     kind = type(estimator)
-    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else given
     plain = (bool, int, float, str, type(None))
     revision = getattr(kind, "_revision", None)
     return {
@@ -148,7 +159,7 @@ def _source(kind: Any) -> dict[str, str]:
         path = Path(inspect.getfile(kind))
     except (OSError, TypeError):
         return {}
-    if {"site-packages", "dist-packages"} & set(path.parts):
+    if _is_installed(path):
         return {}
     return {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
 
@@ -178,6 +189,8 @@ def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> An
     except TypeError as error:
         known = ", ".join(inspect.signature(factory).parameters)
         raise RunError(f"{where}: {error}; its parameters are {known}.") from None
+    except Exception as error:  # it may be anybody's program
+        raise RunError(f"{where}: {type(error).__name__}: {error}; check its parameters.") from None
 
 
 def _import_class(path: str, key: str, known: Iterable[str]) -> type:

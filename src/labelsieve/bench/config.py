@@ -61,7 +61,7 @@ EVERY = "*"
 Role = Literal["method", "ablation", "sweep", "reference"]
 Percent = Annotated[float, Field(gt=0, le=100)]
 Count = Annotated[int, Field(ge=1)]
-Rate = Annotated[float, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Rounding = Literal["round", "floor", "up"]
 
 
@@ -386,9 +386,11 @@ class Experiment(_Part):
         methods = given.get("methods") if isinstance(given, dict) else None
         if not isinstance(methods, list | tuple) or EVERY not in methods:
             return given
+        references = given.get("references", ())
+        if not isinstance(references, list | tuple):  # which is refused later
+            references = ()
         named = [
-            entry.get("method") if isinstance(entry, dict) else entry
-            for entry in (*methods, *given.get("references", ()))
+            entry.get("method") if isinstance(entry, dict) else entry for entry in (*methods, *references)
         ]
         others = [slug for slug in METHODS if slug not in named]
         place = methods.index(EVERY)

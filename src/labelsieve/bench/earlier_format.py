@@ -197,7 +197,9 @@ def _renamed(experiment: Experiment, cell: Cell) -> Iterator[tuple[str, str]]:
         "noise": cell.noise.model_dump(),
         "seed": cell.seed,
         "fold": cell.fold,
-        "method": {"method": cell.method.method} if unranked else identify(build_method(cell.method)),
+        "method": {"method": cell.method.method}
+        if unranked
+        else identify(build_method(cell.method), cell.method.params),
         "draw": cell.draw,
         "sizes": cell.judgements[0].sizes,
     }
@@ -205,7 +207,7 @@ def _renamed(experiment: Experiment, cell: Cell) -> Iterator[tuple[str, str]]:
     yield old, cell.key
     for judgement in cell.judgements:
         judge = judgement.judge
-        if _identity(judge) == identify(build_classifier(judge.classifier, judge.conventions)):
+        if _identity(judge) == _identity_today(judge):
             yield _judgement_key(old, judge.classifier.name), judgement.key
 
 
@@ -213,11 +215,15 @@ def _identity(judge: Judge) -> dict[str, Any]:
     """What identified a classifier."""
     spec = judge.classifier
     if spec.classifier not in _CLASSIFIERS:
-        return identify(build_classifier(spec, judge.conventions))
+        return _identity_today(judge)
     name, defaults = _CLASSIFIERS[spec.classifier]
     one_class = {"one_class": judge.conventions.one_class} if spec.classifier.endswith("svm") else {}
     params = {**defaults, **one_class, **spec.params}
     return {"class": name, "params": dict(sorted(params.items()))}
+
+
+def _identity_today(judge: Judge) -> dict[str, Any]:
+    return identify(build_classifier(judge.classifier, judge.conventions), judge.classifier.params)
 
 
 def read_tables(database: sqlite3.Connection) -> dict[str, Rows]:

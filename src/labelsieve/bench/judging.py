@@ -93,7 +93,9 @@ class Judging:
         if count == 0:
             classifier, columns = LabelFrequency(), self._order[:1]
         seeded(classifier, self._cell, "classifier", spec.params)
-        taught = json.dumps([identify(classifier), conventions.train_labels, count], sort_keys=True)
+        taught = json.dumps(
+            [identify(classifier, spec.params), conventions.train_labels, count], sort_keys=True
+        )
         # Predictions alone will do for some: a classifier may have no scores.
         needs_scores = conventions.ranking_scores == "decision"
         said = self._said.get(taught)

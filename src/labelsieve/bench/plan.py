@@ -171,7 +171,7 @@ def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
     numbers = dict.fromkeys(count for part in judged for _, count in part.sizes)
     # Who sets the number asks for that very ranking, and for nothing else at all sizes.
     if not numbers or not getattr(selector, "ranking_depends_on_size", False) or _NUMBER in method.params:
-        yield _Ranked(method, identify(selector), None, judged)
+        yield _Ranked(method, identify(selector, method.params), None, judged)
         return
     for number in numbers:
         asked = method.model_copy(update={"params": {**method.params, _NUMBER: number}})
@@ -179,7 +179,7 @@ def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
             part._replace(sizes=tuple(pair for pair in part.sizes if pair[1] == number)) for part in judged
         ]
         own = [part for part in kept if part.sizes]
-        yield _Ranked(asked, identify(build_method(asked)), number, own)
+        yield _Ranked(asked, identify(build_method(asked), asked.params), number, own)
 
 
 def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding | None = None) -> Sizes:
@@ -212,7 +212,9 @@ def _obstacle(method: MethodSpec, selector: Any, judge: Judge) -> str:
 
 def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
     return {
-        "classifier": identify(build_classifier(judge.classifier, judge.conventions)),
+        "classifier": identify(
+            build_classifier(judge.classifier, judge.conventions), judge.classifier.params
+        ),
         "conventions": judge.conventions.choices(),
         "metrics": [identify_metric(metric) for metric in experiment.metrics],
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.bench import RunError, earlier_format
-from labelsieve.bench.results_file import beside
+from labelsieve.bench.results_file import JOURNALS, beside
 from labelsieve.bench.seals import TABLES, Seal, cell_digest, scores_by_key
 from labelsieve.bench.store import Store
 
@@ -96,7 +96,7 @@ def _is_sealed(path: Path) -> bool:
 
 def _files(path: Path) -> list[Path]:
     """List a database and its journals."""
-    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
+    files = [path.with_name(path.name + suffix) for suffix in ("", *JOURNALS)]
     return [file for file in files if file.exists()]
 
 

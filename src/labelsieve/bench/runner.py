@@ -253,8 +253,10 @@ def _loaded(tasks: Sequence[Task], before: Contents, store: Store) -> Iterator[T
             yield task
             continue
         weights = store.weights(rows[task.key])
-        # Those that are damaged are computed again, with their ranking.
-        yield replace(task, ranked=None if weights is None else task.ranked._replace(weights=weights))
+        if weights is None:  # damaged: they are computed again, with a ranking that was there
+            yield replace(task, ranked=None, again=True)
+        else:
+            yield replace(task, ranked=task.ranked._replace(weights=weights))
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
@@ -269,7 +271,7 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
 
 
 def _params(method: Any) -> dict[str, Any]:
-    return {} if method.method in UNRANKED else identify(build_method(method))["params"]
+    return {} if method.method in UNRANKED else identify(build_method(method), method.params)["params"]
 
 
 def _require_weights(folder: Path, tasks: Sequence[Task], lent: Mapping[str, Row]) -> None:

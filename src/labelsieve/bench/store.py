@@ -149,6 +149,7 @@ class Store:
 
     def _take_over(self, version: int, writer: bool) -> None:
         """Turn a file of an earlier format into one of this, or for a reader a copy of it in memory."""
+        self._db.execute("PRAGMA foreign_keys = OFF")  # a file that was repaired may have lost its runs
         with self._transaction("IMMEDIATE" if writer else ""):
             tables = earlier_format.read_tables(self._db)
             seals = self._seals() if version == earlier_format.SEALED else None
@@ -161,6 +162,7 @@ class Store:
                 for name in ("scores", "cells", "plan", "datasets", "runs", "seals"):
                     self._db.execute(f"DROP TABLE IF EXISTS {name}")
                 self._convert(found, n_altered)
+        self._db.execute("PRAGMA foreign_keys = ON")
         if not writer:
             self._db.close()
             self._db = sqlite3.connect(":memory:", isolation_level=None)

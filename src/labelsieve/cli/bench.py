@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +13,7 @@ from labelsieve._text import closest, one_line, printable
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli import bench_doctor, bench_files
 from labelsieve.cli.bench_files import AsJson
-from labelsieve.cli.console import duration, messages, results
+from labelsieve.cli.console import duration, messages, results, typed
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import Experiment
@@ -36,7 +34,9 @@ Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run the cells
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only what went wrong.")]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Import the methods and classifiers that the results file names by path."),
+    typer.Option(
+        "--trust", help="Import the methods, classifiers and metrics that the results file names by path."
+    ),
 ]
 
 _RUN_EPILOG = """\
@@ -253,12 +253,11 @@ def _run(
 
     notes = messages(quiet=quiet)
     jobs = jobs or cpu_count()
-    command = shlex.join(["labelsieve", *sys.argv[1:]])
     with RunProgress(notes, messages(), jobs) as progress:
         try:
-            summary = run(experiment, folder, progress, jobs=jobs, dask=dask, command=command, **options)
+            summary = run(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
         except RunInterrupted as stop:
-            raise RunInterrupted(f"{stop}; go on with: {command}") from stop.__cause__
+            raise RunInterrupted(f"{stop}; go on with: {typed()}") from stop.__cause__
     _tell(summary, folder, notes, as_json, bool(experiment.import_paths()))
     if summary.n_failed:
         raise typer.Exit(FAILED_CELLS)

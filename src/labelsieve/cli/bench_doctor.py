@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -88,7 +88,7 @@ def doctor(
     options = {
         "labels": labels,
         "candidates": candidates,
-        "ignore": ",".join(ignore) if ignore else None,
+        "ignore": ignore[0] if ignore and len(ignore) == 1 else tuple(ignore or ()) or None,
         "nominal": nominal,
         "missing": missing,
     }
@@ -116,7 +116,7 @@ def doctor(
         print_diagnosis(found, results())
 
 
-def _find_data(dataset: str, console: Console, options: dict[str, str | None]) -> DatasetSpec:
+def _find_data(dataset: str, console: Console, options: dict[str, Any]) -> DatasetSpec:
     """Tell files from names; what has to be downloaded is."""
     from labelsieve.bench.config import DatasetSpec
 

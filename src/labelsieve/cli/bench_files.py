@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ import typer
 
 from labelsieve._text import one_line
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import messages
+from labelsieve.cli.console import messages, typed
 
 MERGE_EPILOG = """\
 Examples:
@@ -64,7 +63,7 @@ def merge(
 
     if len(runs) < 2:
         raise typer.BadParameter("two runs or more were expected, got one", param_hint="RUN")
-    command = shlex.join(["labelsieve", *sys.argv[1:]])
+    command = typed()
     if is_summary(out):
         figures = _merge_means(runs, out, command)
     else:

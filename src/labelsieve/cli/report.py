@@ -72,9 +72,8 @@ def report(
     """
     require_packages()
     if runs is not None and len(runs) > 1:
-        given = [
-            name for name, value in (("--out", out), ("--summary", summary), ("--control", control)) if value
-        ]
+        options = (("--out", out), ("--summary", summary), ("--control", control), ("--figures", figures))
+        given = [name for name, value in options if value]
         if len(runs) > 2 or given:
             problem = (
                 f"{given[0]} is for one run" if given else f"one run or two were expected, got {len(runs)}"

@@ -103,7 +103,9 @@ def text_names(array: np.ndarray | None, key: str, source: Source) -> tuple[str,
     if array is None:
         return None
     if array.dtype.kind != "U":
-        raise source.error(f"must hold {key!r} as text, got {array.dtype}; save numpy.array(names, dtype=str)")
+        raise source.error(
+            f"must hold {key!r} as text, got {array.dtype}; save numpy.array(names, dtype=str)"
+        )
     return tuple(array.ravel().tolist())
 
 

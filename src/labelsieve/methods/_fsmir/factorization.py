@@ -6,8 +6,8 @@ with U, V, W >= 0 and L the Laplacian of the label information. Only ``X V'`` an
 every other product has a side of ``n_components`` or ``n_labels``. Nothing of the size of ``X`` is formed.
 The rows of X, T and U come in blocks, of which only sums are asked.
 
-X, T and U share a dtype; V, W and all that is small stay in float64, so that float32 data lose no accuracy
-where it costs nothing to keep it.
+X, T and U share a dtype; all that is small is in float64, and in the multiplicative updates V and W are too, so that
+float32 data lose no accuracy where it costs nothing to keep it.
 """
 
 from __future__ import annotations

@@ -193,13 +193,13 @@ def _average(results: Results, complete: set[tuple[Place, str]]) -> dict[CurveKe
     """Average what is complete over folds, seeds and draws; curves stand in the order of the plan."""
     places = [Place(cell.dataset, cell.noise, cell.method) for cell in results.cells]
     scores: dict[CurveKey, dict[float | None, list[_Score]]] = {}
-    n_features: dict[tuple[Place, float | None], int] = {}
+    n_features: dict[tuple[Place, str, float | None], int] = {}
     for index, classifier, size, n_kept, metric, value in results.scores:
         place, cell = places[index], results.cells[index]
         if (place, classifier) in complete:
             points = scores.setdefault((*place, classifier, metric), {})
             points.setdefault(size, []).append(_Score(cell.seed, cell.fold, cell.draw, value))
-            n_features[place, size] = n_kept
+            n_features[place, classifier, size] = n_kept
     curves = {}
     keys = ((*planned, metric) for planned in results.planned for metric in results.experiment.metric_names)
     for key in filter(scores.__contains__, keys):
@@ -207,7 +207,7 @@ def _average(results: Results, complete: set[tuple[Place, str]]) -> dict[CurveKe
         sizes = sorted(points, key=lambda size: -1.0 if size is None else size)
         curves[key] = Curve(
             tuple(sizes),
-            np.array([n_features[Place(*key[:3]), size] for size in sizes]),
+            np.array([n_features[Place(*key[:3]), key[3], size] for size in sizes]),
             # In order: the last digits must not depend on which cell was finished first.
             np.array([np.mean([score.value for score in sorted(points[size])]) for size in sizes]),
             np.array([_fold_std(points[size]) for size in sizes]),
