@@ -312,7 +312,9 @@ def test_work_waits_for_a_worker_where_the_only_one_was_lost(strict_cluster, tmp
         monkeypatch.setattr(module, "_PATIENCE", 1)
         (permits / "0").touch()
         with (
-            pytest.raises(module.LostWorkError, match=r"lost all its workers, and none came within 1 s\. Start"),
+            pytest.raises(
+                module.LostWorkError, match=r"lost all its workers, and none came within 1 s\. Start"
+            ),
             on_cluster(client, tmp_path / "log") as rows,
         ):
             rows.run(lambda rows: rows.fold(murder, str(permits)))
