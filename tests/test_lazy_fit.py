@@ -6,10 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from labelsieve import (
+    PMLFSMIR,
     PMLLC,
     RFS,
+    EvidenceSelector,
     LabelSupport,
     SumF,
     SumMI,
@@ -41,6 +44,18 @@ def test_transform_of_dask_arrays_is_lazy_and_keeps_sparse_blocks():
     np.testing.assert_array_equal(block.toarray(), X[:17, fitted.get_support()])
     with pytest.raises(ValueError, match=r"X must have the 8 features of fit\. Got 5"):
         fitted.transform(lazy(X[:, :5]))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("method", [SumF, EvidenceSelector, PMLFSMIR])
+def test_blocks_without_rows_change_nothing(method, container):
+    chunks = ((0, 10, 0, 50), -1)
+    features = da.from_array(container(X), chunks=chunks, asarray=False)
+    fitted = method(3, **({"tol": 0.1} if method is PMLFSMIR else {})).fit(features, Y)
+    expected = clone(fitted).fit(container(X), Y)
+    np.testing.assert_allclose(fitted.scores_, expected.scores_, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"X must have at least 2 rows\. Got 0"):
+        method(3).fit(features[:0], lazy(Y)[:0])
 
 
 def test_dask_dataframes_keep_their_names():

@@ -59,7 +59,10 @@ def open_rows(
         )
     sizes = X.chunks[0]
     identity = f"{identity}\n{X.shape} {y.shape} {sizes}"
-    columns = {"X": X.to_delayed().ravel(), "Y": y.to_delayed().ravel()}
+    # Rows that were filtered leave blocks behind that have none; they say nothing of the others.
+    filled = [index for index, size in enumerate(sizes) if size] or [0]
+    sizes = [sizes[index] for index in filled]
+    columns = {name: value.to_delayed().ravel()[filled] for name, value in (("X", X), ("Y", y))}
     client = _active_client()
     if client is not None:
         from labelsieve.rows.cluster import ClusterBlocks
