@@ -60,7 +60,7 @@ def complete(undisturbed, project):
 
 @pytest.mark.slow(seconds=30)
 def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, project):
-    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=3)
+    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=2)
 
 
 @pytest.mark.parametrize("moment", ["while it computes", "while it waits"])
@@ -328,7 +328,7 @@ def complaint(action, path):
 
 
 #: Files that are repaired of every kind of damage; ``python tests/damage_results.py`` reads thousands.
-N_DAMAGED = 12
+N_DAMAGED = 8
 
 
 @pytest.mark.parametrize("kind", ["flip", "overwrite", "cut"])

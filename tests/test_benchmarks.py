@@ -32,12 +32,6 @@ import pytest
         ),
         ("report", ("--repeats", "1", "--bare", "1"), ("labelsieve report", "bare matplotlib, 8 panels")),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
-        pytest.param(
-            "blocks",
-            ("--memory", "--limit", "4096", "--rows", "2000", "--features", "40", "--iterations", "1"),
-            ("0 MiB, address space of 4096 MiB, in blocks", "0 MiB, no limit, in memory"),
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_a_benchmark_prints_its_table(module, options, rows, monkeypatch, capsys):

@@ -161,7 +161,6 @@ def test_every_public_name_has_an_example_that_runs():
         "repository_pages",
         "package_drawing",
         "committed_results",
-        "measured_facts",
         "notebook_pages",
     ],
 )
