@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import threading
 import time
 import warnings
 from itertools import pairwise
@@ -293,31 +292,6 @@ def murder(rows, permits):
             permit.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
     return {}, 1
-
-
-def test_work_waits_for_a_worker_where_the_only_one_was_lost(strict_cluster, tmp_path, monkeypatch):
-    from labelsieve.rows import cluster as module
-
-    permits = tmp_path / "permits"
-    permits.mkdir()
-    with distributed.Client(strict_cluster.address) as client:
-        lost = strict_cluster.start_worker()
-        client.wait_for_workers(1, timeout=60)
-        replaced = threading.Thread(target=lambda: (lost.wait(), strict_cluster.start_worker()))
-        (permits / "0").touch()
-        with on_cluster(client, tmp_path / "log") as rows:
-            replaced.start()
-            assert rows.run(lambda rows: rows.fold(murder, str(permits))) == len(SIZES)
-        replaced.join()
-        monkeypatch.setattr(module, "_PATIENCE", 1)
-        (permits / "0").touch()
-        with (
-            pytest.raises(
-                module.LostWorkError, match=r"lost all its workers, and none came within 1 s\. Start"
-            ),
-            on_cluster(client, tmp_path / "log") as rows,
-        ):
-            rows.run(lambda rows: rows.fold(murder, str(permits)))
 
 
 def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_cluster, tmp_path):

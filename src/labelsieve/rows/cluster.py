@@ -33,8 +33,6 @@ _FAN_IN = 8
 _EVERY = 10
 #: How often the same piece of work is begun before it is given up.
 _ATTEMPTS = 3
-#: Seconds to wait for a worker where all are lost.
-_PATIENCE = 60
 #: What says that the scheduler gave up: a task whose workers died, or a restart that forgot what was asked for.
 _LOST = (KilledWorker, CancelledError)
 
@@ -120,17 +118,7 @@ class ClusterBlocks(RowBlocks):
                         f"({type(error).__name__}: {error}). Give them more memory or start others, {self._remedy()}"
                     ) from None
             # Out of the clause, whose error holds on to futures that the scheduler must forget first.
-            self._wait_for_a_worker()
             self._begin()
-
-    def _wait_for_a_worker(self) -> None:
-        """Let whoever replaces lost workers have the time to, if there is none left."""
-        try:
-            self.client.wait_for_workers(1, timeout=_PATIENCE)
-        except TimeoutError:
-            raise LostWorkError(
-                f"The cluster lost all its workers, and none came within {_PATIENCE} s. Start others, {self._remedy()}"
-            ) from None
 
     def _remedy(self) -> str:
         if self.log.is_temporary:
