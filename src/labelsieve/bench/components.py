@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -62,19 +63,15 @@ def use_folder(experiment: Experiment) -> None:
     others = _folders - {folder}
     if others:
         sys.path[:] = [path for path in sys.path if path not in others]
+        beside = tuple(os.path.join(other, "") for other in others)
         for name, module in list(sys.modules.items()):
-            if _lies_in(others, getattr(module, "__file__", None)):
+            file = getattr(module, "__file__", None) or ""
+            # The environment may lie there, too: what is installed is nobody's own.
+            if file.startswith(beside) and not _is_installed(Path(file)):
                 del sys.modules[name]
     if folder not in sys.path:
         sys.path.append(folder)
         _folders.add(folder)
-
-
-def _lies_in(folders: Iterable[str], file: str | None) -> bool:
-    """Whether a module, or the package it belongs to, is beside a configuration; what is installed there is not."""
-    if file is None or _is_installed(path := Path(file)):
-        return False
-    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _is_installed(path: Path) -> bool:
