@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import threading
 import time
 import warnings
 from itertools import pairwise
@@ -314,4 +315,44 @@ def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_
             (permits / str(i)).touch()
         rows = on_cluster(client, tmp_path / "log")
         with pytest.raises(LostWorkError, match=r"lost its workers 3 times .* it goes on where it was"), rows:
+            rows.run(lambda rows: rows.fold(murder, str(permits)))
+
+
+@pytest.mark.parametrize("allowed_failures", [0, 3], ids=["given up", "stranded"])
+def test_work_goes_on_with_another_worker_when_all_are_lost(allowed_failures, tmp_path, monkeypatch):
+    """Tasks that waited while there was no worker at all would wait forever for the one they were meant for."""
+    monkeypatch.setattr("labelsieve.rows.cluster._LOOK_SECONDS", 0.5)
+    permits = tmp_path / "permits"
+    permits.mkdir()
+    (permits / "0").touch()
+    with running_scheduler(tmp_path / "cluster", allowed_failures) as cluster:
+        worker = cluster.start_worker()
+
+        def replace():
+            worker.wait(60)
+            time.sleep(0.5)
+            cluster.start_worker()
+
+        replacement = threading.Thread(target=replace)
+        with distributed.Client(cluster.address) as client:
+            client.wait_for_workers(1, timeout=60)
+            replacement.start()
+            with on_cluster(client, tmp_path / "log") as rows:
+                assert rows.run(lambda rows: rows.fold(murder, str(permits))) == len(SIZES)
+        replacement.join()
+    assert not list(permits.iterdir())
+
+
+def test_waiting_for_workers_ends(strict_cluster, tmp_path, monkeypatch):
+    from labelsieve.rows.cluster import LostWorkError
+
+    monkeypatch.setattr("labelsieve.rows.cluster._PATIENCE_SECONDS", 1)
+    permits = tmp_path / "permits"
+    permits.mkdir()
+    (permits / "0").touch()
+    strict_cluster.start_worker()
+    with distributed.Client(strict_cluster.address) as client:
+        client.wait_for_workers(1, timeout=60)
+        rows = on_cluster(client, tmp_path / "log")
+        with pytest.raises(LostWorkError, match=r"none came within 1 seconds\. Start some, then fit with"), rows:
             rows.run(lambda rows: rows.fold(murder, str(permits)))

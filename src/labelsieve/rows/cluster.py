@@ -8,17 +8,20 @@ last checkpoint, as it does when its own process died.
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from traceback import clear_frames
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 from dask.delayed import delayed
-from distributed import Client, Future, KilledWorker
+from distributed import Client, Future, KilledWorker, wait
 
 from labelsieve.rows.blocks import BlockFunction, Columns, RowBlocks, add, note_rows, rename_columns
 from labelsieve.rows.derivations import Derivation, derived_column, plan
@@ -33,10 +36,20 @@ _FAN_IN = 8
 _EVERY = 10
 #: How often the same piece of work is begun before it is given up.
 _ATTEMPTS = 3
-#: What says that the scheduler gave up: a task whose workers died, or a restart that forgot what was asked for.
-_LOST = (KilledWorker, CancelledError)
+#: Seconds between two looks at whether anything is done for what is waited for.
+_LOOK_SECONDS = 5.0
+#: Seconds that a solver whose work got lost waits for a worker.
+_PATIENCE_SECONDS = 300.0
 
 _Result = TypeVar("_Result")
+
+
+class _StrandedError(RuntimeError):
+    """Tasks that no worker will ever be given, though there are some."""
+
+
+#: What says that work got lost: a task whose workers died, a restart that forgot what was asked for, or no end.
+_LOST = (KilledWorker, CancelledError, _StrandedError)
 
 
 class LostWorkError(RuntimeError):
@@ -78,6 +91,8 @@ class ClusterBlocks(RowBlocks):
         self.lazy = {name: list(parts) for name, parts in columns.items()}
         self._run = uuid4().hex[:8]
         self._numbers = count()
+        #: Workers that blocks were dealt to, those that are gone among them.
+        self._dealt_to: set[str] = set()
         try:
             _check_folder(client, log.folder)
         except BaseException:
@@ -96,7 +111,8 @@ class ClusterBlocks(RowBlocks):
         self._since_checkpoint = 0
         self.log.rewind()
         # Neighbouring blocks share a worker, so that their parts are added where they are.
-        for worker, indices in _homes(sorted(self.client.nthreads()), len(self.sizes)).items():
+        for worker, indices in _homes(self._workers(), len(self.sizes)).items():
+            self._dealt_to.add(worker)
             places = [(index, name) for index in indices for name in self.lazy]
             parts = [self.lazy[name][index] for index, name in places]
             futures = self.client.compute(parts, workers=[worker], allow_other_workers=True)
@@ -117,8 +133,23 @@ class ClusterBlocks(RowBlocks):
                         f"The cluster lost its workers {_ATTEMPTS} times over the same work "
                         f"({type(error).__name__}: {error}). Give them more memory or start others, {self._remedy()}"
                     ) from None
-            # Out of the clause, whose error holds on to futures that the scheduler must forget first.
+                # The scheduler must forget all futures, or what they stand for stays as it is: lost. Some are held by
+                # the error, which the client keeps, and some by cycles of those that waited for them.
+                clear_frames(error.__traceback__)
+            gc.collect()
             self._begin()
+
+    def _workers(self) -> list[str]:
+        """Addresses of the workers; if all died, wait for others, which are started sooner or later."""
+        while not (workers := sorted(self.client.nthreads())):
+            try:
+                self.client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+            except TimeoutError:
+                raise LostWorkError(
+                    f"The cluster lost all its workers, and none came within {_PATIENCE_SECONDS:.0f} seconds. Start "
+                    f"some, {self._remedy()}"
+                ) from None
+        return workers
 
     def _remedy(self) -> str:
         if self.log.is_temporary:
@@ -131,7 +162,7 @@ class ClusterBlocks(RowBlocks):
             return self._replay(function)
         path, results = self._visit(function, shared)
         try:
-            total = self._total(function, results, combine).result()
+            total = self._await(self._total(function, results, combine))
         except Exception as error:
             failed = [index for index, result in enumerate(results) if result.status == "error"]
             if failed and not isinstance(error, _LOST):
@@ -176,7 +207,7 @@ class ClusterBlocks(RowBlocks):
             )
             for index, first_row in enumerate(self.first_rows)
         ]
-        empty = self.client.submit(_without_rows, self.blocks[0][name], pure=False).result()
+        empty = self._await(self.client.submit(_without_rows, self.blocks[0][name], pure=False))
         return lazy_rows(parts, self.sizes, empty)
 
     def close(self, *, is_done: bool = True) -> None:
@@ -229,6 +260,29 @@ class ClusterBlocks(RowBlocks):
             ]
         return level[0]
 
+    def _await(self, future: Future[Any]) -> Any:
+        """Return a result once it is there.
+
+        A task that had to wait because all workers were gone is given to none but the one that it was meant for, even
+        if it may go elsewhere (distributed 2026.8). So if that one is gone and two looks find nobody at work, there is
+        nothing to wait for.
+        """
+        was_stranded = False
+        while True:
+            with suppress(TimeoutError):
+                wait([future], timeout=_LOOK_SECONDS)
+            if future.done():
+                return future.result()
+            workers = self.client.nthreads()
+            is_stranded = (
+                bool(workers)
+                and not self._dealt_to <= workers.keys()
+                and not any(self.client.processing().values())
+            )
+            if is_stranded and was_stranded:
+                raise _StrandedError("tasks that were meant for workers which are gone never began")
+            was_stranded = is_stranded
+
     def _checkpoint(self) -> None:
         """Save the columns that folds gave, and forget how they came about."""
         number = next(self._numbers)
@@ -241,7 +295,7 @@ class ClusterBlocks(RowBlocks):
             columns = [block[name] for block in self.blocks]
             saved += self._map("save", _save, [str(self.log.folder / path) for path in paths], columns)
         for future in saved:
-            future.result()
+            self._await(future)
         self.log.save(files)
         self._load(files)
         for path in self._shared_files:
