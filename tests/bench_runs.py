@@ -128,7 +128,7 @@ class Deaf(RandomRanking):
     """One long call outside of Python that lets no other thread of the process do anything."""
 
     def fit(self, X, Y):
-        if learns_from_first_row(X):
+        if learns_from_first_row(X) and not MENDED.exists():
             ctypes.PyDLL(None).sleep(600)
         return super().fit(X, Y)
 

