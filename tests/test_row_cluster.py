@@ -343,15 +343,16 @@ def test_work_goes_on_with_another_worker_when_all_are_lost(allowed_failures, tm
     assert not list(permits.iterdir())
 
 
-def test_waiting_for_workers_ends(strict_cluster, tmp_path, monkeypatch):
+def test_waiting_for_workers_ends(tmp_path, monkeypatch):
     from labelsieve.rows.cluster import LostWorkError
 
+    monkeypatch.setattr("labelsieve.rows.cluster._LOOK_SECONDS", 0.5)
     monkeypatch.setattr("labelsieve.rows.cluster._PATIENCE_SECONDS", 1)
     permits = tmp_path / "permits"
     permits.mkdir()
     (permits / "0").touch()
-    strict_cluster.start_worker()
-    with distributed.Client(strict_cluster.address) as client:
+    with running_scheduler(tmp_path / "cluster") as cluster, distributed.Client(cluster.address) as client:
+        cluster.start_worker()
         client.wait_for_workers(1, timeout=60)
         rows = on_cluster(client, tmp_path / "log")
         with (

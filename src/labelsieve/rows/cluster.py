@@ -45,7 +45,7 @@ _Result = TypeVar("_Result")
 
 
 class _StrandedError(RuntimeError):
-    """Tasks that no worker will ever be given, though there are some."""
+    """Tasks that no worker is given, or will ever be."""
 
 
 #: What says that work got lost: a task whose workers died, a restart that forgot what was asked for, or no end.
@@ -273,11 +273,8 @@ class ClusterBlocks(RowBlocks):
                 wait([future], timeout=_LOOK_SECONDS)
             if future.done():
                 return future.result()
-            workers = self.client.nthreads()
-            is_stranded = (
-                bool(workers)
-                and not self._dealt_to <= workers.keys()
-                and not any(self.client.processing().values())
+            is_stranded = not self._dealt_to <= self.client.nthreads().keys() and not any(
+                self.client.processing().values()
             )
             if is_stranded and was_stranded:
                 raise _StrandedError("tasks that were meant for workers which are gone never began")
