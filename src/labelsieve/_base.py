@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
-from sklearn.utils._tags import Tags
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from labelsieve._candidates import check_candidates, without_tags
