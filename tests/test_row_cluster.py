@@ -285,6 +285,15 @@ def strict_cluster(tmp_path):
         yield cluster
 
 
+@pytest.fixture
+def permits(tmp_path):
+    """A folder with the permit to kill one worker."""
+    folder = tmp_path / "permits"
+    folder.mkdir()
+    (folder / "0").touch()
+    return folder
+
+
 @block_function("X")
 def murder(rows, permits):
     """Kill the worker as long as there are permits."""
@@ -295,11 +304,9 @@ def murder(rows, permits):
     return {}, 1
 
 
-def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_cluster, tmp_path):
+def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_cluster, permits, tmp_path):
     from labelsieve.rows.cluster import LostWorkError
 
-    permits = tmp_path / "permits"
-    permits.mkdir()
     with distributed.Client(strict_cluster.address) as client:
         with pytest.raises(ValueError, match=r"The cluster must have workers\. Got none\."):
             on_cluster(client, tmp_path / "none")
@@ -308,7 +315,6 @@ def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_
         for _ in range(4):
             strict_cluster.start_worker()
         client.wait_for_workers(4, timeout=60)
-        (permits / "0").touch()
         with on_cluster(client, tmp_path / "log") as rows:
             assert rows.run(lambda rows: rows.fold(murder, str(permits))) == len(SIZES)
         for i in range(3):
@@ -319,12 +325,9 @@ def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_
 
 
 @pytest.mark.parametrize("allowed_failures", [0, 3], ids=["given up", "stranded"])
-def test_work_goes_on_with_another_worker_when_all_are_lost(allowed_failures, tmp_path, monkeypatch):
+def test_work_goes_on_with_another_worker_when_all_are_lost(allowed_failures, permits, tmp_path, monkeypatch):
     """Tasks that waited while there was no worker at all would wait forever for the one they were meant for."""
     monkeypatch.setattr("labelsieve.rows.cluster._LOOK_SECONDS", 0.5)
-    permits = tmp_path / "permits"
-    permits.mkdir()
-    (permits / "0").touch()
     with running_scheduler(tmp_path / "cluster", allowed_failures) as cluster:
         worker = cluster.start_worker()
 
@@ -343,14 +346,11 @@ def test_work_goes_on_with_another_worker_when_all_are_lost(allowed_failures, tm
     assert not list(permits.iterdir())
 
 
-def test_waiting_for_workers_ends(tmp_path, monkeypatch):
+def test_waiting_for_workers_ends(permits, tmp_path, monkeypatch):
     from labelsieve.rows.cluster import LostWorkError
 
     monkeypatch.setattr("labelsieve.rows.cluster._LOOK_SECONDS", 0.5)
     monkeypatch.setattr("labelsieve.rows.cluster._PATIENCE_SECONDS", 1)
-    permits = tmp_path / "permits"
-    permits.mkdir()
-    (permits / "0").touch()
     with running_scheduler(tmp_path / "cluster") as cluster, distributed.Client(cluster.address) as client:
         cluster.start_worker()
         client.wait_for_workers(1, timeout=60)

@@ -35,6 +35,8 @@ __all__ = [
     "build_method",
     "feature_order",
     "identify",
+    "identify_classifier",
+    "identify_method",
     "identify_metric",
     "import_metric",
     "use_folder",
@@ -134,6 +136,16 @@ def import_metric(spec: MetricSpec) -> Callable[..., Any]:
             "parameters."
         ) from None
     return found
+
+
+def identify_method(spec: MethodSpec) -> dict[str, Any]:
+    """Name the class and the parameters of a method."""
+    return identify(build_method(spec), spec.params)
+
+
+def identify_classifier(spec: ClassifierSpec, conventions: Conventions) -> dict[str, Any]:
+    """Name the class and the parameters of a classifier under the experiment's conventions."""
+    return identify(build_classifier(spec, conventions), spec.params)
 
 
 def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from labelsieve.bench.components import build_classifier, build_method, identify
+from labelsieve.bench.components import identify_classifier, identify_method
 from labelsieve.bench.config import UNRANKED, Experiment, Judge
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Cell, digest, plan
@@ -197,9 +197,7 @@ def _renamed(experiment: Experiment, cell: Cell) -> Iterator[tuple[str, str]]:
         "noise": cell.noise.model_dump(),
         "seed": cell.seed,
         "fold": cell.fold,
-        "method": {"method": cell.method.method}
-        if unranked
-        else identify(build_method(cell.method), cell.method.params),
+        "method": {"method": cell.method.method} if unranked else identify_method(cell.method),
         "draw": cell.draw,
         "sizes": cell.judgements[0].sizes,
     }
@@ -207,7 +205,7 @@ def _renamed(experiment: Experiment, cell: Cell) -> Iterator[tuple[str, str]]:
     yield old, cell.key
     for judgement in cell.judgements:
         judge = judgement.judge
-        if _identity(judge) == _identity_today(judge):
+        if _identity(judge) == identify_classifier(judge.classifier, judge.conventions):
             yield _judgement_key(old, judge.classifier.name), judgement.key
 
 
@@ -215,15 +213,11 @@ def _identity(judge: Judge) -> dict[str, Any]:
     """What identified a classifier."""
     spec = judge.classifier
     if spec.classifier not in _CLASSIFIERS:
-        return _identity_today(judge)
+        return identify_classifier(spec, judge.conventions)
     name, defaults = _CLASSIFIERS[spec.classifier]
     one_class = {"one_class": judge.conventions.one_class} if spec.classifier.endswith("svm") else {}
     params = {**defaults, **one_class, **spec.params}
     return {"class": name, "params": dict(sorted(params.items()))}
-
-
-def _identity_today(judge: Judge) -> dict[str, Any]:
-    return identify(build_classifier(judge.classifier, judge.conventions), judge.classifier.params)
 
 
 def read_tables(database: sqlite3.Connection) -> dict[str, Rows]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from labelsieve.bench.components import build_classifier, build_method, identify, identify_metric
+from labelsieve.bench.components import build_method, identify_classifier, identify_method, identify_metric
 from labelsieve.bench.config import (
     EVERY_LABEL,
     NO_FEATURES,
@@ -171,7 +171,7 @@ def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
     numbers = dict.fromkeys(count for part in judged for _, count in part.sizes)
     # Who sets the number asks for that very ranking, and for nothing else at all sizes.
     if not numbers or not getattr(selector, "ranking_depends_on_size", False) or _NUMBER in method.params:
-        yield _Ranked(method, identify(selector, method.params), None, judged)
+        yield _Ranked(method, identify_method(method), None, judged)
         return
     for number in numbers:
         asked = method.model_copy(update={"params": {**method.params, _NUMBER: number}})
@@ -179,7 +179,7 @@ def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
             part._replace(sizes=tuple(pair for pair in part.sizes if pair[1] == number)) for part in judged
         ]
         own = [part for part in kept if part.sizes]
-        yield _Ranked(asked, identify(build_method(asked), asked.params), number, own)
+        yield _Ranked(asked, identify_method(asked), number, own)
 
 
 def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding | None = None) -> Sizes:
@@ -212,9 +212,7 @@ def _obstacle(method: MethodSpec, selector: Any, judge: Judge) -> str:
 
 def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
     return {
-        "classifier": identify(
-            build_classifier(judge.classifier, judge.conventions), judge.classifier.params
-        ),
+        "classifier": identify_classifier(judge.classifier, judge.conventions),
         "conventions": judge.conventions.choices(),
         "metrics": [identify_metric(metric) for metric in experiment.metrics],
     }

@@ -15,7 +15,7 @@ from typing import Any
 
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult, Ranked, Task
-from labelsieve.bench.components import build_method, identify, use_folder
+from labelsieve.bench.components import identify_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_experiment, in_toml
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.earlier_format import is_earlier_key, present_keys
@@ -271,7 +271,7 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
 
 
 def _params(method: Any) -> dict[str, Any]:
-    return {} if method.method in UNRANKED else identify(build_method(method), method.params)["params"]
+    return {} if method.method in UNRANKED else identify_method(method)["params"]
 
 
 def _require_weights(folder: Path, tasks: Sequence[Task], lent: Mapping[str, Row]) -> None:

@@ -53,7 +53,7 @@ _LOST = (KilledWorker, CancelledError, _StrandedError)
 
 
 class LostWorkError(RuntimeError):
-    """A cluster lost its workers again and again."""
+    """A cluster lost its workers again and again, or all of them for good."""
 
 
 class ClusterBlocks(RowBlocks):
