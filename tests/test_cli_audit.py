@@ -144,10 +144,17 @@ def test_data_of_the_catalogue_are_audited_too(capsys):
     assert "You asked for 5" in capsys.readouterr().out
 
 
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory):
+    return make_strangers(tmp_path_factory.mktemp("strangers"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tickets", "songs", "patients", "products", "sensors"])
-def test_what_is_planted_in_the_tables_of_strangers_is_found_by_one_command(capsys, tmp_path, name):
-    stranger = make_strangers(tmp_path)[name]
+def test_what_is_planted_in_the_tables_of_strangers_is_found_by_one_command(
+    capsys, strangers, tmp_path, name
+):
+    stranger = strangers[name]
     page = tmp_path / "page.html"
     assert main(["audit", *stranger.arguments, "--json", "--html", str(page)]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -79,7 +79,7 @@ def test_multiplicative_sweep_reports_the_objective_it_reached(problem):
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_block_descent_reports_the_objective_of_the_accepted_factors(problem, n_components):
     descent = BlockDescent(problem)
-    state = first = descent.warm_up(random_factors(problem, n_components))
+    state = first = descent.warm_up(random_factors(problem, n_components), 20)
     for _ in range(60):
         last = state.value
         state, value = descent.step(state)
@@ -97,7 +97,7 @@ def test_single_precision_descends_to_the_same_value(problem):
         factors = random_factors(part)
         put_U(part, part.rows.gather("U").astype(part.data.dtype))
         descent = BlockDescent(part)
-        state = descent.warm_up(factors)
+        state = descent.warm_up(factors, 20)
         for _ in range(60):
             state, value = descent.step(state)
         ends.append(value)
@@ -109,7 +109,7 @@ def test_single_precision_descends_to_the_same_value(problem):
 def test_block_descent_ends_at_a_stationary_point(problem):
     """At a minimum, no small feasible move of one entry lowers F."""
     descent = BlockDescent(problem)
-    state = descent.warm_up(random_factors(problem))
+    state = descent.warm_up(random_factors(problem), 20)
     for _ in range(300):
         state, value = descent.step(state)
     factors = [factor.copy() for factor in (*state.accepted, problem.rows.gather("U"))]
@@ -246,7 +246,7 @@ def test_start_on_a_sample_reports_its_objective_and_ends_where_the_whole_does(p
 def test_dead_component_is_survived(problem):
     V, W = random_factors(problem)
     V[1], problem.rows.gather("U")[:, 2] = 0, 0
-    state = BlockDescent(problem).warm_up(Factors(V, W))
+    state = BlockDescent(problem).warm_up(Factors(V, W), 20)
     for _ in range(5):
         state, value = BlockDescent(problem).step(state)
     assert np.isfinite(value)

@@ -129,7 +129,7 @@ def test_the_scheduler_does_not_remember_every_fold(client, tmp_path):
             n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
     with on_cluster(client, tmp_path / "log", n_blocks=2, every=5) as rows:
-        descend(rows, 100, on_step=count)
+        descend(rows, 60, on_step=count)
     # Thirty folds have come across all there is between two checkpoints; released tasks may take a moment to go.
     assert max(n_tasks[10:]) <= max(n_tasks[:10]) + 10
     # A fold that gives columns makes nine tasks or so for two blocks.
@@ -143,6 +143,14 @@ def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client, tmp_pa
         assert caught.value.__notes__ == ["In the rows 7 to 8."]
 
 
+@pytest.fixture
+def short_start(monkeypatch):
+    """Passes that repeat one another show nothing new, and each of them costs the scheduler what it costs."""
+    monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._WARM_UP", 2)
+    monkeypatch.setattr("labelsieve.methods._fsmir.start._POWER_ITERATIONS", 1)
+
+
+@pytest.mark.usefixtures("short_start")
 def test_methods_with_checkpoints_give_the_scores_of_memory_and_leave_no_files(client, tmp_path):
     X, Y = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
     lazy = [da.from_array(part, chunks=(17, -1)) for part in (X, Y)]
@@ -153,13 +161,10 @@ def test_methods_with_checkpoints_give_the_scores_of_memory_and_leave_no_files(c
         assert not folder.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("method", [RandomRanking, SumF, SumMI, GMM, RFS, EvidenceSelector, PMLFSMIR])
-def test_the_contract_holds_on_a_cluster(client, method, monkeypatch):
+def test_the_contract_holds_on_a_cluster(client, method):
     """Dense and sparse, in single and double precision, uneven blocks and one without candidates."""
-    # Passes that repeat one another show nothing new, and each of them costs the scheduler what it costs.
-    monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._WARM_UP", 2)
-    monkeypatch.setattr("labelsieve.methods._fsmir.start._POWER_ITERATIONS", 1)
     assert _active_client() is client, "lazy rows go to the cluster"
     check_chunked_equals_in_memory(method())
 

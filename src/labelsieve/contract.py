@@ -337,8 +337,8 @@ def check_chunked_equals_in_memory(estimator: Any) -> None:
         return
     if "max_iter" in estimator.get_params():
         # Rounding may decide in which of the last iterations a fit stops; and every iteration reads all blocks.
-        estimator.set_params(max_iter=5)
-    even, uneven = (7,) * 8 + (4,), (14, 7, 29, 10)
+        estimator.set_params(max_iter=3)
+    even, uneven = (20, 20, 20), (14, 7, 29, 10)
     for dtype, tolerance, cuts in ((np.float64, 1e-9, (even, uneven)), (np.float32, 1e-3, (uneven,))):
         for container in (np.asarray, sp.csr_matrix):
             features = container(X.astype(dtype))

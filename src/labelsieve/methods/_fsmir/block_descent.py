@@ -144,13 +144,13 @@ class BlockDescent:
         sample = self.problem.sample(max(_MANY_ROWS, n_components))
         factors = start_factors(sample, n_components, init, rng)
         if sample is self.problem:
-            return self.warm_up(factors)
-        V, W = BlockDescent(sample).warm_up(factors).ahead
+            return self.warm_up(factors, _WARM_UP)
+        V, W = BlockDescent(sample).warm_up(factors, _WARM_UP).ahead
         del sample  # the memory of so many rows, which all rows may need now
         start_at_ones(self.problem, n_components)
         return self.warm_up(Factors(V, W), _EXTENSION)
 
-    def warm_up(self, factors: Factors, n_sweeps: int = _WARM_UP) -> DescentState:
+    def warm_up(self, factors: Factors, n_sweeps: int) -> DescentState:
         """Sweep multiplicatively from strictly positive factors."""
         for _ in range(n_sweeps - 1):
             factors, _ = multiplicative_update(self.problem, factors)
