@@ -180,8 +180,8 @@ def write_data(folder, seed=0):
     )
 
 
-def environment(pause=0.0, permits=None):
-    """What programs find in theirs."""
+def environment(pause=0.0, permits=None, cells_here=False):
+    """What programs find in theirs; with `cells_here`, runs with a single job start no processes for their cells."""
     return {
         **os.environ,
         "PYTHONPATH": str(Path(labelsieve.__file__).parents[1]),
@@ -189,6 +189,7 @@ def environment(pause=0.0, permits=None):
         "COLUMNS": "200",
         "NO_COLOR": "1",
         **({} if permits is None else {"PERMITS": str(permits)}),
+        **({"CELLS_HERE": "1"} if cells_here else {}),
     }
 
 
@@ -198,7 +199,7 @@ def start(config, *arguments, verb="run", **options):
     return ForkedProgram(words, config.parent, environment(**options))
 
 
-def start_and_hold(config, *arguments):
+def start_and_hold(config, *arguments, **options):
     """Start a run of the small experiment that finishes a cell, then waits until it may go on.
 
     Returns the process and a function that lets it go on.
@@ -206,7 +207,7 @@ def start_and_hold(config, *arguments):
     permits = config.parent / "permits"
     permits.mkdir()
     (permits / "first").touch()
-    process = start(config, *arguments, permits=permits)
+    process = start(config, *arguments, permits=permits, **options)
     wait_for_cells(config.parent / "runs" / "small", process)
 
     def let_go():

@@ -88,7 +88,12 @@ def _run(command, folder, environment, streams):
 def _labelsieve():
     from labelsieve.cli import main
 
-    return main(sys.argv[1:])
+    if "CELLS_HERE" not in os.environ:
+        return main(sys.argv[1:])
+    from bench_runs import one_job_here
+
+    with one_job_here():
+        return main(sys.argv[1:])
 
 
 def _dask():

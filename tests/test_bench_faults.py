@@ -167,7 +167,7 @@ def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypa
 @pytest.mark.parametrize("what", ["the folder is renamed", "the file is renamed", "the file is deleted"])
 def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, project, what):
     config, folder = project
-    process, let_go = bench.start_and_hold(config, "--jobs", 1)
+    process, let_go = bench.start_and_hold(config, "--jobs", 1, cells_here=what != "the folder is renamed")
     elsewhere = folder.with_name("elsewhere")
     if what == "the folder is renamed":
         folder.rename(elsewhere)
@@ -238,7 +238,7 @@ def test_a_read_only_folder_is_told_in_one_sentence(undisturbed, project, tmp_pa
 
 def test_a_second_runner_is_sent_away_and_the_first_goes_on(undisturbed, project):
     config, folder = project
-    first, let_go = bench.start_and_hold(config, "--jobs", 1)
+    first, let_go = bench.start_and_hold(config, "--jobs", 1, cells_here=True)
     assert "another run is writing there; wait for it" in bench.fails(config)
     assert first.poll() is None
     let_go()
@@ -249,7 +249,7 @@ def test_a_second_runner_is_sent_away_and_the_first_goes_on(undisturbed, project
 
 def test_of_two_runners_that_start_together_one_wins(undisturbed, project):
     config, folder = project
-    both = [bench.start(config, "--jobs", 1, pause=0.1) for _ in range(2)]
+    both = [bench.start(config, "--jobs", 1, pause=0.1, cells_here=True) for _ in range(2)]
     errors = [process.communicate(timeout=240)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 1]
     assert sum("another run is writing there" in err for err in errors) == 1
@@ -712,7 +712,7 @@ def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
     """As arguments they are part of the stored command, too."""
     config, _ = small_project(tmp_path, methods='"sum-f"', folds=2)
     name = "caf\udce9\x07"
-    assert "2 of 2 cells are done" in bench.finish(config, "--jobs", 1, "--out", name)[1]
+    assert "2 of 2 cells are done" in bench.finish(config, "--jobs", 1, "--out", name, cells_here=True)[1]
     assert read_results(tmp_path / name).runs[0].command.endswith("--out 'caf\\udce9\x07'")
     out, _ = bench.inside(tmp_path / name, verb="repair")
     assert out.startswith("2 cells saved to caf\\udce9\\x07/results.sqlite")
