@@ -193,10 +193,10 @@ def environment(pause=0.0, permits=None, cells_here=False):
     }
 
 
-def start(config, *arguments, verb="run", **options):
+def start(config, *arguments, verb="run", terminal=None, **options):
     """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
     words = ["labelsieve", "bench", verb, config.name, *map(str, arguments)]
-    return ForkedProgram(words, config.parent, environment(**options))
+    return ForkedProgram(words, config.parent, environment(**options), terminal)
 
 
 def start_and_hold(config, *arguments, **options):

@@ -29,13 +29,17 @@ _SERVER.set_forkserver_preload(
 
 
 class ForkedProgram:
-    """A command line in a folder and an environment; used like `subprocess.Popen`."""
+    """A command line in a folder and an environment; used like `subprocess.Popen`.
 
-    def __init__(self, command, folder, environment):
+    It writes to two files, or to the terminal of that name.
+    """
+
+    def __init__(self, command, folder, environment, terminal=None):
         self._streams = tempfile.mkdtemp()
         weakref.finalize(self, shutil.rmtree, self._streams, ignore_errors=True)
+        outputs = [terminal or os.path.join(self._streams, name) for name in ("out", "err")]
         self._process = _SERVER.Process(
-            target=_run, args=(command, str(folder), environment, self._streams), daemon=True
+            target=_run, args=(command, str(folder), environment, outputs), daemon=True
         )
         self._process.start()
         self.pid = self._process.pid
@@ -72,13 +76,15 @@ def exit_code_of(function, *arguments, timeout=120):
     return process.exitcode
 
 
-def _run(command, folder, environment, streams):
+def _run(command, folder, environment, outputs):
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(Path(streams, name), os.O_WRONLY | os.O_CREAT), number)
+    for number, output in enumerate(outputs, start=1):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT), number)
+    if os.isatty(1):  # the server's own streams know that they are files
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
     # Also where the tests run in the background of a shell, which lets its processes ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv[:] = command

@@ -721,23 +721,14 @@ def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):
     config, _ = project
     ours, theirs = pty.openpty()
-    program = "import sys; from labelsieve.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, "bench", "run", config.name, "--jobs", "1"],
-        cwd=config.parent,
-        env=bench.environment(),
-        **dict.fromkeys(("stdin", "stdout", "stderr"), theirs),
-    )
-    os.close(theirs)
+    process = bench.start(config, "--jobs", 1, terminal=os.ttyname(theirs), cells_here=True)
     shown = b""
     while process.poll() is None or select.select([ours], [], [], 0)[0]:
         if select.select([ours], [], [], 0.2)[0]:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:  # how Linux says that the other end was closed
-                break
+            shown += os.read(ours, 65536)
+    os.close(theirs)
     os.close(ours)
-    assert process.wait() == 0
+    assert process.returncode == 0
     text = shown.decode()
     assert re.search(r"small .*\d+/72 about \d+ s left", text)
     assert re.search(r"small .*72/72 finished", text)
