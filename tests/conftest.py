@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-import bench_runs
 import labelsieve
 from labelsieve._support import leave_one_out
 from labelsieve.cli import main
@@ -94,6 +93,8 @@ def plain_terminal(monkeypatch, tmp_path):
 @pytest.fixture
 def one_job_here():
     """Runs with a single job compute their cells in this process."""
+    import bench_runs  # here, or all tests wait while the process that only deals them out imports it
+
     with bench_runs.one_job_here():
         yield
 

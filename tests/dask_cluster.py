@@ -47,8 +47,10 @@ class Cluster:
         environment = {
             **os.environ,
             "PAUSE": "0.2",
-            # Nobody looks at the samples that workers take of themselves a hundred times a second.
+            # Nobody looks at the samples that workers take of themselves a hundred times a second, nor at how late
+            # their loops are, which they note fifty times a second.
             "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+            "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self._allowed_failures),
         }
         command = ["dask", *map(str, arguments)]

@@ -153,7 +153,7 @@ def short_start(monkeypatch):
 @pytest.mark.usefixtures("short_start")
 def test_methods_with_checkpoints_give_the_scores_of_memory_and_leave_no_files(client, tmp_path):
     X, Y = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
-    lazy = [da.from_array(part, chunks=(17, -1)) for part in (X, Y)]
+    lazy = [da.from_array(part, chunks=(35, -1)) for part in (X, Y)]
     folder = tmp_path / "checkpoint"
     for method in (EvidenceSelector(3), PMLFSMIR(tol=0.1), PMLFSMIR(solver="mu", tol=0.1)):
         fitted = method.fit(*lazy, checkpoint=str(folder)).scores_
