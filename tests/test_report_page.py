@@ -200,7 +200,7 @@ def small():
 
 def test_a_report_is_a_page_and_tables_and_figures_are_drawn_when_asked_for(tmp_path, small):
     assert sorted(os.listdir(write_report(small, tmp_path / "plain").parent)) == ["index.html", "tables"]
-    page = write_report(small, tmp_path / "deep" / "report", figures=("pdf", "png"))
+    page = write_report(small, tmp_path / "deep" / "report", figures=("svg", "png"))
     assert page == tmp_path / "deep" / "report" / "index.html"
     assert sorted(os.listdir(page.parent)) == ["figures", "index.html", "tables"]
     tables = os.listdir(page.parent / "tables")
@@ -209,9 +209,9 @@ def test_a_report_is_a_page_and_tables_and_figures_are_drawn_when_asked_for(tmp_
     assert "curves.csv" in tables
     assert "curves.tex" not in tables
     figures = os.listdir(page.parent / "figures")
-    assert {"cd_ranking_loss.pdf", "cd_ranking_loss.png", "curves_ranking_loss.png"} <= set(figures)
-    assert {name.rpartition(".")[2] for name in figures} == {"pdf", "png"}
-    assert "figures/ every figure as PDF and PNG" in page.read_text("utf-8")
+    assert {"cd_ranking_loss.svg", "cd_ranking_loss.png", "curves_ranking_loss.png"} <= set(figures)
+    assert {name.rpartition(".")[2] for name in figures} == {"svg", "png"}
+    assert "figures/ every figure as SVG and PNG" in page.read_text("utf-8")
     assert os.listdir(tmp_path / "deep") == ["report"]
 
 

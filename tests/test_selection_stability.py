@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.stats import binomtest
 from sklearn.feature_selection import SelectFwe, SelectKBest, f_classif
 
-from labelsieve import MDMR, RFS, EvidenceSelector, RandomRanking, SumF, selection_stability
+from labelsieve import MDMR, RFS, EvidenceSelector, SumF, selection_stability
 from labelsieve._base import BaseSelector
 from labelsieve.datasets import make_pml
 from labelsieve.stability import SelectionStability, kuncheva_stability
@@ -48,20 +48,6 @@ def test_frequencies_are_those_of_fits_to_pairs_of_halves(problem, slug, n_resam
     assert found.n_resamples == n_resamples
     assert found.n_selected == 4
     assert found.index == pytest.approx(kuncheva_stability(found.runs))
-
-
-def test_the_result_does_not_depend_on_the_number_of_jobs_and_progress_is_told(problem):
-    found, told = [], []
-    for n_jobs in (1, 2):
-        selector, so_far = RandomRanking(3, random_state=1), []
-        found.append(
-            selection_stability(
-                selector, *problem, n_resamples=6, n_jobs=n_jobs, progress=lambda *n, to=so_far: to.append(n)
-            )
-        )
-        told.append(so_far)
-    np.testing.assert_array_equal(found[0].runs, found[1].runs)
-    assert told == [[(done, 6) for done in range(1, 7)]] * 2
 
 
 def test_planted_features_are_steady_and_what_looks_at_nothing_is_not():

@@ -86,7 +86,7 @@ def test_the_grid_is_geometric_and_ends_with_all_features(problem):
     assert sizes.tolist() == [*np.unique(np.geomspace(1, 18, 12).round().astype(int)), 30]
 
 
-def test_features_may_be_sparse_or_named_and_jobs_change_nothing(problem):
+def test_features_may_be_sparse_or_named(problem):
     X, Y = problem
     X = np.maximum(X, 0)
     expected = choose_size(SumF(), X, Y, sizes=[2, 7])
@@ -97,7 +97,6 @@ def test_features_may_be_sparse_or_named_and_jobs_change_nothing(problem):
         np.testing.assert_allclose(
             choose_size(SumF(), features, labels, sizes=[2, 7]).scores, expected.scores, rtol=1e-9
         )
-    np.testing.assert_array_equal(choose_size(SumF(), X, Y, sizes=[7, 2], n_jobs=2).scores, expected.scores)
 
 
 def test_the_evidence_selector_judges_itself_alike(problem):

@@ -50,8 +50,8 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {
     OWN_WEIGHTS: OwnWeights,
 }
 
-#: Folders that experiments of this process put on the path.
-_folders: set[str] = set()
+#: Folders that experiments of this process put on the path, that of the last one at the end.
+_folders: list[str] = []
 
 
 def use_folder(experiment: Experiment) -> None:
@@ -62,8 +62,8 @@ def use_folder(experiment: Experiment) -> None:
     folder = experiment.folder if experiment.import_paths() else None
     if folder is None:
         return
-    others = _folders - {folder}
-    if others:
+    others = [other for other in _folders if other != folder]
+    if others and (_folders[-1] != folder or not set(others).isdisjoint(sys.path)):
         sys.path[:] = [path for path in sys.path if path not in others]
         beside = tuple(os.path.join(other, "") for other in others)
         for name, module in list(sys.modules.items()):
@@ -71,9 +71,10 @@ def use_folder(experiment: Experiment) -> None:
             # The environment may lie there, too: what is installed is nobody's own.
             if file.startswith(beside) and not _is_installed(Path(file)):
                 del sys.modules[name]
+    if folder not in sys.path or folder in _folders:
+        _folders[:] = [*others, folder]
     if folder not in sys.path:
         sys.path.append(folder)
-        _folders.add(folder)
 
 
 def _is_installed(path: Path) -> bool:
