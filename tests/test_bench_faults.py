@@ -67,8 +67,8 @@ def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, proj
 def test_workers_do_not_outlive_a_killed_runner(project, moment):
     config, folder = project
     if moment == "while it computes":
-        process = bench.start(config, "--jobs", 1, pause=600)
-        bench.wait_for(lambda: bench.workers_of(process), process)
+        process = bench.start(config, "--jobs", 2, pause=600)
+        bench.wait_for(lambda: len(bench.workers_of(process)) == 2, process)
         time.sleep(1)
     else:
         process = bench.start(config, "--jobs", 1, pause=0.2)
