@@ -2,7 +2,6 @@
 
 import io
 import os
-import pickle
 import re
 import shutil
 import signal
@@ -18,8 +17,11 @@ import pytest
 
 import labelsieve
 from forked_program import ForkedProgram
-from labelsieve.bench import cells, runner
+from forked_python import NAME
+from labelsieve.bench.cells import Task
+from labelsieve.bench.cells import evaluate as evaluate_task
 from labelsieve.cli import main
+from quick_cells import computed
 
 #: Methods that misbehave, as a user would write them beside the configuration.
 OWN_METHODS = '''
@@ -180,16 +182,16 @@ def write_data(folder, seed=0):
     )
 
 
-def environment(pause=0.0, permits=None, cells_here=False):
-    """What programs find in theirs; with `cells_here`, runs with a single job start no processes for their cells."""
+def environment(pause=0.0, permits=None, cells="forked"):
+    """What programs find in theirs; see `quick_cells.computed`."""
     return {
         **os.environ,
         "PYTHONPATH": str(Path(labelsieve.__file__).parents[1]),
         "PAUSE": str(pause),
         "COLUMNS": "200",
         "NO_COLOR": "1",
+        "CELLS": cells,
         **({} if permits is None else {"PERMITS": str(permits)}),
-        **({"CELLS_HERE": "1"} if cells_here else {}),
     }
 
 
@@ -233,41 +235,18 @@ def finish(config, *arguments, code=0, timeout=240, **options):
     return out, err
 
 
-def inside(config, *arguments, verb="run", code=0):
-    """Call the command line in this process, which saves its start; cells run in others unless told otherwise."""
+def inside(config, *arguments, verb="run", code=0, cells="forked"):
+    """Call the command line in this process, which saves its start; for the cells see `quick_cells.computed`."""
     out, err = io.StringIO(), io.StringIO()
-    with chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
+    with computed(cells), chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
         found = main(["bench", verb, config.name, *map(str, arguments)])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
 
 
-@contextmanager
-def one_job_here():
-    """Let runs with a single job compute their cells in this process: for tests of anything but processes.
-
-    That saves their start. What would pass between processes has to be what can.
-    """
-    run_locally = runner.run_locally
-
-    def run_here(experiment, tasks, jobs, remark):
-        if jobs > 1:
-            yield from run_locally(experiment, tasks, jobs, remark)
-            return
-        experiment = pickle.loads(pickle.dumps(experiment))
-        for task in tasks:
-            result = cells.evaluate(experiment, pickle.loads(pickle.dumps(task)))
-            yield task, pickle.loads(pickle.dumps(result))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "run_locally", run_here)
-        yield
-
-
 def here(config, *arguments, **options):
     """Call the command line with the cells in this process as well: for tests of anything but processes."""
-    with one_job_here():
-        return inside(config, "--jobs", 1, *arguments, **options)
+    return inside(config, "--jobs", 1, *arguments, cells="here", **options)
 
 
 def fails(config, *arguments, code=1, **options):
@@ -345,7 +324,8 @@ def workers_of(process):
     found = []
     for pid in processes_in_session(process.pid):
         with suppress(OSError):  # gone meanwhile
-            if b"labelsieve.bench.process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            started = b"labelsieve.bench.process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            if started or Path(f"/proc/{pid}/comm").read_text() == f"{NAME}\n":
                 found.append(pid)
     return found
 
@@ -390,7 +370,7 @@ class Evaluated:
     """What became of a cell, evaluated in this process; the scores of all its judgements in one list."""
 
     def __init__(self, experiment, cell, **options):
-        self.result = cells.evaluate(experiment, cells.Task(cell, **options))
+        self.result = evaluate_task(experiment, Task(cell, **options))
         judged = self.result.judgements
         names = {judgement.key: judgement.judge.name for judgement in cell.judgements}
         self.error = self.result.error or next(

@@ -93,9 +93,9 @@ def plain_terminal(monkeypatch, tmp_path):
 @pytest.fixture
 def one_job_here():
     """Runs with a single job compute their cells in this process."""
-    import bench_runs  # here, or all tests wait while the process that only deals them out imports it
+    import quick_cells  # here, or all tests wait while the process that only deals them out imports it
 
-    with bench_runs.one_job_here():
+    with quick_cells.one_job_here():
         yield
 
 

@@ -4,15 +4,20 @@ A server, started at the first need, has imported what runs and clusters need an
 processes like any other: with a session, an environment, streams and an end of their own.
 """
 
+import atexit
+import functools
 import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import weakref
 from pathlib import Path
+
+from forked_python import tend
 
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
@@ -76,6 +81,20 @@ def exit_code_of(function, *arguments, timeout=120):
     return process.exitcode
 
 
+@functools.cache
+def nursery():
+    """Where this process gets a Python that has imported everything, see `forked_python`."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    atexit.register(ours.close)
+    with theirs:
+        if multiprocessing.parent_process() is None:
+            _SERVER.Process(target=tend, args=(theirs,), daemon=True).start()
+        elif os.fork() == 0:  # of a forked program, whose session its processes belong to
+            ours.close()
+            tend(theirs)
+    return ours
+
+
 def _run(command, folder, environment, outputs):
     os.setsid()
     os.chdir(folder)
@@ -88,18 +107,18 @@ def _run(command, folder, environment, outputs):
     # Also where the tests run in the background of a shell, which lets its processes ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv[:] = command
-    sys.exit({"labelsieve": _labelsieve, "dask": _dask}[command[0]]())
+    from quick_cells import computed
+
+    with computed(environment["CELLS"]):
+        if environment["CELLS"] == "forked":
+            nursery()  # while there are no threads
+        sys.exit({"labelsieve": _labelsieve, "dask": _dask}[command[0]]())
 
 
 def _labelsieve():
     from labelsieve.cli import main
 
-    if "CELLS_HERE" not in os.environ:
-        return main(sys.argv[1:])
-    from bench_runs import one_job_here
-
-    with one_job_here():
-        return main(sys.argv[1:])
+    return main(sys.argv[1:])
 
 
 def _dask():

@@ -18,7 +18,7 @@ def kill_and_finish(config, folder, expected, n_kills):
     permits.mkdir()
     known = {}
     for number in range(n_kills):
-        process = bench.start(config, "--jobs", 2, permits=permits)
+        process = bench.start(config, "--jobs", 2, permits=permits, cells="started")
         # The last fold is not finished without permits.
         wanted = number * (bench.N_SMALL - 6) // (n_kills - 1)
         if number % 4 == 0:  # while processes start

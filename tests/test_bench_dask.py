@@ -102,9 +102,10 @@ def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
     config = small_project(tmp_path, "Murderous")
     process = bench.start(config, "--dask", cluster.address)
     # As a cluster does: for every worker that dies a new one is started.
-    workers = [cluster.start_worker(), cluster.start_worker()]
+    workers = []
     while process.poll() is None:
-        workers = [worker if worker.poll() is None else cluster.start_worker() for worker in workers]
+        living = [worker for worker in workers if worker.poll() is None]
+        workers = [*living, *(cluster.start_worker(cells="started") for _ in range(2 - len(living)))]
         time.sleep(0.1)
     _, err = process.communicate()
     assert process.returncode == 3, err

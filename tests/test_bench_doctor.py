@@ -8,7 +8,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from bench_runs import evaluate, one_job_here
+from bench_runs import evaluate
 from conftest import fails, run
 from labelsieve.bench import RunError
 from labelsieve.bench.alternatives import comparable_count
@@ -18,6 +18,7 @@ from labelsieve.bench.doctor import Effect, diagnose
 from labelsieve.bench.plan import plan
 from labelsieve.datasets import Dataset, write
 from labelsieve.metrics import PROTOCOL_METRICS
+from quick_cells import forked_cells, one_job_here
 
 FOLDS, PERCENT = 3, (10, 30)
 
@@ -283,15 +284,15 @@ def test_a_failing_method_is_tried_once_a_fold_and_said_in_one_sentence(own_modu
 @pytest.mark.slow
 def test_a_dead_process_is_said_in_one_sentence(own_module, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    with pytest.raises(
-        RunError, match="Deadly: WorkerDied: the process of the cell ended with exit code 1, twice"
-    ):
+    sentence = "Deadly: WorkerDied: the process of the cell ended with exit code 1, twice"
+    with forked_cells(), pytest.raises(RunError, match=sentence):
         diagnose("planted", f"{own_module}:Deadly", folds=2, folder=str(tmp_path), jobs=2)
 
 
 @pytest.mark.slow
 def test_processes_change_nothing(found, spec):
-    again = diagnose(spec, "sum-f", folds=FOLDS, percent=PERCENT, jobs=2)
+    with forked_cells():
+        again = diagnose(spec, "sum-f", folds=FOLDS, percent=PERCENT, jobs=2)
     assert again.as_dict() == found.as_dict()
 
 

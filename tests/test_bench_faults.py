@@ -21,6 +21,7 @@ import pytest
 import bench_runs as bench
 import damage_results
 import kill_runs
+import quick_cells
 from labelsieve.bench import RunError, RunInterrupted, runner
 from labelsieve.bench.config import load_experiment
 from labelsieve.bench.repair import repair
@@ -67,11 +68,11 @@ def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, proj
 def test_workers_do_not_outlive_a_killed_runner(project, moment):
     config, folder = project
     if moment == "while it computes":
-        process = bench.start(config, "--jobs", 2, pause=600)
+        process = bench.start(config, "--jobs", 2, pause=600, cells="started")
         bench.wait_for(lambda: len(bench.workers_of(process)) == 2, process)
         time.sleep(1)
     else:
-        process = bench.start(config, "--jobs", 1, pause=0.2)
+        process = bench.start(config, "--jobs", 1, pause=0.2, cells="started")
         bench.wait_for_cells(folder, process)
         os.kill(process.pid, signal.SIGSTOP)  # no new cells: the workers finish theirs and wait
         time.sleep(1)
@@ -128,7 +129,7 @@ def test_an_interrupt_says_how_to_go_on_and_leaves_no_process(undisturbed, proje
     if moment == "cells":
         process, _ = bench.start_and_hold(config, "--jobs", jobs)
     else:
-        process = bench.start(config, "--jobs", jobs, pause=0.3)
+        process = bench.start(config, "--jobs", jobs, pause=0.3, cells="started")
         bench.wait_for(lambda: bench.workers_of(process), process)
     os.killpg(process.pid, getattr(signal, order))  # as a terminal or the system does
     out, err = process.communicate(timeout=60)
@@ -155,7 +156,7 @@ def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypa
 
     monkeypatch.setattr(Store, "record", record_and_stop)
     with (
-        bench.one_job_here(),
+        quick_cells.one_job_here(),
         pytest.raises(RunInterrupted, match=r"^stopped; 1 of 72 cells are finished and stored"),
     ):
         runner.run(load_experiment(config), folder)
@@ -167,7 +168,9 @@ def test_a_cell_that_is_stored_when_the_interrupt_comes_counts(project, monkeypa
 @pytest.mark.parametrize("what", ["the folder is renamed", "the file is renamed", "the file is deleted"])
 def test_results_that_go_elsewhere_while_a_run_writes_stop_it(undisturbed, project, what):
     config, folder = project
-    process, let_go = bench.start_and_hold(config, "--jobs", 1, cells_here=what != "the folder is renamed")
+    process, let_go = bench.start_and_hold(
+        config, "--jobs", 1, cells="forked" if what == "the folder is renamed" else "here"
+    )
     elsewhere = folder.with_name("elsewhere")
     if what == "the folder is renamed":
         folder.rename(elsewhere)
@@ -212,8 +215,7 @@ def test_a_full_disk_stops_the_run_until_there_is_room(undisturbed, project, tmp
     config, _ = project
     folder = tmp_path / "disk" / "run"
     with bench.small_disk(tmp_path / "disk", "200k") as remount:
-        with bench.one_job_here():
-            message = bench.fails(config, "--jobs", 1, "--out", folder)
+        message = bench.fails(config, "--jobs", 1, "--out", folder, cells="here")
         assert "database or disk is full; finished cells are safe. Check free space" in message
         known = bench.finished(folder)
         assert 0 < len(known) < bench.N_SMALL
@@ -238,7 +240,7 @@ def test_a_read_only_folder_is_told_in_one_sentence(undisturbed, project, tmp_pa
 
 def test_a_second_runner_is_sent_away_and_the_first_goes_on(undisturbed, project):
     config, folder = project
-    first, let_go = bench.start_and_hold(config, "--jobs", 1, cells_here=True)
+    first, let_go = bench.start_and_hold(config, "--jobs", 1, cells="here")
     assert "another run is writing there; wait for it" in bench.fails(config)
     assert first.poll() is None
     let_go()
@@ -249,7 +251,7 @@ def test_a_second_runner_is_sent_away_and_the_first_goes_on(undisturbed, project
 
 def test_of_two_runners_that_start_together_one_wins(undisturbed, project):
     config, folder = project
-    both = [bench.start(config, "--jobs", 1, pause=0.1, cells_here=True) for _ in range(2)]
+    both = [bench.start(config, "--jobs", 1, pause=0.1, cells="here") for _ in range(2)]
     errors = [process.communicate(timeout=240)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 1]
     assert sum("another run is writing there" in err for err in errors) == 1
@@ -662,7 +664,7 @@ def running(process):
 def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     methods = '"own_methods:Endless", "own_methods:Deaf", "sum-f", "own_methods:Hungry", "sum-mi"'
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 5\nmemory_mib = 150", folds=2)
-    _, err = bench.inside(config, "--jobs", 2, code=3)
+    _, err = bench.inside(config, "--jobs", 2, code=3, cells="started")
     assert "it is tried again" not in err
     cells = read_results(folder).cells
     failed = {cell.method: cell for cell in cells if cell.status == "failed"}
@@ -712,7 +714,7 @@ def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
     """As arguments they are part of the stored command, too."""
     config, _ = small_project(tmp_path, methods='"sum-f"', folds=2)
     name = "caf\udce9\x07"
-    assert "2 of 2 cells are done" in bench.finish(config, "--jobs", 1, "--out", name, cells_here=True)[1]
+    assert "2 of 2 cells are done" in bench.finish(config, "--jobs", 1, "--out", name, cells="here")[1]
     assert read_results(tmp_path / name).runs[0].command.endswith("--out 'caf\\udce9\x07'")
     out, _ = bench.inside(tmp_path / name, verb="repair")
     assert out.startswith("2 cells saved to caf\\udce9\\x07/results.sqlite")
@@ -721,7 +723,7 @@ def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):
     config, _ = project
     ours, theirs = pty.openpty()
-    process = bench.start(config, "--jobs", 1, terminal=os.ttyname(theirs), cells_here=True)
+    process = bench.start(config, "--jobs", 1, terminal=os.ttyname(theirs), cells="here")
     shown = b""
     while process.poll() is None or select.select([ours], [], [], 0)[0]:
         if select.select([ours], [], [], 0.2)[0]:

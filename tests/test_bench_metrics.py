@@ -9,6 +9,7 @@ import pytest
 import bench_runs as bench
 from conftest import run
 from labelsieve.bench import RunError
+from labelsieve.bench.components import use_folder
 from labelsieve.bench.config import build_experiment, load_experiment, parse_experiment
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.plan import plan
@@ -111,7 +112,7 @@ def cells_of(config):
     experiment = load_experiment(config)
     spec = experiment.datasets[0]
     facts = {spec.name: describe(spec, load_dataset(spec, experiment.folder), experiment)}
-    bench.cells.use_folder(experiment)
+    use_folder(experiment)
     return experiment, plan(experiment, facts)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import bench_runs
+import quick_cells
 from conftest import fails, run
 from labelsieve.bench import RunError, results
 from labelsieve.cli import main
@@ -289,7 +289,7 @@ def small_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     (folder / "small.toml").write_text(CONFIGURATION)
     run_folder = folder / "runs" / "small"
-    with bench_runs.one_job_here():
+    with quick_cells.one_job_here():
         assert (
             main(["bench", "run", str(folder / "small.toml"), "--out", str(run_folder), "-q", "-j", "1"]) == 0
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bench_runs
+import quick_cells
 from conftest import fails, run
 from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results
@@ -54,7 +54,7 @@ def rich_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rich")
     (folder / "rich.toml").write_text(CONFIGURATION)
     # Failed cells make it end with 3.
-    with bench_runs.one_job_here():
+    with quick_cells.one_job_here():
         assert (
             main(["bench", "run", str(folder / "rich.toml"), "--out", str(folder / "run"), "-q", "-j", "1"])
             == 3
