@@ -12,13 +12,13 @@ from pathlib import Path
 import bench_runs as bench
 
 
-def kill_and_finish(config, folder, expected, n_kills):
+def kill_and_finish(config, folder, expected, n_kills, cells):
     """Kill the run at moments spread over it, from its start to its end; no finished cell may be lost or redone."""
     permits = config.parent / "permits"
     permits.mkdir()
     known = {}
     for number in range(n_kills):
-        process = bench.start(config, "--jobs", 2, permits=permits, cells="started")
+        process = bench.start(config, "--jobs", 2, permits=permits, cells=cells)
         # The last fold is not finished without permits.
         wanted = number * (bench.N_SMALL - 6) // (n_kills - 1)
         if number % 4 == 0:  # while processes start
@@ -43,7 +43,7 @@ def main(n_kills):
     with tempfile.TemporaryDirectory() as name:
         _, expected, _ = bench.undisturbed_run(Path(name, "undisturbed"))
         config = bench.make_project(Path(name, "killed"))
-        kill_and_finish(config, config.parent / "runs" / "small", expected, n_kills)
+        kill_and_finish(config, config.parent / "runs" / "small", expected, n_kills, "started")
     print(
         f"{n_kills} kills: all {bench.N_SMALL} cells as in an undisturbed run, none lost, none computed again"
     )

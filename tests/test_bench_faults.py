@@ -61,7 +61,7 @@ def complete(undisturbed, project):
 
 @pytest.mark.slow(seconds=30)
 def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, project):
-    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=2)
+    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=2, cells="forked")
 
 
 @pytest.mark.parametrize("moment", ["while it computes", "while it waits"])
@@ -664,7 +664,7 @@ def running(process):
 def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     methods = '"own_methods:Endless", "own_methods:Deaf", "sum-f", "own_methods:Hungry", "sum-mi"'
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 5\nmemory_mib = 150", folds=2)
-    _, err = bench.inside(config, "--jobs", 2, code=3, cells="started")
+    _, err = bench.inside(config, "--jobs", 2, code=3)
     assert "it is tried again" not in err
     cells = read_results(folder).cells
     failed = {cell.method: cell for cell in cells if cell.status == "failed"}
