@@ -32,9 +32,10 @@ _BY_ENDING = {
     ".arff": "arff", ".mat": "matlab", ".csv": "delimited", ".tsv": "delimited", ".parquet": "parquet",
     ".pq": "parquet", ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
 }  # fmt: skip
-# A line of sizes, or labels and a first index:value; possessive, so that a long line of digits takes no time.
+# A line of sizes, or labels and a first index:value; possessive, so that a long line of digits takes no time. The group
+# is not: before 3.11.5 Python does not go back to its start when it matches in part only (python/cpython#100061).
 _SVMLIGHT_LINE = re.compile(
-    rb"\d++ \d++ \d++[ \t]*+\r?\n|(?:[-+\d.,]++[ \t]++)?+\d++:[^,;\s]++(?:\s|\Z)", re.ASCII
+    rb"\d++ \d++ \d++[ \t]*+\r?\n|(?:[-+\d.,]++[ \t]++)?\d++:[^,;\s]++(?:\s|\Z)", re.ASCII
 )
 _TABLES = {"arff": read_arff, "delimited": read_delimited, "parquet": read_parquet, "npy": read_npy}
 _MATRICES = {"matlab": read_matlab, "npz": read_npz}
