@@ -107,7 +107,7 @@ def _run(command, folder, environment, outputs):
     # Also where the tests run in the background of a shell, which lets its processes ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv[:] = command
-    from quick_cells import computed
+    from quick_cells import computed  # here, for it imports this module
 
     with computed(environment["CELLS"]):
         if environment["CELLS"] == "forked":
