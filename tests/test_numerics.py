@@ -1,5 +1,9 @@
 """Each numeric routine against a slow, obvious version."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -169,3 +173,16 @@ def test_scaled_columns_share_sorted_indices_alone(kind):
     scaled = scale_columns(unsorted, factor)
     scaled.sum_duplicates()
     np.testing.assert_array_equal(unsorted.toarray(), before)
+
+
+def test_sums_of_squares_take_numbers_at_any_byte():
+    """As they come over a network; some of OpenBLAS's programs, those of old processors, end Python over them."""
+    program = """if True:
+        import numpy as np
+        from labelsieve.numerics.products import inner, squared_norm
+        values = np.frombuffer(b"-" + np.arange(40.0).tobytes(), offset=1).reshape(8, 5)
+        assert not values.flags.aligned
+        assert inner(values, values) == squared_norm(values) == 20540
+    """
+    plain = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+    subprocess.run([sys.executable, "-c", program], env=plain, check=True)

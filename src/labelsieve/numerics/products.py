@@ -66,12 +66,16 @@ def gram(U: np.ndarray) -> np.ndarray:
 def inner(A: np.ndarray, B: np.ndarray) -> float:
     """Sum of the elementwise product; in float32 the rows are added in float64."""
     if A.dtype == np.float64:
-        return float(np.vdot(A, B))
+        return float(A.ravel() @ B.ravel())
     return float(np.einsum("ij,ij->i", A, B).sum(dtype=np.float64))
 
 
 def squared_norm(M: Matrix) -> float:
-    """Squared Frobenius norm, summed in float64."""
+    """Squared Frobenius norm, summed in float64.
+
+    Not by `numpy.vdot`: what came over a network lies at any byte, and it hands that to BLAS, which ends Python on
+    some processors.
+    """
     values = M.data if is_sparse(M) else M.ravel(order="K")
     parts = (values[part].astype(np.float64, copy=False) for part in batches(len(values), width=1))
-    return float(sum(np.vdot(part, part) for part in parts))
+    return float(sum(part @ part for part in parts))
