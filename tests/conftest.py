@@ -103,7 +103,8 @@ def one_job_here():
 def planted():
     """Five features; each label follows one of the first two, save for one false candidate in row 0.
 
-    The other features say nothing: each stands out in a single row.
+    The other features say nothing: each stands out in a single row. The labels of these rows differ, so that no
+    scores are equal but for roundings, which are not those of every processor.
     """
     rng = np.random.default_rng(0)
     Y = (rng.random((60, 2)) < 0.5).astype(int)
@@ -112,7 +113,7 @@ def planted():
     candidates[0, 0] = 1
     X = np.zeros((60, 5))
     X[:, :2] = (Y + 0.1 * rng.random((60, 2))).round(3)
-    X[[1, 2, 3], [2, 3, 4]] = 0.5
+    X[[1, 2, 5], [2, 3, 4]] = 0.5
     names = ("length", "[red]width", ":bell: " + "long_" * 30, "<b>x</b>", "noise")
     return Dataset(
         X, Y, candidates, feature_names=names, label_names=("label_a", "label_<i>b"), name="planted"

@@ -221,7 +221,7 @@ def test_coded_updates_raise_the_objective_where_alpha_is_not_one(weights, large
     weights = dict(zip(("alpha", "beta", "gamma"), weights, strict=True))
     coded, exact = (solve_example(tiny, update, 500, **weights) for update in ("coded", "exact"))
     assert np.diff(coded.objective).max() == pytest.approx(largest_rise, rel=0.03)
-    assert np.diff(exact.objective).max() <= 0
+    assert np.diff(exact.objective).max() <= 1e-12 * exact.objective[0]
     if weights["alpha"] == 10:
         np.testing.assert_array_equal(np.argsort(-coded.scores), [0, 2, 3, 1])
         np.testing.assert_array_equal(np.argsort(-exact.scores), [1, 3, 2, 0])
