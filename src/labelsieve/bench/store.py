@@ -149,8 +149,7 @@ class Store:
 
     def _take_over(self, version: int, writer: bool) -> None:
         """Turn a file of an earlier format into one of this, or for a reader a copy of it in memory."""
-        self._db.execute("PRAGMA foreign_keys = OFF")  # a file that was repaired may have lost its runs
-        with self._transaction("IMMEDIATE" if writer else ""):
+        with self._without_references(), self._transaction("IMMEDIATE" if writer else ""):
             tables = earlier_format.read_tables(self._db)
             seals = self._seals() if version == earlier_format.SEALED else None
             try:
@@ -162,7 +161,6 @@ class Store:
                 for name in ("scores", "cells", "plan", "datasets", "runs", "seals"):
                     self._db.execute(f"DROP TABLE IF EXISTS {name}")
                 self._convert(found, n_altered)
-        self._db.execute("PRAGMA foreign_keys = ON")
         if not writer:
             self._db.close()
             self._db = sqlite3.connect(":memory:", isolation_level=None)
@@ -337,10 +335,8 @@ class Store:
 
     def fill(self, rows: Iterable[tuple[str, Sequence[Any]]]) -> None:
         """Write rows of tables into a file that has none yet, in one transaction."""
-        self._db.execute("PRAGMA foreign_keys = OFF")  # a repaired file may have lost its runs
-        with explained(self.path), self._transaction():
+        with explained(self.path), self._without_references(), self._transaction():
             self._fill(rows)
-        self._db.execute("PRAGMA foreign_keys = ON")
 
     def _fill(self, rows: Iterable[tuple[str, Sequence[Any]]]) -> None:
         for table, row in rows:
@@ -352,8 +348,7 @@ class Store:
 
         Returns how many judgements there are.
         """
-        self._db.execute("PRAGMA foreign_keys = OFF")
-        with explained(self.path), self._transaction():
+        with explained(self.path), self._without_references(), self._transaction():
             for name, rows in tables.items():
                 for row in rows:
                     with suppress(sqlite3.Error):  # there twice, or no longer of its type or length
@@ -364,8 +359,7 @@ class Store:
 
     def rename(self, keys: Mapping[str, str]) -> None:
         """Give cells other names, where such cells are, and there is none of that name."""
-        self._db.execute("PRAGMA foreign_keys = OFF")
-        with explained(self.path), self._transaction():
+        with explained(self.path), self._without_references(), self._transaction():
             for table in CELLS:
                 for row in self._rows(table):
                     values = {**dict(row), "key": keys.get(row["key"], row["key"])}
@@ -389,7 +383,6 @@ class Store:
                     "UPDATE plan SET ranking = ?, key = ? WHERE position = ?", (*names, row["position"])
                 )
             self._reseal(*TABLES)
-        self._db.execute("PRAGMA foreign_keys = ON")
 
     def _has(self, table: str, key: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM {table} WHERE key = ?", (key,)).fetchone() is not None
@@ -482,6 +475,15 @@ class Store:
 
     def _seals(self) -> dict[str, Seal]:
         return {name: Seal(*seal) for name, *seal in self._rows("seals")}
+
+    @contextmanager
+    def _without_references(self) -> Iterator[None]:
+        """Take cells of unknown runs: a file that was repaired may have lost its runs."""
+        self._db.execute("PRAGMA foreign_keys = OFF")
+        try:
+            yield
+        finally:
+            self._db.execute("PRAGMA foreign_keys = ON")
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:

@@ -226,8 +226,8 @@ def _provenance(analysis: Analysis) -> Iterator[Section]:
     yield Section(
         "provenance",
         "Where the numbers come from",
-        tables=_there(dataset_table(summary), convention_table(summary)),
-        folded=_there(run_table(summary), environment_table(summary)),
+        tables=(dataset_table(summary), convention_table(summary)),
+        folded=(run_table(summary), environment_table(summary)),
     )
 
 

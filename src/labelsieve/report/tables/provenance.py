@@ -88,7 +88,7 @@ def dataset_table(summary: Summary) -> Table:
 def convention_table(summary: Summary) -> Table:
     """What was chosen where papers leave it open."""
     experiment = summary.experiment
-    configuration = summary.facts.runs[-1].configuration if summary.facts.runs else {}
+    configuration = summary.facts.runs[-1].configuration
     rows = [(Entry("noise"), Entry(", ".join(noise.label for noise in experiment.noises())))]
     for name, (question, meanings) in _CONVENTIONS.items():
         chosen = dict.fromkeys(getattr(entry, name) for entry in experiment.conventions)
@@ -127,10 +127,8 @@ def run_table(summary: Summary) -> Table:
     return Table("runs", "Runs", columns, rows)
 
 
-def environment_table(summary: Summary) -> Table | None:
+def environment_table(summary: Summary) -> Table:
     """Versions and machine of the last run."""
-    if not summary.facts.runs:
-        return None
     facts = dict(summary.facts.runs[-1].environment)
     versions = facts.pop("versions", {})
     rows = tuple((Entry(str(name)), Entry(_compact(value))) for name, value in {**facts, **versions}.items())
@@ -140,7 +138,7 @@ def environment_table(summary: Summary) -> Table | None:
 
 def configuration_text(summary: Summary) -> str:
     """The configuration of the last run, in full."""
-    return json.dumps(summary.facts.runs[-1].configuration, indent=2) if summary.facts.runs else ""
+    return json.dumps(summary.facts.runs[-1].configuration, indent=2)
 
 
 def _compact(value: Any) -> str:
