@@ -411,6 +411,43 @@ def test_reviews_of_lists_keep_their_spelling(make, capsys, plain_terminal):
     pd.testing.assert_frame_equal(cleaned.frame.iloc[:, :-1], table.frame.iloc[:, :-1])
 
 
+@pytest.mark.parametrize(
+    ("options", "spell"),
+    [
+        ({"label_sep": "/"}, "/".join),
+        ({"label_sep": " and "}, " and ".join),
+        ({}, lambda tags: str(np.array(tags)) if tags else ""),
+    ],
+    ids=["slash", "word", "numpy"],
+)
+def test_a_review_removes_tags_however_they_are_parted(frame, plain_terminal, options, spell):
+    tags = [[tag for tag in cell.split(";") if tag] for cell in frame["tags"]]
+    frame.assign(tags=[spell(cell) for cell in tags]).to_csv("t.csv", index=False)
+    table = read_table("t.csv", labels="tags", **options)
+    row, label = tags.index(["hot", "cold"]), table.label_names.index("hot")
+    write_without(table, [(row, label)], Path("clean.csv"))
+    expected = np.array(table.Y)
+    expected[row, label] = 0
+    np.testing.assert_array_equal(read_table("clean.csv", labels="tags", **options).Y, expected)
+
+
+def test_a_review_empties_the_cell_of_a_number(frame, plain_terminal):
+    frame.assign(tags=np.arange(60) % 3 + 1).to_parquet("t.parquet")
+    write_without(read_table("t.parquet", labels="tags"), [(4, 1)], Path("clean.parquet"))
+    cleaned = pd.read_parquet("clean.parquet")["tags"]
+    assert np.flatnonzero(cleaned.isna()).tolist() == [4]
+    np.testing.assert_array_equal(cleaned.drop(4), np.delete(np.arange(60) % 3 + 1, 4))
+
+
+def test_a_tag_that_cannot_be_taken_out_of_its_cell_is_told(frame, plain_terminal):
+    frame.assign(tags=frame["tags"].str.encode("utf-8")).to_parquet("t.parquet")
+    table = read_table("t.parquet", labels="tags")
+    row, label = (int(found[0]) for found in np.nonzero(table.Y))
+    with pytest.raises(DatasetError, match=r"must hold the tags .* remove them by hand"):
+        write_without(table, [(row, label)], Path("clean.parquet"))
+    assert not Path("clean.parquet").exists()
+
+
 def test_columns_are_ignored_one_by_one(tickets, capsys):
     options = ("--ignore", "amount", "--ignore", "product", "--ignore", "agent,vip")
     found = json.loads(run(capsys, "select", *tickets.arguments, *options, "--json", "--all")[1])

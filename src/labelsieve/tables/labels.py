@@ -49,6 +49,8 @@ class Labels:
         Position of the column of every label.
     tags : list of str or None
         The tag of every label in its column; None where the column is one of yes and no.
+    separators : dict of int to str or None
+        What parts the tags of the columns, by position.
     notes : dict of int to str
         What should be said about the columns, by position.
     n_missing : dict of int to int
@@ -59,6 +61,7 @@ class Labels:
     names: list[str]
     owners: list[int]
     tags: list[str | None]
+    separators: dict[int, str | None]
     notes: dict[int, str]
     n_missing: dict[int, int]
 
@@ -112,6 +115,7 @@ def read_labels(
     found_names: list[str] = []
     owners: list[int] = []
     known_tags: list[str | None] = []
+    separators: dict[int, str | None] = {}
     notes: dict[int, str] = {}
     n_missing: dict[int, int] = {}
     for position in positions:
@@ -126,7 +130,7 @@ def read_labels(
             owners.append(position)
             known_tags.append(None)
             continue
-        matrix, tags = _tags(columns[position], texts, name, separator, fail)
+        matrix, tags, separators[position] = _tags(columns[position], texts, name, separator, fail)
         blocks.append(matrix)
         # Tags of one column speak for themselves; of several, the same word may mean different things.
         found_names += tags if len(positions) == 1 else [f"{name}={tag}" for tag in tags]
@@ -143,7 +147,7 @@ def read_labels(
         said = "every row has the same labels" if sums.any() else "no row has a label"
         raise fail(f"{said}, so there is nothing to tell apart; check ", Mention("labels"))
     names_shown = distinct([printable(name) for name in found_names])
-    return Labels(Y, names_shown, owners, known_tags, notes, n_missing)
+    return Labels(Y, names_shown, owners, known_tags, separators, notes, n_missing)
 
 
 def _plain_name(name: str) -> str:
@@ -194,8 +198,8 @@ def truth_value(text: str) -> float | None:
 
 def _tags(
     cells: Any, texts: Sequence[Any], name: str, separator: str | None, fail: Fail
-) -> tuple[sp.csr_array, list[str]]:
-    """One 0/1 column a tag, in the order of the alphabet."""
+) -> tuple[sp.csr_array, list[str], str | None]:
+    """One 0/1 column a tag, in the order of the alphabet, the tags, and what parts them."""
     numbers = read_numbers({text for text in texts if isinstance(text, str)})
     fraction = next((text for text, number in numbers.meaning.items() if not number.is_integer()), None)
     if fraction is not None or len(numbers.meaning) > _MOST_CLASSES:
@@ -223,4 +227,4 @@ def _tags(
     matrix = sp.csr_array(
         (np.ones(len(indices), dtype=np.uint8), indices, ends), shape=(len(rows), len(known))
     )
-    return matrix, known
+    return matrix, known, column.separator

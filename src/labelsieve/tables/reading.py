@@ -138,6 +138,7 @@ def read_table(
         notes=tuple(opened.notes),
         _opened=opened,
         _tags=tuple(found.tags),
+        _separators=found.separators,
     )
 
 

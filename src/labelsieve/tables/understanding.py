@@ -56,11 +56,14 @@ class Understood:
         what is missing.
     note : str
         What a reader should know.
+    separator : str or None
+        What parts the tags of a text; None where a text is one tag, or a list.
     """
 
     role: str
     values: np.ndarray
     note: str = ""
+    separator: str | None = None
 
     @property
     def n_missing(self) -> int:
@@ -300,7 +303,7 @@ class _Column:
         is_split = separator is not None and any(
             isinstance(text, str) and text not in lists and separator in text for text in self.counts
         )
-        return Understood("tags", _objects(cells), f"parted by {separator!r}" if is_split else "")
+        return Understood("tags", _objects(cells), f"parted by {separator!r}" if is_split else "", separator)
 
     def objects(self) -> np.ndarray:
         """The texts, with None for what is missing."""
