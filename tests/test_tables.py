@@ -184,6 +184,14 @@ def test_label_columns_of_yes_and_no_are_as_before(frame):
         np.testing.assert_array_equal(table.Y[:, 1], frame["tags"].str.contains("cold"))
 
 
+def test_a_cross_beside_a_tick_says_no(frame):
+    is_hot = frame["tags"].str.contains("hot")
+    ticked = frame.assign(hot=np.where(is_hot, "✓", "✗"))
+    np.testing.assert_array_equal(read_table(ticked, labels=["hot", "tags"], label_sep=";").Y[:, -1], is_hot)
+    with pytest.raises(DatasetError, match="missing values, which are neither yes nor no"):
+        read_table(ticked.replace({"hot": "✓"}, ""), labels=["hot", "tags"], label_sep=";")
+
+
 def test_rows_are_numbered_where_nothing_names_them(frame):
     assert read_table(frame).row_ids[:2] == ["r0", "r1"]
     assert read_table(frame.drop(columns="row")).row_ids[:2] == ["0", "1"]

@@ -14,15 +14,13 @@ import scipy.sparse as sp
 from labelsieve._text import printable
 from labelsieve.datasets.errors import Fail, Mention
 from labelsieve.datasets.labelling import as_count, count_columns, named_columns
-from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX
+from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, truth_value
 from labelsieve.numerics.typing import Matrix
 from labelsieve.tables.features import distinct
-from labelsieve.tables.spellings import FALSE, TRUE, read_numbers
+from labelsieve.tables.spellings import read_numbers
 from labelsieve.tables.understanding import Understood, texts_of, understand
 
-# Lone marks, beside which an empty cell means no.
-_MARKS = frozenset({"x", "✓", "✔", "✗"})
-_SIGNS = {"-1": 0.0, "-1.0": 0.0, "+1": 1.0}
+_MARKS = {"x": True, "✓": True, "✔": True, "✗": False, "✘": False}
 _TAG_NAME = re.compile(
     r"(?:^|[^a-z])(?:tags?|labels?|targets?|genres?|topics?|symptoms?|categories|classes)$"
 )
@@ -161,10 +159,10 @@ def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> tu
     """0/1 of a column of yes and no in any of the usual words; None if it holds tags."""
     if any(isinstance(text, tuple) for text in texts):
         return None
-    meaning: dict[str | None, float] = {}
+    meaning: dict[str | None, bool] = {}
     odd = []
     for text in dict.fromkeys(text for text in texts if text is not None):
-        truth = truth_value(text)
+        truth = label_value(text)
         if truth is None:
             odd.append(text)
         else:
@@ -178,22 +176,19 @@ def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> tu
             Mention("labels"),
         )
     missing = sum(text is None for text in texts)
-    values = np.array([meaning.get(text, 0.0) for text in texts], dtype=np.uint8)
+    values = np.array([meaning.get(text, False) for text in texts], dtype=np.uint8)
     if not missing:
         return values, ""
-    if set(meaning.values()) == {1.0}:
+    if set(meaning.values()) == {True}:
         return values, f"{missing} empty cells mean no"
     raise fail(
         f"label {name!r} has {missing} missing values, which are neither yes nor no; fill them in, or remove those rows"
     )
 
 
-def truth_value(text: str) -> float | None:
-    """What a word of a label column says, or None if it is neither yes nor no."""
-    word = text.strip().lower()
-    if word in TRUE or word in _MARKS:
-        return 1.0
-    return 0.0 if word in FALSE else _SIGNS.get(word)
+def label_value(text: str) -> bool | None:
+    """What a word or mark of a label column says, or None if it is neither yes nor no."""
+    return _MARKS.get(text.lower(), truth_value(text))
 
 
 def _tags(

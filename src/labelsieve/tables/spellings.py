@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.datasets.readers.table import FALSE, TRUE
 from labelsieve.datasets.readers.table import MISSING as _READ_AS_MISSING
 
 #: Words for a value that is not there, in small letters.
 MISSING = _READ_AS_MISSING | {"#n/a", "<na>", "nat"}
-TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
-FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
 #: What parts the tags of a cell, the likeliest first.
 TAG_SEPARATORS = (";", "|", ",")
 

@@ -14,7 +14,7 @@ import numpy as np
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.writing import replacing
-from labelsieve.tables.labels import truth_value
+from labelsieve.tables.labels import label_value
 from labelsieve.tables.opening import Opened, kind_of, open_file, read_cells
 from labelsieve.tables.spellings import items_of, json_text
 from labelsieve.tables.understanding import texts_of
@@ -111,7 +111,7 @@ def _no_of(cells: Any) -> Any:
         (
             cell
             for cell, text in zip(cells, texts, strict=True)
-            if text is not None and truth_value(text) == 0.0
+            if text is not None and label_value(text) is False
         ),
         None,
     )
