@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve._candidates import without_tags
 from labelsieve._text import printable
 from labelsieve.datasets.errors import Fail, Mention
 from labelsieve.datasets.labelling import as_count, count_columns, named_columns
@@ -129,7 +129,7 @@ def read_labels(
             known_tags.append(None)
             continue
         matrix, tags, separators[position] = _tags(columns[position], texts, name, separator, fail)
-        blocks.append(matrix)
+        blocks.append(sp.csr_array(matrix))
         # Tags of one column speak for themselves; of several, the same word may mean different things.
         found_names += tags if len(positions) == 1 else [f"{name}={tag}" for tag in tags]
         owners += [position] * len(tags)
@@ -193,7 +193,7 @@ def label_value(text: str) -> bool | None:
 
 def _tags(
     cells: Any, texts: Sequence[Any], name: str, separator: str | None, fail: Fail
-) -> tuple[sp.csr_array, list[str], str | None]:
+) -> tuple[Matrix, list[str], str | None]:
     """One 0/1 column a tag, in the order of the alphabet, the tags, and what parts them."""
     numbers = read_numbers({text for text in texts if isinstance(text, str)})
     fraction = next((text for text, number in numbers.meaning.items() if not number.is_integer()), None)
@@ -205,21 +205,16 @@ def _tags(
         )
     column = understand(cells, name, fail, role="tags", separator=separator)
     rows = [() if tags is None else tags for tags in column.values]
-    counts = Counter(tag for tags in rows for tag in tags)
-    if not counts:
+    n_different = len({tag for tags in rows for tag in tags})
+    if not n_different:
         raise fail(f"label column {name!r} holds nothing; check ", Mention("labels"))
-    if len(counts) > max(_MOST_TAGS, len(rows) // 2):
+    if n_different > max(_MOST_TAGS, len(rows) // 2):
         raise fail(
-            f"column {name!r} holds {len(counts)} different labels in {len(rows)} rows, too many to learn from; check ",
+            f"column {name!r} holds {n_different} different labels in {len(rows)} rows, too many to learn from; check ",
             Mention("labels"),
             " or ",
             Mention("label-sep"),
         )
-    known = sorted(counts)
-    place = {tag: index for index, tag in enumerate(known)}
-    indices = [place[tag] for tags in rows for tag in tags]
-    ends = np.cumsum([0, *(len(tags) for tags in rows)])
-    matrix = sp.csr_array(
-        (np.ones(len(indices), dtype=np.uint8), indices, ends), shape=(len(rows), len(known))
-    )
+    matrix, known = without_tags(rows)
+    assert known is not None  # there are some
     return matrix, known, column.separator
