@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,16 +193,9 @@ def _may_be_table(files: Sequence[str], entry: CatalogEntry | None, options: Rea
     if entry is not None or len(files) > 1 or options.candidates is not None:
         return False
     labels = options.labels
-    if isinstance(labels, str) and (labels.lower().endswith(".xml") or _is_file(labels)):
+    if isinstance(labels, str) and (labels.lower().endswith(".xml") or os.path.isfile(labels)):
         return False
     return is_table(Path(files[0]))
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):  # too long, or with a NUL: no path
-        return False
 
 
 def _has_pandas() -> bool:
