@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +210,15 @@ def test_a_polars_frame_is_a_table(frame):
     polars = pytest.importorskip("polars")
     found = read_table(polars.from_pandas(frame))
     np.testing.assert_array_equal(found.X, read_table(frame).X)
+
+
+def test_tables_and_data_sets_need_pandas_and_say_so(frame, monkeypatch):
+    data = read_table(frame).dataset()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(DatasetError, match=r"needs pandas, .* pip install 'labelsieve\[table\]'"):
+        read_table(frame)
+    with pytest.raises(DatasetError, match=r"needs pandas, .* pip install 'labelsieve\[pandas\]'"):
+        data.to_pandas()
 
 
 def test_other_things_are_no_tables():
