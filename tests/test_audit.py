@@ -1,6 +1,7 @@
 """The numbers of an audit, each against a slow or independent version."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,13 @@ def run(X, Y, **options):
     return audit_subject(
         Subject.of_arrays(X, Y), **{**settings, "progress": lambda activity: None, **options}
     )
+
+
+@pytest.mark.parametrize("frame", ["columns", "sizes", "labels", "doubtful"])
+def test_frames_need_pandas_and_say_so(found, monkeypatch, frame):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"needs pandas, .* pip install 'labelsieve\[pandas\]'"):
+        getattr(found, frame)
 
 
 @pytest.mark.parametrize("shape", [(40, 6), (20, 35)], ids=["tall", "wide"])

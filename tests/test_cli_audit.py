@@ -58,6 +58,14 @@ def test_the_four_answers_fit_one_screen_and_name_rows_as_the_user_does(capsys, 
     assert "Traceback" not in shown.err
 
 
+def test_a_share_is_as_many_columns_as_select_keeps(capsys, table):
+    wanted = [str(table), "--labels", "tags", "-k", "60%", "--json", "-q"]  # 1.8 of the three columns
+    assert main(["audit", *wanted, "--budget", "1"]) == 0
+    audited = json.loads(capsys.readouterr().out)
+    assert main(["select", *wanted]) == 0
+    assert audited["n_kept"] == len(json.loads(capsys.readouterr().out)["features"]) == 1
+
+
 def test_json_and_page_tell_the_same(capsys, table, tmp_path):
     page = tmp_path / "audit.html"
     assert main(["audit", str(table), "--labels", "tags", "--json", "--html", str(page), "-k", "2"]) == 0

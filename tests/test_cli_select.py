@@ -288,7 +288,7 @@ def test_text_among_numbers_is_read_as_categories_or_left_out(capsys):
 
 
 def test_without_pandas_categories_are_coded_and_that_is_noted(capsys, monkeypatch):
-    monkeypatch.setattr("labelsieve.cli.opening._has_pandas", lambda: False)
+    monkeypatch.setattr("labelsieve.cli.opening.has_pandas", lambda: False)
     with open("text.csv", "w") as stream:
         stream.write("x,colour,a\n" + "1,red,1\n2,blue,0\n" * 3)
     err = run(capsys, "select", "text.csv", "--labels", "a")[2]

@@ -1,5 +1,6 @@
 """Selections on halves of the rows, counted once more in a plain loop; intervals against scipy."""
 
+import sys
 import warnings
 from typing import ClassVar
 
@@ -34,6 +35,13 @@ def by_hand(selector, X, Y, n_resamples, seed):
             selector.fit(X[part], Y[part]).get_support() for part in (rows[:half], rows[half : 2 * half])
         ]
     return np.array(runs[:n_resamples])
+
+
+def test_a_frame_needs_pandas_and_says_so(problem, monkeypatch):
+    found = selection_stability(SumF(4), *problem, n_resamples=2)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"needs pandas, .* pip install 'labelsieve\[pandas\]'"):
+        found.to_frame()
 
 
 @pytest.mark.parametrize("n_resamples", [2, 7, 30])

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -184,6 +185,14 @@ def test_label_columns_of_yes_and_no_are_as_before(frame):
         np.testing.assert_array_equal(table.Y[:, 1], frame["tags"].str.contains("cold"))
 
 
+def test_a_cross_beside_a_tick_says_no(frame):
+    is_hot = frame["tags"].str.contains("hot")
+    ticked = frame.assign(hot=np.where(is_hot, "✓", "✗"))
+    np.testing.assert_array_equal(read_table(ticked, labels=["hot", "tags"], label_sep=";").Y[:, -1], is_hot)
+    with pytest.raises(DatasetError, match="missing values, which are neither yes nor no"):
+        read_table(ticked.replace({"hot": "✓"}, ""), labels=["hot", "tags"], label_sep=";")
+
+
 def test_rows_are_numbered_where_nothing_names_them(frame):
     assert read_table(frame).row_ids[:2] == ["r0", "r1"]
     assert read_table(frame.drop(columns="row")).row_ids[:2] == ["0", "1"]
@@ -201,6 +210,15 @@ def test_a_polars_frame_is_a_table(frame):
     polars = pytest.importorskip("polars")
     found = read_table(polars.from_pandas(frame))
     np.testing.assert_array_equal(found.X, read_table(frame).X)
+
+
+def test_tables_and_data_sets_need_pandas_and_say_so(frame, monkeypatch):
+    data = read_table(frame).dataset()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(DatasetError, match=r"needs pandas, .* pip install 'labelsieve\[table\]'"):
+        read_table(frame)
+    with pytest.raises(DatasetError, match=r"needs pandas, .* pip install 'labelsieve\[pandas\]'"):
+        data.to_pandas()
 
 
 def test_other_things_are_no_tables():
@@ -409,6 +427,43 @@ def test_reviews_of_lists_keep_their_spelling(make, capsys, plain_terminal):
     expected[row, label] = 0
     np.testing.assert_array_equal(cleaned.Y, expected)
     pd.testing.assert_frame_equal(cleaned.frame.iloc[:, :-1], table.frame.iloc[:, :-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "spell"),
+    [
+        ({"label_sep": "/"}, "/".join),
+        ({"label_sep": " and "}, " and ".join),
+        ({}, lambda tags: str(np.array(tags)) if tags else ""),
+    ],
+    ids=["slash", "word", "numpy"],
+)
+def test_a_review_removes_tags_however_they_are_parted(frame, plain_terminal, options, spell):
+    tags = [[tag for tag in cell.split(";") if tag] for cell in frame["tags"]]
+    frame.assign(tags=[spell(cell) for cell in tags]).to_csv("t.csv", index=False)
+    table = read_table("t.csv", labels="tags", **options)
+    row, label = tags.index(["hot", "cold"]), table.label_names.index("hot")
+    write_without(table, [(row, label)], Path("clean.csv"))
+    expected = np.array(table.Y)
+    expected[row, label] = 0
+    np.testing.assert_array_equal(read_table("clean.csv", labels="tags", **options).Y, expected)
+
+
+def test_a_review_empties_the_cell_of_a_number(frame, plain_terminal):
+    frame.assign(tags=np.arange(60) % 3 + 1).to_parquet("t.parquet")
+    write_without(read_table("t.parquet", labels="tags"), [(4, 1)], Path("clean.parquet"))
+    cleaned = pd.read_parquet("clean.parquet")["tags"]
+    assert np.flatnonzero(cleaned.isna()).tolist() == [4]
+    np.testing.assert_array_equal(cleaned.drop(4), np.delete(np.arange(60) % 3 + 1, 4))
+
+
+def test_a_tag_that_cannot_be_taken_out_of_its_cell_is_told(frame, plain_terminal):
+    frame.assign(tags=frame["tags"].str.encode("utf-8")).to_parquet("t.parquet")
+    table = read_table("t.parquet", labels="tags")
+    row, label = (int(found[0]) for found in np.nonzero(table.Y))
+    with pytest.raises(DatasetError, match=r"must hold the tags .* remove them by hand"):
+        write_without(table, [(row, label)], Path("clean.parquet"))
+    assert not Path("clean.parquet").exists()
 
 
 def test_columns_are_ignored_one_by_one(tickets, capsys):

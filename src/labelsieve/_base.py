@@ -55,6 +55,7 @@ __all__ = [
     "nonnegative_scaling",
     "refuse_lazy",
     "scale_nonnegative",
+    "share_of",
     "take_rows",
     "without_tags",
 ]
@@ -273,8 +274,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
                     f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
                 )
             return int(wanted)
-        # Rounded first: 100 features times 0.29 is 28.999... in binary.
-        return max(1, int(round(n_features * wanted, 9)))
+        return share_of(n_features, wanted)
 
     def _settled_params(self) -> dict[str, Any]:
         """Parameters with which another fit makes the choices again that this one made by itself."""
@@ -417,6 +417,18 @@ def needs_all_rows(name: str, table: Any, otherwise: str) -> TypeError:
         f"{name} needs all rows at once and got a {type(table).__module__.partition('.')[0]} "
         f"{type(table).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, or {otherwise}."
     )
+
+
+def share_of(total: int, share: float) -> int:
+    """How many a share of all is: at least one, and no part of one.
+
+    Examples
+    --------
+    >>> share_of(13, 0.2), share_of(100, 0.29), share_of(3, 0.01)
+    (2, 29, 1)
+    """
+    # Rounded first: 100 times 0.29 is 28.999... in binary.
+    return max(1, int(round(total * share, 9)))
 
 
 def check_count(value: Any, name: str, *, least: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelsieve._base import as_generator, check_candidates, check_count, refuse_lazy, without_tags
+from labelsieve._pandas import import_pandas
 from labelsieve._support.checks import Checks
 from labelsieve._text import html_table, one_line
 from labelsieve.label_support import LabelSupport, candidate_places, varying_labels
@@ -186,7 +187,7 @@ class LabelIssues:
         if self.probability is not None and self.has_probabilities:
             columns["probability"] = self.probability[self.rows, self.labels]
         columns["verdict"] = self.verdicts()
-        return _pandas().DataFrame(columns)
+        return import_pandas().DataFrame(columns)
 
     def label_summary(self) -> DataFrame:
         """Return the labels that have candidates as a pandas frame; needs pandas.
@@ -197,7 +198,7 @@ class LabelIssues:
             Columns ``label``, ``n_candidates``, ``n_to_look_at`` (see `LabelDoubts`) and, if at least 50 candidates
             were checked, ``share_wrong``.
         """
-        frame = _pandas().DataFrame([asdict(doubts) for doubts in self.by_label()])
+        frame = import_pandas().DataFrame([asdict(doubts) for doubts in self.by_label()])
         return frame if self.has_probabilities else frame.drop(columns="share_wrong")
 
     def verdicts(self) -> list[str]:
@@ -425,13 +426,3 @@ def _distinct(names: Iterable[Hashable], expected: int, parameter: str) -> tuple
             f"{parameter} must all differ. Got {name!r} {times} times. Give {parameter} of your own."
         )
     return listed
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError(
-            "this needs pandas, which is not installed; pip install 'labelsieve[pandas]'."
-        ) from None
-    return pandas

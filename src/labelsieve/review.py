@@ -20,7 +20,7 @@ from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.readers.delimited import read_records
 from labelsieve.datasets.readers.source import Source
 from labelsieve.label_issues import LabelIssues
-from labelsieve.numerics.sparse import dense, is_sparse
+from labelsieve.numerics.sparse import entries, is_sparse
 
 __all__ = [
     "Review",
@@ -206,7 +206,7 @@ def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, ca
         lines.append(number)
     places = np.array(list(found), dtype=np.intp).reshape(-1, 2)
     review = Review(places[:, 0], places[:, 1], np.array(list(found.values()), dtype=int))
-    is_candidate = np.asarray(dense(candidates[review.rows, review.labels])).ravel() > 0
+    is_candidate = entries(candidates, review.rows, review.labels) > 0
     if not is_candidate.all():
         at = int(np.flatnonzero(~is_candidate)[0])
         raise source.error(

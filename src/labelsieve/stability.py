@@ -20,6 +20,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from labelsieve._base import as_generator, check_count, check_problem, refuse_lazy, take_rows
+from labelsieve._pandas import import_pandas
 from labelsieve.methods._evidence.path import Criterion
 from labelsieve.numerics.batches import BUDGET
 from labelsieve.numerics.binary import is_binary
@@ -145,11 +146,9 @@ class SelectionStability:
         The columns are ``feature``, ``selected`` (on all rows), ``frequency``, ``lower``, ``upper``, ``substitutes``
         (names, separated by commas) and ``frequency_with_substitutes``.
         """
-        import pandas as pd
-
         order = np.lexsort((~self.selected, -self.group_frequency, -self.frequency))
         sizes = np.bincount(self.group)
-        return pd.DataFrame(
+        return import_pandas().DataFrame(
             {
                 "feature": self.feature_names[order],
                 "selected": self.selected[order],

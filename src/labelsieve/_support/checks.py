@@ -19,7 +19,7 @@ from scipy.special import expit
 
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.sparse import dense
+from labelsieve.numerics.sparse import entries
 
 _INTERCEPT_PENALTY, _WEIGHT_PENALTY, _LABEL_PENALTY = 0.1, 30.0, 10.0
 _MOST_LABEL_EFFECTS = 2000
@@ -86,7 +86,7 @@ class Checks:
 
     def _refuse_others(self, is_candidate: Any) -> None:
         """Refuse cells that are no candidates, or are there twice."""
-        is_one = np.asarray(dense(is_candidate[self.rows, self.labels])).ravel().astype(bool)
+        is_one = entries(is_candidate, self.rows, self.labels).astype(bool)
         if not is_one.all():
             row, label = self.rows[~is_one][0], self.labels[~is_one][0]
             raise ValueError(

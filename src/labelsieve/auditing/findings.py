@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
+from labelsieve._pandas import import_pandas
 from labelsieve.auditing.doubts import Doubts
 from labelsieve.auditing.ranking import ColumnRanking
 from labelsieve.auditing.steadiness import Steadiness
@@ -98,36 +99,28 @@ class Findings:
     @property
     def columns(self) -> DataFrame:
         """The columns as a pandas frame, best first; needs pandas."""
-        import pandas as pd
-
-        return pd.DataFrame([self.column_record(column) for column in self.ranking.order])
+        return import_pandas().DataFrame([self.column_record(column) for column in self.ranking.order])
 
     @property
     def sizes(self) -> DataFrame:
         """The size curve as a pandas frame; needs pandas."""
-        import pandas as pd
-
-        return pd.DataFrame(self.size_records())
+        return import_pandas().DataFrame(self.size_records())
 
     @property
     def labels(self) -> DataFrame:
         """The labels as a pandas frame; needs pandas."""
-        import pandas as pd
-
-        return pd.DataFrame(self.label_records())
+        return import_pandas().DataFrame(self.label_records())
 
     @property
     def doubtful(self) -> DataFrame:
         """The candidates to doubt first, with reasons, as a pandas frame; `doubts.issues` has all. Needs pandas."""
-        import pandas as pd
-
         rows = []
         for listed in self.doubt_records():
             reasons = listed.pop("reasons")
             for number, reason in enumerate(reasons, start=1):
                 listed |= {f"{name}_{number}": value for name, value in reason.items()}
             rows.append(listed)
-        return pd.DataFrame(rows)
+        return import_pandas().DataFrame(rows)
 
     def column_record(self, column: int) -> dict[str, Any]:
         """All about one column, as values JSON can hold."""

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from labelsieve.bench import RunError
 from labelsieve.bench.config import DatasetSpec, Experiment, NoiseSpec
 from labelsieve.datasets import Dataset, add_candidates, load
 from labelsieve.datasets.reading import read_files
-from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "require_rows", "split_fold"]
@@ -169,7 +168,8 @@ def _folds(
         return tuple(KFold(n_folds, shuffle=True, random_state=random_state).split(dataset.X))
     from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
 
-    Y = sp.csr_array(dataset.Y).toarray()
+    assert dataset.Y is not None  # see `load_dataset`
+    Y = dense(dataset.Y)
     splitter = MultilabelStratifiedKFold(n_splits=n_folds, shuffle=True, random_state=random_state)
     return tuple(splitter.split(np.zeros((len(Y), 1)), Y))
 

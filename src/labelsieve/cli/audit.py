@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from labelsieve._base import share_of
 from labelsieve._text import printable
 from labelsieve.auditing.budget import Budget
 from labelsieve.auditing.result import Audit
@@ -111,7 +112,7 @@ def audit(
         with warnings_as_notes(console), told_as_data_errors(opened.dataset):
             found = audit_subject(
                 subject,
-                n_columns=_n_columns(amount, len(subject.columns)),
+                n_columns=share_of(len(subject.columns), amount) if isinstance(amount, float) else amount,
                 checked=verdicts,
                 budget=clock,
                 random_state=seed,
@@ -128,11 +129,6 @@ def audit(
         _print_summary(found, results())
     if html is not None:
         console.print(f"wrote {printable(html)}")
-
-
-def _n_columns(amount: int | float | None, n_columns: int) -> int | None:
-    """A share of the columns as a number."""
-    return max(1, round(amount * n_columns)) if isinstance(amount, float) else amount
 
 
 def _print_summary(found: Audit, console: Console) -> None:

@@ -35,6 +35,7 @@ from labelsieve.cli.target import (
     told_if_unwritable,
 )
 from labelsieve.datasets import Dataset, DatasetError
+from labelsieve.datasets.dataset import known_wrong
 from labelsieve.datasets.writing import replacing
 from labelsieve.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates, find_label_issues
 from labelsieve.review import (
@@ -263,7 +264,7 @@ def _print_tables(
             columns["chance right"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
         else:
             columns["least supported"] = [f"{percent:.3g} %" for percent in found.percentiles[shown]]
-        wrong = _known_wrong(dataset, rows, labels)
+        wrong = known_wrong(dataset, rows, labels)
         if wrong is not None:
             columns["truth"] = ["wrong" if is_wrong else "right" for is_wrong in wrong]
         console.print(lay_out(console.width, columns, long="label", title="candidate labels to doubt first"))
@@ -282,18 +283,11 @@ def _print_tables(
     console.print(found.caveat(_ADVICE))
 
 
-def _known_wrong(dataset: Dataset, rows: Any, labels: Any) -> list[bool] | None:
-    """Which candidates are wrong, where the data know."""
-    if dataset.Y is None or dataset.Y_candidates is None:
-        return None
-    return [not dataset.Y[row, label] for row, label in zip(rows, labels, strict=True)]
-
-
 def _as_dict(found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_listed: int) -> dict[str, Any]:
     """The findings as values JSON can hold."""
     places = found.unchecked[:n_listed]
     rows, labels = found.rows[places], found.labels[places]
-    wrong = _known_wrong(dataset, rows, labels)
+    wrong = known_wrong(dataset, rows, labels)
     listed = []
     for at, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
         one: dict[str, Any] = {
@@ -307,7 +301,7 @@ def _as_dict(found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_liste
         if found.probability is not None and found.has_probabilities:
             one["probability"] = float(found.probability[row, label])
         if wrong is not None:
-            one["wrong"] = wrong[at]
+            one["wrong"] = bool(wrong[at])
         listed.append(one)
     unknown = set() if found.has_probabilities else {"share_wrong"}
     return {

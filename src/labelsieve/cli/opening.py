@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from labelsieve._pandas import has_pandas
 from labelsieve.auditing.subject import Subject
 from labelsieve.cli.console import counted
 from labelsieve.cli.tables import account_table
@@ -159,14 +161,14 @@ def open_data(
         )
         dataset, ids = open_named(files, entry, options, column)
         return Data(dataset, ids=ids)
-    if not wishes.given and not (as_table and _has_pandas()):
+    if not wishes.given and not (as_table and has_pandas()):
         try:
             dataset, ids = open_named(files, entry, options, column)
         except DatasetError:
-            if not _has_pandas():
+            if not has_pandas():
                 raise
         else:
-            if not dataset.nominal or not _has_pandas():
+            if not dataset.nominal or not has_pandas():
                 return Data(dataset, ids=ids, is_own_table=not dataset.nominal)
     table = read_table(
         files[0],
@@ -192,19 +194,6 @@ def _may_be_table(files: Sequence[str], entry: CatalogEntry | None, options: Rea
     if entry is not None or len(files) > 1 or options.candidates is not None:
         return False
     labels = options.labels
-    if isinstance(labels, str) and (labels.lower().endswith(".xml") or _is_file(labels)):
+    if isinstance(labels, str) and (labels.lower().endswith(".xml") or os.path.isfile(labels)):
         return False
     return is_table(Path(files[0]))
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):  # too long, or with a NUL: no path
-        return False
-
-
-def _has_pandas() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("pandas") is not None

@@ -18,7 +18,7 @@ from labelsieve.datasets.frames import frame_of, split_frame
 from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers.matrices import Matrices
 from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.sparse import check_structure, is_sparse
+from labelsieve.numerics.sparse import check_structure, entries, is_sparse
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.collections import is_lazy
 
@@ -228,6 +228,13 @@ def dataset_of(found: Matrices, *, name: str, source: str) -> Dataset:
         source,
         found.nominal,
     )
+
+
+def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+    """Which of some candidates are wrong, where the data know."""
+    if dataset.Y is None or dataset.Y_candidates is None:
+        return None
+    return entries(dataset.Y, rows, labels) == 0
 
 
 def _require_sound(matrix: Any, role: str) -> None:

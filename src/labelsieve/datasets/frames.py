@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve._pandas import import_pandas
 from labelsieve.datasets.errors import DatasetError, Fail, Mention
 from labelsieve.datasets.labelling import split_table
 from labelsieve.datasets.options import ReadOptions
@@ -24,17 +25,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise DatasetError("pandas is not installed; pip install 'labelsieve[pandas]'.") from None
-    return pandas
-
-
 def frame_of(data: Matrices) -> DataFrame:
     """Return features and labels, which have names, as one frame."""
-    pd = _pandas()
+    pd = import_pandas(error=DatasetError)
     assert data.feature_names is not None
     assert data.label_names is not None
     blocks = [_block(pd, data.X, list(data.feature_names))]
@@ -66,7 +59,7 @@ def split_frame(frame: DataFrame, options: ReadOptions) -> Matrices:
     names = [str(column) for column in frame.columns]
     if len(set(names)) < len(names):
         raise fail("needs column names that all differ; rename one")
-    pd = _pandas()
+    pd = import_pandas(error=DatasetError)
     columns: list[Any] = []
     categories: dict[int, tuple[str, ...]] = {}
     free_text = set()

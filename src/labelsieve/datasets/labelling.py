@@ -128,10 +128,7 @@ def _as_file(wanted: Any, table: Table) -> Path | None:
         return Path(wanted)
     if not isinstance(wanted, str) or wanted in table.names:
         return None
-    try:
-        return Path(wanted) if wanted.lower().endswith(".xml") or Path(wanted).is_file() else None
-    except (OSError, ValueError):  # too long, or with a NUL: no path
-        return None
+    return Path(wanted) if wanted.lower().endswith(".xml") or os.path.isfile(wanted) else None
 
 
 def _joined(table: Table, other: Table, file: Path, fail: Fail, prefix: str) -> tuple[Table, list[int]]:

@@ -17,6 +17,7 @@ from labelsieve.datasets.readers.table import (
     NOMINAL_PREFIX,
     Table,
     dense_column,
+    truth_value,
 )
 from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.sparse import is_sparse
@@ -26,9 +27,6 @@ from labelsieve.numerics.typing import Matrix
 MAX_FILLED = 2**27
 # Every indicator costs a name, and one forged code implies as many as it likes.
 _MAX_INDICATORS = 2**18
-
-_TRUE = {"1", "1.0", "+1", "true", "yes", "t", "y"}
-_FALSE = {"0", "0.0", "-1", "-1.0", "false", "no", "f", "n"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def label_matrix(table: Table, fail: Fail) -> Matrix:
     flipped: list[int] = []
     values = values.copy()
     for column, categories in table.categories.items():
-        meaning = [_truth_value(category) for category in categories]
+        meaning = [truth_value(category) for category in categories]
         if None in meaning or len(categories) > 2:
             raise fail(
                 f"label {table.names[column]!r} must be 0/1, -1/+1, no/yes or false/true, "
@@ -161,12 +159,6 @@ def _flip(values: Matrix, columns: list[int], fail: Fail) -> Matrix:
     placed = sp.csr_array((flipped.data.astype(np.float64), indices, flipped.indptr), shape=values.shape)
     exchanged: Matrix = sp.csr_array(values @ sp.diags_array(rest, format="csr") + placed)
     return exchanged
-
-
-def _truth_value(word: str) -> bool | None:
-    """What a category of a label means, or None if it is no yes and no no."""
-    word = word.strip().lower()
-    return True if word in _TRUE else False if word in _FALSE else None
 
 
 def feature_matrix(table: Table, options: ReadOptions, fail: Fail) -> tuple[Matrix, list[str], list[str]]:

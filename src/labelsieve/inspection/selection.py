@@ -13,8 +13,8 @@ from labelsieve._base import BaseSelector
 from labelsieve.auditing.doubts import Doubts, doubt_subject
 from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset
+from labelsieve.datasets.dataset import known_wrong
 from labelsieve.label_issues import LabelIssues, find_label_issues
-from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.size_curve import SizeCurve
 from labelsieve.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
 from labelsieve.tables import ColumnSelector, Table
@@ -349,8 +349,7 @@ def _suspects(
 ) -> tuple[tuple[Suspect, ...], str, int | None]:
     """Return the least supported candidates, what to keep in mind, and how many of all are false if known."""
     support = issues.support[issues.rows, issues.labels]
-    known = dataset.Y is not None and dataset.Y_candidates is not None
-    wrong = _entries(dataset.Y, issues.rows, issues.labels) == 0 if known else None
+    wrong = known_wrong(dataset, issues.rows, issues.labels)
     suspects = tuple(
         Suspect(
             sample=int(issues.rows[place]),
@@ -365,9 +364,3 @@ def _suspects(
     if wrong is None or wrong.all() or not wrong.any():
         return suspects, caveat, None
     return suspects, caveat, int(wrong.sum())
-
-
-def _entries(matrix: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Values at the given places, zeros included."""
-    values = matrix.tocsr() if is_sparse(matrix) else np.asarray(matrix)
-    return np.asarray(dense(values[rows, columns])).ravel()

@@ -47,6 +47,17 @@ def columns_of(M: Matrix, columns: slice) -> Matrix:
     return M if columns == slice(0, M.shape[1]) else M[:, columns]
 
 
+def entries(M: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the values at some places, zeros included.
+
+    Examples
+    --------
+    >>> entries(sp.csr_matrix([[0, 2], [1, 0]]), np.array([0, 0]), np.array([0, 1]))
+    array([0, 2])
+    """
+    return np.asarray(dense(M[rows, columns])).ravel()
+
+
 def canonical(M: Matrix) -> Matrix:
     """Return ``M`` with every entry stored once, for code that looks at the values; the input is left alone.
 

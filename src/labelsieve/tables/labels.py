@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +10,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve._candidates import without_tags
 from labelsieve._text import printable
 from labelsieve.datasets.errors import Fail, Mention
 from labelsieve.datasets.labelling import as_count, count_columns, named_columns
-from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX
+from labelsieve.datasets.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, truth_value
 from labelsieve.numerics.typing import Matrix
 from labelsieve.tables.features import distinct
-from labelsieve.tables.spellings import FALSE, TRUE, read_numbers
+from labelsieve.tables.spellings import read_numbers
 from labelsieve.tables.understanding import Understood, texts_of, understand
 
-# Lone marks, beside which an empty cell means no.
-_MARKS = frozenset({"x", "✓", "✔", "✗"})
-_SIGNS = {"-1": 0.0, "-1.0": 0.0, "+1": 1.0}
+_MARKS = {"x": True, "✓": True, "✔": True, "✗": False, "✘": False}
 _TAG_NAME = re.compile(
     r"(?:^|[^a-z])(?:tags?|labels?|targets?|genres?|topics?|symptoms?|categories|classes)$"
 )
@@ -49,6 +47,8 @@ class Labels:
         Position of the column of every label.
     tags : list of str or None
         The tag of every label in its column; None where the column is one of yes and no.
+    separators : dict of int to str or None
+        What parts the tags of the columns, by position.
     notes : dict of int to str
         What should be said about the columns, by position.
     n_missing : dict of int to int
@@ -59,6 +59,7 @@ class Labels:
     names: list[str]
     owners: list[int]
     tags: list[str | None]
+    separators: dict[int, str | None]
     notes: dict[int, str]
     n_missing: dict[int, int]
 
@@ -112,6 +113,7 @@ def read_labels(
     found_names: list[str] = []
     owners: list[int] = []
     known_tags: list[str | None] = []
+    separators: dict[int, str | None] = {}
     notes: dict[int, str] = {}
     n_missing: dict[int, int] = {}
     for position in positions:
@@ -126,8 +128,8 @@ def read_labels(
             owners.append(position)
             known_tags.append(None)
             continue
-        matrix, tags = _tags(columns[position], texts, name, separator, fail)
-        blocks.append(matrix)
+        matrix, tags, separators[position] = _tags(columns[position], texts, name, separator, fail)
+        blocks.append(sp.csr_array(matrix))
         # Tags of one column speak for themselves; of several, the same word may mean different things.
         found_names += tags if len(positions) == 1 else [f"{name}={tag}" for tag in tags]
         owners += [position] * len(tags)
@@ -143,7 +145,7 @@ def read_labels(
         said = "every row has the same labels" if sums.any() else "no row has a label"
         raise fail(f"{said}, so there is nothing to tell apart; check ", Mention("labels"))
     names_shown = distinct([printable(name) for name in found_names])
-    return Labels(Y, names_shown, owners, known_tags, notes, n_missing)
+    return Labels(Y, names_shown, owners, known_tags, separators, notes, n_missing)
 
 
 def _plain_name(name: str) -> str:
@@ -157,10 +159,10 @@ def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> tu
     """0/1 of a column of yes and no in any of the usual words; None if it holds tags."""
     if any(isinstance(text, tuple) for text in texts):
         return None
-    meaning: dict[str | None, float] = {}
+    meaning: dict[str | None, bool] = {}
     odd = []
     for text in dict.fromkeys(text for text in texts if text is not None):
-        truth = truth_value(text)
+        truth = label_value(text)
         if truth is None:
             odd.append(text)
         else:
@@ -174,28 +176,25 @@ def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> tu
             Mention("labels"),
         )
     missing = sum(text is None for text in texts)
-    values = np.array([meaning.get(text, 0.0) for text in texts], dtype=np.uint8)
+    values = np.array([meaning.get(text, False) for text in texts], dtype=np.uint8)
     if not missing:
         return values, ""
-    if set(meaning.values()) == {1.0}:
+    if set(meaning.values()) == {True}:
         return values, f"{missing} empty cells mean no"
     raise fail(
         f"label {name!r} has {missing} missing values, which are neither yes nor no; fill them in, or remove those rows"
     )
 
 
-def truth_value(text: str) -> float | None:
-    """What a word of a label column says, or None if it is neither yes nor no."""
-    word = text.strip().lower()
-    if word in TRUE or word in _MARKS:
-        return 1.0
-    return 0.0 if word in FALSE else _SIGNS.get(word)
+def label_value(text: str) -> bool | None:
+    """What a word or mark of a label column says, or None if it is neither yes nor no."""
+    return _MARKS.get(text.lower(), truth_value(text))
 
 
 def _tags(
     cells: Any, texts: Sequence[Any], name: str, separator: str | None, fail: Fail
-) -> tuple[sp.csr_array, list[str]]:
-    """One 0/1 column a tag, in the order of the alphabet."""
+) -> tuple[Matrix, list[str], str | None]:
+    """One 0/1 column a tag, in the order of the alphabet, the tags, and what parts them."""
     numbers = read_numbers({text for text in texts if isinstance(text, str)})
     fraction = next((text for text, number in numbers.meaning.items() if not number.is_integer()), None)
     if fraction is not None or len(numbers.meaning) > _MOST_CLASSES:
@@ -206,21 +205,16 @@ def _tags(
         )
     column = understand(cells, name, fail, role="tags", separator=separator)
     rows = [() if tags is None else tags for tags in column.values]
-    counts = Counter(tag for tags in rows for tag in tags)
-    if not counts:
+    n_different = len({tag for tags in rows for tag in tags})
+    if not n_different:
         raise fail(f"label column {name!r} holds nothing; check ", Mention("labels"))
-    if len(counts) > max(_MOST_TAGS, len(rows) // 2):
+    if n_different > max(_MOST_TAGS, len(rows) // 2):
         raise fail(
-            f"column {name!r} holds {len(counts)} different labels in {len(rows)} rows, too many to learn from; check ",
+            f"column {name!r} holds {n_different} different labels in {len(rows)} rows, too many to learn from; check ",
             Mention("labels"),
             " or ",
             Mention("label-sep"),
         )
-    known = sorted(counts)
-    place = {tag: index for index, tag in enumerate(known)}
-    indices = [place[tag] for tags in rows for tag in tags]
-    ends = np.cumsum([0, *(len(tags) for tags in rows)])
-    matrix = sp.csr_array(
-        (np.ones(len(indices), dtype=np.uint8), indices, ends), shape=(len(rows), len(known))
-    )
-    return matrix, known
+    matrix, known = without_tags(rows)
+    assert known is not None  # there are some
+    return matrix, known, column.separator

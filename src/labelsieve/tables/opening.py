@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labelsieve._pandas import import_pandas
 from labelsieve._text import printable
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.readers.delimited import is_number, separator_of
@@ -81,15 +83,8 @@ class Opened:
     notes: list[str] = field(default_factory=list)
 
 
-def pandas() -> Any:
-    """Return the package, or say how to get it."""
-    try:
-        import pandas
-    except ImportError:
-        raise DatasetError(
-            "a table of anything but numbers needs pandas; pip install 'labelsieve[table]'."
-        ) from None
-    return pandas
+#: The package, or how to get it.
+pandas = partial(import_pandas, "table", DatasetError)
 
 
 def kind_of(path: Path) -> str | None:

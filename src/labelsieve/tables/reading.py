@@ -108,7 +108,7 @@ def read_table(
             f"has {len(opened.frame)} row, and nothing can be learnt from fewer than {_LEAST_ROWS}; add rows"
         )
     given = _given_roles(opened.names, roles or {}, ignore, id, fail)
-    understood, label_places = _understand(opened, labels, label_sep, given, fail)
+    understood, label_places = _understand(opened, labels, given, fail)
     found = read_labels(opened.columns, opened.names, label_places, label_sep, fail)
     names, id_place = opened.names, _naming_column(opened, understood, id, fail)
     features = encode(understood, names, len(opened.frame), text=text)
@@ -138,6 +138,7 @@ def read_table(
         notes=tuple(opened.notes),
         _opened=opened,
         _tags=tuple(found.tags),
+        _separators=found.separators,
     )
 
 
@@ -154,7 +155,7 @@ def _given_roles(
 
 
 def _understand(
-    opened: Opened, labels: Any, separator: str | None, roles: Mapping[int, str], fail: Fail
+    opened: Opened, labels: Any, roles: Mapping[int, str], fail: Fail
 ) -> tuple[dict[int, Understood], list[int]]:
     """Every column but labels with its role, and the positions of the labels."""
     names = opened.names
@@ -173,9 +174,7 @@ def _understand(
         role = roles.get(place)
         if known is not None and names[place].startswith((LABEL_PREFIX, CANDIDATE_PREFIX)) and role is None:
             role = "ignored"  # the truth beside candidates, or the other way round
-        columns[place] = understand(
-            cells, names[place], fail, role=role, separator=None, is_continental=is_continental
-        )
+        columns[place] = understand(cells, names[place], fail, role=role, is_continental=is_continental)
     if known is None:
         free = {place: column for place, column in columns.items() if place not in roles}
         known = likely_labels(names, free, fail)

@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from labelsieve._base import share_of
+
 __all__ = ["ColumnSelector"]
 
 
@@ -98,7 +100,7 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
                 )
             return int(wanted)
         assert isinstance(wanted, float)
-        return max(1, int(round(n_columns * wanted, 9)))
+        return share_of(n_columns, wanted)
 
     def get_support(self, indices: bool = False) -> np.ndarray:
         """Which of the ranked columns are selected: a mask, or their places in `columns_`."""

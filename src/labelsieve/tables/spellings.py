@@ -6,19 +6,18 @@ import ast
 import json
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from labelsieve.datasets.readers.table import FALSE, TRUE
 from labelsieve.datasets.readers.table import MISSING as _READ_AS_MISSING
 
 #: Words for a value that is not there, in small letters.
 MISSING = _READ_AS_MISSING | {"#n/a", "<na>", "nat"}
-TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
-FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
 #: What parts the tags of a cell, the likeliest first.
 TAG_SEPARATORS = (";", "|", ",")
 
@@ -208,17 +207,30 @@ def read_list(text: str) -> tuple[str, ...] | None:
     >>> read_list('["a", "b"]'), read_list("['a', 'b']"), read_list("['a' 'b']"), read_list("a;b")
     (('a', 'b'), ('a', 'b'), ('a', 'b'), None)
     """
+    found = items_of(text)
+    if found is not None:
+        return tags_of(found[0])
+    return () if text.strip() == "{}" else None
+
+
+def items_of(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
+    """The items of a text that is a list, and what writes a list as this one is written; None if it is none."""
     text = text.strip()
     if text[:1] + text[-1:] not in ("[]", "{}", "()"):
         return None
-    for read in (json.loads, _numpy_list, ast.literal_eval):
+    for read, write in _LISTS:
         try:
             found = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if isinstance(found, (list, tuple, set)):
-            return tags_of(found)
-    return () if text == "{}" else None
+            return [*found], write
+    return None
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, its letters as they are."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _numpy_list(text: str) -> list[str]:
@@ -226,6 +238,18 @@ def _numpy_list(text: str) -> list[str]:
     if not re.fullmatch(r"\[(?:\s*'[^']*')+\s*\]", text):
         raise ValueError(text)
     return re.findall(r"'([^']*)'", text)
+
+
+def _numpy_text(items: list[str]) -> str:
+    return "[" + " ".join(f"'{item}'" for item in items) + "]"
+
+
+# Who reads a list, and who writes it again.
+_LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
+    (json.loads, json_text),
+    (_numpy_list, _numpy_text),
+    (ast.literal_eval, repr),
+)
 
 
 def tags_of(items: Iterable[Any]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,7 @@ class Table:
     notes: tuple[str, ...] = ()
     _opened: Opened | None = field(default=None)
     _tags: tuple[str | None, ...] = ()
+    _separators: Mapping[int, str | None] = field(default_factory=dict)
 
     @property
     def n_columns(self) -> int:

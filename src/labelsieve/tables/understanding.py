@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.datasets.errors import Fail, Mention
+from labelsieve.numerics.binary import is_binary
 from labelsieve.tables.spellings import (
     MISSING,
     TAG_SEPARATORS,
@@ -56,11 +57,14 @@ class Understood:
         what is missing.
     note : str
         What a reader should know.
+    separator : str or None
+        What parts the tags of a text; None where a text is one tag, or a list.
     """
 
     role: str
     values: np.ndarray
     note: str = ""
+    separator: str | None = None
 
     @property
     def n_missing(self) -> int:
@@ -151,12 +155,11 @@ def _number_column(values: np.ndarray, name: str) -> Understood:
     if not present.size:
         return Understood("constant", np.full(len(values), None, dtype=object), "all values are missing")
     is_complete = present.size == values.size
-    lowest, highest = present.min(), present.max()
-    if lowest == highest:
+    if present.min() == present.max():
         if is_complete:
             return Understood("constant", values, note or f"always {present[0]:.15g}")
         return Understood("boolean", np.where(np.isnan(values), 0.0, 1.0), f"{present[0]:.15g} or nothing")
-    if lowest == 0 and highest == 1 and np.isin(present, (0, 1)).all():
+    if is_binary(present):
         return Understood("boolean", values, note)
     if is_complete and _names_rows(values, name):
         return Understood(
@@ -300,7 +303,7 @@ class _Column:
         is_split = separator is not None and any(
             isinstance(text, str) and text not in lists and separator in text for text in self.counts
         )
-        return Understood("tags", _objects(cells), f"parted by {separator!r}" if is_split else "")
+        return Understood("tags", _objects(cells), f"parted by {separator!r}" if is_split else "", separator)
 
     def objects(self) -> np.ndarray:
         """The texts, with None for what is missing."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,9 +14,9 @@ import numpy as np
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.readers.source import Source
 from labelsieve.datasets.writing import replacing
-from labelsieve.tables.labels import truth_value
+from labelsieve.tables.labels import label_value
 from labelsieve.tables.opening import Opened, kind_of, open_file, read_cells
-from labelsieve.tables.spellings import TAG_SEPARATORS
+from labelsieve.tables.spellings import items_of, json_text
 from labelsieve.tables.understanding import texts_of
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def write_without(table: Table, removed: Iterable[tuple[int, int]], path: Path) 
     changes = {
         (row, place): _no_of(opened.columns[place])
         if None in tags
-        else _without(opened.columns[place][row], tags)
+        else _without(opened.columns[place][row], tags, table._separators[place])
         for (row, place), tags in tags_by_cell.items()
     }
     copy_columns(opened.path, range(len(opened.names)), path, opened, changes)
@@ -112,39 +111,38 @@ def _no_of(cells: Any) -> Any:
         (
             cell
             for cell, text in zip(cells, texts, strict=True)
-            if text is not None and truth_value(text) == 0.0
+            if text is not None and label_value(text) is False
         ),
         None,
     )
 
 
-def _without(cell: Any, tags: set[Any]) -> Any:
+def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
     """A cell of tags without some of them, written as before.
 
     Examples
     --------
-    >>> _without("billing; bug;login", {"bug"}), _without('["a", "b"]', {"b"}), _without("['a', 'b']", {"b"})
-    ('billing;login', '["a"]', "['a']")
+    >>> _without("billing; bug;login", {"bug"}, ";"), _without('["a", "b"]', {"b"}, None), _without(3, {"3"}, None)
+    ('billing;login', '["a"]', None)
+    >>> _without("['a', 'b']", {"b"}, None), _without("['a' 'b' 'c']", {"b"}, None)
+    ("['a']", "['a' 'c']")
     """
-    if not isinstance(cell, str):
-        return [item for item in cell if str(item).strip() not in tags]
-    for read, write in ((json.loads, _json_text), (ast.literal_eval, repr)):
-        try:
-            items = read(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(items, (list, tuple, set)):
-            return write([item for item in items if str(item).strip() not in tags])
-    for separator in TAG_SEPARATORS:
-        parts = cell.split(separator)
-        kept = [part for part in parts if part.strip() not in tags]
-        if len(kept) < len(parts):
-            return separator.join(kept)
-    return cell
-
-
-def _json_text(items: Any) -> str:
-    return json.dumps(items, ensure_ascii=False)
+    write: Callable[[list[Any]], Any]
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        items, write = [*cell], list
+    elif not isinstance(cell, str):  # a number, which is one tag
+        items, write = [cell], lambda _: None
+    elif (found := items_of(cell)) is not None:
+        items, write = found
+    else:
+        items, write = cell.split(separator) if separator else [cell], (separator or "").join
+    texts = [str(item).strip() for item in items]
+    if not tags.issubset(texts):
+        raise DatasetError(
+            f"the cell {str(cell)[:80]!r} must hold the tags {', '.join(sorted(tags))[:80]!r} to be removed, and is "
+            "written so that they are not found; remove them by hand."
+        )
+    return write([item for item, text in zip(items, texts, strict=True) if text not in tags])
 
 
 def copy_columns(
@@ -203,7 +201,7 @@ def _copy_json(opened: Opened, positions: Sequence[int], stream: IO[bytes], chan
             for place, name in names.items()
             if name in texts
         }
-        lines.append(", ".join(f"{_json_text(name)}: {text}" for name, text in cells.items()))
+        lines.append(", ".join(f"{json_text(name)}: {text}" for name, text in cells.items()))
     stream.write("".join(f"{{{line}}}\n" for line in lines).encode(opened.dialect.encoding))
 
 

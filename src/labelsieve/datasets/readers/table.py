@@ -17,6 +17,10 @@ from labelsieve.numerics.typing import Matrix
 # Files written by this package say in a column's name what it is, so reading them needs no arguments.
 LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX = "label:", "candidate:", "nominal:"
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
+#: Words for yes and no, in small letters.
+TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
+FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
+_SIGNS = {"+1": True, "-1": False, "-1.0": False}
 # A text column with more categories than this is an identifier or free text, not a feature.
 MAX_CATEGORIES = 1000
 
@@ -142,6 +146,18 @@ def check_names(names: list[str], source: Source, number: int | None = None) -> 
                 f"needs column names that all differ, got {name!r} twice or empty; rename it", line=number
             )
         seen.add(name)
+
+
+def truth_value(word: str) -> bool | None:
+    """What a word of a label says, or None if it is neither yes nor no.
+
+    Examples
+    --------
+    >>> truth_value("Yes"), truth_value("-1"), truth_value("perhaps")
+    (True, False, None)
+    """
+    word = word.strip().lower()
+    return True if word in TRUE else False if word in FALSE else _SIGNS.get(word)
 
 
 def column_place(names: Sequence[str], column: str, source: Source) -> int:
