@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import size_choice
-from labelsieve._base import BaseSelector
+from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import one_line, printable
 from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset, DatasetError
@@ -201,7 +201,7 @@ def settles_size_itself(selector: BaseSelector | ColumnSelector) -> bool:
     if isinstance(selector, ColumnSelector):
         return False
     try:
-        clone(selector).set_params(n_features_to_select="auto")._validate_params()
+        check_parameters(clone(selector).set_params(n_features_to_select="auto"))
     except ValueError:
         return False
     return True

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelsieve._base import BaseSelector
+from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, csv_text, printable
 from labelsieve.cli.chunks import (
     Checkpoint,
@@ -252,7 +252,7 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
             parameters["n_features_to_select"] = parse_amount(features)
     selector = chosen(**parameters)
     try:
-        selector._validate_params()
+        check_parameters(selector)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--param") from error
     return selector
