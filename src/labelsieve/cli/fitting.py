@@ -21,9 +21,8 @@ from labelsieve._text import one_line, printable
 from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset, DatasetError
 from labelsieve.inspection.selection import Selection, summarise
-from labelsieve.numerics.sparse import is_sparse
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import evidence_test, selection_stability
+from labelsieve.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.tables import ColumnSelector, Table
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
@@ -35,7 +34,6 @@ PATIENCE = 1.0
 ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
 # Seconds of a fit from which on the halves of the rows are shared among processes.
 _LONG_FIT = 0.5
-_LARGE_PRODUCT = 2e8
 
 _LOG = logging.getLogger("labelsieve")
 
@@ -139,7 +137,9 @@ def fit(
         # Other processes take seconds to start.
         n_jobs = -1 if time.perf_counter() - start > _LONG_FIT else None
         name_activity("comparing with shuffled labels")
-        chance = evidence_test(dataset.X, dataset.candidates, n_permutations=_n_permutations(dataset))
+        chance = evidence_test(
+            dataset.X, dataset.candidates, n_permutations=n_shuffles(dataset.X, len(dataset.label_names))
+        )
         if n_resamples:
             stability = selection_stability(
                 selector,
@@ -169,12 +169,6 @@ def fit(
         example = f", such as -k {enough}" if enough < n_selected else ""
         console.print(f"note: {found.arbitrary_note} Ask for fewer{example}.")
     return found
-
-
-def _n_permutations(dataset: Dataset) -> int:
-    """How often to shuffle: less often, but enough for 5 %, where a product of features and labels takes long."""
-    n_entries = dataset.X.nnz if is_sparse(dataset.X) else dataset.X.size
-    return 199 if n_entries * len(dataset.label_names) < _LARGE_PRODUCT else 39
 
 
 def size_curve(selector: BaseSelector | ColumnSelector, dataset: Dataset) -> SizeCurve:
