@@ -104,7 +104,8 @@ def _merge_results(runs: list[str], out: Path, command: str) -> dict[str, str | 
 
 
 def _merge_means(runs: list[str], out: Path, command: str) -> dict[str, str | int]:
-    from labelsieve.cli.report import find_source, read_means, told_if_unwritable
+    from labelsieve.cli.report import find_source, read_means
+    from labelsieve.cli.target import told_if_unwritable
     from labelsieve.report.analysis.merged import merge_summaries
     from labelsieve.report.analysis.summary_file import write_summary
 

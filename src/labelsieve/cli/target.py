@@ -103,12 +103,12 @@ def open_target(
 
 
 @contextmanager
-def told_if_unwritable(path: Path) -> Iterator[None]:
+def told_if_unwritable(path: Path, way_out: str = "check the folder and free space") -> Iterator[None]:
     """Turn a disk's or folder's refusal into the one line the user reads."""
     try:
         yield
     except OSError as error:
-        raise DatasetError(f"{path}: cannot be written ({error}); check the folder and free space.") from None
+        raise DatasetError(f"{path}: cannot be written ({error}); {way_out}.") from None
 
 
 def _is_file(target: str) -> bool:
