@@ -153,7 +153,7 @@ def _print_summary(found: Audit, console: Console) -> None:
         console.print(_doubts_table(found, console), "", sep="\n")
     for cut in found.cuts:
         console.print(cut)
-    console.print(issues.caveat("").strip())
+    console.print(issues.caveat())
 
 
 def _columns_table(found: Audit, console: Console) -> Any:

@@ -259,8 +259,8 @@ def _print_tables(
         if ids is not None:
             columns = {"id": [short(ids.names[row]) for row in rows]}
         columns["label"] = [dataset.label_names[label] for label in labels]
-        if found.probability is not None and found.has_probabilities:
-            columns["chance right"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
+        if found.shown_probability is not None:
+            columns["chance right"] = [f"{value:.2f}" for value in found.shown_probability[rows, labels]]
         else:
             columns["least supported"] = [f"{percent:.3g} %" for percent in found.percentiles[shown]]
         wrong = _known_wrong(dataset, rows, labels)
@@ -304,8 +304,8 @@ def _as_dict(found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_liste
         if ids is not None:
             one["id"] = ids.names[row]
         one["least_supported_percent"] = float(found.percentiles[places[at]])
-        if found.probability is not None and found.has_probabilities:
-            one["probability"] = float(found.probability[row, label])
+        if found.shown_probability is not None:
+            one["probability"] = float(found.shown_probability[row, label])
         if wrong is not None:
             one["wrong"] = wrong[at]
         listed.append(one)
