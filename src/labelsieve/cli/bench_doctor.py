@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -30,6 +30,7 @@ from labelsieve.cli.target import (
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import DatasetSpec
+    from labelsieve.datasets.options import ReadOptions
 
 EPILOG = """\
 Examples:
@@ -85,13 +86,9 @@ def doctor(
         raise typer.BadParameter("give one of --json and --markdown, not both", param_hint="--markdown")
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
-    options = {
-        "labels": labels,
-        "candidates": candidates,
-        "ignore": ignore[0] if ignore and len(ignore) == 1 else tuple(ignore or ()) or None,
-        "nominal": nominal,
-        "missing": missing,
-    }
+    options = reading_options(
+        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    )
     spec = _find_data(dataset, console, options)
     with _bar(console) as advance:
         found = diagnose(
@@ -116,12 +113,12 @@ def doctor(
         print_diagnosis(found, results())
 
 
-def _find_data(dataset: str, console: Console, options: dict[str, Any]) -> DatasetSpec:
+def _find_data(dataset: str, console: Console, options: ReadOptions) -> DatasetSpec:
     """Tell files from names; what has to be downloaded is."""
     from labelsieve.bench.config import DatasetSpec
 
-    if find_target([dataset], reading_options(**options), console) is None:
-        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options})
+    if find_target([dataset], options, console) is None:
+        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options.given})
     return DatasetSpec(name=dataset)
 
 

@@ -59,10 +59,10 @@ Identifier = Annotated[
 _CODED_SHOWN = 5
 
 
-def reading_options(*, ignore: str | Sequence[str] | None = None, **given: str | None) -> ReadOptions:
+def reading_options(*, ignore: list[str] | None = None, **given: str | None) -> ReadOptions:
     """The options of `read` as the user gave them, checked; None stands for one that was not given."""
     # One text may be a name with commas in it, or several names.
-    left_out = ignore[0] if isinstance(ignore, list) and len(ignore) == 1 else ignore or None
+    left_out = ignore[0] if ignore and len(ignore) == 1 else ignore or None
     try:
         return ReadOptions.of(ignore=left_out, **given)
     except OptionError as error:
