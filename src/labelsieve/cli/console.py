@@ -66,17 +66,6 @@ def bar(console: Console, share: float, width: int) -> str:
     return block * max(round(width * share), int(share > 0))
 
 
-def counted(number: int, noun: str) -> str:
-    """Say how many there are of something.
-
-    Examples
-    --------
-    >>> counted(1, "label"), counted(3, "label")
-    ('1 label', '3 labels')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def duration(seconds: float | None) -> str:
     """Say a time in the unit that fits.
 

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelsieve._text import printable
+from labelsieve._text import count, printable
 from labelsieve.auditing.doubts import doubt_subject
-from labelsieve.cli.console import counted, messages, results, typed
+from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
 from labelsieve.cli.tables import lay_out, short
@@ -188,9 +188,9 @@ def issues(
                 doubts = doubt_subject(subject, **wanted)
                 found = doubts.issues
     console.print(
-        f"{printable(dataset.name)}: {counted(dataset.X.shape[0], 'sample')}, "
-        f"{counted(dataset.X.shape[1], 'feature')}, {counted(len(dataset.label_names), 'label')}, "
-        f"{counted(found.n_candidates, 'candidate')}"
+        f"{printable(dataset.name)}: {count(dataset.X.shape[0], 'sample')}, "
+        f"{count(dataset.X.shape[1], 'feature')}, {count(len(dataset.label_names), 'label')}, "
+        f"{count(found.n_candidates, 'candidate')}"
     )
     if output is not None:
         _write(output, issues_text(found, ids, worst))
@@ -229,7 +229,7 @@ def _spare_verdicts(output: Path | None) -> None:
     n_given = n_verdicts(output)
     if n_given:
         raise DatasetError(
-            f"{output}: holds {counted(n_given, 'verdict')}, which would be lost; name another file, and use them with "
+            f"{output}: holds {count(n_given, 'verdict')}, which would be lost; name another file, and use them with "
             "--checked."
         )
 
@@ -243,7 +243,7 @@ def _write(path: Path, text: str) -> None:
 def _drawn(n_drawn: int, output: Path) -> str:
     few = "" if n_drawn >= ENOUGH_CHECKS else f" Probabilities need {ENOUGH_CHECKS}."
     return (
-        f"wrote {counted(n_drawn, 'random candidate')} to {printable(output)}: write keep or remove into the verdict "
+        f"wrote {count(n_drawn, 'random candidate')} to {printable(output)}: write keep or remove into the verdict "
         f"column, then give the file to --checked.{few}"
     )
 

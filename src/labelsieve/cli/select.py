@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._base import BaseSelector, check_parameters
-from labelsieve._text import closest, csv_text, printable
+from labelsieve._text import closest, count, csv_text, printable
 from labelsieve.cli.chunks import (
     Checkpoint,
     ChunkRows,
@@ -26,7 +26,7 @@ from labelsieve.cli.chunks import (
     refuse_without_chunks,
     size_hint,
 )
-from labelsieve.cli.console import PlainConsole, counted, messages, results, typed
+from labelsieve.cli.console import PlainConsole, messages, results, typed
 from labelsieve.cli.copies import write_selected
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import find_method
@@ -306,8 +306,8 @@ def _headline(found: Selection) -> str:
     rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
     end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
     return (
-        f"{printable(found.data)}: {counted(found.n_samples, 'sample')}, {counted(found.n_features, found.unit)}, "
-        f"{counted(found.n_labels, 'label')}; {found.method}: {end}{counted(len(found.selected), found.unit)} selected"
+        f"{printable(found.data)}: {count(found.n_samples, 'sample')}, {count(found.n_features, found.unit)}, "
+        f"{count(found.n_labels, 'label')}; {found.method}: {end}{count(len(found.selected), found.unit)} selected"
     )
 
 

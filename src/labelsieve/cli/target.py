@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from labelsieve._text import printable
-from labelsieve.cli.console import counted
+from labelsieve._text import count, printable
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.dataset import Dataset
@@ -155,7 +154,7 @@ def coding_note(nominal: Sequence[str]) -> str:
     """Say which columns were text."""
     shown = [*map(printable, nominal[:_CODED_SHOWN]), *("...",) * (len(nominal) > _CODED_SHOWN)]
     return (
-        f"note: categories were coded 0, 1, 2, ... in {counted(len(nominal), 'column')}: {', '.join(shown)}; "
+        f"note: categories were coded 0, 1, 2, ... in {count(len(nominal), 'column')}: {', '.join(shown)}; "
         "--nominal onehot makes a feature of each."
     )
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from labelsieve._text import count
 from labelsieve.report.analysis.comparison import ALPHA, Comparison
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.analysis.sensitivity import whole_sweeps
 from labelsieve.report.analysis.summary import as_cost
-from labelsieve.report.wording import count, listed, metric_words, reference_words
+from labelsieve.report.wording import listed, metric_words, reference_words
 from labelsieve.statistics import average_ranks
 
 _MOST_NAMED = 6

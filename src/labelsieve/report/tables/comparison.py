@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from labelsieve._text import count
 from labelsieve.metrics import METRICS
 from labelsieve.report.analysis.comparison import ALPHA, Comparison, MetricTable, Standing
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.tables.table import Column, Entry, Mark, Table, name_columns
-from labelsieve.report.wording import count, metric_title, metric_words
+from labelsieve.report.wording import metric_title, metric_words
 
 _RANK = ".2f"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from labelsieve._text import count
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.analysis.sensitivity import whole_sweeps
 from labelsieve.report.analysis.summary import as_cost
 from labelsieve.report.tables.table import Column, Entry, Table, name_columns, text_columns
-from labelsieve.report.wording import count, listed, metric_title, metric_words
+from labelsieve.report.wording import listed, metric_title, metric_words
 from labelsieve.statistics import average_ranks
 
 
