@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from labelsieve.bench import require_packages
 from labelsieve.cli.bench_effects import markdown, print_diagnosis
-from labelsieve.cli.console import messages, results
+from labelsieve.cli.console import AsJson, messages, results
 from labelsieve.cli.fitting import PATIENCE
 from labelsieve.cli.target import (
     Candidates,
@@ -68,7 +68,7 @@ def doctor(
     out: Annotated[
         Path | None, typer.Option(help="Keep the run in this folder, to resume and report it.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown for documents.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
 ) -> None:

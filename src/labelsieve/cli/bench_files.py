@@ -11,7 +11,7 @@ import typer
 
 from labelsieve._text import one_line
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import messages, typed
+from labelsieve.cli.console import AsJson, messages, typed
 
 MERGE_EPILOG = """\
 Examples:
@@ -40,8 +40,6 @@ labelsieve bench export runs/tiny --to csv --out tiny.csv
 
 pandas.read_csv and pandas.read_parquet open the file.
 """
-
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
 def merge(

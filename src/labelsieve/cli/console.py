@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
 from labelsieve._text import printable
 from labelsieve.datasets.errors import Mention
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
 class PlainConsole(Console):

@@ -10,7 +10,7 @@ import typer
 
 from labelsieve._text import printable
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import messages, results
+from labelsieve.cli.console import AsJson, messages, results
 from labelsieve.cli.fitting import progress
 from labelsieve.cli.tables import answer_table, lay_out
 from labelsieve.cli.target import told_if_unwritable
@@ -63,7 +63,7 @@ def report(
         list[str] | None,
         typer.Option(metavar="FORMAT", help="Write figures too, as pdf, svg or png; can be given again."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write the report of a run: a page to explore, tables, and figures if asked for.
 
