@@ -70,8 +70,7 @@ def apply_review(
     if not files:
         raise typer.BadParameter("give the data file, then the review file", param_hint="FILE REVIEW")
     refuse_repeated(targets)
-    named = (*targets, *(source for source in (labels, candidates) if source is not None))
-    check_targets(named, {"--output": output}, data="--output")
+    check_targets((*targets, labels, candidates), {"--output": output}, data="--output")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )

@@ -139,10 +139,7 @@ def issues(
     wrong than right and have no verdict.
     """
     _check_usage(files, output, draw, checked, html)
-    named = (*files, *(source for source in (labels, candidates) if source is not None))
-    check_targets(
-        (*named, *([str(checked)] if checked else ())), {"--output": output, "--html": html}, data=""
-    )
+    check_targets((*files, labels, candidates, checked), {"--output": output, "--html": html}, data="")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )

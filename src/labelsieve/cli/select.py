@@ -159,8 +159,8 @@ def select(
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
-    named = (*files, *(source for source in (labels, candidates) if source is not None))
-    check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html}, data="--write-data")
+    outputs = {"--output": output, "--write-data": data_copy, "--html": html}
+    check_targets((*files, labels, candidates), outputs, data="--write-data")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )

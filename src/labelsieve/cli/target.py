@@ -171,12 +171,15 @@ def refuse_without_jinja(html: Path | None) -> None:
         raise typer.BadParameter("needs jinja2; pip install 'labelsieve[report]'", param_hint="--html")
 
 
-def check_targets(sources: Sequence[str], targets: dict[str, Path | None], *, data: str) -> None:
+def check_targets(
+    sources: Sequence[str | Path | None], targets: dict[str, Path | None], *, data: str
+) -> None:
     """Refuse, before any work, to write where nothing can be written or over the data.
 
-    Targets are the files to write by option; `data` is the option of the one that is a data file.
+    Targets are the files to write by option; `data` is the option of the one that is a data file. None is no file.
     """
-    taken = {os.path.realpath(path) for source in sources for path in (source, _xml_beside(source))}
+    read = [str(source) for source in sources if source is not None]
+    taken = {os.path.realpath(path) for source in read for path in (source, _xml_beside(source))}
     for option, target in targets.items():
         if target is None:
             continue
@@ -189,7 +192,7 @@ def check_targets(sources: Sequence[str], targets: dict[str, Path | None], *, da
                 complaint = "is not a file in an existing folder"
             elif real in taken:
                 complaint = "is read or written already"
-            elif is_data and not _is_writable(Path(sources[0]), target):
+            elif is_data and not _is_writable(Path(read[0]), target):
                 complaint = f"must end in one of {', '.join(WRITERS)}"
             if complaint:
                 raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
