@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from labelsieve.bench import require_packages
 from labelsieve.cli.bench_effects import markdown, print_diagnosis
-from labelsieve.cli.console import AsJson, messages, results
-from labelsieve.cli.fitting import PATIENCE
+from labelsieve.cli.console import AsJson, messages, results, shown_if_long, shows_progress
 from labelsieve.cli.target import (
     Candidates,
     Ignore,
@@ -155,15 +153,7 @@ def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    hidden = console.quiet or not console.is_terminal
-    progress = Progress(*columns, console=console, transient=True, disable=hidden)
+    progress = Progress(*columns, console=console, transient=True, disable=not shows_progress(console))
     task = progress.add_task("rankings judged", total=None)
-    timer = threading.Timer(PATIENCE, progress.start)
-    timer.daemon = True
-    timer.start()
-    try:
+    with shown_if_long(progress):
         yield lambda n_finished, n_all: progress.update(task, completed=n_finished, total=n_all)
-    finally:
-        timer.cancel()
-        timer.join()
-        progress.stop()

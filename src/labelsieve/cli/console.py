@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Annotated, Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,6 +15,12 @@ from rich.text import Text
 
 from labelsieve._text import printable
 from labelsieve.datasets.errors import Mention
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+#: Seconds before progress shows: what is faster needs none.
+PATIENCE = 1.0
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
@@ -44,6 +53,25 @@ def results() -> PlainConsole:
 def messages(*, quiet: bool = False) -> PlainConsole:
     """Console for notes and progress; long lines are left to the terminal."""
     return PlainConsole(stderr=True, soft_wrap=True, quiet=quiet)
+
+
+def shows_progress(console: Console) -> bool:
+    """Whether progress is seen: on a terminal only."""
+    return console.is_terminal and not console.quiet
+
+
+@contextmanager
+def shown_if_long(progress: Progress) -> Iterator[None]:
+    """Show progress from the second second on."""
+    timer = threading.Timer(PATIENCE, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
 
 
 def typed() -> str:
