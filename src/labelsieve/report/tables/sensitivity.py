@@ -184,11 +184,10 @@ def sweep_table(analysis: Analysis) -> Table | None:
                 Entry(float(np.nanmax(cost) - np.nanmin(cost))),
             )
         )
-    names = ("method", "parameter", "metric", *_judged_by(analysis), "data set", "best setting")
     columns = (
-        *(Column(name, numeric=False) for name in names),
+        *text_columns("method", "parameter", "metric", *_judged_by(analysis), "data set", "best setting"),
         Column("best"),
-        Column("worst setting", numeric=False),
+        *text_columns("worst setting"),
         Column("worst"),
         Column("range"),
     )
