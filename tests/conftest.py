@@ -41,12 +41,6 @@ def remembering(eigenpairs):
 leave_one_out._eigenpairs = remembering(leave_one_out._eigenpairs)
 
 
-def fill(base, a, b, period, shape):
-    """Entry (i, j) = base + 0.1 ((a i + b j) mod period): the starts of the worked examples."""
-    i, j = np.indices(shape)
-    return base + 0.1 * ((a * i + b * j) % period)
-
-
 @pytest.fixture
 def tiny():
     """Six rows, four features, three labels: the data of the worked examples."""

@@ -95,7 +95,6 @@ def make_results(
                                     "failed" if failed else "done",
                                     error if failed else None,
                                     traceback if failed else None,
-                                    0.0,
                                     (),
                                 )
                                 for classifier in classifiers
@@ -155,8 +154,6 @@ def make_results(
         "made-up",
         experiment,
         facts,
-        tuple(roles),
-        roles,
         tuple(cells),
         tuple(judgements),
         dict(planned),
@@ -196,7 +193,6 @@ def _cell(place, rate, role, params, failed, error, traceback, notes, n_features
         error=error if failed else None,
         traceback=traceback if failed else None,
         fit_seconds=None if failed else 0.5 + place["fold"],
-        seconds=None if failed else 2.0,
         peak_mib=None if failed else 10.0 + place["fold"],
         n_iter=None if failed or not ranked else 10 + 2 * place["fold"],
         converged=None if failed or not ranked else place["fold"] == 0,

@@ -337,7 +337,7 @@ def shown(monkeypatch, patience, log):
     """What a terminal gets to see while `log` runs."""
     from rich.console import Console
 
-    monkeypatch.setattr(fitting, "PATIENCE", patience)
+    monkeypatch.setattr("labelsieve.cli.console.PATIENCE", patience)
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     console = Console(file=stream, force_terminal=True, width=100)

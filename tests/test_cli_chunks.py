@@ -189,7 +189,7 @@ def test_progress_shows_the_pass_and_the_block():
         record = logging.LogRecord("labelsieve", logging.DEBUG, "", 0, "block %d of 2", (block,), None)
         record.block = block
         display.emit(record)
-    assert display._progress.tasks[0].fields["block"] == "pass 2, block 1 of 2"
+    assert display.progress.tasks[0].fields["block"] == "pass 2, block 1 of 2"
 
 
 def test_a_fit_in_blocks_tells_how_far_it_is(caplog):

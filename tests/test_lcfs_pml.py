@@ -5,8 +5,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
-from conftest import fill
-from graph_examples import numerical_gradient
+from graph_examples import fill, numerical_gradient
 from labelsieve.datasets import make_pml
 from labelsieve.methods import lcfs_pml
 from labelsieve.methods._lcfs import confidence

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from conftest import fill
-from graph_examples import numerical_gradient
+from graph_examples import fill, numerical_gradient
 from labelsieve.datasets import make_pml
 from labelsieve.methods import pmfs_lrs
 from labelsieve.methods.pmfs_lrs import PMFSLRS, Problem, shrink_singular_values

@@ -8,8 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import lsq_linear
 from sklearn.cluster import OPTICS
 
-from conftest import fill
-from graph_examples import numerical_gradient
+from graph_examples import fill, numerical_gradient
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml_fsla import (
     PMLFSLA,

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from conftest import fill
+from graph_examples import fill
 from labelsieve import PMLFSMIR
 from labelsieve._row_problem import in_memory
 from labelsieve.datasets import load_digits_attributes, make_pml

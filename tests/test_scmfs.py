@@ -4,8 +4,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize, nnls
 
-from conftest import fill
-from graph_examples import numerical_gradient
+from graph_examples import fill, numerical_gradient
 from labelsieve.datasets import make_pml
 from labelsieve.methods.scmfs import (
     SCMFS,

@@ -1,7 +1,7 @@
 """The contract of every selector: validation in, scores and ranking out.
 
 A method is a subclass with parameters and one ``_solve``; see `CONTRIBUTING.md`. This is the only file that
-imports scikit-learn's private modules.
+knows private names of scikit-learn.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ __all__ = [
     "as_generator",
     "check_candidates",
     "check_count",
+    "check_parameters",
     "check_problem",
     "nonnegative_features",
     "nonnegative_scaling",
@@ -402,6 +403,11 @@ def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
     check_structure(y, "y")
     X, y = check_X_y(X, y, **_TABLE)
     return canonical(X), check_candidates(y)[0]
+
+
+def check_parameters(estimator: BaseEstimator) -> None:
+    """Refuse parameters that the constraints of an estimator do not allow."""
+    estimator._validate_params()
 
 
 def refuse_lazy(name: str, *tables: Any) -> None:

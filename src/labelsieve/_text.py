@@ -1,4 +1,4 @@
-"""Text that is not ours (names, errors, file names) on its way to a terminal, a page or a spreadsheet."""
+"""Text on its way to a terminal, a page or a spreadsheet, most of it not ours: names, errors, file names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = ["closest", "csv_cell", "csv_text", "html_table", "near", "no_formula", "one_line", "printable"]
+__all__ = [
+    "closest",
+    "count",
+    "csv_cell",
+    "csv_text",
+    "html_table",
+    "near",
+    "no_formula",
+    "one_line",
+    "printable",
+]
 
 # Categories that give orders instead of showing something: control characters (escape sequences begin with
 # one), format characters (they turn the direction of writing), surrogates, line and paragraph separators.
@@ -52,6 +62,17 @@ def one_line(text: object) -> str:
     'two lines\\x07'
     """
     return printable(re.sub(r"\s+", " ", str(text)).strip())
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun.
+
+    Examples
+    --------
+    >>> count(1, "data set"), count(0, "method"), count(3, "entry", "entries")
+    ('1 data set', '0 methods', '3 entries')
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def closest(word: str, known: Iterable[str]) -> str:

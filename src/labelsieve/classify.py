@@ -26,6 +26,7 @@ from labelsieve._base import (
     Real,
     StrOptions,
     check_candidates,
+    check_parameters,
     without_tags,
 )
 from labelsieve._prediction import LabelPredictor
@@ -74,7 +75,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         self : object
             The fitted classifier.
         """
-        self._validate_params()
+        check_parameters(self)
         y, _ = without_tags(y)
         check_structure(X, "X")
         check_structure(y, "y")

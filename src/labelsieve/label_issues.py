@@ -132,11 +132,16 @@ class LabelIssues:
         return self.n_checked >= ENOUGH_CHECKS
 
     @property
+    def shown_probability(self) -> np.ndarray | None:
+        """The probabilities if enough candidates were checked to show them, else None."""
+        return self.probability if self.has_probabilities else None
+
+    @property
     def share_wrong(self) -> float | None:
         """Estimated share of wrong candidates; None unless enough candidates were checked."""
-        if self.probability is None or not self.has_probabilities:
+        if self.shown_probability is None:
             return None
-        return float(1 - self.probability[self.rows, self.labels].mean())
+        return float(1 - self.shown_probability[self.rows, self.labels].mean())
 
     @property
     def percentiles(self) -> np.ndarray:
@@ -150,8 +155,7 @@ class LabelIssues:
 
     def by_label(self) -> tuple[LabelDoubts, ...]:
         """Return the labels that have candidates, each in numbers, in the order of the columns."""
-        scale = self.probability if self.has_probabilities else self.confidence
-        assert scale is not None
+        scale = self.confidence if self.shown_probability is None else self.shown_probability
         n_labels = len(self.label_names)
         chance = scale[self.rows, self.labels]
         n_candidates = np.bincount(self.labels, minlength=n_labels)
@@ -184,8 +188,8 @@ class LabelIssues:
             "least_supported_percent": self.percentiles,
             "support": self.support[self.rows, self.labels],
         }
-        if self.probability is not None and self.has_probabilities:
-            columns["probability"] = self.probability[self.rows, self.labels]
+        if self.shown_probability is not None:
+            columns["probability"] = self.shown_probability[self.rows, self.labels]
         columns["verdict"] = self.verdicts()
         return import_pandas().DataFrame(columns)
 
@@ -222,27 +226,27 @@ class LabelIssues:
         ]
         return "\n".join([*lines, self.caveat(_ADVICE)])
 
-    def caveat(self, advice: str) -> str:
+    def caveat(self, advice: str = "") -> str:
         """What belongs under every list of candidates; `advice` is a sentence on how to check some."""
         share = self.share_wrong
         if share is not None:
             return f"About {share:.0%} of all candidates are wrong, estimated from {self.n_checked} checked candidates."
         used = f" that uses {self.n_checked} checked candidates" if self.n_checked else ""
-        return f"This is an order{used}, not a probability. {BLIND_SPOT} {advice}"
+        return f"This is an order{used}, not a probability. {BLIND_SPOT} {advice}".strip()
 
     def _line(self, place: int) -> str:
         row, label = self.rows[place], self.labels[place]
         name = f"row {one_line(self.row_ids[row])}, label {one_line(self.label_names[label])}"
-        if self.probability is not None and self.has_probabilities:
-            return f"{name}: right with probability {self.probability[row, label]:.2f}"
+        if self.shown_probability is not None:
+            return f"{name}: right with probability {self.shown_probability[row, label]:.2f}"
         return f"{name}: least supported {self.percentiles[place]:.3g} %"
 
     def __str__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        if self.probability is not None and self.has_probabilities:
-            measure, values = "probability of being right", self.probability[self.rows, self.labels]
+        if self.shown_probability is not None:
+            measure, values = "probability of being right", self.shown_probability[self.rows, self.labels]
         else:
             measure, values = "least supported %", self.percentiles
         return html_table(

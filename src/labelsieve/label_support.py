@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from labelsieve._base import StrOptions, refuse_lazy, validate_problem
+from labelsieve._base import StrOptions, check_parameters, refuse_lazy, validate_problem
 from labelsieve._support.checks import Candidates, CheckedModel, Checks, fit_checked
 from labelsieve._support.confidence import candidate_confidence, common_rate, state_that_rows_have_truth
 from labelsieve._support.leave_one_out import LeaveOneOut, linear_directions, rbf_directions
@@ -155,7 +155,7 @@ class LabelSupport(BaseEstimator):
         self : object
             The fitted estimator.
         """
-        self._validate_params()
+        check_parameters(self)
         refuse_lazy("LabelSupport", X, y)
         X, Y = validate_problem(self, X, y, least_samples=1)
         n_samples = X.shape[0]

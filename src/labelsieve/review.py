@@ -91,8 +91,8 @@ def issues_text(issues: LabelIssues, ids: RowNames | None, n_listed: int | None 
         "rank": (listed + 1).tolist(),
         "least_supported_percent": [float(f"{percent:.3g}") for percent in issues.percentiles[listed]],
     }
-    if issues.probability is not None and issues.has_probabilities:
-        columns["probability"] = [round(float(p), 4) for p in issues.probability[rows, labels]]
+    if issues.shown_probability is not None:
+        columns["probability"] = [round(float(p), 4) for p in issues.shown_probability[rows, labels]]
     return _text(rows, labels, issues.label_names, ids, columns, np.array(issues.verdicts())[listed].tolist())
 
 

@@ -199,8 +199,8 @@ class Findings:
                 "support": float(issues.support[row, label]),
                 "least_supported_percent": float(issues.percentiles[place]),
             }
-            if issues.probability is not None and issues.has_probabilities:
-                record["probability"] = float(issues.probability[row, label])
+            if issues.shown_probability is not None:
+                record["probability"] = float(issues.shown_probability[row, label])
             record |= {
                 "base": float(reasons.base[number]),
                 "other_columns": float(reasons.others[number]),

@@ -179,11 +179,9 @@ def _features(subject: Subject, ranking: ColumnOrder, features: np.ndarray) -> l
 def _labels(doubted: Doubts) -> tuple[list[dict[str, Any]], list[float]]:
     """The labels, and the ends of the scale on which their candidates are counted."""
     issues = doubted.issues
-    is_checked = issues.probability is not None and issues.has_probabilities
-    scale = issues.probability if is_checked else issues.support
-    assert scale is not None
-    keys = scale[issues.rows, issues.labels]
-    low, high = (0.0, 1.0) if is_checked else (float(keys.min()), float(keys.max()))
+    chance = issues.shown_probability
+    keys = (issues.support if chance is None else chance)[issues.rows, issues.labels]
+    low, high = (0.0, 1.0) if chance is not None else (float(keys.min()), float(keys.max()))
     edges = np.linspace(low, high if high > low else low + 1, _N_BARS + 1)
     by_name = {doubts.label: doubts for doubts in issues.by_label()}
     found = []
@@ -235,8 +233,8 @@ def _rows(subject: Subject, doubts: Doubts, columns: np.ndarray) -> dict[str, An
     told = np.array([sum(triples[2::3]) for triples in why], dtype=int)
     parts = np.array(found["b"]) + np.array(found["q"]) + np.array(found.get("c", 0)) + told
     found["o"] = (np.array(found["j"]) - parts).tolist()
-    if issues.probability is not None and issues.has_probabilities:
-        found["p"] = _rounded(1000 * issues.probability[rows, labels], 0)
+    if issues.shown_probability is not None:
+        found["p"] = _rounded(1000 * issues.shown_probability[rows, labels], 0)
     return {
         "rows": found,
         "values": list(values),

@@ -71,7 +71,7 @@ class Audit(Findings):
             "columns": [self.column_record(column) for column in self.ranking.order],
             "labels": self.label_records(),
             "doubtful": list(self.doubt_records()),
-            "caveat": self.doubts.issues.caveat("").strip(),
+            "caveat": self.doubts.issues.caveat(),
             "cuts": list(self.cuts),
             "provenance": dict(self.provenance),
         }

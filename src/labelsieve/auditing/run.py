@@ -18,16 +18,12 @@ from labelsieve.auditing.steadiness import Steadiness, resample, substitutes
 from labelsieve.auditing.subject import Subject
 from labelsieve.datasets import Dataset
 from labelsieve.label_support import varying_labels
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.stability import shuffle_labels
+from labelsieve.stability import n_shuffles, shuffle_labels
 from labelsieve.tables import Table, read_table
 
 __all__ = ["audit", "audit_subject"]
 
-#: Shuffles of the labels; fewer, but enough for 5 %, where each takes long.
-_SHUFFLES, _FEWER_SHUFFLES = 199, 39
-_LARGE_PRODUCT = 2e8
-#: The fewest that can tell 5 %, and the share of the budget in which more are made.
+#: The fewest shuffles of the labels that can tell 5 %, and the share of the budget in which more are made.
 _LEAST_SHUFFLES, _SHUFFLES_SHARE = 19, 0.4
 _REDUNDANCIES = {np.inf: "inf (a pure filter)", 1.0: "1 (half and half)", 0.0: "0 (forward selection)"}
 
@@ -118,18 +114,17 @@ def audit_subject(
     X, Y, column_of = subject.X, subject.Y, subject.column_of
     _check(subject, n_columns, budget.seconds, random_state)
     progress("comparing with shuffled labels")
-    n_entries = X.nnz if is_sparse(X) else X.size
-    n_shuffles = _SHUFFLES if n_entries * Y.shape[1] < _LARGE_PRODUCT else _FEWER_SHUFFLES
+    n_wanted = n_shuffles(X, Y.shape[1])
     chance = shuffle_labels(
         X,
         Y,
-        n_permutations=n_shuffles,
+        n_permutations=n_wanted,
         random_state=random_state,
         is_enough=lambda n_done: n_done >= _LEAST_SHUFFLES and not budget.has(0.0, _SHUFFLES_SHARE),
     )
-    if len(chance.shuffled) < n_shuffles:
+    if len(chance.shuffled) < n_wanted:
         budget.cut(
-            f"The comparison with chance rests on {len(chance.shuffled)} instead of {n_shuffles} shuffles of the "
+            f"The comparison with chance rests on {len(chance.shuffled)} instead of {n_wanted} shuffles of the "
             f"labels, for want of time."
         )
     progress("trying numbers of columns")

@@ -190,7 +190,7 @@ def summary(audit: Findings) -> str:
         for place in issues.unchecked[:_SHOWN_ROWS]
     ]
     lines += ["  look first at: " + ", ".join(first)] if first else []
-    lines += ["", *audit.cuts, issues.caveat("").strip()]
+    lines += ["", *audit.cuts, issues.caveat()]
     return "\n".join(lines)
 
 
@@ -200,7 +200,7 @@ def notes(
     """What the numbers that were computed can and cannot say: headings and sentences."""
     found = []
     if doubts is not None:
-        found.append(("Doubt is an order", doubts.issues.caveat("").strip()))
+        found.append(("Doubt is an order", doubts.issues.caveat()))
     if has_sizes:
         found.append(
             (

@@ -14,6 +14,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker, as_completed
 
+from labelsieve._text import count
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.config import Experiment
@@ -101,7 +102,7 @@ def _outcome(future: Future[Any]) -> CellResult | Death:
         return outcome
     except KilledWorker as error:
         n_workers = error.allowed_failures + 1
-        return Death(f"{n_workers} worker{'s' if n_workers > 1 else ''} of the cluster died with the cell")
+        return Death(f"{count(n_workers, 'worker')} of the cluster died with the cell")
     except (ImportError, OSError) as error:
         raise RunError(
             f"--dask: a worker cannot run cells ({error}); it needs the labelsieve that is installed here."

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from labelsieve._text import near
+from labelsieve._text import count, near
 
 __all__ = ["first_problem"]
 
@@ -18,7 +18,7 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
     first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     key = ".".join(str(part) for part in first["loc"])
     more = error.error_count() - 1
-    rest = f" ({more} more problem{'s' if more > 1 else ''})" if more else ""
+    rest = f" ({count(more, 'more problem')})" if more else ""
     if first["type"] == "extra_forbidden":
         meant = near(str(first["loc"][-1]), _known_keys(model, first["loc"]))
         hint = f"did you mean {meant!r}?" if meant else "remove it or check its spelling."

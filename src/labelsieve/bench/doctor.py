@@ -16,6 +16,7 @@ from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.components import build_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, Judge, build_experiment
 from labelsieve.bench.data import DatasetFacts, Fold, describe, load_dataset, require_rows, split_fold
+from labelsieve.bench.judging import taught_labels
 from labelsieve.bench.plan import Cell, has_weights, subset_sizes
 from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
@@ -338,7 +339,7 @@ class _Outcomes:
         judge = self._judges[name]
         counts = []
         for part in self._folds(judge):
-            Y = part.Y_clean if judge.conventions.train_labels == "clean" else part.Y_train
+            Y = taught_labels(part, judge.conventions)
             wanted = {"none": 0, "all": Y.shape[0]}
             n_rows = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
             counts.append(np.isin(n_rows, [wanted[number] for number in numbers]).sum())

@@ -18,7 +18,7 @@ from labelsieve.metrics import METRICS, Metric
 from labelsieve.numerics.sparse import dense
 from labelsieve.validation import label_outputs
 
-__all__ = ["Judging", "ScoreRow", "choose_metrics", "seeded"]
+__all__ = ["Judging", "ScoreRow", "choose_metrics", "seeded", "taught_labels"]
 
 _F1 = ("macro_f1", "micro_f1", "samples_f1")
 
@@ -104,7 +104,7 @@ class Judging:
                 assert self._weights is not None  # the plan says who has none
                 classifier.coef_ = self._weights[:, columns].astype(float)
             fold = self._fold
-            classifier.fit(fold.X_train[:, columns], _taught(fold, conventions))
+            classifier.fit(fold.X_train[:, columns], taught_labels(fold, conventions))
             n_labels, X_test = fold.Y_test.shape[1], fold.X_test[:, columns]
             predictions = label_outputs(classifier, X_test, "predictions", n_labels)
             scores = label_outputs(classifier, X_test, "scores", n_labels) if needs_scores else None
@@ -124,7 +124,7 @@ class Judging:
             said = said._replace(scores=said.predictions)
         labels: Any = slice(None)
         if conventions.absent_labels == "skip":
-            labels = np.flatnonzero(np.asarray(_taught(fold, conventions).sum(axis=0)).ravel())
+            labels = np.flatnonzero(np.asarray(taught_labels(fold, conventions).sum(axis=0)).ravel())
             said = _Outputs(*(dense(part)[:, labels] for part in said))
         values = []
         for name, metric in metrics.items():
@@ -139,7 +139,7 @@ class Judging:
         return values
 
 
-def _taught(fold: Fold, conventions: Conventions) -> Any:
+def taught_labels(fold: Fold, conventions: Conventions) -> Any:
     """Labels that the classifier is taught."""
     return fold.Y_train if conventions.train_labels == "candidates" else fold.Y_clean
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from labelsieve._text import count
 from labelsieve.bench.components import build_method, identify_classifier, identify_method, identify_metric
 from labelsieve.bench.config import (
     EVERY_LABEL,
@@ -78,7 +79,7 @@ class Cell:
 
     def __str__(self) -> str:
         draw = f", draw {self.draw}" if self.draw else ""
-        size = "" if self.n_selected is None else f", {self.n_selected} feature{'s' * (self.n_selected > 1)}"
+        size = "" if self.n_selected is None else f", {count(self.n_selected, 'feature')}"
         return (
             f"{self.dataset.name}, {self.noise.label}, seed {self.seed}, fold {self.fold}, "
             f"{self.method.name}{size}{draw}"
@@ -168,7 +169,7 @@ def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
         return
     selector = build_method(method)
     judged = [part._replace(obstacle=_obstacle(method, selector, part.judge)) for part in judged]
-    numbers = dict.fromkeys(count for part in judged for _, count in part.sizes)
+    numbers = dict.fromkeys(number for part in judged for _, number in part.sizes)
     # Who sets the number asks for that very ranking, and for nothing else at all sizes.
     if not numbers or not getattr(selector, "ranking_depends_on_size", False) or _NUMBER in method.params:
         yield _Ranked(method, identify_method(method), None, judged)
@@ -189,7 +190,7 @@ def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding
     """
     counts = experiment.sizes.counts.get(facts.name)
     if counts is not None:
-        return tuple((float(count), count) for count in counts if count <= facts.n_features)
+        return tuple((float(number), number) for number in counts if number <= facts.n_features)
     ways: dict[str, Callable[[float], int]] = {"round": round, "floor": math.floor, "up": math.ceil}
     how = ways[rounding or experiment.sizes.rounding]
     # Rounded first: 7 % of 100 features are 7.000000000000001 in binary.

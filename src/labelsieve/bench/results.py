@@ -53,7 +53,6 @@ class CellRecord:
     error: str | None
     traceback: str | None
     fit_seconds: float | None
-    seconds: float | None
     peak_mib: float | None
     n_iter: int | None
     converged: bool | None
@@ -73,7 +72,6 @@ class JudgementRecord:
     status: str
     error: str | None
     traceback: str | None
-    seconds: float
     notes: tuple[str, ...]
 
 
@@ -97,8 +95,6 @@ class Results:
     name: str
     experiment: Experiment
     datasets: dict[str, DatasetFacts]
-    methods: tuple[str, ...]
-    roles: dict[str, str]
     cells: tuple[CellRecord, ...]
     judgements: tuple[JudgementRecord, ...]
     #: Data set, noise, method and judge -> how many judgements are planned there; none where they cannot be made.
@@ -143,8 +139,7 @@ def _read(contents: Contents, path: Path) -> Results:
     experiment = build_experiment(runs[-1].configuration, str(path))
     facts = [DatasetFacts(**_mapping(row["facts"])) for row in contents.datasets]
     datasets = {fact.name: fact for fact in facts}
-    methods = experiment.all_methods()
-    roles: dict[str, str] = {method.name: method.role for method in methods}
+    methods = {method.name for method in experiment.all_methods()}
     rankings = {row["key"]: row for row in contents.rankings}
     judged = {row["key"]: row for row in contents.judgements}
     names = {judge.name for judge in experiment.judges()}
@@ -154,7 +149,7 @@ def _read(contents: Contents, path: Path) -> Results:
     indices: dict[tuple[str, str], int] = {}
     places: dict[str, list[tuple[int, str]]] = {}
     for planned in contents.plan:
-        if planned["method"] not in roles or planned["judge"] not in names:
+        if planned["method"] not in methods or planned["judge"] not in names:
             raise ValueError(f"{planned['method']!r} by {planned['judge']!r} is not in the configuration")
         n_features = datasets[planned["dataset"]].n_features
         if planned["ranking"] not in rankings:
@@ -177,8 +172,6 @@ def _read(contents: Contents, path: Path) -> Results:
         name=experiment.name,
         experiment=experiment,
         datasets=datasets,
-        methods=tuple(roles),
-        roles=roles,
         cells=tuple(cells),
         judgements=tuple(judgements),
         planned=dict(
@@ -195,7 +188,7 @@ def _read(contents: Contents, path: Path) -> Results:
 
 
 _PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
-_MEASURED = ("error", "traceback", "fit_seconds", "seconds", "peak_mib", "n_iter")
+_MEASURED = ("error", "traceback", "fit_seconds", "peak_mib", "n_iter")
 
 
 def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
@@ -213,9 +206,7 @@ def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
 
 
 def _judgement(cell: int, judge: str, row: Row) -> JudgementRecord:
-    return JudgementRecord(
-        cell, judge, _status(row), row["error"], row["traceback"], row["seconds"], _notes(row)
-    )
+    return JudgementRecord(cell, judge, _status(row), row["error"], row["traceback"], _notes(row))
 
 
 def _status(row: Row) -> str:

@@ -98,10 +98,10 @@ def lock_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
 
 
-def exclusive(lock: Path, path: Path) -> sqlite3.Connection:
-    """Hold a lock that ends with this process, however it ends."""
+def exclusive(path: Path) -> sqlite3.Connection:
+    """Hold the lock of a results file, which ends with this process, however it ends."""
     # SQLite's own file locks work on every system, and nothing else uses this file.
-    connection = sqlite3.connect(lock, isolation_level=None, timeout=0)
+    connection = sqlite3.connect(lock_path(path), isolation_level=None, timeout=0)
     try:
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:

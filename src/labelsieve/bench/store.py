@@ -24,7 +24,6 @@ from labelsieve.bench.results_file import (
     exclusive,
     explained,
     identity_of,
-    lock_path,
     no_results,
     opened_at,
     repair_command,
@@ -86,7 +85,7 @@ class Store:
         with explained(path):
             if writer:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._lock = exclusive(lock_path(path), path)
+                self._lock = exclusive(path)
             try:
                 self._connect(writer)
             except BaseException:
@@ -196,7 +195,7 @@ class Store:
     def locked(path: Path) -> Iterator[None]:
         """Keep all writers of a results file out."""
         with explained(path):
-            lock = exclusive(lock_path(path), path)
+            lock = exclusive(path)
         try:
             yield
         finally:

@@ -8,8 +8,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from labelsieve._text import printable
-from labelsieve.cli.console import counted, messages
+from labelsieve._text import count, printable
+from labelsieve.cli.console import messages
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
 from labelsieve.cli.target import (
     Candidates,
@@ -70,8 +70,7 @@ def apply_review(
     if not files:
         raise typer.BadParameter("give the data file, then the review file", param_hint="FILE REVIEW")
     refuse_repeated(targets)
-    named = (*targets, *(source for source in (labels, candidates) if source is not None))
-    check_targets(named, {"--output": output}, data="--output")
+    check_targets((*targets, labels, candidates), {"--output": output}, data="--output")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
@@ -97,7 +96,7 @@ def apply_review(
         write(cleaned, output, row_names=(ids.column, ids.names) if ids is not None and keeps_names else None)
     n_candidates = int(dataset.candidates.sum())
     console.print(
-        f"{printable(dataset.name)}: {counted(review.n_removed, 'candidate')} removed, {review.n_kept} kept; "
+        f"{printable(dataset.name)}: {count(review.n_removed, 'candidate')} removed, {review.n_kept} kept; "
         f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and stay"
     )
     if entry is None and options.nominal != "onehot" and dataset.nominal:
@@ -107,7 +106,7 @@ def apply_review(
     had, has = (np.asarray(data.candidates.sum(axis=1)).ravel() > 0 for data in (dataset, cleaned))
     if (had & ~has).any():
         n_emptied = int(np.count_nonzero(had & ~has))
-        console.print(f"note: {counted(n_emptied, 'row')} lost the last candidate.")
+        console.print(f"note: {count(n_emptied, 'row')} lost the last candidate.")
     if ids is not None and not keeps_names and not is_copy:
         console.print(f"note: {printable(output)} does not hold the names of the rows; .csv and .tsv do.")
     console.print(f"wrote {printable(output)}")

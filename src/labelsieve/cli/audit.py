@@ -94,8 +94,7 @@ def audit(
     amount = None if columns == _AUTOMATIC else parse_amount(columns)
     wishes = TableOptions.of(label_sep, text, role)
     refuse_without_jinja(html)
-    named = (*files, *(source for source in (labels, candidates) if source is not None))
-    check_targets((*named, *([str(checked)] if checked else ())), {"--html": html}, data="")
+    check_targets((*files, labels, candidates, checked), {"--html": html}, data="")
     options = reading_options(labels=labels, candidates=candidates, ignore=ignore)
     column = naming_column(identifier, checked)
     clock = Budget(budget)
@@ -149,7 +148,7 @@ def _print_summary(found: Audit, console: Console) -> None:
         console.print(_doubts_table(found, console), "", sep="\n")
     for cut in found.cuts:
         console.print(cut)
-    console.print(issues.caveat("").strip())
+    console.print(issues.caveat())
 
 
 def _columns_table(found: Audit, console: Console) -> Any:

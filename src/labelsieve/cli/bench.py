@@ -12,8 +12,7 @@ from rich.table import Table
 from labelsieve._text import closest, one_line, printable
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli import bench_doctor, bench_files
-from labelsieve.cli.bench_files import AsJson
-from labelsieve.cli.console import duration, messages, results, typed
+from labelsieve.cli.console import AsJson, duration, messages, results, typed
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import Experiment

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,8 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from labelsieve.bench import require_packages
 from labelsieve.cli.bench_effects import markdown, print_diagnosis
-from labelsieve.cli.console import messages, results
-from labelsieve.cli.fitting import PATIENCE
+from labelsieve.cli.console import AsJson, messages, results, shown_if_long, shows_progress
 from labelsieve.cli.target import (
     Candidates,
     Ignore,
@@ -30,6 +28,7 @@ from labelsieve.cli.target import (
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import DatasetSpec
+    from labelsieve.datasets.options import ReadOptions
 
 EPILOG = """\
 Examples:
@@ -67,7 +66,7 @@ def doctor(
     out: Annotated[
         Path | None, typer.Option(help="Keep the run in this folder, to resume and report it.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown for documents.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
 ) -> None:
@@ -85,13 +84,9 @@ def doctor(
         raise typer.BadParameter("give one of --json and --markdown, not both", param_hint="--markdown")
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
-    options = {
-        "labels": labels,
-        "candidates": candidates,
-        "ignore": ignore[0] if ignore and len(ignore) == 1 else tuple(ignore or ()) or None,
-        "nominal": nominal,
-        "missing": missing,
-    }
+    options = reading_options(
+        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    )
     spec = _find_data(dataset, console, options)
     with _bar(console) as advance:
         found = diagnose(
@@ -116,12 +111,12 @@ def doctor(
         print_diagnosis(found, results())
 
 
-def _find_data(dataset: str, console: Console, options: dict[str, Any]) -> DatasetSpec:
+def _find_data(dataset: str, console: Console, options: ReadOptions) -> DatasetSpec:
     """Tell files from names; what has to be downloaded is."""
     from labelsieve.bench.config import DatasetSpec
 
-    if find_target([dataset], reading_options(**options), console) is None:
-        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options})
+    if find_target([dataset], options, console) is None:
+        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options.given})
     return DatasetSpec(name=dataset)
 
 
@@ -158,15 +153,7 @@ def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    hidden = console.quiet or not console.is_terminal
-    progress = Progress(*columns, console=console, transient=True, disable=hidden)
+    progress = Progress(*columns, console=console, transient=True, disable=not shows_progress(console))
     task = progress.add_task("rankings judged", total=None)
-    timer = threading.Timer(PATIENCE, progress.start)
-    timer.daemon = True
-    timer.start()
-    try:
+    with shown_if_long(progress):
         yield lambda n_finished, n_all: progress.update(task, completed=n_finished, total=n_all)
-    finally:
-        timer.cancel()
-        timer.join()
-        progress.stop()

@@ -11,7 +11,7 @@ import typer
 
 from labelsieve._text import one_line
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import messages, typed
+from labelsieve.cli.console import AsJson, messages, typed
 
 MERGE_EPILOG = """\
 Examples:
@@ -40,8 +40,6 @@ labelsieve bench export runs/tiny --to csv --out tiny.csv
 
 pandas.read_csv and pandas.read_parquet open the file.
 """
-
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
 def merge(
@@ -104,7 +102,8 @@ def _merge_results(runs: list[str], out: Path, command: str) -> dict[str, str | 
 
 
 def _merge_means(runs: list[str], out: Path, command: str) -> dict[str, str | int]:
-    from labelsieve.cli.report import find_source, read_means, told_if_unwritable
+    from labelsieve.cli.report import find_source, read_means
+    from labelsieve.cli.target import told_if_unwritable
     from labelsieve.report.analysis.merged import merge_summaries
     from labelsieve.report.analysis.summary_file import write_summary
 

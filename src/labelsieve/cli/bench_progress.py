@@ -15,7 +15,7 @@ from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.plan import Cell
 from labelsieve.bench.runner import Observer
-from labelsieve.cli.console import duration
+from labelsieve.cli.console import duration, shows_progress
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.fetch import availability, fetch, is_known
 
@@ -40,7 +40,7 @@ class RunProgress(Observer):
         self._console = console
         self._alarms = alarms
         self._jobs = jobs
-        self._hidden = console.quiet or not console.is_terminal
+        self._hidden = not shows_progress(console)
         columns: tuple[Any, ...] = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
 from labelsieve._text import printable
 from labelsieve.datasets.errors import Mention
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+#: Seconds before progress shows: what is faster needs none.
+PATIENCE = 1.0
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
 class PlainConsole(Console):
@@ -43,6 +55,25 @@ def messages(*, quiet: bool = False) -> PlainConsole:
     return PlainConsole(stderr=True, soft_wrap=True, quiet=quiet)
 
 
+def shows_progress(console: Console) -> bool:
+    """Whether progress is seen: on a terminal only."""
+    return console.is_terminal and not console.quiet
+
+
+@contextmanager
+def shown_if_long(progress: Progress) -> Iterator[None]:
+    """Show progress from the second second on."""
+    timer = threading.Timer(PATIENCE, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
+
+
 def typed() -> str:
     """What the user typed, for a page to tell."""
     return shlex.join(["labelsieve", *sys.argv[1:]])
@@ -64,17 +95,6 @@ def bar(console: Console, share: float, width: int) -> str:
     """Draw a share of a width; what is more than nothing is seen."""
     block = "#" if console.options.ascii_only else "█"
     return block * max(round(width * share), int(share > 0))
-
-
-def counted(number: int, noun: str) -> str:
-    """Say how many there are of something.
-
-    Examples
-    --------
-    >>> counted(1, "label"), counted(3, "label")
-    ('1 label', '3 labels')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float | None) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labelsieve._text import printable
-from labelsieve.cli.console import PlainConsole, bar, messages
+from labelsieve.cli.console import AsJson, PlainConsole, bar, messages
 from labelsieve.cli.downloads import download_bars
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data, tell_columns
 from labelsieve.cli.target import (
@@ -32,8 +32,6 @@ _NAME_WIDTH = 28
 _COLUMNS_SHOWN = 200
 
 app = typer.Typer(help="List, describe and fetch data sets.")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
 @app.callback(invoke_without_command=True)

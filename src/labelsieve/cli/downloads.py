@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from labelsieve.cli.console import shows_progress
 from labelsieve.datasets.fetch import ProgressFactory
 
 
@@ -16,8 +17,7 @@ def download_bars(console: Console) -> Iterator[ProgressFactory]:
     """Give what `fetch` takes as progress: a bar for every file, on a terminal only."""
     name_column = TextColumn("{task.description}", markup=False)
     columns = (name_column, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    hidden = console.quiet or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not shows_progress(console)) as progress:
         yield lambda file: _DownloadBar(progress, file)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,26 +15,23 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import size_choice
-from labelsieve._base import BaseSelector
+from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import one_line, printable
 from labelsieve.auditing.subject import Subject
+from labelsieve.cli.console import shown_if_long, shows_progress
 from labelsieve.datasets import Dataset, DatasetError
 from labelsieve.inspection.selection import Selection, summarise
-from labelsieve.numerics.sparse import is_sparse
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import evidence_test, selection_stability
+from labelsieve.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.tables import ColumnSelector, Table
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
 DEFAULT_METHOD = "evidence"
 
-#: Seconds before progress shows: what is faster needs none.
-PATIENCE = 1.0
 #: How to make more of the label check.
 ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
 # Seconds of a fit from which on the halves of the rows are shared among processes.
 _LONG_FIT = 0.5
-_LARGE_PRODUCT = 2e8
 
 _LOG = logging.getLogger("labelsieve")
 
@@ -51,15 +47,10 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
     if display.visible:
         _LOG.setLevel(logging.DEBUG)  # blocks of rows are told there
     _LOG.addHandler(display)
-    timer = threading.Timer(PATIENCE, display.show)
-    timer.daemon = True
-    timer.start()
     try:
-        yield display.announce
+        with shown_if_long(display.progress):
+            yield display.announce
     finally:
-        timer.cancel()
-        timer.join()
-        display.hide()
         _LOG.removeHandler(display)
         _LOG.setLevel(level)
 
@@ -69,7 +60,7 @@ class _Display(logging.Handler):
 
     def __init__(self, console: Console) -> None:
         super().__init__()
-        self.visible = console.is_terminal and not console.quiet
+        self.visible = shows_progress(console)
         self._console = console
         columns = (
             SpinnerColumn(),
@@ -78,31 +69,25 @@ class _Display(logging.Handler):
             TextColumn("{task.fields[block]}", markup=False),
             TimeElapsedColumn(),
         )
-        self._progress = Progress(*columns, console=console, transient=True, disable=not self.visible)
-        self._task = self._progress.add_task("", total=None, state="", block="")
+        self.progress = Progress(*columns, console=console, transient=True, disable=not self.visible)
+        self._task = self.progress.add_task("", total=None, state="", block="")
         self._n_passes = 0
 
-    def show(self) -> None:
-        self._progress.start()
-
-    def hide(self) -> None:
-        self._progress.stop()
-
     def announce(self, activity: str) -> None:
-        self._progress.update(self._task, description=printable(activity), state="", block="")
+        self.progress.update(self._task, description=printable(activity), state="", block="")
 
     def emit(self, record: logging.LogRecord) -> None:
         message = one_line(record.getMessage())
         block = getattr(record, "block", None)
         if block is not None:
             self._n_passes += block == 1
-            self._progress.update(self._task, block=f"pass {self._n_passes}, {message}")
+            self.progress.update(self._task, block=f"pass {self._n_passes}, {message}")
         elif record.levelno >= logging.WARNING:
             self._console.print(f"note: {message}")
         elif self.visible:
             iteration, objective = getattr(record, "iteration", None), getattr(record, "objective", None)
             value = "" if objective is None else f", objective {objective:.5g}"
-            self._progress.update(
+            self.progress.update(
                 self._task, state=message if iteration is None else f"iteration {iteration}{value}"
             )
         else:  # the method's own `verbose` asked for it
@@ -139,7 +124,9 @@ def fit(
         # Other processes take seconds to start.
         n_jobs = -1 if time.perf_counter() - start > _LONG_FIT else None
         name_activity("comparing with shuffled labels")
-        chance = evidence_test(dataset.X, dataset.candidates, n_permutations=_n_permutations(dataset))
+        chance = evidence_test(
+            dataset.X, dataset.candidates, n_permutations=n_shuffles(dataset.X, len(dataset.label_names))
+        )
         if n_resamples:
             stability = selection_stability(
                 selector,
@@ -171,12 +158,6 @@ def fit(
     return found
 
 
-def _n_permutations(dataset: Dataset) -> int:
-    """How often to shuffle: less often, but enough for 5 %, where a product of features and labels takes long."""
-    n_entries = dataset.X.nnz if is_sparse(dataset.X) else dataset.X.size
-    return 199 if n_entries * len(dataset.label_names) < _LARGE_PRODUCT else 39
-
-
 def size_curve(selector: BaseSelector | ColumnSelector, dataset: Dataset) -> SizeCurve:
     """Say how well the method does with how many features."""
     if settles_size_itself(selector):
@@ -201,7 +182,7 @@ def settles_size_itself(selector: BaseSelector | ColumnSelector) -> bool:
     if isinstance(selector, ColumnSelector):
         return False
     try:
-        clone(selector).set_params(n_features_to_select="auto")._validate_params()
+        check_parameters(clone(selector).set_params(n_features_to_select="auto"))
     except ValueError:
         return False
     return True

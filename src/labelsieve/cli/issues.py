@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelsieve._text import printable
+from labelsieve._text import count, printable
 from labelsieve.auditing.doubts import doubt_subject
-from labelsieve.cli.console import counted, messages, results, typed
+from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
 from labelsieve.cli.tables import lay_out, short
@@ -140,10 +140,7 @@ def issues(
     wrong than right and have no verdict.
     """
     _check_usage(files, output, draw, checked, html)
-    named = (*files, *(source for source in (labels, candidates) if source is not None))
-    check_targets(
-        (*named, *([str(checked)] if checked else ())), {"--output": output, "--html": html}, data=""
-    )
+    check_targets((*files, labels, candidates, checked), {"--output": output, "--html": html}, data="")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
@@ -189,9 +186,9 @@ def issues(
                 doubts = doubt_subject(subject, **wanted)
                 found = doubts.issues
     console.print(
-        f"{printable(dataset.name)}: {counted(dataset.X.shape[0], 'sample')}, "
-        f"{counted(dataset.X.shape[1], 'feature')}, {counted(len(dataset.label_names), 'label')}, "
-        f"{counted(found.n_candidates, 'candidate')}"
+        f"{printable(dataset.name)}: {count(dataset.X.shape[0], 'sample')}, "
+        f"{count(dataset.X.shape[1], 'feature')}, {count(len(dataset.label_names), 'label')}, "
+        f"{count(found.n_candidates, 'candidate')}"
     )
     if output is not None:
         _write(output, issues_text(found, ids, worst))
@@ -230,7 +227,7 @@ def _spare_verdicts(output: Path | None) -> None:
     n_given = n_verdicts(output)
     if n_given:
         raise DatasetError(
-            f"{output}: holds {counted(n_given, 'verdict')}, which would be lost; name another file, and use them with "
+            f"{output}: holds {count(n_given, 'verdict')}, which would be lost; name another file, and use them with "
             "--checked."
         )
 
@@ -244,7 +241,7 @@ def _write(path: Path, text: str) -> None:
 def _drawn(n_drawn: int, output: Path) -> str:
     few = "" if n_drawn >= ENOUGH_CHECKS else f" Probabilities need {ENOUGH_CHECKS}."
     return (
-        f"wrote {counted(n_drawn, 'random candidate')} to {printable(output)}: write keep or remove into the verdict "
+        f"wrote {count(n_drawn, 'random candidate')} to {printable(output)}: write keep or remove into the verdict "
         f"column, then give the file to --checked.{few}"
     )
 
@@ -260,8 +257,8 @@ def _print_tables(
         if ids is not None:
             columns = {"id": [short(ids.names[row]) for row in rows]}
         columns["label"] = [dataset.label_names[label] for label in labels]
-        if found.probability is not None and found.has_probabilities:
-            columns["chance right"] = [f"{value:.2f}" for value in found.probability[rows, labels]]
+        if found.shown_probability is not None:
+            columns["chance right"] = [f"{value:.2f}" for value in found.shown_probability[rows, labels]]
         else:
             columns["least supported"] = [f"{percent:.3g} %" for percent in found.percentiles[shown]]
         wrong = known_wrong(dataset, rows, labels)
@@ -298,8 +295,8 @@ def _as_dict(found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_liste
         if ids is not None:
             one["id"] = ids.names[row]
         one["least_supported_percent"] = float(found.percentiles[places[at]])
-        if found.probability is not None and found.has_probabilities:
-            one["probability"] = float(found.probability[row, label])
+        if found.shown_probability is not None:
+            one["probability"] = float(found.shown_probability[row, label])
         if wrong is not None:
             one["wrong"] = bool(wrong[at])
         listed.append(one)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from labelsieve._text import closest
 from labelsieve.cli import explanation
-from labelsieve.cli.console import results
+from labelsieve.cli.console import AsJson, results
 from labelsieve.cli.docstrings import Entry
 from labelsieve.methods import METHODS
 
@@ -33,7 +33,7 @@ labelsieve methods --json
 
 def methods(
     slug: Annotated[str | None, typer.Argument(metavar="METHOD", help="Explain this one.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Write a Markdown table.")] = False,
 ) -> None:
     """List the methods, or explain one."""

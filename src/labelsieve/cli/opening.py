@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from labelsieve._pandas import has_pandas
+from labelsieve._text import count
 from labelsieve.auditing.subject import Subject
-from labelsieve.cli.console import counted
 from labelsieve.cli.tables import account_table
 from labelsieve.cli.target import coding_note, open_named, open_target
 from labelsieve.datasets.catalog import CatalogEntry
@@ -122,9 +122,7 @@ def tell_columns(table: Table, console: Console, most: int) -> None:
     if len(account) > most:
         account = [row for row in account if row["note"]][:most]
         rest = len(table.columns) - len(account)
-        console.print(
-            f"note: {counted(rest, 'column')} more: labelsieve datasets info FILE --json lists all."
-        )
+        console.print(f"note: {count(rest, 'column')} more: labelsieve datasets info FILE --json lists all.")
     if account:
         console.print(account_table(account), soft_wrap=False)
 

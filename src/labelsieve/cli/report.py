@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +10,10 @@ import typer
 
 from labelsieve._text import printable
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import messages, results
+from labelsieve.cli.console import AsJson, messages, results
 from labelsieve.cli.fitting import progress
 from labelsieve.cli.tables import answer_table, lay_out
+from labelsieve.cli.target import told_if_unwritable
 from labelsieve.pages import missing_packages
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def report(
         list[str] | None,
         typer.Option(metavar="FORMAT", help="Write figures too, as pdf, svg or png; can be given again."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write the report of a run: a page to explore, tables, and figures if asked for.
 
@@ -148,15 +147,6 @@ def find_source(run: str | None) -> tuple[Path, Path]:
         return Path(run), Path(run.removesuffix(ENDING))
     path = database_path(run if run is not None else _latest_run())
     return path, path.parent / "report"
-
-
-@contextmanager
-def told_if_unwritable(target: Path, way_out: str) -> Iterator[None]:
-    """Turn an error of writing into a sentence that ends with the way out."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"{target}: cannot be written ({error}); {way_out}.") from None
 
 
 def _latest_run() -> Path:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import typer
 
-from labelsieve._text import printable
+from labelsieve._text import count, printable
 from labelsieve.bench import RunError
-from labelsieve.cli.console import counted, results
+from labelsieve.cli.console import results
 from labelsieve.cli.tables import lay_out
 from labelsieve.report.analysis.summary import Summary
 from labelsieve.report.analysis.two_runs import Difference, TwoRuns, compare_runs
@@ -50,13 +50,13 @@ def _sentences(names: Sequence[str], found: TwoRuns) -> list[str]:
     beyond = sum(difference.stands_out for difference in shared)
     told = [
         f"first: {names[0]}; second: {names[1]}.",
-        f"Both have {counted(len({dataset for dataset, _ in found.by_dataset}), 'data set')} and "
-        f"{counted(len({difference.method for difference in shared}), 'method')}. "
+        f"Both have {count(len({dataset for dataset, _ in found.by_dataset}), 'data set')} and "
+        f"{count(len({difference.method for difference in shared}), 'method')}. "
         + (
-            f"Of {counted(len(shared), 'mean')} (a metric of a method), {len(differing)} differ, {beyond} of them by "
+            f"Of {count(len(shared), 'mean')} (a metric of a method), {len(differing)} differ, {beyond} of them by "
             "more than the folds deviate."
             if differing
-            else f"All {counted(len(shared), 'mean')} (a metric of a method) are equal."
+            else f"All {count(len(shared), 'mean')} (a metric of a method) are equal."
         ),
     ]
     for which, only in (("first", found.only_first), ("second", found.only_second)):

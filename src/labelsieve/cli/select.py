@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelsieve._base import BaseSelector
-from labelsieve._text import closest, csv_text, printable
+from labelsieve._base import BaseSelector, check_parameters
+from labelsieve._text import closest, count, csv_text, printable
 from labelsieve.cli.chunks import (
     Checkpoint,
     ChunkRows,
@@ -26,7 +26,7 @@ from labelsieve.cli.chunks import (
     refuse_without_chunks,
     size_hint,
 )
-from labelsieve.cli.console import PlainConsole, counted, messages, results, typed
+from labelsieve.cli.console import PlainConsole, messages, results, typed
 from labelsieve.cli.copies import write_selected
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import find_method
@@ -159,8 +159,8 @@ def select(
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
-    named = (*files, *(source for source in (labels, candidates) if source is not None))
-    check_targets(named, {"--output": output, "--write-data": data_copy, "--html": html}, data="--write-data")
+    outputs = {"--output": output, "--write-data": data_copy, "--html": html}
+    check_targets((*files, labels, candidates), outputs, data="--write-data")
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
@@ -252,7 +252,7 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
             parameters["n_features_to_select"] = parse_amount(features)
     selector = chosen(**parameters)
     try:
-        selector._validate_params()
+        check_parameters(selector)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--param") from error
     return selector
@@ -306,8 +306,8 @@ def _headline(found: Selection) -> str:
     rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
     end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
     return (
-        f"{printable(found.data)}: {counted(found.n_samples, 'sample')}, {counted(found.n_features, found.unit)}, "
-        f"{counted(found.n_labels, 'label')}; {found.method}: {end}{counted(len(found.selected), found.unit)} selected"
+        f"{printable(found.data)}: {count(found.n_samples, 'sample')}, {count(found.n_features, found.unit)}, "
+        f"{count(found.n_labels, 'label')}; {found.method}: {end}{count(len(found.selected), found.unit)} selected"
     )
 
 

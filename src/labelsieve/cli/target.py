@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from labelsieve._text import printable
-from labelsieve.cli.console import counted
+from labelsieve._text import count, printable
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.dataset import Dataset
@@ -59,10 +58,10 @@ Identifier = Annotated[
 _CODED_SHOWN = 5
 
 
-def reading_options(*, ignore: str | Sequence[str] | None = None, **given: str | None) -> ReadOptions:
+def reading_options(*, ignore: list[str] | None = None, **given: str | None) -> ReadOptions:
     """The options of `read` as the user gave them, checked; None stands for one that was not given."""
     # One text may be a name with commas in it, or several names.
-    left_out = ignore[0] if isinstance(ignore, list) and len(ignore) == 1 else ignore or None
+    left_out = ignore[0] if ignore and len(ignore) == 1 else ignore or None
     try:
         return ReadOptions.of(ignore=left_out, **given)
     except OptionError as error:
@@ -103,12 +102,12 @@ def open_target(
 
 
 @contextmanager
-def told_if_unwritable(path: Path) -> Iterator[None]:
+def told_if_unwritable(path: Path, way_out: str = "check the folder and free space") -> Iterator[None]:
     """Turn a disk's or folder's refusal into the one line the user reads."""
     try:
         yield
     except OSError as error:
-        raise DatasetError(f"{path}: cannot be written ({error}); check the folder and free space.") from None
+        raise DatasetError(f"{path}: cannot be written ({error}); {way_out}.") from None
 
 
 def _is_file(target: str) -> bool:
@@ -155,7 +154,7 @@ def coding_note(nominal: Sequence[str]) -> str:
     """Say which columns were text."""
     shown = [*map(printable, nominal[:_CODED_SHOWN]), *("...",) * (len(nominal) > _CODED_SHOWN)]
     return (
-        f"note: categories were coded 0, 1, 2, ... in {counted(len(nominal), 'column')}: {', '.join(shown)}; "
+        f"note: categories were coded 0, 1, 2, ... in {count(len(nominal), 'column')}: {', '.join(shown)}; "
         "--nominal onehot makes a feature of each."
     )
 
@@ -172,12 +171,15 @@ def refuse_without_jinja(html: Path | None) -> None:
         raise typer.BadParameter("needs jinja2; pip install 'labelsieve[report]'", param_hint="--html")
 
 
-def check_targets(sources: Sequence[str], targets: dict[str, Path | None], *, data: str) -> None:
+def check_targets(
+    sources: Sequence[str | Path | None], targets: dict[str, Path | None], *, data: str
+) -> None:
     """Refuse, before any work, to write where nothing can be written or over the data.
 
-    Targets are the files to write by option; `data` is the option of the one that is a data file.
+    Targets are the files to write by option; `data` is the option of the one that is a data file. None is no file.
     """
-    taken = {os.path.realpath(path) for source in sources for path in (source, _xml_beside(source))}
+    read = [str(source) for source in sources if source is not None]
+    taken = {os.path.realpath(path) for source in read for path in (source, _xml_beside(source))}
     for option, target in targets.items():
         if target is None:
             continue
@@ -190,7 +192,7 @@ def check_targets(sources: Sequence[str], targets: dict[str, Path | None], *, da
                 complaint = "is not a file in an existing folder"
             elif real in taken:
                 complaint = "is read or written already"
-            elif is_data and not _is_writable(Path(sources[0]), target):
+            elif is_data and not _is_writable(Path(read[0]), target):
                 complaint = f"must end in one of {', '.join(WRITERS)}"
             if complaint:
                 raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)

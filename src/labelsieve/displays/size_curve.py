@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
 
-__all__ = ["SizeCurveDisplay", "draw_curve"]
+__all__ = ["SizeCurveDisplay"]
 
 
 class SizeCurveDisplay(Display):
@@ -125,7 +125,7 @@ class SizeCurveDisplay(Display):
         """
         ax = self._begin(ax)
         curve = self.curve
-        self.line_, self.fill_between_ = draw_curve(ax, curve, **kwargs)
+        self.line_, self.fill_between_ = _draw_curve(ax, curve, **kwargs)
         ax.axvline(curve.best, color=INK, linewidth=1)
         ax.axvline(curve.enough, color=INK, linewidth=1, linestyle=":")
         ax.set(
@@ -136,7 +136,7 @@ class SizeCurveDisplay(Display):
         return self
 
 
-def draw_curve(ax: Axes, curve: SizeCurve, **kwargs: Any) -> tuple[Line2D, PolyCollection]:
+def _draw_curve(ax: Axes, curve: SizeCurve, **kwargs: Any) -> tuple[Line2D, PolyCollection]:
     """Draw the means and, as a band, their spread, over sizes on a logarithmic axis."""
     style = {"color": ACCENT, "linewidth": 2, "marker": "o", "markersize": 4, **kwargs}
     (line,) = ax.plot(curve.sizes, curve.mean, **style)

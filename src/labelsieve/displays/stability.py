@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer, ErrorbarContainer
 
-__all__ = ["StabilityDisplay", "draw_shares"]
+__all__ = ["StabilityDisplay"]
 
 
 class StabilityDisplay(Display):
@@ -180,7 +180,7 @@ class StabilityDisplay(Display):
         rows = name_rows(ax, [self.feature_names[column] for column in order])
         frequency = self.frequency[order]
         colors = [ACCENT if chosen else FAINT for chosen in self.selected[order]]
-        self.bars_, self.errorbar_ = draw_shares(
+        self.bars_, self.errorbar_ = _draw_shares(
             ax, rows, frequency, self.interval[order], **{"color": colors, **kwargs}
         )
         self.ticks_ = None
@@ -197,7 +197,7 @@ class StabilityDisplay(Display):
         return self
 
 
-def draw_shares(
+def _draw_shares(
     ax: Axes, rows: np.ndarray, frequency: np.ndarray, interval: np.ndarray, **kwargs: Any
 ) -> tuple[BarContainer, ErrorbarContainer]:
     """Draw shares as bars with their intervals, on an axis up to 100 %."""

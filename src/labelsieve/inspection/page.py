@@ -96,7 +96,7 @@ def page_of_selection(
 
 def page_of_issues(subject: Subject, doubts: Doubts, *, advice: str, command: str = "") -> str:
     """Return the page about doubtful labels; `advice` is a sentence on how to check some."""
-    gist, _, rest = doubts.issues.caveat(advice).strip().partition(". ")
+    gist, _, rest = doubts.issues.caveat(advice).partition(". ")
     return render_page(
         Contents(
             command="issues",

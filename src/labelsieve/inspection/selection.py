@@ -360,7 +360,7 @@ def _suspects(
         )
         for place in range(min(N_SUSPECTS, issues.n_candidates))
     )
-    caveat = issues.caveat("").strip()
+    caveat = issues.caveat()
     if wrong is None or wrong.all() or not wrong.any():
         return suspects, caveat, None
     return suspects, caveat, int(wrong.sum())

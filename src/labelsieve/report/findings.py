@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from labelsieve._text import count
 from labelsieve.report.analysis.comparison import ALPHA, Comparison
 from labelsieve.report.analysis.run_analysis import Analysis
-from labelsieve.report.analysis.sensitivity import whole_sweeps
-from labelsieve.report.analysis.summary import as_cost
-from labelsieve.report.wording import count, listed, metric_words, reference_words
+from labelsieve.report.analysis.sensitivity import setting_costs, whole_sweeps
+from labelsieve.report.wording import listed, metric_words, reference_words
 from labelsieve.statistics import average_ranks
 
 _MOST_NAMED = 6
@@ -248,9 +248,7 @@ def _ablation(analysis: Analysis) -> Iterator[str]:
 def _sensitivity(analysis: Analysis) -> Iterator[str]:
     """For every sweep, which setting is best over data sets and metrics, by mean rank."""
     for (classifier, method, parameters), group in whole_sweeps(analysis.sweeps).items():
-        directions = [analysis.summary.direction(sweep.metric) for sweep in group]
-        costs = [as_cost(way, sweep.values).ravel() for way, sweep in zip(directions, group, strict=True)]
-        ranks = average_ranks(costs, "lower")
+        ranks = average_ranks(setting_costs(analysis.summary, group), "lower")
         judged = f", judged by {classifier}" if analysis.several_judges else ""
         yield (
             f"Of {count(ranks.size, 'setting')} of {listed(parameters)}, {method} does best on average with "

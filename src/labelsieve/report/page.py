@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from joblib import Parallel, delayed
 
 from labelsieve import __version__
+from labelsieve._text import count
 from labelsieve.bench import RunError
 from labelsieve.pages import render
 from labelsieve.report.analysis.run_analysis import Analysis
@@ -21,7 +22,7 @@ from labelsieve.report.interactive.charts import page_charts
 from labelsieve.report.sections import Section
 from labelsieve.report.tables.provenance import configuration_text
 from labelsieve.report.tables.table import FORMATS
-from labelsieve.report.wording import count, listed
+from labelsieve.report.wording import listed
 
 if TYPE_CHECKING:
     from labelsieve.pictures import Picture

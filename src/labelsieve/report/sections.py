@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from labelsieve._text import count
 from labelsieve.report.analysis.comparison import ALPHA
 from labelsieve.report.analysis.paper import CITATION
 from labelsieve.report.analysis.run_analysis import Analysis
@@ -38,7 +39,7 @@ from labelsieve.report.tables.sensitivity import (
     sweep_table,
 )
 from labelsieve.report.tables.table import Table
-from labelsieve.report.wording import count, listed
+from labelsieve.report.wording import listed
 
 # More rows are read by nobody; the file has them all.
 _MOST_ROWS = 200

@@ -43,17 +43,6 @@ def metric_title(metric: str, direction: Literal["higher", "lower"]) -> str:
     return f"{words[0].upper()}{words[1:]} {'↑' if direction == 'higher' else '↓'}"
 
 
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """A number and its noun.
-
-    Examples
-    --------
-    >>> count(1, "data set"), count(0, "method"), count(3, "entry", "entries")
-    ('1 data set', '0 methods', '3 entries')
-    """
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
 def listed(names: Iterable[str]) -> str:
     """Names in a row.
 

@@ -69,8 +69,7 @@ class StreamedBlocks(RowBlocks):
             kept.update(columns)
         if self.log is not None:
             self.log.record(function.name, total)
-            names = self.kept[0] if self.kept else {}
-            self.log.save({name: [kept[name] for kept in self.kept] for name in names})
+            self.log.save({name: [kept[name] for kept in self.kept] for name in self.kept[0]})
         return total
 
     def derive(self, function: BlockFunction, *shared: Any) -> None:

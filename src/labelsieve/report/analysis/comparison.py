@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from labelsieve._text import count
 from labelsieve.report.analysis.cells import Place
 from labelsieve.report.analysis.summary import Summary, as_cost
 from labelsieve.statistics import (
@@ -275,8 +276,7 @@ def _why_not(n_datasets: int, n_methods: int) -> str:
     """Say why there can be no test; empty if there can."""
     if n_datasets >= 2 and n_methods >= 2:
         return ""
-    few = f"{n_datasets} complete data set{'' if n_datasets == 1 else 's'}"
-    many = f"{n_methods} method{'' if n_methods == 1 else 's'}"
+    few, many = count(n_datasets, "complete data set"), count(n_methods, "method")
     return f"Tests across data sets need two data sets and two methods or more; here are {few} and {many}."
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from labelsieve.report.analysis.cells import Place
-from labelsieve.report.analysis.summary import Summary, as_cost
+from labelsieve.report.analysis.summary import DIGITS, Summary, as_cost
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,12 @@ class Sweep:
     metric: str
     #: One axis a parameter; NaN for gaps.
     values: np.ndarray
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the values of all its parameters are numbers."""
+        values = [value for axis in self.grid for value in axis]
+        return all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
 
     def setting(self, spot: int) -> list[str]:
         """The parameters at one place of the flattened grid, in words."""
@@ -142,8 +149,7 @@ def effects(summary: Summary, found: Sequence[Ablation]) -> tuple[Effect, ...]:
         for ablation in found:
             if ablation.classifier == judge:
                 cost = as_cost(summary.direction(ablation.metric), ablation.values)
-                # Equal results that were summed in another order must tie: the means are rounded, so are gains.
-                gain = np.round(cost[:, names.index(lesser)] - cost[:, names.index(fuller)], 12)
+                gain = np.round(cost[:, names.index(lesser)] - cost[:, names.index(fuller)], DIGITS)
                 gains[ablation.metric] = gain[np.isfinite(gain)]
         words = ", ".join(f"{name} = {str(value).lower()}" for name, value in differing.items())
         effect = Effect(judge, fuller, lesser, words, gains)
@@ -184,6 +190,11 @@ def whole_sweeps(found: Sequence[Sweep]) -> dict[tuple[str, str, tuple[str, ...]
         if np.isfinite(sweep.values).all() and sweep.values.size > 1:
             groups.setdefault((sweep.classifier, sweep.method, sweep.parameters), []).append(sweep)
     return groups
+
+
+def setting_costs(summary: Summary, found: Sequence[Sweep]) -> np.ndarray:
+    """What each setting of some sweeps over the same ones costs, a row for every sweep."""
+    return np.array([as_cost(summary.direction(sweep.metric), sweep.values).ravel() for sweep in found])
 
 
 def _rising(values: Sequence[Any]) -> tuple[Any, ...]:

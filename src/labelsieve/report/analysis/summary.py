@@ -35,7 +35,8 @@ __all__ = ["Curve", "Facts", "Summary", "as_cost", "summarise"]
 
 #: Where a run has several noise rates, tables show the one nearest to this, the rate of the paper's experiment.
 USUAL_RATE = 0.2
-_DIGITS = 12
+#: Digits of means and differences: what sums in another order differ by must not count.
+DIGITS = 12
 
 #: Data set, noise, method, classifier, metric.
 CurveKey = tuple[str, str, str, str, str]
@@ -54,7 +55,7 @@ class Curve:
     @property
     def mean(self) -> float:
         """Mean over the sizes, without the last digits: equal results summed in another order must tie."""
-        return round(float(self.values.mean()), _DIGITS)
+        return round(float(self.values.mean()), DIGITS)
 
     @property
     def std(self) -> float | None:

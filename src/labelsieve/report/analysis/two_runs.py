@@ -9,12 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from labelsieve.report.analysis.cells import rounded
-from labelsieve.report.analysis.summary import Curve, Summary, as_cost
+from labelsieve.report.analysis.summary import DIGITS, Curve, Summary, as_cost
 
 __all__ = ["Difference", "TwoRuns", "compare_runs"]
 
-# What sums in another order differ by must not count.
-_DIGITS = 12
 _NAMES = ("data sets", "noises", "methods", "classifiers", "metrics")
 #: Settings that may change the numbers of what both have.
 _SETTINGS = ("folds", "seeds", "random_draws", "classifiers", "sizes", "metrics", "conventions")
@@ -38,7 +36,7 @@ class Difference:
     @property
     def difference(self) -> float:
         """The second minus the first."""
-        return round(self.second - self.first, _DIGITS)
+        return round(self.second - self.first, DIGITS)
 
     @property
     def better(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Real
 
 import numpy as np
 
@@ -185,7 +184,7 @@ def _sensitivity(analysis: Analysis) -> Named:
     """One figure a method, classifier and metric: a panel for each parameter that was varied alone."""
     figures: dict[tuple[str, str, str], dict[str, dict[str, Curve]]] = {}
     for sweep in analysis.sweeps:
-        if len(sweep.parameters) == 1 and _are_numbers(sweep.grid[0]):
+        if len(sweep.parameters) == 1 and sweep.is_numeric:
             panels = figures.setdefault((sweep.method, sweep.classifier, sweep.metric), {})
             panels.setdefault(sweep.parameters[0], {})[sweep.dataset] = Curve(sweep.grid[0], sweep.values)
     styles = MethodStyles(tuple(analysis.summary.datasets))
@@ -201,7 +200,7 @@ def _surfaces(analysis: Analysis) -> Named:
     grids = {}
     values: dict[_Surface, list[np.ndarray]] = {}
     for sweep in analysis.sweeps:
-        if len(sweep.parameters) == 2 and all(_are_numbers(axis) for axis in sweep.grid):
+        if len(sweep.parameters) == 2 and sweep.is_numeric:
             key: _Surface = (sweep.method, sweep.parameters, sweep.classifier, sweep.metric)
             grids[key] = sweep.grid
             values.setdefault(key, []).append(sweep.values)
@@ -228,7 +227,3 @@ def _number(analysis: Analysis, classifier: str) -> str:
     """Tell the files of other classifiers from those of the first."""
     place = analysis.facts.classifiers.index(classifier)
     return f"_{place + 1}" if place else ""
-
-
-def _are_numbers(values: tuple[object, ...]) -> bool:
-    return all(isinstance(value, Real) and not isinstance(value, bool) for value in values)

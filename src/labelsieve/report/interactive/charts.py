@@ -236,8 +236,8 @@ def _by_dataset(analysis: Analysis, values: Mapping[tuple[str, str], float | Non
         items = [values.get((dataset, method)) for dataset in datasets]
         known = [item for item in items if item is not None and np.isfinite(item)]
         if known:
-            shorts = [None if item is None else short(item) for item in items]
-            rows[place] = {"main": short(float(np.median(known))), "items": shorts}
+            drawn = [None if item is None else short(item) for item in items]
+            rows[place] = {"main": short(float(np.median(known))), "items": drawn}
     return {"rows": rows, "items": shown_names(datasets)} if rows else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ def ablation_chart(analysis: Analysis) -> Chart | None:
 
 def sensitivity_chart(analysis: Analysis) -> Chart | None:
     """Parameters that were varied alone: a line for each data set."""
-    single = [sweep for sweep in analysis.sweeps if len(sweep.parameters) == 1 and _is_numeric(sweep)]
+    single = [sweep for sweep in analysis.sweeps if len(sweep.parameters) == 1 and sweep.is_numeric]
     if not single:
         return None
     datasets = list(analysis.summary.datasets)
@@ -75,7 +74,7 @@ def sensitivity_chart(analysis: Analysis) -> Chart | None:
 
 def settings_chart(analysis: Analysis) -> Chart | None:
     """Two parameters: a line for each value of the second, means over the data sets that all have."""
-    double = [sweep for sweep in analysis.sweeps if len(sweep.parameters) == 2 and _is_numeric(sweep)]
+    double = [sweep for sweep in analysis.sweeps if len(sweep.parameters) == 2 and sweep.is_numeric]
     if not double:
         return None
     named, choices = _sweep_choices(analysis, double)
@@ -124,9 +123,3 @@ def _sweep_choices(analysis: Analysis, sweeps: Sequence[Sweep]) -> tuple[Callabl
 
 def _sweep_title(sweep: Sweep) -> str:
     return f"{sweep.method}: {' × '.join(sweep.parameters)}"
-
-
-def _is_numeric(sweep: Sweep) -> bool:
-    return all(
-        isinstance(value, Real) and not isinstance(value, bool) for axis in sweep.grid for value in axis
-    )

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from labelsieve._text import count
 from labelsieve.metrics import METRICS
 from labelsieve.report.analysis.comparison import ALPHA, Comparison, MetricTable, Standing
 from labelsieve.report.analysis.run_analysis import Analysis
-from labelsieve.report.tables.table import Column, Entry, Mark, Table, name_columns
-from labelsieve.report.wording import count, metric_title, metric_words
+from labelsieve.report.tables.table import Column, Entry, Mark, Table, name_columns, text_columns
+from labelsieve.report.wording import metric_title, metric_words
 
 _RANK = ".2f"
 
@@ -27,7 +28,7 @@ def rank_table(comparison: Comparison) -> Table:
     among_all = comparison.among_all
     overall = comparison.overall
     columns = (
-        Column("method", numeric=False),
+        *text_columns("method"),
         *(Column(metric_words(standing.metric), "average rank among the methods") for standing in standings),
         Column("all metrics", "average rank among the methods"),
         Column("with the references ranked too"),
@@ -69,8 +70,7 @@ def difference_table(comparison: Comparison) -> Table:
                 Entry(n_different, words=f"{n_different} of {n_pairs}"),
             )
         )
-    columns = (Column("metric", numeric=False), *(Column(head) for head in heads))
-    return Table("tests", "Do the methods differ at all?", columns, tuple(rows))
+    return Table("tests", "Do the methods differ at all?", name_columns("metric", heads), tuple(rows))
 
 
 def pair_tables(comparison: Comparison) -> list[Table]:
@@ -158,8 +158,7 @@ def duel_p_values(comparison: Comparison) -> Table | None:
         for duel in standing.duels or ()
     )
     columns = (
-        Column("metric", numeric=False),
-        Column("against", numeric=False),
+        *text_columns("metric", "against"),
         *(Column(head) for head in ("wins", "ties", "losses", "p (Wilcoxon)", "p (Holm)")),
     )
     title = f"Wilcoxon's tests of {comparison.control}"
@@ -286,7 +285,7 @@ def _metric_table(table: MetricTable, standing: Standing | None) -> Table:
         table.metric if table.metric in METRICS else f"metric_{table.metric}",
         metric_title(table.metric, table.direction),
         (
-            Column("data set", numeric=False),
+            *text_columns("data set"),
             *(Column(name, "methods") for name in table.methods),
             *(Column(name, "references") for name in table.references),
         ),
@@ -334,7 +333,7 @@ def _mark_lowest(table: Table, *, by_row: bool = False) -> Table:
         )
         for index, row in enumerate(table.rows)
     )
-    return Table(table.stem, table.title, table.columns, rows, table.foot, table.note)
+    return replace(table, rows=rows)
 
 
 def _known(value: float) -> float | None:

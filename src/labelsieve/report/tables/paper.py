@@ -122,7 +122,5 @@ def _paper_cells(check: PaperCheck) -> Table:
         for method, ours, theirs in zip(table.methods, table.ours[row], table.theirs[row], strict=True)
         if np.isfinite(theirs)
     )
-    names = (Column(head, numeric=False) for head in ("metric", "data set", "method"))
-    return Table(
-        "paper_cells", "Ours and the paper's, all cells", (*names, *(Column(head) for head in heads)), rows
-    )
+    columns = (*text_columns("metric", "data set", "method"), *map(Column, heads))
+    return Table("paper_cells", "Ours and the paper's, all cells", columns, rows)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from labelsieve.report.analysis.summary import Summary
-from labelsieve.report.tables.table import Column, Entry, Table
+from labelsieve.report.tables.table import Column, Entry, Table, text_columns
 
 # What papers leave open, and what the values mean.
 _CONVENTIONS: dict[str, tuple[str, dict[Any, str]]] = {
@@ -69,9 +69,9 @@ _CONVENTIONS: dict[str, tuple[str, dict[Any, str]]] = {
 def dataset_table(summary: Summary) -> Table:
     """The data sets as they were used, with their checksums."""
     columns = (
-        Column("data set", numeric=False),
+        *text_columns("data set"),
         *(Column(head) for head in ("samples", "features", "labels", "true labels a sample")),
-        Column("SHA-256", numeric=False),
+        *text_columns("SHA-256"),
     )
     rows = tuple(
         (
@@ -103,15 +103,14 @@ def convention_table(summary: Summary) -> Table:
     rows.append((Entry("standard deviation"), Entry("over folds and over sizes, each with n − 1")))
     rows.append((Entry("seeds"), Entry(", ".join(map(str, experiment.seeds)))))
     rows.append((Entry("number of folds"), Entry(str(experiment.folds))))
-    columns = (Column("left open by papers", numeric=False), Column("here", numeric=False))
-    return Table("conventions", "Conventions", columns, tuple(rows))
+    return Table("conventions", "Conventions", text_columns("left open by papers", "here"), tuple(rows))
 
 
 def run_table(summary: Summary) -> Table:
     """Every call of the runner."""
     columns = (
         Column("run"),
-        *(Column(head, numeric=False) for head in ("started", "finished", "command")),
+        *text_columns("started", "finished", "command"),
         Column("cells computed"),
     )
     rows = tuple(
@@ -132,8 +131,7 @@ def environment_table(summary: Summary) -> Table:
     facts = dict(summary.facts.runs[-1].environment)
     versions = facts.pop("versions", {})
     rows = tuple((Entry(str(name)), Entry(_compact(value))) for name, value in {**facts, **versions}.items())
-    columns = (Column("what", numeric=False), Column("value", numeric=False))
-    return Table("environment", "Machine and versions", columns, rows)
+    return Table("environment", "Machine and versions", text_columns("what", "value"), rows)
 
 
 def configuration_text(summary: Summary) -> str:

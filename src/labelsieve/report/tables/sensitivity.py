@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from labelsieve._text import count
 from labelsieve.report.analysis.run_analysis import Analysis
-from labelsieve.report.analysis.sensitivity import whole_sweeps
+from labelsieve.report.analysis.sensitivity import setting_costs, whole_sweeps
 from labelsieve.report.analysis.summary import as_cost
 from labelsieve.report.tables.table import Column, Entry, Table, name_columns, text_columns
-from labelsieve.report.wording import count, listed, metric_title, metric_words
+from labelsieve.report.wording import listed, metric_title, metric_words
 from labelsieve.statistics import average_ranks
 
 
@@ -124,10 +125,7 @@ def setting_table(analysis: Analysis) -> Table | None:
     """Does a parameter matter? One line a judge and parameter: the best setting over all data sets and metrics."""
     rows = []
     for (judge, method, parameters), group in whole_sweeps(analysis.sweeps).items():
-        directions = [analysis.summary.direction(sweep.metric) for sweep in group]
-        costs = np.array(
-            [as_cost(way, sweep.values).ravel() for way, sweep in zip(directions, group, strict=True)]
-        )
+        costs = setting_costs(analysis.summary, group)
         ranks = average_ranks(costs, "lower")
         best, worst = int(ranks.argmin()), int(ranks.argmax())
         ahead = costs[:, best] < costs[:, worst]
@@ -186,11 +184,10 @@ def sweep_table(analysis: Analysis) -> Table | None:
                 Entry(float(np.nanmax(cost) - np.nanmin(cost))),
             )
         )
-    names = ("method", "parameter", "metric", *_judged_by(analysis), "data set", "best setting")
     columns = (
-        *(Column(name, numeric=False) for name in names),
+        *text_columns("method", "parameter", "metric", *_judged_by(analysis), "data set", "best setting"),
         Column("best"),
-        Column("worst setting", numeric=False),
+        *text_columns("worst setting"),
         Column("worst"),
         Column("range"),
     )
