@@ -285,7 +285,7 @@ class _Column:
 
     def as_date(self, reading: Reading) -> Understood:
         """Moments."""
-        values = reading.array(self.texts, np.datetime64("NaT"), "datetime64[s]")
+        values = reading.array(self.texts, np.datetime64("NaT", "s"), "datetime64[s]")
         return Understood("date", values, self.noted(reading, "date"))
 
     def as_tags(self) -> Understood:

@@ -110,9 +110,11 @@ class Source:
                 "of this size; correct the largest index or the declared number of columns"
             )
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> io.BufferedReader:
         """Open the content for reading, decompressed; reading checks the expansion limit."""
-        return io.BufferedReader(_Bounded(self), buffer_size=2**20)
+        with self.noticing_damage():
+            stream = self.raw()
+        return io.BufferedReader(_Bounded(self, stream), buffer_size=2**20)
 
     def head(self) -> bytes:
         """Return the first 64 KiB of the content."""
@@ -129,8 +131,7 @@ class Source:
         line = 1
         pending: list[bytes] = []
         with self.open() as stream:
-            start = stream.peek(3)[:3] if isinstance(stream, io.BufferedReader) else b""
-            if start == b"\xef\xbb\xbf":
+            if stream.peek(3)[:3] == b"\xef\xbb\xbf":
                 stream.read(3)
             while True:
                 block = stream.read(BLOCK_BYTES)
@@ -229,11 +230,10 @@ class Source:
 class _Bounded(io.RawIOBase):
     """A stream that turns damage into `DatasetError` and stops at the expansion limit."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, stream: IO[bytes]) -> None:
         self._source = source
+        self._stream = stream
         self._seen = 0
-        with source.noticing_damage():
-            self._stream = source.raw()
 
     def readable(self) -> bool:
         return True
