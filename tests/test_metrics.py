@@ -15,6 +15,7 @@ from sklearn.metrics import (
 )
 from sklearn.metrics import hamming_loss as sklearn_hamming_loss
 
+from broken_sparse import FAULTS, broken
 from labelsieve import METRICS
 from labelsieve.metrics import (
     PROTOCOL_METRICS,
@@ -288,6 +289,19 @@ def test_sparse_and_boolean_labels_count_the_same(name):
     expected = METRICS[name].function(Y, other)
     assert METRICS[name].function(sp.csr_matrix(Y), other) == expected
     assert METRICS[name].function(Y.astype(bool), other.astype(bool)) == expected
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", METRICS)
+def test_broken_sparse_labels_are_refused_before_anything_follows_their_indices(name, fault, make):
+    Y = np.eye(6, dtype=int)
+    message = FAULTS[fault][1].replace("column", "row" if make is sp.csc_matrix else "column")
+    with pytest.raises(ValueError, match=f"^Y_true must be a sound sparse matrix. .*{message}"):
+        METRICS[name].function(broken(Y, fault, make), Y)
+    if name not in RANKING:
+        with pytest.raises(ValueError, match=f"^Y_pred must be a sound sparse matrix. .*{message}"):
+            METRICS[name].function(Y, broken(Y, fault, make))
 
 
 @pytest.mark.parametrize("name", RANKING)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.stats import binomtest
 from sklearn.feature_selection import SelectFwe, SelectKBest, f_classif
 
+from broken_sparse import FAULTS, broken
 from labelsieve import MDMR, RFS, EvidenceSelector, SumF, selection_stability
 from labelsieve._base import BaseSelector
 from labelsieve.datasets import make_pml
@@ -243,6 +244,36 @@ def test_what_cannot_be_is_said_in_a_sentence(problem, rows, options, message):
     X, Y = problem
     with pytest.raises(ValueError, match=f"^{message}"):
         selection_stability(SumF(2), X[:rows], Y[:rows], **options)
+
+
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_every_sparse_format_gives_the_frequencies_of_csr(problem, form):
+    expected, found = (
+        selection_stability(
+            SumF(4), *(getattr(sp, f"{kind}_matrix")(part) for part in problem), n_resamples=6
+        )
+        for kind in ("csr", form)
+    )
+    np.testing.assert_array_equal(found.frequency, expected.frequency)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_broken_sparse_matrices_are_refused_whatever_the_selector_does(problem, fault):
+    X, Y = problem
+    message = FAULTS[fault][1]
+    for selector in (SumF(4), Unwary(4)):
+        with pytest.raises(ValueError, match=f"^X must be a sound sparse matrix. .*{message}"):
+            selection_stability(selector, broken(X, fault), Y)
+        with pytest.raises(ValueError, match=f"^Y must be a sound sparse matrix. .*{message}"):
+            selection_stability(selector, X, broken(Y, fault))
+
+
+class Unwary(SumF):
+    """A selector of somebody else, which follows indices at once."""
+
+    def fit(self, X, y):
+        raise AssertionError("the matrix got here")
 
 
 def test_a_half_without_any_candidate_is_said_in_a_sentence(problem):

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from broken_sparse import FAULTS, broken
-from labelsieve.numerics.sparse import check_structure, dense, is_sparse
+from labelsieve.numerics.sparse import as_rows, check_structure, dense, is_sparse
 
 A = np.array([[0, 1, 0, 2], [3, 0, 0, 0], [0, 0, 4, 0], [0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 8.0]])
 FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
@@ -60,6 +60,21 @@ def test_faults_of_other_formats_are_named():
     lil.rows[2] = [0, 1]
     with pytest.raises(ValueError, match=r"lists of columns that do not match"):
         check_structure(lil, "X")
+
+
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_rows_can_be_taken_of_every_format(form, kind):
+    rows = as_rows(getattr(sp, f"{form}_{kind}")(A), "X")
+    assert rows.format == "csr"
+    assert (rows[[4, 0]].toarray() == A[[4, 0]]).all()
+
+
+def test_only_what_is_not_csr_is_converted_and_only_what_is_sound():
+    for value in (A, A.tolist(), sp.csr_array(A)):
+        assert as_rows(value, "X") is value
+    with pytest.raises(ValueError, match=r"^Y must be a sound sparse matrix. Got CSC .* a row index of -3"):
+        as_rows(broken(A, "index negative", sp.csc_array), "Y")
 
 
 def test_indices_that_are_no_integers_are_refused():

@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
+from broken_sparse import FAULTS, broken
 from labelsieve import METRICS, SumF, pml_cross_validate
 from labelsieve.classify import LabelFrequency, LabelwiseSVM
 from labelsieve.datasets import add_candidates, make_pml
@@ -128,6 +129,33 @@ def test_sparse_matrices_dataframes_and_lists_give_the_same_numbers(problem):
         np.testing.assert_array_equal(results["test_coverage"], plain["test_coverage"])
     results = pml_cross_validate(NameKeeper(), *as_frames, cv=3, return_estimator=True)
     assert list(results["estimator"][0].names_) == [f"c{j}" for j in range(X.shape[1])]
+
+
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_every_sparse_format_gives_the_numbers_of_csr(problem, form):
+    model = make_pipeline(SumF(5), LabelwiseSVM())
+    expected, results = (
+        pml_cross_validate(
+            model, *(getattr(sp, f"{kind}_matrix")(part) for part in problem), cv=3, random_state=0
+        )
+        for kind in ("csr", form)
+    )
+    for name in METRICS:
+        np.testing.assert_array_equal(results[f"test_{name}"], expected[f"test_{name}"])
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_broken_sparse_matrices_are_refused_before_anything_follows_their_indices(problem, fault, make):
+    message = FAULTS[fault][1].replace("column", "row" if make is sp.csc_matrix else "column")
+    splitter = RecordingSplitter(2)
+    for place, name in enumerate(("X", "Y_candidates", "Y_true")):
+        parts = [*problem]
+        parts[place] = broken(parts[place], fault, make)
+        with pytest.raises(ValueError, match=f"^{name} must be a sound sparse matrix. .*{message}"):
+            pml_cross_validate(LabelFrequency(), *parts, cv=splitter)
+    assert not hasattr(splitter, "shown_")
 
 
 def test_splitters_and_single_metrics_are_taken(problem):

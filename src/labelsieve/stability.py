@@ -27,7 +27,7 @@ from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.candidate_precision import LabelScale
 from labelsieve.numerics.correlation import correlated_groups
 from labelsieve.numerics.scaling import within_range
-from labelsieve.numerics.sparse import is_sparse
+from labelsieve.numerics.sparse import as_rows, is_sparse
 from labelsieve.numerics.standardized import standardize
 from labelsieve.numerics.typing import Matrix
 
@@ -232,6 +232,7 @@ def selection_stability(
         raise ValueError(
             f"X must have at least 4 rows, two for each half. Got {n_samples}. Collect more rows first."
         )
+    X, Y = as_rows(X, "X"), as_rows(Y, "Y")
     whole = clone(selector).fit(X, Y)
     settled = whole._settled_params() if hasattr(whole, "_settled_params") else {}
     asked = clone(selector).set_params(**settled)

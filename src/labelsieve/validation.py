@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold, check_cv
 
 from labelsieve._base import take_rows
 from labelsieve.metrics import METRICS, Metric
+from labelsieve.numerics.sparse import as_rows
 
 __all__ = ["pml_cross_validate"]
 
@@ -87,6 +88,8 @@ def pml_cross_validate(
             f"Y_candidates and Y_true must be label matrices with the same columns and the {n_rows} rows of X. "
             f"Got shapes {candidate_shape!r} and {true_shape!r}. Check that rows are samples."
         )
+    X, Y_candidates = as_rows(X, "X"), as_rows(Y_candidates, "Y_candidates")
+    Y_true = as_rows(Y_true, "Y_true")
     if cv is None:
         raise ValueError("cv must be a number of folds, a splitter or an iterable of splits. Got None.")
     # scikit-learn's own reading of a number, or of None, leaves the rows in the order of the file.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.sparse import dense
+from labelsieve.numerics.sparse import check_structure, dense
 from labelsieve.numerics.typing import Matrix
 
 
 def as_labels(Y: Matrix, name: str) -> np.ndarray:
     """Return a boolean label matrix, the smallest thing that all metrics can work on."""
+    check_structure(Y, name)
     Y = np.asarray(dense(Y))
     if Y.ndim != 2 or Y.size == 0:
         raise ValueError(

@@ -98,6 +98,20 @@ def check_structure(M: Any, name: str) -> None:
         )
 
 
+def as_rows(M: Any, name: str) -> Any:
+    """Return a sparse matrix of any format as CSR, whose rows can be taken; anything else is returned as it is.
+
+    A broken matrix is refused, since to convert it is to follow its indices.
+
+    Examples
+    --------
+    >>> as_rows(sp.coo_matrix([[0, 2], [1, 0]]), "X")[[1]].toarray()
+    array([[1, 0]])
+    """
+    check_structure(M, name)
+    return M.tocsr() if is_sparse(M) else M
+
+
 def _faults(M: Any) -> Iterator[str]:
     """Yield what is wrong with the arrays of a sparse matrix; later checks may rely on earlier ones."""
     if M.format in ("csr", "csc", "bsr"):
