@@ -251,3 +251,20 @@ def test_a_broken_sparse_matrix_is_refused(problem, classifier, fault):
     for method in (fitted.predict, fitted.decision_function):
         with pytest.raises(ValueError, match=f"^X must be a sound sparse matrix. .*{message}"):
             method(broken(X, fault))
+    with pytest.raises(ValueError, match=f"^y must be a sound sparse matrix. .*{message}"):
+        fitted.score(X, broken(Y, fault))
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
+def test_indices_of_64_bits_and_entries_in_parts_change_nothing(problem, classifier):
+    X, Y = (sp.csr_matrix(part) for part in problem)
+    expected = clone(classifier).fit(X, Y).decision_function(X)
+    long_X, long_Y = X.copy(), Y.copy()
+    for M in (long_X, long_Y):
+        M.indices, M.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
+    halves = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2), shape=X.shape)
+    for features, labels in ((long_X, long_Y), (halves, Y)):
+        model = clone(classifier).fit(features, labels)
+        np.testing.assert_array_equal(model.decision_function(features), expected)
+    assert long_X.indices.dtype == np.int64
+    assert halves.nnz == 2 * X.nnz

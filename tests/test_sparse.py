@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from broken_sparse import FAULTS, broken
-from labelsieve.numerics.sparse import as_rows, check_structure, dense, is_sparse
+from labelsieve.numerics.sparse import as_rows, check_structure, dense, is_sparse, with_short_indices
 
 A = np.array([[0, 1, 0, 2], [3, 0, 0, 0], [0, 0, 4, 0], [0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 8.0]])
 FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
@@ -75,6 +75,21 @@ def test_only_what_is_not_csr_is_converted_and_only_what_is_sound():
         assert as_rows(value, "X") is value
     with pytest.raises(ValueError, match=r"^Y must be a sound sparse matrix. Got CSC .* a row index of -3"):
         as_rows(broken(A, "index negative", sp.csc_array), "Y")
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
+def test_indices_are_shortened_where_32_bits_suffice(make):
+    M = make(A)
+    assert with_short_indices(M) is M
+    assert with_short_indices(A) is A
+    M.indices, M.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
+    short = with_short_indices(M)
+    assert isinstance(short, make)
+    assert short.indices.dtype == short.indptr.dtype == np.int32
+    assert (dense(short) == A).all()
+    assert M.indices.dtype == np.int64
+    wide = make((2, 2**40)) if make is sp.csr_array else make((2**40, 2))
+    assert with_short_indices(wide) is wide
 
 
 def test_indices_that_are_no_integers_are_refused():

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import check_structure
+from labelsieve.numerics.sparse import canonical, check_structure
 from labelsieve.numerics.typing import Matrix
 
 __all__ = ["LabelPredictor", "LinearLabelPredictor"]
@@ -82,7 +82,7 @@ class LabelPredictor:
         check_is_fitted(self)
         check_structure(X, "X")
         validated: Matrix = validate_data(self, X, reset=False, **self._validation)
-        return validated
+        return canonical(validated)
 
 
 class LinearLabelPredictor(LabelPredictor):

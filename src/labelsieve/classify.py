@@ -33,7 +33,7 @@ from labelsieve._prediction import LabelPredictor
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.neighbors import nearest_rows
 from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import check_structure, dense
+from labelsieve.numerics.sparse import canonical, check_structure, dense, with_short_indices
 from labelsieve.numerics.squared_hinge import solve_squared_hinge
 from labelsieve.numerics.typing import Matrix
 
@@ -43,12 +43,7 @@ __all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
 class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
     """Validation and decoding shared by the classifiers; a subclass learns and scores a 0/1 matrix."""
 
-    # libsvm counts in 32 bits.
-    _validation: ClassVar[dict[str, Any]] = {
-        "accept_sparse": ("csr",),
-        "accept_large_sparse": False,
-        "dtype": np.float64,
-    }
+    _validation: ClassVar[dict[str, Any]] = {"accept_sparse": ("csr",), "dtype": np.float64}
 
     classes_: np.ndarray
     n_features_in_: int
@@ -83,7 +78,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         Y, class_names = check_candidates(y)
         self._has_classes = class_names is not None
         self.classes_ = np.unique(y) if self._has_classes else np.arange(Y.shape[1])
-        self._learn(X, dense(Y) > 0)
+        self._learn(canonical(X), dense(Y) > 0)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -103,6 +98,26 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         if self._has_classes and len(self.classes_) == 2:
             scores = (scores[:, 1] - scores[:, 0]) / 2
         return scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose labels, or class, are predicted rightly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
+            True labels, or classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            In [0, 1].
+        """
+        check_structure(y, "y")
+        return float(super().score(X, y, sample_weight=sample_weight))
 
     def _target_classes(self) -> np.ndarray | None:
         return self.classes_ if self._has_classes else None
@@ -202,6 +217,7 @@ class LabelwiseSVM(_MultilabelClassifier):
             self._learn_linear(X, Y)
 
     def _learn_gaussian(self, X: Matrix, Y: np.ndarray) -> None:
+        X = with_short_indices(X)  # libsvm counts in 32 bits
         # The seed changes no result; without it SVC would draw from the global generator.
         machine = SVC(C=self.C, gamma=self.gamma, max_iter=self.max_iter, random_state=0)
         # X has been checked once; hundreds of labels need not check it again.
@@ -228,6 +244,7 @@ class LabelwiseSVM(_MultilabelClassifier):
         if self.kernel == "linear":
             scores = X @ self.coef_.T + self.intercept_
         else:
+            X = with_short_indices(X)
             scores = np.zeros((X.shape[0], len(self._is_learnt)))
             for label, machine in zip(np.flatnonzero(self._is_learnt), self._machines, strict=True):
                 scores[:, label] = machine.decision_function(X)

@@ -18,7 +18,7 @@ from labelsieve.datasets.frames import frame_of, split_frame
 from labelsieve.datasets.options import ReadOptions
 from labelsieve.datasets.readers.matrices import Matrices
 from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.sparse import check_structure, entries, is_sparse
+from labelsieve.numerics.sparse import check_structure, entries, is_sparse, with_short_indices
 from labelsieve.numerics.typing import Matrix
 from labelsieve.rows.collections import is_lazy
 
@@ -324,10 +324,7 @@ def _canonical(matrix: Any) -> Any:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-    if max(*matrix.shape, matrix.nnz) <= np.iinfo(np.int32).max and matrix.indices.dtype != np.int32:
-        parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
-        matrix = sp.csr_array(parts, shape=matrix.shape)
-    return matrix
+    return with_short_indices(matrix)
 
 
 def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: str) -> tuple[str, ...]:

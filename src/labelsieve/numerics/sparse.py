@@ -72,6 +72,26 @@ def canonical(M: Matrix) -> Matrix:
     return M
 
 
+def with_short_indices(M: Matrix) -> Matrix:
+    """Return a CSR or CSC matrix with the 32-bit indices that compiled libraries ask for, where they suffice.
+
+    Examples
+    --------
+    >>> M = sp.csr_array([[0, 2], [1, 0]])
+    >>> M.indices, M.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
+    >>> with_short_indices(M).indices.dtype
+    dtype('int32')
+    """
+    if not is_sparse(M) or M.indices.dtype == M.indptr.dtype == np.int32:
+        return M
+    if max(*M.shape, M.nnz) > np.iinfo(np.int32).max:
+        return M
+    matrix: Any = type(M)
+    parts = (M.data, M.indices.astype(np.int32), M.indptr.astype(np.int32))
+    shortened: Matrix = matrix(parts, shape=M.shape)
+    return shortened
+
+
 def check_structure(M: Any, name: str) -> None:
     """Refuse a sparse matrix whose index arrays contradict its shape; anything else passes.
 
