@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from broken_sparse import broken
 from labelsieve import LabelSupport
 from labelsieve._support import checks as checks_module
 from labelsieve._support import other_labels
@@ -672,6 +673,10 @@ def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
         (([0, 1], [0], [1]), "as many rows as labels and answers. Got 2, 1 and 1"),
         (([0], [0]), "three sequences: rows, labels and answers"),
         (3, "three sequences: rows, labels and answers"),
+        (sp.csr_array(np.eye(3)), "three sequences: rows, labels and answers. Got csr_array"),
+        (broken(np.eye(3), "index too large", sp.csc_matrix), "three sequences: rows, labels and answers"),
+        (([None], [0], [1]), "rows as whole numbers from 0 to 5. Got None"),
+        (([0], [0], [None]), "1 for a right candidate and 0 for a wrong one. Got None"),
         ("abcd", "three sequences: rows, labels and answers"),
     ],
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from broken_sparse import FAULTS, broken
 from labelsieve.datasets import noise
 from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.noise import add_candidates, draw_distinct
@@ -244,6 +245,17 @@ def test_features_are_refused_where_they_are_not_used_or_do_not_fit():
         add_candidates([[1, 0]], X=[[1.0]])
     with pytest.raises(DatasetError, match=r"same number of rows. Got 2 and 1"):
         add_candidates([[1, 0]], "instance", X=[[1.0], [2.0]])
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_broken_sparse_matrices_are_refused_before_anything_follows_their_indices(fault, make):
+    Y = np.eye(6, dtype=int)
+    message = FAULTS[fault][1].replace("column", "row" if make is sp.csc_matrix else "column")
+    with pytest.raises(ValueError, match=f"^Y must be a sound sparse matrix. .*{message}"):
+        add_candidates(broken(Y, fault, make))
+    with pytest.raises(ValueError, match=f"^X must be a sound sparse matrix. .*{message}"):
+        add_candidates(Y, "instance", X=broken(Y, fault, make))
 
 
 def test_a_random_state_of_scikit_learn_is_a_seed_that_moves_on():

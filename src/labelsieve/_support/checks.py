@@ -19,7 +19,7 @@ from scipy.special import expit
 
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.sparse import entries
+from labelsieve.numerics.sparse import entries, is_sparse
 
 _INTERCEPT_PENALTY, _WEIGHT_PENALTY, _LABEL_PENALTY = 0.1, 30.0, 10.0
 _MOST_LABEL_EFFECTS = 2000
@@ -50,7 +50,9 @@ class Checks:
         if checked is None:
             return None
         try:
-            rows, labels, answers = (np.asarray(part).ravel() for part in checked)
+            # The rows of a sparse matrix are no sequences, and a broken one must not be asked for them.
+            parts = () if is_sparse(checked) else checked
+            rows, labels, answers = (np.asarray(part).ravel() for part in parts)
         except (TypeError, ValueError):
             raise ValueError(
                 f"checked must be three sequences: rows, labels and answers. Got {type(checked).__name__} of "
@@ -72,7 +74,7 @@ class Checks:
         if not is_binary(answers):
             raise ValueError(
                 "checked must answer with 1 for a right candidate and 0 for a wrong one. "
-                f"Got {answers[[not is_binary(answers[[k]]) for k in range(len(answers))]][0].item()!r}."
+                f"Got {answers[[not is_binary(answers[[k]]) for k in range(len(answers))]].tolist()[0]!r}."
             )
         checks = cls(rows.astype(np.intp), labels.astype(np.intp), answers.astype(float))
         checks._refuse_others(is_candidate)
@@ -103,7 +105,7 @@ class Checks:
 
 def _first_outside(places: np.ndarray, size: int) -> Any:
     if places.dtype.kind not in "iu":
-        return places[0].item()
+        return places.tolist()[0]
     return places[(places < 0) | (places >= size)][0].item()
 
 

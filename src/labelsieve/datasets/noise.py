@@ -15,7 +15,7 @@ from labelsieve.datasets.errors import DatasetError
 from labelsieve.numerics.batches import batches
 from labelsieve.numerics.binary import is_binary
 from labelsieve.numerics.norms import squared_row_norms
-from labelsieve.numerics.sparse import dense
+from labelsieve.numerics.sparse import check_structure, dense
 
 # Cells worked on at a time. Part of the definition: another value gives other (equally good) draws.
 _BLOCK_CELLS = 2**20
@@ -97,6 +97,8 @@ def add_candidates(
         raise ValueError("model='instance' needs the features: pass X.")
     if model != "instance" and X is not None:
         raise ValueError(f"X is used by model='instance' only. Got model={model!r} with X; leave X out.")
+    check_structure(Y, "Y")
+    check_structure(X, "X")
     container, truth = _check_labels(Y)
     # A child stream: labels that were themselves drawn from the same seed must not meet their own numbers.
     rng = _generator(random_state).spawn(1)[0]
