@@ -106,6 +106,33 @@ def test_results_go_to_a_file_instead_of_standard_output(capsys, table):
         assert "[red]width" in stream.read()
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "start"),
+    [
+        ("found.csv", (), "rank,name,"),
+        ("found.JSON", (), "{"),
+        ("found.txt", (), "rank "),
+        ("found.csv", ("--json",), "{"),
+        ("found.csv", ("--format", "table"), "rank "),
+        ("found.json", ("--format", "csv"), "rank,name,"),
+    ],
+)
+def test_the_ending_of_the_file_chooses_the_form_unless_another_is_asked_for(
+    capsys, table, name, given, start
+):
+    assert run(capsys, "select", table, "--labels", "2", "-o", name, *given)[0] == 0
+    with open(name, encoding="utf-8") as stream:
+        assert stream.read().startswith(start)
+
+
+@pytest.mark.parametrize("command", ["select", "issues", "audit"])
+def test_one_row_is_too_few_whoever_reads_it(capsys, command):
+    with open("one.csv", "w") as stream:
+        stream.write("x,z,a,b\n1.5,2.5,1,0\n")
+    said = "error: one.csv: has 1 row, and nothing can be learnt from fewer than 2; add rows.\n"
+    assert fails(capsys, 1, command, "one.csv", "--labels", "2", "-q") == said
+
+
 def test_quiet_leaves_standard_error_empty(capsys, table):
     code, out, err = run(
         capsys, "select", table, "--labels", "2", *PML_FSMIR, "-p", "max_iter=2", "--quiet", "--json"
@@ -264,7 +291,7 @@ DATA = "x,z,a,b\n0.5,1,1,0\n2,0,1,1\n1,1,0,1\n"
         (DATA.replace("2,0,1,1", "2,0,1,1,5"), "2", "line 3"),
         ("x,a\n1,0\n2,0\n", "1", "at least one candidate"),
         ("x,a\n1,0\nred,0\n", "1", "no row has a label"),
-        ("x,a\n1,1\n", "1", "sample"),
+        ("x,a\n1,1\n", "1", "has 1 row"),
     ],
 )
 def test_a_bad_table_is_one_line_and_nothing_written(capsys, content, labels, complaint):

@@ -103,10 +103,7 @@ def read_table(
 
     if text not in TEXTS:
         raise fail(f"free text is one of {', '.join(TEXTS)}, got {text!r}; correct ", Mention("text"))
-    if len(opened.frame) < _LEAST_ROWS:
-        raise fail(
-            f"has {len(opened.frame)} row, and nothing can be learnt from fewer than {_LEAST_ROWS}; add rows"
-        )
+    require_rows(len(opened.frame), fail)
     given = _given_roles(opened.names, roles or {}, ignore, id, fail)
     understood, label_places = _understand(opened, labels, given, fail)
     found = read_labels(opened.columns, opened.names, label_places, label_sep, fail)
@@ -140,6 +137,12 @@ def read_table(
         _tags=tuple(found.tags),
         _separators=found.separators,
     )
+
+
+def require_rows(n_rows: int, fail: Fail) -> None:
+    """Refuse what is too little to learn anything from."""
+    if n_rows < _LEAST_ROWS:
+        raise fail(f"has {n_rows} row, and nothing can be learnt from fewer than {_LEAST_ROWS}; add rows")
 
 
 def _given_roles(
