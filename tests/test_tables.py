@@ -45,6 +45,54 @@ def named(table):
     return {column.name: column for column in table.columns}
 
 
+# Roles
+
+
+def test_tags_that_differ_only_in_case_are_named(frame):
+    words = ["Rock;pop", "rock", "ROCK;Pop", "jazz"]
+    note = named(read_table(frame.assign(tags=words * 15)))["tags"].note
+    said = "tags that differ only in case are different labels: Pop, pop; ROCK, Rock, rock; make them one in the table"
+    assert said in note
+    assert "case" not in named(read_table(frame))["tags"].note
+
+
+@pytest.mark.parametrize("command", [("select", "-k", "1"), ("issues",), ("audit", "--budget", "0.1")])
+def test_every_command_names_tags_that_differ_only_in_case(capsys, tmp_path, frame, command):
+    path = str(tmp_path / "cases.csv")
+    frame.assign(tags=["Rock", "rock", "pop"] * 20).to_csv(path, index=False)
+    code, _, err = run(capsys, command[0], path, "--labels", "tags", *command[1:])
+    assert code == 0
+    assert "differ only in case are different labels: Rock, rock;" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("dash", ["-", "--", "—"])
+def test_dashes_between_numbers_are_missing(frame, dash):
+    sizes = [dash if row % 5 == 0 else f"{row / 7:.2f}" for row in range(60)]
+    column = named(read_table(frame.assign(size=sizes)))["size"]
+    assert (column.role, column.n_missing) == ("number", 12)
+    assert column.note == f"12 cells that are no number ({dash!r}) count as missing"
+
+
+@pytest.mark.parametrize(
+    ("cells", "role"),
+    [
+        (("low", "-", "high"), "category"),
+        (("1", "-", "many", "2"), "category"),
+        (("-", "--"), "category"),
+        (("01", "-", "02"), "category"),
+        (("a;b", "-", "b;c"), "tags"),
+    ],
+)
+def test_dashes_beside_words_stay_what_they_are(frame, cells, role):
+    table = read_table(frame.assign(grade=[cells[row % len(cells)] for row in range(60)]), labels="tags")
+    assert (named(table)["grade"].role, named(table)["grade"].n_missing) == (role, 0)
+
+
+def test_a_dash_among_label_columns_is_no_missing_value(frame):
+    table = read_table(frame.assign(tags=["1", "-", "2"] * 20), labels="tags")
+    assert table.label_names == ("-", "1", "2")
+
+
 # Features
 
 
