@@ -411,6 +411,13 @@ def test_data_that_cannot_be_copied_leaves_no_other_file(capsys, planted):
     assert "svmlight holds either truth or candidates" in err
 
 
+@pytest.mark.parametrize("name", ["-", "pipe"])
+def test_what_comes_through_a_pipe_is_not_read(capsys, name):
+    os.mkfifo("pipe")
+    said = f"error: {name}: standard input and other pipes are not read; save the data to a file first.\n"
+    assert fails(capsys, 1, "select", name) == said
+
+
 def test_the_ranking_can_go_to_a_pipe(capsys, table):
     os.mkfifo("pipe")
     reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -423,6 +430,14 @@ def test_the_ranking_can_go_to_a_pipe(capsys, table):
 
 def test_a_file_that_is_not_there_is_bad_data(capsys):
     assert "got 'missing.csv'; check the path" in fails(capsys, 1, "select", "missing.csv")
+    assert "got 'no/such/folder.csv'; check the path" in fails(capsys, 1, "select", "no/such/folder.csv")
+
+
+def test_a_misspelt_file_gets_the_name_of_the_one_beside_it(capsys, table):
+    os.symlink("dtaa.csv", "dtaa.csv")  # a link in a circle is no file
+    assert "got 'dta.csv'; did you mean 'data.csv'?" in fails(capsys, 1, "select", "dta.csv")
+    path, meant = os.path.abspath("dta.csv"), os.path.abspath(table)
+    assert f"got {path!r}; did you mean {meant!r}?" in fails(capsys, 1, "issues", path)
 
 
 @pytest.mark.parametrize("folder", [".", "data", "data.d"])
