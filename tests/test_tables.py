@@ -576,3 +576,15 @@ def test_the_python_of_the_page_on_tables_runs(capsys):
     for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(compile(block, "tables.md", "exec"), {})
     assert "('opened', 'channel')" in capsys.readouterr().out
+
+
+def test_rankings_hold_no_formula_and_copies_of_the_table_hold_its_own(capsys, tmp_path, frame):
+    path, ranking, copy = (str(tmp_path / name) for name in ("mine.csv", "ranking.csv", "copy.csv"))
+    frame.assign(place=frame["place"].replace("north", "=1+1")).rename(columns={"place": "@place"}).to_csv(
+        path, index=False
+    )
+    outputs = ("-o", ranking, "--write-data", copy)
+    assert run(capsys, "select", path, "--labels", "tags", "-k", "3", *outputs)[0] == 0
+    assert ",'@place," in Path(ranking).read_text(encoding="utf-8")
+    kept = pd.read_csv(copy)
+    assert "=1+1" in set(kept["@place"])
