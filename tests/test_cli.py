@@ -9,6 +9,7 @@ import re
 import shlex
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -321,6 +322,19 @@ def test_a_closed_pipe_is_quiet(table):
     with os.fdopen(writing, "w") as stdout:
         done = run_alone(RUN, "select", table, "--labels", "2", "-q", stdout=stdout)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("closed", [[1], [2], [1, 2]])
+def test_streams_that_were_closed_from_the_start_take_nothing_amiss(table, closed):
+    # As under cron, or `labelsieve ... >&-`: Python has no stream then.
+    close = f"import os; [os.close(number) for number in {closed}]; program = [sys.executable, '-m', 'labelsieve']; "
+    close += "os.execv(sys.executable, [*program, *sys.argv[1:]])"
+    done = run_alone(close, "select", table, "--labels", "2", stdout=PIPE)
+    assert done.returncode == 0
+    assert bool(done.stdout) == (1 not in closed)
+    assert "selected" in done.stderr or 2 in closed
+    assert "Traceback" not in done.stderr
+    assert run_alone(close, "select", "no.csv", stdout=PIPE).returncode == 1
 
 
 # Progress

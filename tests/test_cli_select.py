@@ -106,6 +106,33 @@ def test_results_go_to_a_file_instead_of_standard_output(capsys, table):
         assert "[red]width" in stream.read()
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "start"),
+    [
+        ("found.csv", (), "rank,name,"),
+        ("found.JSON", (), "{"),
+        ("found.txt", (), "rank "),
+        ("found.csv", ("--json",), "{"),
+        ("found.csv", ("--format", "table"), "rank "),
+        ("found.json", ("--format", "csv"), "rank,name,"),
+    ],
+)
+def test_the_ending_of_the_file_chooses_the_form_unless_another_is_asked_for(
+    capsys, table, name, given, start
+):
+    assert run(capsys, "select", table, "--labels", "2", "-o", name, *given)[0] == 0
+    with open(name, encoding="utf-8") as stream:
+        assert stream.read().startswith(start)
+
+
+@pytest.mark.parametrize("command", ["select", "issues", "audit"])
+def test_one_row_is_too_few_whoever_reads_it(capsys, command):
+    with open("one.csv", "w") as stream:
+        stream.write("x,z,a,b\n1.5,2.5,1,0\n")
+    said = "error: one.csv: has 1 row, and nothing can be learnt from fewer than 2; add rows.\n"
+    assert fails(capsys, 1, command, "one.csv", "--labels", "2", "-q") == said
+
+
 def test_quiet_leaves_standard_error_empty(capsys, table):
     code, out, err = run(
         capsys, "select", table, "--labels", "2", *PML_FSMIR, "-p", "max_iter=2", "--quiet", "--json"
@@ -264,7 +291,7 @@ DATA = "x,z,a,b\n0.5,1,1,0\n2,0,1,1\n1,1,0,1\n"
         (DATA.replace("2,0,1,1", "2,0,1,1,5"), "2", "line 3"),
         ("x,a\n1,0\n2,0\n", "1", "at least one candidate"),
         ("x,a\n1,0\nred,0\n", "1", "no row has a label"),
-        ("x,a\n1,1\n", "1", "sample"),
+        ("x,a\n1,1\n", "1", "has 1 row"),
     ],
 )
 def test_a_bad_table_is_one_line_and_nothing_written(capsys, content, labels, complaint):
@@ -384,6 +411,13 @@ def test_data_that_cannot_be_copied_leaves_no_other_file(capsys, planted):
     assert "svmlight holds either truth or candidates" in err
 
 
+@pytest.mark.parametrize("name", ["-", "pipe"])
+def test_what_comes_through_a_pipe_is_not_read(capsys, name):
+    os.mkfifo("pipe")
+    said = f"error: {name}: standard input and other pipes are not read; save the data to a file first.\n"
+    assert fails(capsys, 1, "select", name) == said
+
+
 def test_the_ranking_can_go_to_a_pipe(capsys, table):
     os.mkfifo("pipe")
     reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -396,6 +430,14 @@ def test_the_ranking_can_go_to_a_pipe(capsys, table):
 
 def test_a_file_that_is_not_there_is_bad_data(capsys):
     assert "got 'missing.csv'; check the path" in fails(capsys, 1, "select", "missing.csv")
+    assert "got 'no/such/folder.csv'; check the path" in fails(capsys, 1, "select", "no/such/folder.csv")
+
+
+def test_a_misspelt_file_gets_the_name_of_the_one_beside_it(capsys, table):
+    os.symlink("dtaa.csv", "dtaa.csv")  # a link in a circle is no file
+    assert "got 'dta.csv'; did you mean 'data.csv'?" in fails(capsys, 1, "select", "dta.csv")
+    path, meant = os.path.abspath("dta.csv"), os.path.abspath(table)
+    assert f"got {path!r}; did you mean {meant!r}?" in fails(capsys, 1, "issues", path)
 
 
 @pytest.mark.parametrize("folder", [".", "data", "data.d"])

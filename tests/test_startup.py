@@ -33,6 +33,12 @@ def test_the_entrance_imports_nothing_heavy(arguments):
     assert not imported & HEAVY
 
 
+def test_the_package_runs_as_a_program_and_imports_nothing_heavy():
+    program = "import runpy; sys.argv[1:] = ['--version']\ntry: runpy.run_module('labelsieve', run_name='__main__')\n"
+    program += "except SystemExit as end: assert end.code == 0"
+    assert not imported_by(program) & HEAVY
+
+
 def test_the_slugs_are_known_without_importing_a_method():
     program = "from labelsieve import METHODS; assert 'rfs' in METHODS and len(METHODS) == len(list(METHODS))"
     assert not imported_by(program) & HEAVY

@@ -45,6 +45,62 @@ def named(table):
     return {column.name: column for column in table.columns}
 
 
+# Roles
+
+
+def test_tags_that_differ_only_in_case_are_named(frame):
+    words = ["Rock;pop", "rock", "ROCK;Pop", "jazz"]
+    note = named(read_table(frame.assign(tags=words * 15)))["tags"].note
+    said = "tags that differ only in case are different labels: Pop, pop; ROCK, Rock, rock; make them one in the table"
+    assert said in note
+    assert "case" not in named(read_table(frame))["tags"].note
+
+
+def test_the_command_line_names_options_as_they_are_typed_there(capsys, tmp_path, frame):
+    path = str(tmp_path / "texts.csv")
+    frame.assign(report=[f"this is the report of row {row} at last" for row in range(60)]).to_csv(path)
+    err = " ".join(run(capsys, "select", path, "--labels", "tags", "-k", "1")[2].split())
+    assert "--text tfidf makes" in err
+    assert "text='tfidf'" not in err
+
+
+@pytest.mark.parametrize("command", [("select", "-k", "1"), ("issues",), ("audit", "--budget", "0.1")])
+def test_every_command_names_tags_that_differ_only_in_case(capsys, tmp_path, frame, command):
+    path = str(tmp_path / "cases.csv")
+    frame.assign(tags=["Rock", "rock", "pop"] * 20).to_csv(path, index=False)
+    code, _, err = run(capsys, command[0], path, "--labels", "tags", *command[1:])
+    assert code == 0
+    assert "differ only in case are different labels: Rock, rock;" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("dash", ["-", "--", "—"])
+def test_dashes_between_numbers_are_missing(frame, dash):
+    sizes = [dash if row % 5 == 0 else f"{row / 7:.2f}" for row in range(60)]
+    column = named(read_table(frame.assign(size=sizes)))["size"]
+    assert (column.role, column.n_missing) == ("number", 12)
+    assert column.note == f"12 cells that are no number ({dash!r}) count as missing"
+
+
+@pytest.mark.parametrize(
+    ("cells", "role"),
+    [
+        (("low", "-", "high"), "category"),
+        (("1", "-", "many", "2"), "category"),
+        (("-", "--"), "category"),
+        (("01", "-", "02"), "category"),
+        (("a;b", "-", "b;c"), "tags"),
+    ],
+)
+def test_dashes_beside_words_stay_what_they_are(frame, cells, role):
+    table = read_table(frame.assign(grade=[cells[row % len(cells)] for row in range(60)]), labels="tags")
+    assert (named(table)["grade"].role, named(table)["grade"].n_missing) == (role, 0)
+
+
+def test_a_dash_among_label_columns_is_no_missing_value(frame):
+    table = read_table(frame.assign(tags=["1", "-", "2"] * 20), labels="tags")
+    assert table.label_names == ("-", "1", "2")
+
+
 # Features
 
 
@@ -118,7 +174,9 @@ def test_words_of_free_text_become_features_on_request(frame):
     table = read_table(frame.assign(report=texts))
     assert named(table)["report"].role == "text"
     assert not named(table)["report"].features
-    assert "tfidf" in named(table)["report"].note
+    assert named(table)["report"].note == "left out; text='tfidf' makes features of its words"
+    in_options = {row["column"]: row["note"] for row in table.account(lambda mention: f"--{mention.option}")}
+    assert in_options["report"] == "left out; --text makes features of its words"
     column = named(read_table(frame.assign(report=texts), text="tfidf"))["report"]
     assert len(column.features) == len(words)
 
@@ -518,3 +576,15 @@ def test_the_python_of_the_page_on_tables_runs(capsys):
     for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(compile(block, "tables.md", "exec"), {})
     assert "('opened', 'channel')" in capsys.readouterr().out
+
+
+def test_rankings_hold_no_formula_and_copies_of_the_table_hold_its_own(capsys, tmp_path, frame):
+    path, ranking, copy = (str(tmp_path / name) for name in ("mine.csv", "ranking.csv", "copy.csv"))
+    frame.assign(place=frame["place"].replace("north", "=1+1")).rename(columns={"place": "@place"}).to_csv(
+        path, index=False
+    )
+    outputs = ("-o", ranking, "--write-data", copy)
+    assert run(capsys, "select", path, "--labels", "tags", "-k", "3", *outputs)[0] == 0
+    assert ",'@place," in Path(ranking).read_text(encoding="utf-8")
+    kept = pd.read_csv(copy)
+    assert "=1+1" in set(kept["@place"])

@@ -50,9 +50,7 @@ COMMANDS = {
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line; returns 0 when done, 1 for bad data, 2 for bad usage."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name the terminal cannot show must not end the program
-            stream.reconfigure(errors="backslashreplace")
+    _mend_streams()
     terminated = threading.Event()
     try:
         with raising_terminated(terminated):
@@ -70,6 +68,16 @@ def main(args: list[str] | None = None) -> int:
         message, code = _account(error, terminated=terminated.is_set())
         print(f"error: {one_line(message)}", file=sys.stderr)
     return code
+
+
+def _mend_streams() -> None:
+    """Make both streams take whatever is written: some programs are started without one, others cannot show a name."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed from the start; a file opened later must not take its place either
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # for good
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _program(args: list[str]) -> typer.Typer:

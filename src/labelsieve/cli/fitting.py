@@ -24,6 +24,7 @@ from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.size_curve import SizeCurve
 from labelsieve.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.tables import ColumnSelector, Table
+from labelsieve.tables.reading import require_rows
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
 DEFAULT_METHOD = "evidence"
@@ -202,6 +203,8 @@ def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage
 @contextmanager
 def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
     """Tell whose data it was that a method refuses."""
+    source = dataset.source or dataset.name
+    require_rows(dataset.X.shape[0], lambda *parts: DatasetError(f"{source}: ", *parts, "."))
     try:
         yield
     except DatasetError:  # rows that were read in the middle of the fit: says it all
@@ -209,6 +212,6 @@ def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
     except (ValueError, FloatingPointError) as error:
         # Whoever gave -k has never heard of the parameter.
         said = re.sub(r"n_(features_to_select|columns) must", "-k must", str(error))
-        raise DatasetError(f"{dataset.source or dataset.name}: {said}") from error
+        raise DatasetError(f"{source}: {said}") from error
     except MemoryError as error:
         raise DatasetError(f"{dataset.name}: the fit does not fit into memory; take fewer rows.") from error

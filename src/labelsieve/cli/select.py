@@ -58,7 +58,7 @@ labelsieve select data.csv --labels 'label_*' --ignore name
 
 labelsieve select data.csv --labels 2 -k auto --stability 30
 
-labelsieve select data.csv --labels 2 -k 3 --format csv --output ranking.csv
+labelsieve select data.csv --labels 2 -k 3 --output ranking.csv
 
 labelsieve select data.arff -k 20% --method pml-fsmir -p max_iter=500 --json
 
@@ -117,11 +117,20 @@ def select(
         ),
     ] = 0,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Form of the ranking; 'table' unless given.")
+        Format | None,
+        typer.Option(
+            "--format",
+            help="Form of the ranking; unless given, that of the ending of --output, else 'table'.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the ranking to this file.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the ranking to this file: as CSV or JSON if it ends in .csv or .json.",
+        ),
     ] = None,
     data_copy: Annotated[
         Path | None,
@@ -146,7 +155,7 @@ def select(
     counts columns. What every column was taken for is said, and --role overrules it.
     """
     selector = _selector(method, parameters or [], features)
-    form = _form(form, as_json)
+    form = _form(form, as_json, output)
     _check_usage(files, html, stability)
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
@@ -224,11 +233,14 @@ def _write(texts: Mapping[Path, str], unfinished: ExitStack) -> None:
         stream.flush()
 
 
-def _form(form: Format | None, as_json: bool) -> Format:
-    """The form of the ranking, asked for in one of two ways."""
+def _form(form: Format | None, as_json: bool, output: Path | None) -> Format:
+    """The form of the ranking, asked for in one of two ways, or by the ending of the file."""
     if as_json and form not in (None, Format.json):
         raise typer.BadParameter("give one of --json and --format, not both", param_hint="--json")
-    return Format.json if as_json else form or Format.table
+    if as_json or form is not None:
+        return form or Format.json
+    ending = "" if output is None else output.suffix.lower().removeprefix(".")
+    return Format(ending) if ending in {*Format} else Format.table
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from labelsieve._text import count, printable
+from labelsieve._text import count, near, printable
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.dataset import Dataset
@@ -56,6 +57,7 @@ Identifier = Annotated[
 ]
 
 _CODED_SHOWN = 5
+_MOST_COMPARED = 10_000
 
 
 def reading_options(*, ignore: list[str] | None = None, **given: str | None) -> ReadOptions:
@@ -117,12 +119,29 @@ def _is_file(target: str) -> bool:
         return True
     if path.is_dir() and not is_known(target):
         raise DatasetError(f"{target} is a folder; give the data file inside it.")
-    if path.suffix or len(path.parts) > 1:
+    if target == "-" or (path.exists() and not path.is_dir()):  # readers come back to the start of a file
         raise DatasetError(
-            f"an existing file or a name of the catalogue was expected, got {target!r}; check the path, "
-            "or choose from: labelsieve datasets."
+            f"{target}: standard input and other pipes are not read; save the data to a file first."
+        )
+    if path.suffix or len(path.parts) > 1:
+        meant = near(path.name, _files_beside(path))
+        way_out = "check the path, or choose from: labelsieve datasets."
+        if meant is not None:
+            way_out = f"did you mean {str(path.with_name(meant))!r}?"
+        raise DatasetError(
+            f"an existing file or a name of the catalogue was expected, got {target!r}; {way_out}"
         )
     return False
+
+
+def _files_beside(path: Path) -> list[str]:
+    """Names of the files in the folder of a path, of very many the first; none where it cannot be listed."""
+    try:
+        with os.scandir(path.parent) as entries:
+            # Of a link in a circle `entry.is_file` makes an error.
+            return [entry.name for entry in islice(entries, _MOST_COMPARED) if os.path.isfile(entry.path)]
+    except OSError:
+        return []
 
 
 def open_named(

@@ -31,6 +31,8 @@ _MOST_TAGS = 100
 # More different whole numbers than this measure something.
 _MOST_CLASSES = 20
 _MOST_DENSE = 2**24
+# Of tags that differ only in case.
+_ALIKE_SHOWN, _LONGEST_SHOWN = 3, 40
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,12 @@ def read_labels(
         notes[position] = f"{len(tags)} tags"
         if n_missing[position]:
             notes[position] += f"; {n_missing[position]} rows have none"
+        alike = _differing_in_case(tags)
+        if alike:
+            notes[position] += (
+                f"; tags that differ only in case are different labels: {alike}; make them one in the table if they "
+                "are one"
+            )
     Y: Any = sp.csr_array(sp.hstack(blocks, format="csr", dtype=np.uint8))
     if Y.shape[0] * Y.shape[1] <= _MOST_DENSE:
         Y = Y.toarray()
@@ -146,6 +154,21 @@ def read_labels(
         raise fail(f"{said}, so there is nothing to tell apart; check ", Mention("labels"))
     names_shown = distinct([printable(name) for name in found_names])
     return Labels(Y, names_shown, owners, known_tags, separators, notes, n_missing)
+
+
+def _differing_in_case(tags: Sequence[str]) -> str:
+    """Name the tags that are the same in small letters, the first few of them; nothing if there are none.
+
+    Examples
+    --------
+    >>> _differing_in_case(["JAZZ", "Rock", "jazz", "pop", "rock"])
+    'JAZZ, jazz; Rock, rock'
+    """
+    alike: dict[str, list[str]] = {}
+    for tag in tags:
+        alike.setdefault(tag.casefold(), []).append(printable(tag)[:_LONGEST_SHOWN])
+    groups = [", ".join(group) for group in alike.values() if len(group) > 1]
+    return "; ".join([*groups[:_ALIKE_SHOWN], *("...",) * (len(groups) > _ALIKE_SHOWN)])
 
 
 def _plain_name(name: str) -> str:

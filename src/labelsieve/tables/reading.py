@@ -18,7 +18,7 @@ from labelsieve.numerics.typing import Matrix
 from labelsieve.tables.features import Features, distinct, encode
 from labelsieve.tables.labels import Labels, declared_labels, likely_labels, named_labels, read_labels
 from labelsieve.tables.opening import Opened, open_file, open_frame, pandas
-from labelsieve.tables.table import Column, Table
+from labelsieve.tables.table import WITH_WORDS, Column, Table
 from labelsieve.tables.understanding import Understood, check_roles, texts_of, understand
 
 __all__ = ["TEXTS", "read_table"]
@@ -103,10 +103,7 @@ def read_table(
 
     if text not in TEXTS:
         raise fail(f"free text is one of {', '.join(TEXTS)}, got {text!r}; correct ", Mention("text"))
-    if len(opened.frame) < _LEAST_ROWS:
-        raise fail(
-            f"has {len(opened.frame)} row, and nothing can be learnt from fewer than {_LEAST_ROWS}; add rows"
-        )
+    require_rows(len(opened.frame), fail)
     given = _given_roles(opened.names, roles or {}, ignore, id, fail)
     understood, label_places = _understand(opened, labels, given, fail)
     found = read_labels(opened.columns, opened.names, label_places, label_sep, fail)
@@ -140,6 +137,12 @@ def read_table(
         _tags=tuple(found.tags),
         _separators=found.separators,
     )
+
+
+def require_rows(n_rows: int, fail: Fail) -> None:
+    """Refuse what is too little to learn anything from."""
+    if n_rows < _LEAST_ROWS:
+        raise fail(f"has {n_rows} row, and nothing can be learnt from fewer than {_LEAST_ROWS}; add rows")
 
 
 def _given_roles(
@@ -237,7 +240,7 @@ def _columns(
     for place, column in understood.items():
         notes = [column.note] if column.note else []
         if column.role == "text" and text == "drop":
-            notes.append("left out; text 'tfidf' makes features of its words")
+            notes.append(f"left out; {WITH_WORDS} makes features of its words")
         elif column.role not in ("id", "constant", "ignored") and place not in members:
             notes.append("nothing in it is frequent enough to be a feature")
         if place in twins:

@@ -18,6 +18,8 @@ from labelsieve.datasets.readers.table import MISSING as _READ_AS_MISSING
 
 #: Words for a value that is not there, in small letters.
 MISSING = _READ_AS_MISSING | {"#n/a", "<na>", "nat"}
+#: Marks for it that mean something else beside words.
+DASHES = frozenset({"-", "--", "–", "—"})
 #: What parts the tags of a cell, the likeliest first.
 TAG_SEPARATORS = (";", "|", ",")
 

@@ -16,6 +16,7 @@ import numpy as np
 from labelsieve.datasets.errors import Fail, Mention
 from labelsieve.numerics.binary import is_binary
 from labelsieve.tables.spellings import (
+    DASHES,
     MISSING,
     TAG_SEPARATORS,
     Reading,
@@ -220,7 +221,8 @@ class _Column:
             codes = self._texts()
             return Understood(codes.role, codes.values, "digits with leading zeros are no numbers")
         numbers = read_numbers(self.counts, commas_are_decimal=self.is_continental)
-        if self.share(numbers) >= _MOST:
+        is_dashed = bool(numbers.meaning) and self.counts.keys() - numbers.meaning.keys() <= DASHES
+        if is_dashed or self.share(numbers) >= _MOST:
             return self.as_number(numbers)
         dates = read_dates(self.counts, days_first=self.is_continental)
         if self.share(dates) >= _MOST:
