@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labelsieve._text import printable
-from labelsieve.cli.console import AsJson, PlainConsole, bar, in_options, messages
+from labelsieve.cli.console import AsJson, PlainConsole, bar, messages
 from labelsieve.cli.downloads import download_bars
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data, tell_columns
 from labelsieve.cli.target import (
@@ -93,7 +93,7 @@ def info(
             {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
         )
         if data.table is not None:
-            known = {"columns": data.table.account(in_options), "notes": list(data.table.notes)}
+            known = {"columns": data.table.account(), "notes": list(data.table.notes)}
         typer.echo(json.dumps({**description.as_dict(), **known}))
         return
     console = PlainConsole(soft_wrap=True)

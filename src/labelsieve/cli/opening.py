@@ -14,7 +14,6 @@ from rich.console import Console
 from labelsieve._pandas import has_pandas
 from labelsieve._text import count
 from labelsieve.auditing.subject import Subject
-from labelsieve.cli.console import in_options
 from labelsieve.cli.tables import account_table
 from labelsieve.cli.target import coding_note, open_named, open_target
 from labelsieve.datasets.catalog import CatalogEntry
@@ -116,7 +115,7 @@ class Data:
 
 def tell_columns(table: Table, console: Console, most: int) -> None:
     """Say what every column of a table was taken for; of many, those with something to say first."""
-    account = table.account(in_options)
+    account = table.account()
     console.print(f"columns: {table.summary()}")
     for note in table.notes:
         console.print(f"note: {note}")

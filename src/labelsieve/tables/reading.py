@@ -18,7 +18,7 @@ from labelsieve.numerics.typing import Matrix
 from labelsieve.tables.features import Features, distinct, encode
 from labelsieve.tables.labels import Labels, declared_labels, likely_labels, named_labels, read_labels
 from labelsieve.tables.opening import Opened, open_file, open_frame, pandas
-from labelsieve.tables.table import WITH_WORDS, Column, Table
+from labelsieve.tables.table import Column, Table
 from labelsieve.tables.understanding import Understood, check_roles, texts_of, understand
 
 __all__ = ["TEXTS", "read_table"]
@@ -240,7 +240,7 @@ def _columns(
     for place, column in understood.items():
         notes = [column.note] if column.note else []
         if column.role == "text" and text == "drop":
-            notes.append(f"left out; {WITH_WORDS} makes features of its words")
+            notes.append("left out; text 'tfidf' makes features of its words")
         elif column.role not in ("id", "constant", "ignored") and place not in members:
             notes.append("nothing in it is frequent enough to be a feature")
         if place in twins:

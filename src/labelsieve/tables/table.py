@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from labelsieve.datasets import Dataset
-from labelsieve.datasets.errors import Mention
 from labelsieve.numerics.typing import Matrix
 from labelsieve.tables.opening import Opened
 
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 __all__ = ["Column", "Table"]
-
-#: The option that notes of columns of free text speak of.
-WITH_WORDS = Mention("text", "tfidf")
 
 
 @dataclass(frozen=True)
@@ -140,18 +136,15 @@ class Table:
             source=self.source,
         )
 
-    def account(self, spell: Callable[[Mention], str] = str) -> list[dict[str, Any]]:
-        """Return what every column is taken for, as rows of ``column, role, missing, features, note``.
-
-        Options that notes speak of are spelled by `spell`, else as in Python.
-        """
+    def account(self) -> list[dict[str, Any]]:
+        """Return what every column is taken for, as rows of ``column, role, missing, features, note``."""
         return [
             {
                 "column": column.name,
                 "role": column.role,
                 "missing": column.n_missing,
                 "features": len(column.features),
-                "note": column.note.replace(str(WITH_WORDS), spell(WITH_WORDS)),
+                "note": column.note,
             }
             for column in self.columns
         ]
