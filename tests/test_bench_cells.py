@@ -15,7 +15,7 @@ from bench_runs import evaluate, write_data
 from conftest import fails, run
 from labelsieve import METHODS, METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
-from labelsieve.bench.components import build_method, use_folder
+from labelsieve.bench.components import build_method, for_keeps, use_folder
 from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.judging import choose_metrics
@@ -393,6 +393,84 @@ def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
     assert "must have ranking_, scores_ or feature_importances_" in silent.error
     assert "must rank all 60 features" in short.error
     assert "must rank by numbers, got NaN in scores_" in undecided.error
+
+
+GREEDY = """
+import numpy as np
+from labelsieve import BaseSelector, SolverResult
+from labelsieve.classify import LabelwiseSVM
+
+def spoil(*matrices):
+    for matrix in matrices:
+        values = matrix.data if hasattr(matrix, "indptr") else matrix
+        values[...] = 0
+
+class Plain:
+    spoils = False
+    def fit(self, X, Y):
+        self.scores_ = np.arange(X.shape[1])
+        if self.spoils:
+            spoil(X, Y)
+
+class Greedy(Plain):
+    spoils = True
+
+class GreedySelector(BaseSelector):
+    def _solve(self, X, Y):
+        spoil(X, Y)
+        return SolverResult(scores=np.arange(X.shape[1], dtype=X.dtype))
+
+class GreedyClassifier(LabelwiseSVM):
+    def fit(self, X, Y):
+        super().fit(X, Y)
+        spoil(X, Y)
+        return self
+    def predict(self, X):
+        found = super().predict(X)
+        spoil(X)
+        return found
+    def decision_function(self, X):
+        found = super().decision_function(X)
+        spoil(X)
+        return found
+"""
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path, monkeypatch, storage):
+    import scipy.sparse as sp
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "greedy_methods.py").write_text(GREEDY)
+    data = planted()
+    X = sp.csr_array(np.where(data.X > 0.5, data.X, 0)) if storage == "sparse" else data.X
+    write(Dataset(X, data.Y), tmp_path / "own.npz")
+
+    def judged(method, *classifiers):
+        names = ", ".join(f'"{name}"' for name in classifiers)
+        experiment = parse(
+            f'datasets = [{{name = "own", path = "own.npz"}}]\nfolds = 3\nmethods = ["greedy_methods:{method}"]\n'
+            f"classifiers = [{names}]\n[sizes]\npercent = [20]\n",
+            folder=tmp_path,
+        )
+        return values(evaluate(experiment, cells_of(experiment)[0]), classifier=classifiers[-1])
+
+    expected = judged("Plain", "linear-svm")
+    assert judged("Greedy", "linear-svm") == expected
+    assert judged("GreedySelector", "linear-svm") == expected
+    assert judged("Plain", "greedy_methods:GreedyClassifier") == expected
+    # It comes first, and what it was taught is taught again.
+    assert judged("Plain", "greedy_methods:GreedyClassifier", "linear-svm") == expected
+
+
+def test_methods_of_the_package_get_the_data_itself():
+    """A copy would take memory, which is measured."""
+    X = np.zeros((2, 2))
+    assert for_keeps(SumF(), X) is X
+    ours, theirs = np.asfortranarray(np.ones((3, 2))), type("Mine", (SumF,), {"__module__": "mine"})()
+    copy = for_keeps(theirs, ours)
+    assert copy is not ours
+    assert copy.flags.f_contiguous  # roundings depend on it
 
 
 def test_data_that_changed_since_the_plan_fails_the_cell(tmp_path, planted):

@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,12 +29,14 @@ from labelsieve.bench.config import (
 from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
+from labelsieve.numerics.typing import Matrix
 
 __all__ = [
     "CLASSIFIERS",
     "build_classifier",
     "build_method",
     "feature_order",
+    "for_keeps",
     "identify",
     "identify_classifier",
     "identify_method",
@@ -162,8 +165,7 @@ def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:
 
 def _source(kind: Any) -> dict[str, str]:
     """Checksum of the file of what is not installed: whoever edits a method wants it run again."""
-    module = kind.__name__ if inspect.ismodule(kind) else kind.__module__
-    if module.partition(".")[0] == "labelsieve":
+    if _is_ours(kind):
         return {}
     try:
         path = Path(inspect.getfile(kind))
@@ -172,6 +174,19 @@ def _source(kind: Any) -> dict[str, str]:
     if _is_installed(path):
         return {}
     return {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def _is_ours(kind: Any) -> bool:
+    module: str = kind.__name__ if inspect.ismodule(kind) else kind.__module__
+    return module.partition(".")[0] == "labelsieve"
+
+
+def for_keeps(estimator: Any, data: Matrix) -> Matrix:
+    """Give an estimator data that it may change: a copy, as it lies in memory, unless it is of this package.
+
+    What is judged later has to be the data of the fold, and our own leave what they get as it is.
+    """
+    return data if _is_ours(type(estimator)) else deepcopy(data)
 
 
 def feature_order(selector: Any, n_features: int) -> np.ndarray:
