@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from labelsieve._text import error_text
 from labelsieve.bench.components import build_method, feature_order, for_keeps, use_folder
 from labelsieve.bench.config import UNRANKED, Experiment
 from labelsieve.bench.data import Fold, split_fold
@@ -152,7 +153,7 @@ def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.Wa
         try:
             yield caught
         except (Exception, SystemExit) as error:
-            result.error = " ".join(f"{type(error).__name__}: {error}".split())
+            result.error = " ".join(error_text(error).split())
             result.traceback = traceback.format_exc()
         else:
             told = [" ".join(str(warning.message).split()) for warning in caught]
