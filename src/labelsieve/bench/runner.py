@@ -17,7 +17,7 @@ from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult, Ranked, Task
 from labelsieve.bench.components import identify_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_experiment, in_toml
-from labelsieve.bench.data import DatasetFacts, describe, load_dataset
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_candidates, require_rows
 from labelsieve.bench.earlier_format import is_earlier_key, present_keys
 from labelsieve.bench.plan import Cell, Judgement, plan
 from labelsieve.bench.results_file import FILE_NAME
@@ -264,9 +264,13 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
     for spec in experiment.datasets:
         observer.loading(spec)
         try:
-            facts[spec.name] = describe(spec, load_dataset(spec, experiment.folder), experiment)
+            dataset = load_dataset(spec, experiment.folder)
         except DatasetError as error:
             raise RunError(f"datasets: {spec.name}: {error.spelled(in_toml)}") from None
+        require_rows(experiment.folds, spec.name, dataset.X.shape[0])
+        if any(noise.model == "given" for noise in experiment.noises()):
+            require_candidates(spec.name, dataset)
+        facts[spec.name] = describe(spec, dataset, experiment)
     return facts
 
 
@@ -294,7 +298,8 @@ def _require_same_plan(
 ) -> None:
     """Notice a changed configuration or data file before finished work silently stops counting."""
     planned = [(row["ranking"], row["key"]) for row in before.plan if row["obstacle"] is None]
-    lost = set(before.outcomes(planned)) - {judgement.key for _, judgement in _applicable(cells)}
+    done = {key for key, is_done in before.outcomes(planned).items() if is_done}
+    lost = done - {judgement.key for _, judgement in _applicable(cells)}
     if not lost:
         return
     known = {row["name"]: row["facts"] for row in before.datasets}

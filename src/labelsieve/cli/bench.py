@@ -186,7 +186,11 @@ def repair(run: RunArgument) -> None:
     from labelsieve.bench.repair import repair as save_readable
     from labelsieve.bench.results_file import database_path
 
-    saved = save_readable(database_path(run))
+    path = database_path(run)
+    saved = save_readable(path)
+    if saved is None:
+        typer.echo(one_line(f"nothing is wrong with {path}; it stays as it is"))
+        return
     typer.echo(
         one_line(f"{saved.n_cells} cells saved to {saved.path}; the damaged file is now {saved.damaged}")
     )
