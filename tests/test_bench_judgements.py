@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import bench_runs as bench
+import damage_results
 from labelsieve import METRICS
 from labelsieve.bench import RunError
 from labelsieve.bench.config import load_experiment, parse_experiment
@@ -363,6 +364,10 @@ def test_what_the_data_cannot_give_is_told_before_the_first_cell(project):
     assert bench.fails(config) == (
         'error: noise: model = "given" needs candidates in the data, small has none; choose another model.'
     )
+    change(config, BASE + "[sizes]\ncounts = { small = [11, 12] }\n")
+    assert bench.fails(config) == (
+        "error: sizes: numbers up to the 10 features of small were expected, got 11, 12."
+    )
     assert fits() == 0
     with pytest.raises(RunError, match="no results in it yet"):
         read_results(folder)
@@ -379,6 +384,37 @@ def test_cells_that_failed_are_no_finished_ones_that_a_change_would_lose(project
     assert told(config)["done"] == 2
     change(config, alone)
     assert "so 2 finished cells would no longer count" in bench.fails(config)
+
+
+@pytest.mark.parametrize(
+    ("statement", "readers"),
+    [
+        ("UPDATE datasets SET facts = json_set(facts, '$.cardinality', 'many')", "read_results"),
+        ("UPDATE rankings SET seconds = 9e999", "read_status"),
+        ("UPDATE rankings SET ranking = x'0000' WHERE ranking IS NOT NULL", "read_results, run"),
+        ("UPDATE rankings SET ranking = zeroblob(40) WHERE ranking IS NOT NULL", "read_results, run"),
+    ],
+)
+def test_what_only_forged_checksums_can_hide_is_told_as_damage(project, statement, readers):
+    config, folder, _ = project
+    told(config)
+    damage_results.forge(folder / "results.sqlite", statement)
+    for reader in (read_results, read_status):
+        if reader.__name__ in readers:
+            with pytest.raises(RunError, match="the file is damaged"):
+                reader(folder)
+    if "run" in readers:
+        assert "the file is damaged" in bench.fails(config)
+        (config.parent / "other.toml").write_text(PLAIN)
+        assert "the file is damaged" in bench.fails(config.parent / "other.toml", "--rankings", folder)
+
+
+def test_finished_cells_without_a_number_are_no_report(project):
+    config, folder, _ = project
+    told(config)
+    damage_results.forge(folder / "results.sqlite", "DELETE FROM scores")
+    with pytest.raises(RunError, match="judged: the finished cells hold no numbers; check that sizes"):
+        analyse(summarise(read_results(folder)))
 
 
 def test_a_sound_file_is_not_repaired(project):
