@@ -15,7 +15,7 @@ from bench_runs import evaluate, write_data
 from conftest import fails, run
 from labelsieve import METHODS, METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
-from labelsieve.bench.components import build_method, use_folder
+from labelsieve.bench.components import build_method, feature_order, for_keeps, use_folder
 from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.judging import choose_metrics
@@ -379,20 +379,142 @@ def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
         "    def fit(self, X, Y):\n"
         "        self.scores_ = X[0] * float('nan')\n"
         "        return self\n"
+        "class Mute(Exception):\n"
+        "    def __str__(self):\n"
+        "        raise RuntimeError\n"
+        "class Speechless(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        raise Mute\n"
     )
-    names = ("Broken", "Silent", "Short", "Undecided")
+    names = ("Broken", "Silent", "Short", "Undecided", "Speechless")
     methods = ", ".join(f'"my_broken_method:{name}"' for name in names)
     experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
     from labelsieve.bench.components import use_folder
 
     use_folder(experiment)
-    broken, silent, short, undecided = (evaluate(experiment, cell) for cell in cells_of(experiment)[:4])
+    found = (evaluate(experiment, cell) for cell in cells_of(experiment)[:5])
+    broken, silent, short, undecided, speechless = found
     assert broken.error == "ZeroDivisionError: one over nothing"
     assert "my_broken_method.py" in broken.traceback
     assert broken.scores == []
     assert "must have ranking_, scores_ or feature_importances_" in silent.error
     assert "must rank all 60 features" in short.error
     assert "must rank by numbers, got NaN in scores_" in undecided.error
+    assert speechless.error == "Mute: (its text failed with RuntimeError)"
+
+
+GREEDY = """
+import numpy as np
+from labelsieve import BaseSelector, SolverResult
+from labelsieve.classify import LabelwiseSVM
+
+def spoil(*matrices):
+    for matrix in matrices:
+        values = matrix.data if hasattr(matrix, "indptr") else matrix
+        values[...] = 0
+
+class Plain:
+    spoils = False
+    def fit(self, X, Y):
+        self.scores_ = np.arange(X.shape[1])
+        if self.spoils:
+            spoil(X, Y)
+
+class Greedy(Plain):
+    spoils = True
+
+class GreedySelector(BaseSelector):
+    def _solve(self, X, Y):
+        spoil(X, Y)
+        return SolverResult(scores=np.arange(X.shape[1], dtype=X.dtype))
+
+class GreedyClassifier(LabelwiseSVM):
+    def fit(self, X, Y):
+        super().fit(X, Y)
+        spoil(X, Y)
+        return self
+    def predict(self, X):
+        found = super().predict(X)
+        spoil(X)
+        return found
+    def decision_function(self, X):
+        found = super().decision_function(X)
+        spoil(X)
+        return found
+"""
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path, monkeypatch, storage):
+    import scipy.sparse as sp
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "greedy_methods.py").write_text(GREEDY)
+    data = planted()
+    X = sp.csr_array(np.where(data.X > 0.5, data.X, 0)) if storage == "sparse" else data.X
+    write(Dataset(X, data.Y), tmp_path / "own.npz")
+
+    def judged(method, *classifiers):
+        names = ", ".join(f'"{name}"' for name in classifiers)
+        experiment = parse(
+            f'datasets = [{{name = "own", path = "own.npz"}}]\nfolds = 3\nmethods = ["greedy_methods:{method}"]\n'
+            f"classifiers = [{names}]\n[sizes]\npercent = [20]\n",
+            folder=tmp_path,
+        )
+        return values(evaluate(experiment, cells_of(experiment)[0]), classifier=classifiers[-1])
+
+    expected = judged("Plain", "linear-svm")
+    assert judged("Greedy", "linear-svm") == expected
+    assert judged("GreedySelector", "linear-svm") == expected
+    assert judged("Plain", "greedy_methods:GreedyClassifier") == expected
+    # It comes first, and what it was taught is taught again.
+    assert judged("Plain", "greedy_methods:GreedyClassifier", "linear-svm") == expected
+
+
+def test_methods_of_the_package_get_the_data_itself():
+    """A copy would take memory, which is measured."""
+    X = np.zeros((2, 2))
+    assert for_keeps(SumF(), X) is X
+    ours, theirs = np.asfortranarray(np.ones((3, 2))), type("Mine", (SumF,), {"__module__": "mine"})()
+    copy = for_keeps(theirs, ours)
+    assert copy is not ours
+    assert copy.flags.f_contiguous  # roundings depend on it
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        (
+            "ranking_",
+            [2, 0, 1],
+            "ranking_ must give the place of every feature, .* Got 0 to 2. If it lists the",
+        ),
+        ("ranking_", [1, 1.5, 2], "ranking_ must give the place of every feature"),
+        ("ranking_", [1, 2, float("inf")], "ranking_ must give the place of every feature"),
+        ("ranking_", [-1, 2, 3], "ranking_ must give the place of every feature"),
+        ("scores_", np.array([1j, 2, 3]), "scores_ of Mine must hold a real number for .* Got complex128"),
+        ("scores_", ["3", "1", "2"], "scores_ of Mine must hold a real number for .* Got str"),
+        ("scores_", [{}, 1, 2], "scores_ of Mine must hold a real number for .* Got list"),
+        ("scores_", [[1], 1, 2], "scores_ of Mine must hold a real number for .* Got list"),
+    ],
+)
+def test_what_ranks_nothing_is_told(attribute, value, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        feature_order(type("Mine", (), {attribute: value})(), 3)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("ranking_", [2, 1, 2]),  # as RFE of scikit-learn, with several features in one place
+        ("ranking_", np.array([3, 1, 2], dtype=np.uint8)),
+        ("scores_", np.array([1, 3, 2], dtype=np.uint8)),
+        ("scores_", np.array([0, float("inf"), 1], dtype=object)),
+        ("feature_importances_", [False, True, False]),
+    ],
+)
+def test_places_and_scores_of_every_kind_rank(attribute, value):
+    assert feature_order(type("Mine", (), {attribute: value})(), 3)[0] == 1
 
 
 def test_data_that_changed_since_the_plan_fails_the_cell(tmp_path, planted):
@@ -520,6 +642,22 @@ def test_own_files_called_like_a_catalogued_data_set_need_no_download(
     )
     code, out, _ = run(capsys, "bench", "run", "own.toml", "--jobs", "1", "--json")
     assert (code, json.loads(out)["done"]) == (0, 2)
+
+
+def test_an_error_without_end_is_shown_by_its_beginning(capsys, plain_terminal, table, one_job_here):
+    Path("my_wordy_method.py").write_text(
+        "class Wordy:\n    def fit(self, X, Y):\n        raise ValueError('x' * 5000)\n"
+    )
+    Path("own.toml").write_text(
+        'datasets = [{name = "own", path = "data.csv", labels = "label_*"}]\n'
+        'methods = ["my_wordy_method:Wordy"]\nfolds = 2\n'
+    )
+    code, _, err = run(capsys, "bench", "run", "own.toml", "--jobs", "1")
+    _, out, _ = run(capsys, "bench", "status", "own")
+    assert code == 3
+    for told in (err, out):
+        assert told.count("ValueError: xxx") == told.count("xxx ... (4012 letters more)") == 2
+        assert told.count("x") < 2500
 
 
 def test_a_data_file_is_not_taken_for_a_damaged_run(capsys, plain_terminal, table):

@@ -108,6 +108,8 @@ def test_noise_profile_goes_from_none_to_one_half():
             r"labels: only for files; give path",
         ),
         (MINIMAL + "seeds = []\n", r"seeds: .*at least 1"),
+        (MINIMAL + "seeds = [99999999999999999999]\n", r"seeds\.0: .*less than or equal to 4294967295"),
+        (MINIMAL + "seeds = [-1]\n", r"seeds\.0: .*greater than or equal to 0"),
         (MINIMAL + 'name = "a/b"\n', r"name: letters, digits.*got 'a/b'"),
         (MINIMAL + 'name = ".."\n', r"name: letters, digits.*got '\.\.'"),
         (MINIMAL + 'name = "/tmp"\n', r"name: letters, digits.*got '/tmp'"),
@@ -188,18 +190,35 @@ def test_parameters_that_a_classifier_does_not_know_or_want_are_told_before_anyt
         "class Choosy:\n"
         "    def __init__(self, size):\n"
         "        if size != 1:\n"
-        "            raise ValueError('one size only')\n"
+        "            raise ValueError('one size only') if size else SystemExit('no size')\n"
         "    def fit(self, X, Y): ...\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     for classifier, params, message in (
         ("rbf-svm", "{alpha = 1}", r"'alpha'; its parameters are kernel, C,"),
         ("choosy_classifiers:Choosy", "{size = 2}", "ValueError: one size only; check its parameters"),
+        ("choosy_classifiers:Choosy", "{size = 0}", "SystemExit: no size; check its parameters"),
     ):
         one = f'{{name = "one", classifier = "{classifier}", params = {params}}}'
         experiment = parse(MINIMAL + f"classifiers = [{one}]\n")
         with pytest.raises(RunError, match=f"classifiers: one: .*{message}"):
             plan(experiment, facts_of(experiment))
+
+
+def test_a_method_that_does_not_keep_its_parameters_is_told_before_anything_runs(tmp_path, monkeypatch):
+    (tmp_path / "forgetful_methods.py").write_text(
+        "from sklearn.base import BaseEstimator\n"
+        "class Forgetful(BaseEstimator):\n"
+        "    def __init__(self, alpha=1):\n"
+        "        self.a = alpha\n"
+        "    def fit(self, X, Y): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    experiment = parse('datasets = ["planted"]\nmethods = ["forgetful_methods:Forgetful"]\n')
+    with pytest.raises(
+        RunError, match=r"^Forgetful: it cannot tell its parameters \(AttributeError: .*alpha"
+    ):
+        plan(experiment, facts_of(experiment))
 
 
 @pytest.mark.parametrize(

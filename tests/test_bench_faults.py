@@ -717,7 +717,10 @@ def test_folders_whose_names_are_no_text_or_ring_a_bell(tmp_path):
     assert "2 of 2 cells are done" in bench.finish(config, "--jobs", 1, "--out", name, cells="here")[1]
     assert read_results(tmp_path / name).runs[0].command.endswith("--out 'caf\\udce9\x07'")
     out, _ = bench.inside(tmp_path / name, verb="repair")
-    assert out.startswith("2 cells saved to caf\\udce9\\x07/results.sqlite")
+    assert out == "nothing is wrong with caf\\udce9\\x07/results.sqlite; it stays as it is\n"
+    alter(tmp_path / name, ("UPDATE judgements SET seconds = -1",))
+    out, _ = bench.inside(tmp_path / name, verb="repair")
+    assert out.startswith("0 cells saved to caf\\udce9\\x07/results.sqlite")
 
 
 def test_a_terminal_shows_a_bar_for_every_data_set_with_the_time_left(project):

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import bench_runs as bench
+import damage_results
 from labelsieve import METRICS
 from labelsieve.bench import RunError
 from labelsieve.bench.config import load_experiment, parse_experiment
@@ -19,6 +20,7 @@ from labelsieve.bench.data import DatasetFacts, describe, load_dataset, split_fo
 from labelsieve.bench.plan import plan
 from labelsieve.bench.results import read_results
 from labelsieve.bench.status import read_status
+from labelsieve.bench.store import Store
 from labelsieve.datasets import Dataset, write
 from labelsieve.report.analysis.run_analysis import analyse
 from labelsieve.report.analysis.summary import summarise
@@ -354,6 +356,99 @@ def test_a_judgement_that_fails_leaves_the_ranking_and_the_others(project):
 # profiles
 
 
+def test_what_the_data_cannot_give_is_told_before_the_first_cell(project):
+    config, folder, fits = project
+    change(config, PLAIN.replace("folds = 3", "folds = 81"))
+    assert bench.fails(config) == "error: folds: 81 folds of small need as many rows, got 80."
+    change(config, 'noise = [{ rate = 0.2 }, { model = "given" }]\n' + PLAIN)
+    assert bench.fails(config) == (
+        'error: noise: model = "given" needs candidates in the data, small has none; choose another model.'
+    )
+    change(config, BASE + "[sizes]\ncounts = { small = [11, 12] }\n")
+    assert bench.fails(config) == (
+        "error: sizes: numbers up to the 10 features of small were expected, got 11, 12."
+    )
+    assert fits() == 0
+    with pytest.raises(RunError, match="no results in it yet"):
+        read_results(folder)
+
+
+def test_cells_that_failed_are_no_finished_ones_that_a_change_would_lose(project):
+    config, _, _ = project
+    alone = PLAIN.replace('references = ["no-features", "all-features"]', "")
+    change(config, alone)
+    (config.parent / "broken").touch()
+    assert told(config, code=3)["done"] == 0
+    (config.parent / "broken").unlink()
+    change(config, alone.replace("folds = 3", "folds = 2"))
+    assert told(config)["done"] == 2
+    change(config, alone)
+    assert "so 2 finished cells would no longer count" in bench.fails(config)
+
+
+@pytest.mark.parametrize(
+    ("statement", "readers"),
+    [
+        ("UPDATE datasets SET facts = json_set(facts, '$.cardinality', 'many')", "read_results"),
+        ("UPDATE rankings SET seconds = 9e999", "read_status"),
+        ("UPDATE rankings SET ranking = x'0000' WHERE ranking IS NOT NULL", "read_results, run"),
+        ("UPDATE rankings SET ranking = zeroblob(40) WHERE ranking IS NOT NULL", "read_results, run"),
+    ],
+)
+def test_what_only_forged_checksums_can_hide_is_told_as_damage(project, statement, readers):
+    config, folder, _ = project
+    told(config)
+    damage_results.forge(folder / "results.sqlite", statement)
+    for reader in (read_results, read_status):
+        if reader.__name__ in readers:
+            with pytest.raises(RunError, match="the file is damaged"):
+                reader(folder)
+    if "run" in readers:
+        assert "the file is damaged" in bench.fails(config)
+        (config.parent / "other.toml").write_text(PLAIN)
+        assert "the file is damaged" in bench.fails(config.parent / "other.toml", "--rankings", folder)
+
+
+def test_finished_cells_without_a_number_are_no_report(project):
+    config, folder, _ = project
+    told(config)
+    damage_results.forge(folder / "results.sqlite", "DELETE FROM scores")
+    with pytest.raises(RunError, match="judged: the finished cells hold no numbers; check that sizes"):
+        analyse(summarise(read_results(folder)))
+
+
+def test_a_sound_file_is_not_repaired(project):
+    config, folder, _ = project
+    told(config)
+    path = folder / "results.sqlite"
+    before = path.read_bytes()
+    out, _ = bench.inside(folder, verb="repair")
+    assert out == "nothing is wrong with judged/results.sqlite; it stays as it is\n"
+    assert path.read_bytes() == before
+    assert not list(folder.glob("*.damaged*"))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE weights SET packed = zeroblob(9)")
+    out, _ = bench.inside(folder, verb="repair")
+    assert out.startswith("9 cells saved to judged/results.sqlite; the damaged file is now")
+
+
+def test_another_file_in_the_place_of_the_results_stops_a_run(project, monkeypatch):
+    config, folder, _ = project
+    path = folder / "results.sqlite"
+    record = Store.record
+
+    def record_after_another_came(*arguments, **options):
+        path.unlink()
+        path.write_text("another")
+        record(*arguments, **options)
+
+    monkeypatch.setattr(Store, "record", record_after_another_came)
+    assert "another file was put in the place of this one while the run went on" in bench.fails(
+        config, "--jobs", 1
+    )
+    assert path.read_text() == "another"
+
+
 def test_the_rankings_of_the_paper_profile_serve_paper_weights():
     paper, weights = load_experiment("paper"), load_experiment("paper-weights")
     for name in ("datasets", "methods", "noise", "folds", "seeds", "sizes", "control"):
@@ -432,8 +527,8 @@ def test_an_earlier_file_is_read_as_it_is(earlier):
 def test_an_earlier_file_goes_on_where_it_was(earlier):
     config, folder, before = earlier
     scores = earlier_scores(before, folder)
-    # ML-kNN takes others of equally far neighbours than it did.
-    assert "so 10 finished cells would no longer count;" in bench.fails(config)
+    # ML-kNN takes others of equally far neighbours than it did; 2 of its cells failed.
+    assert "so 8 finished cells would no longer count;" in bench.fails(config)
     assert told(config, "--accept-changes", code=3) == {"planned": 20, "done": 16, "computed": 8, "ranked": 0}
     with bench.reading(folder) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (3,)

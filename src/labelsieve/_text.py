@@ -15,11 +15,13 @@ __all__ = [
     "count",
     "csv_cell",
     "csv_text",
+    "error_text",
     "html_table",
     "near",
     "no_formula",
     "one_line",
     "printable",
+    "shortened",
 ]
 
 # Categories that give orders instead of showing something: control characters (escape sequences begin with
@@ -62,6 +64,32 @@ def one_line(text: object) -> str:
     'two lines\\x07'
     """
     return printable(re.sub(r"\s+", " ", str(text)).strip())
+
+
+def error_text(error: BaseException) -> str:
+    """Say what an error is and says; one of somebody's program may fail at that, too.
+
+    Examples
+    --------
+    >>> error_text(ValueError("too few rows"))
+    'ValueError: too few rows'
+    """
+    try:
+        said = str(error)
+    except (Exception, SystemExit) as failure:
+        said = f"(its text failed with {type(failure).__name__})"
+    return f"{type(error).__name__}: {said}"
+
+
+def shortened(text: str, most: int = 1000) -> str:
+    """Cut a text that nobody would read to its end.
+
+    Examples
+    --------
+    >>> shortened("0123456789" * 5, 20), shortened("short", 20)
+    ('01234567890123456789 ... (30 letters more)', 'short')
+    """
+    return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} letters more)"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from labelsieve.bench.components import build_method, feature_order, use_folder
+from labelsieve._text import error_text
+from labelsieve.bench.components import build_method, feature_order, for_keeps, use_folder
 from labelsieve.bench.config import UNRANKED, Experiment
 from labelsieve.bench.data import Fold, split_fold
 from labelsieve.bench.judging import Judging, ScoreRow, seeded
@@ -152,7 +153,7 @@ def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.Wa
         try:
             yield caught
         except (Exception, SystemExit) as error:
-            result.error = " ".join(f"{type(error).__name__}: {error}".split())
+            result.error = " ".join(error_text(error).split())
             result.traceback = traceback.format_exc()
         else:
             told = [" ".join(str(warning.message).split()) for warning in caught]
@@ -177,10 +178,11 @@ def _judge(experiment: Experiment, task: Task, fold: Fold, ranked: Ranked) -> di
 def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.WarningMessage]) -> None:
     """Fit the method to the candidates of the training part, timed."""
     selector = seeded(build_method(cell.method), cell, "method", cell.method.params)
+    X, Y = for_keeps(selector, fold.X_train), for_keeps(selector, fold.Y_train)
     forget_peak_memory()
     before = peak_mebibytes()
     start = time.perf_counter()
-    selector.fit(fold.X_train, fold.Y_train)
+    selector.fit(X, Y)
     result.fit_seconds = time.perf_counter() - start
     after = peak_mebibytes()
     if before is not None and after is not None:

@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve._text import closest
+from labelsieve._text import closest, error_text
 from labelsieve.bench import RunError
 from labelsieve.bench.config import (
     OWN_WEIGHTS,
@@ -28,12 +29,14 @@ from labelsieve.bench.config import (
 from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
+from labelsieve.numerics.typing import Matrix
 
 __all__ = [
     "CLASSIFIERS",
     "build_classifier",
     "build_method",
     "feature_order",
+    "for_keeps",
     "identify",
     "identify_classifier",
     "identify_method",
@@ -107,7 +110,15 @@ def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     {'class': 'labelsieve.methods.sum_f:SumF', 'params': {'n_features_to_select': 3}}
     """
     kind = type(estimator)
-    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else given
+    params = given
+    if hasattr(estimator, "get_params"):
+        try:
+            params = estimator.get_params(deep=False)
+        except (Exception, SystemExit) as error:
+            raise RunError(
+                f"{kind.__name__}: it cannot tell its parameters ({error_text(error)}); its __init__ has to keep "
+                "each under its own name."
+            ) from None
     plain = (bool, int, float, str, type(None))
     revision = getattr(kind, "_revision", None)
     return {
@@ -162,8 +173,7 @@ def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:
 
 def _source(kind: Any) -> dict[str, str]:
     """Checksum of the file of what is not installed: whoever edits a method wants it run again."""
-    module = kind.__name__ if inspect.ismodule(kind) else kind.__module__
-    if module.partition(".")[0] == "labelsieve":
+    if _is_ours(kind):
         return {}
     try:
         path = Path(inspect.getfile(kind))
@@ -172,6 +182,19 @@ def _source(kind: Any) -> dict[str, str]:
     if _is_installed(path):
         return {}
     return {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def _is_ours(kind: Any) -> bool:
+    module: str = kind.__name__ if inspect.ismodule(kind) else kind.__module__
+    return module.partition(".")[0] == "labelsieve"
+
+
+def for_keeps(estimator: Any, data: Matrix) -> Matrix:
+    """Give an estimator data that it may change: a copy, as it lies in memory, unless it is of this package.
+
+    What is judged later has to be the data of the fold, and our own leave what they get as it is.
+    """
+    return data if _is_ours(type(estimator)) else deepcopy(data)
 
 
 def feature_order(selector: Any, n_features: int) -> np.ndarray:
@@ -183,14 +206,33 @@ def feature_order(selector: Any, n_features: int) -> np.ndarray:
             f"{type(selector).__name__} must have ranking_, scores_ or feature_importances_ after fit, "
             "got none of them."
         )
-    values = signs[name] * np.asarray(getattr(selector, name), dtype=float)
+    values = _numbers(getattr(selector, name), f"{name} of {type(selector).__name__}")
     if values.shape != (n_features,):
         raise TypeError(
             f"{type(selector).__name__} must rank all {n_features} features, got shape {values.shape!r}."
         )
     if np.isnan(values).any():
         raise ValueError(f"{type(selector).__name__} must rank by numbers, got NaN in {name}.")
-    return np.argsort(values, kind="stable").astype(np.int32)
+    is_place = np.isfinite(values) & (values >= 1) & (values == np.rint(values))
+    if name == "ranking_" and not is_place.all():
+        raise ValueError(
+            f"ranking_ must give the place of every feature, a whole number from 1, which is best. Got "
+            f"{values.min():g} to {values.max():g}. If it lists the features, best first, as np.argsort does, "
+            "np.argsort of it, plus 1, are the places."
+        )
+    return np.argsort(signs[name] * values, kind="stable").astype(np.int32)
+
+
+def _numbers(given: Any, what: str) -> np.ndarray:
+    """Read real numbers; complex ones and texts would be turned into such without a word."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "biufO":
+            return found.astype(float)
+        kind = found.dtype.name
+    except (ValueError, TypeError):
+        kind = type(given).__name__
+    raise TypeError(f"{what} must hold a real number for every feature. Got {kind}.")
 
 
 def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> Any:
@@ -199,8 +241,8 @@ def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> An
     except TypeError as error:
         known = ", ".join(inspect.signature(factory).parameters)
         raise RunError(f"{where}: {error}; its parameters are {known}.") from None
-    except Exception as error:  # it may be anybody's program
-        raise RunError(f"{where}: {type(error).__name__}: {error}; check its parameters.") from None
+    except (Exception, SystemExit) as error:  # it is somebody's program and may end in any way
+        raise RunError(f"{where}: {error_text(error)}; check its parameters.") from None
 
 
 def _import_class(path: str, key: str, known: Iterable[str]) -> type:
@@ -221,5 +263,5 @@ def _import(path: str, key: str) -> Any:
         return getattr(import_module(module), name)
     except (Exception, SystemExit) as error:  # a module is somebody's program and may end in any way
         raise RunError(
-            f"{key}: {path!r} cannot be imported ({type(error).__name__}: {error}); check the path and the module."
+            f"{key}: {path!r} cannot be imported ({error_text(error)}); check the path and the module."
         ) from None

@@ -61,6 +61,8 @@ EVERY = "*"
 Role = Literal["method", "ablation", "sweep", "reference"]
 Percent = Annotated[float, Field(gt=0, le=100)]
 Count = Annotated[int, Field(ge=1)]
+#: What NumPy and scikit-learn take.
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Rounding = Literal["round", "floor", "up"]
 
@@ -354,7 +356,7 @@ class Experiment(_Part):
     #: Of the run folder, too.
     name: str
     title: str = ""
-    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field((0,), min_length=1)
+    seeds: tuple[Seed, ...] = Field((0,), min_length=1)
     folds: int = Field(10, ge=2)
     datasets: tuple[Annotated[DatasetSpec, _by_name("name")], ...] = Field(min_length=1)
     noise: tuple[NoiseSpec, ...] = Field((NoiseSpec(rate=0.2),), min_length=1)

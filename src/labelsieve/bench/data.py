@@ -21,7 +21,16 @@ from labelsieve.datasets.reading import read_files
 from labelsieve.numerics.sparse import dense, is_sparse
 from labelsieve.numerics.typing import Matrix
 
-__all__ = ["DatasetFacts", "Fold", "derive_seed", "describe", "load_dataset", "require_rows", "split_fold"]
+__all__ = [
+    "DatasetFacts",
+    "Fold",
+    "derive_seed",
+    "describe",
+    "load_dataset",
+    "require_candidates",
+    "require_rows",
+    "split_fold",
+]
 
 
 @dataclass(frozen=True)
@@ -155,6 +164,15 @@ def require_rows(n_folds: int, name: str, n_rows: int) -> None:
         raise RunError(f"folds: {n_folds} folds of {name} need as many rows, got {n_rows}.")
 
 
+def require_candidates(name: str, dataset: Dataset) -> Matrix:
+    """Return the candidates that came with the data, or say that none did."""
+    if dataset.Y_candidates is None:
+        raise RunError(
+            f'noise: model = "given" needs candidates in the data, {name} has none; choose another model.'
+        )
+    return dataset.Y_candidates
+
+
 @lru_cache(maxsize=1)
 def _folds(
     spec: DatasetSpec, folder: str | None, checksum: str | None, n_folds: int, scheme: str, seed: int
@@ -205,12 +223,7 @@ def split_fold(
 
 def _candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int) -> Matrix:
     if noise.model == "given":
-        if dataset.Y_candidates is None:
-            raise RunError(
-                f'noise: model = "given" needs candidates in the data, {dataset.name} has none; '
-                "choose another model."
-            )
-        given: Matrix = dataset.Y_candidates[rows]
+        given: Matrix = require_candidates(dataset.name, dataset)[rows]
         return given
     assert dataset.Y is not None
     assert noise.rate is not None

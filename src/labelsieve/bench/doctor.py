@@ -17,7 +17,7 @@ from labelsieve.bench.components import build_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, Judge, build_experiment
 from labelsieve.bench.data import DatasetFacts, Fold, describe, load_dataset, require_rows, split_fold
 from labelsieve.bench.judging import taught_labels
-from labelsieve.bench.plan import Cell, has_weights, subset_sizes
+from labelsieve.bench.plan import Cell, has_weights, require_sizes, subset_sizes
 from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
 from labelsieve.datasets import Dataset
@@ -240,12 +240,7 @@ def diagnose(
     data = load_dataset(spec, folder)
     facts = describe(spec, data, baseline)
     require_rows(folds, facts.name, facts.n_samples)
-    sizes = subset_sizes(baseline, facts)
-    if not sizes:
-        raise RunError(
-            f"sizes: numbers up to the {facts.n_features} features of {facts.name} were expected, got "
-            f"{', '.join(map(str, counts))}."
-        )
+    sizes = require_sizes(baseline, facts)
     rate = baseline.noise[0].rate
     assert rate is not None
     alternatives = list_alternatives(

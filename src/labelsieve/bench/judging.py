@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve.bench.components import build_classifier, identify
+from labelsieve.bench.components import build_classifier, for_keeps, identify
 from labelsieve.bench.config import ALL_FEATURES, EVERY_LABEL, UNRANKED, Conventions, MetricSpec
 from labelsieve.bench.data import Fold, derive_seed
 from labelsieve.bench.own_metrics import own_metric
@@ -104,9 +104,9 @@ class Judging:
                 assert self._weights is not None  # the plan says who has none
                 classifier.coef_ = self._weights[:, columns].astype(float)
             fold = self._fold
-            classifier.fit(fold.X_train[:, columns], taught_labels(fold, conventions))
+            classifier.fit(fold.X_train[:, columns], for_keeps(classifier, taught_labels(fold, conventions)))
             n_labels, X_test = fold.Y_test.shape[1], fold.X_test[:, columns]
-            predictions = label_outputs(classifier, X_test, "predictions", n_labels)
+            predictions = label_outputs(classifier, for_keeps(classifier, X_test), "predictions", n_labels)
             scores = label_outputs(classifier, X_test, "scores", n_labels) if needs_scores else None
             if self._cell.method.method == EVERY_LABEL:
                 predictions = np.ones_like(predictions)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve._text import error_text
 from labelsieve.bench.components import import_metric
 from labelsieve.bench.config import MetricSpec
 from labelsieve.metrics import Metric
@@ -35,6 +36,6 @@ def _measure(spec: MetricSpec, Y_true: Matrix, said: Matrix) -> float:
         if isinstance(value, Real):
             return float(value)
     except (Exception, SystemExit) as error:
-        raise MetricFailed(f"{spec.name} raised {type(error).__name__}: {error}") from error
+        raise MetricFailed(f"{spec.name} raised {error_text(error)}") from error
     shape = f" of shape {value.shape!r}" if isinstance(value, np.ndarray) else ""
     raise MetricFailed(f"{spec.name} must return one number. Got {type(value).__name__}{shape}.")

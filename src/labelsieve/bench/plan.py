@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from labelsieve._text import count
+from labelsieve.bench import RunError
 from labelsieve.bench.components import build_method, identify_classifier, identify_method, identify_metric
 from labelsieve.bench.config import (
     EVERY_LABEL,
@@ -30,7 +31,7 @@ from labelsieve.bench.config import (
 )
 from labelsieve.bench.data import DatasetFacts
 
-__all__ = ["Cell", "Judgement", "digest", "has_weights", "plan", "subset_sizes"]
+__all__ = ["Cell", "Judgement", "digest", "has_weights", "plan", "require_sizes", "subset_sizes"]
 
 # Raised when the meaning of a cell changes although its configuration does not.
 _SCHEME = 2
@@ -196,6 +197,17 @@ def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding
     # Rounded first: 7 % of 100 features are 7.000000000000001 in binary.
     shares = [(percent, round(percent * facts.n_features / 100, 9)) for percent in experiment.sizes.percent]
     return tuple((float(percent), max(1, how(share))) for percent, share in shares)
+
+
+def require_sizes(experiment: Experiment, facts: DatasetFacts) -> Sizes:
+    """Return the sizes of a data set, or say that none is left."""
+    sizes = subset_sizes(experiment, facts)
+    if not sizes:
+        raise RunError(
+            f"sizes: numbers up to the {facts.n_features} features of {facts.name} were expected, got "
+            f"{', '.join(map(str, experiment.sizes.counts[facts.name]))}."
+        )
+    return sizes
 
 
 def has_weights(selector: Any) -> bool:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.bench import RunError, earlier_format
+from labelsieve.bench.results import read_results
 from labelsieve.bench.results_file import JOURNALS, beside
 from labelsieve.bench.seals import TABLES, Seal, cell_digest, scores_by_key
+from labelsieve.bench.status import read_status
 from labelsieve.bench.store import Store
 
 __all__ = ["Repaired", "repair"]
@@ -33,12 +35,15 @@ class Repaired:
     n_cells: int
 
 
-def repair(path: Path) -> Repaired:
+def repair(path: Path) -> Repaired | None:
     """Copy every cell that is readable and unaltered into a new file that takes the place of the old one.
 
-    Cells that are lost count as missing: the next run computes them again.
+    Cells that are lost count as missing: the next run computes them again. A file with nothing wrong stays as it is,
+    and None is returned.
     """
     with Store.locked(path), beside(path) as fresh:
+        if _is_sound(path):
+            return None
         tables = _intact(path)
         if not tables["rankings"]:
             raise RunError(f"{path}: no cell can be read; move the file away and run again.")
@@ -56,6 +61,21 @@ def repair(path: Path) -> Repaired:
             file.unlink()
         os.replace(fresh, path)
     return Repaired(path, damaged, n_cells)
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether everything in a file can be read, means something and is as it was written."""
+    try:
+        with closing(_open(path)) as database:
+            if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                return False
+        with Store(path) as store:
+            is_written = store.is_as_written()
+        read_results(path)
+        read_status(path)
+    except Exception:  # whatever it is: saving what can be read does no harm
+        return False
+    return is_written
 
 
 def _intact(path: Path) -> dict[str, list[tuple[Any, ...]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,16 @@ from labelsieve.bench.results_file import damaged, database_path, no_results
 from labelsieve.bench.seals import Contents
 from labelsieve.bench.store import Store, unpack
 
-__all__ = ["CellRecord", "DatasetFacts", "JudgementRecord", "Results", "RunRecord", "Score", "read_results"]
+__all__ = [
+    "CellRecord",
+    "DatasetFacts",
+    "JudgementRecord",
+    "Results",
+    "RunRecord",
+    "Score",
+    "read_ranking",
+    "read_results",
+]
 
 
 class Score(NamedTuple):
@@ -137,7 +147,7 @@ def _read(contents: Contents, path: Path) -> Results:
         for row in contents.runs
     )
     experiment = build_experiment(runs[-1].configuration, str(path))
-    facts = [DatasetFacts(**_mapping(row["facts"])) for row in contents.datasets]
+    facts = [_facts(row["facts"]) for row in contents.datasets]
     datasets = {fact.name: fact for fact in facts}
     methods = {method.name for method in experiment.all_methods()}
     rankings = {row["key"]: row for row in contents.rankings}
@@ -191,6 +201,14 @@ _PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", 
 _MEASURED = ("error", "traceback", "fit_seconds", "peak_mib", "n_iter")
 
 
+def _facts(text: str) -> DatasetFacts:
+    found = DatasetFacts(**_mapping(text))
+    for number in (found.n_samples, found.n_features, found.n_labels, found.cardinality):
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            raise ValueError(f"the facts of a data set have {number!r} for a number")
+    return found
+
+
 def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
     return CellRecord(
         key=row["key"],
@@ -199,7 +217,7 @@ def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
         params=_mapping(row["params"]),
         status=_status(row),
         converged=None if row["converged"] is None else bool(row["converged"]),
-        ranking=_ranking(row["ranking"], n_features),
+        ranking=read_ranking(row["ranking"], n_features),
         objective=unpack(row["objective"], "<f8"),
         notes=_notes(row),
     )
@@ -225,7 +243,7 @@ def _mapping(text: str, *parts: str) -> dict[str, Any]:
     return found
 
 
-def _ranking(data: bytes | None, n_features: int) -> np.ndarray | None:
+def read_ranking(data: bytes | None, n_features: int) -> np.ndarray | None:
     """Features, best first: each of them once."""
     ranking = unpack(data, "<i4")
     if ranking is not None and not np.array_equal(np.sort(ranking), np.arange(n_features)):

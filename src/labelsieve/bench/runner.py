@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -17,10 +17,11 @@ from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult, Ranked, Task
 from labelsieve.bench.components import identify_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_experiment, in_toml
-from labelsieve.bench.data import DatasetFacts, describe, load_dataset
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_candidates, require_rows
 from labelsieve.bench.earlier_format import is_earlier_key, present_keys
-from labelsieve.bench.plan import Cell, Judgement, plan
-from labelsieve.bench.results_file import FILE_NAME
+from labelsieve.bench.plan import Cell, Judgement, plan, require_sizes
+from labelsieve.bench.results import read_ranking
+from labelsieve.bench.results_file import FILE_NAME, damaged
 from labelsieve.bench.seals import Contents
 from labelsieve.bench.store import Store, unpack
 from labelsieve.bench.workers import run_locally
@@ -107,6 +108,9 @@ def run(
         cells = plan(experiment, facts)
         before = _read_intact(store, experiment, facts, observer)
         lent = {} if lender is None else _lent(lender, cells, before, store.weighted(), observer)
+        _require_rankings(store.path, before.rankings, cells, facts)
+        if lender is not None:
+            _require_rankings(lender.path, lent.values(), cells, facts)
         if not accept_changes:
             _require_same_plan(folder, before, experiment, facts, cells)
             _require_weights(folder, _tasks(cells, before, store.weighted(), retry_failed), lent)
@@ -264,14 +268,33 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
     for spec in experiment.datasets:
         observer.loading(spec)
         try:
-            facts[spec.name] = describe(spec, load_dataset(spec, experiment.folder), experiment)
+            dataset = load_dataset(spec, experiment.folder)
         except DatasetError as error:
             raise RunError(f"datasets: {spec.name}: {error.spelled(in_toml)}") from None
+        require_rows(experiment.folds, spec.name, dataset.X.shape[0])
+        if any(noise.model == "given" for noise in experiment.noises()):
+            require_candidates(spec.name, dataset)
+        facts[spec.name] = describe(spec, dataset, experiment)
+        if any(method.method not in UNRANKED for method in experiment.all_methods()):
+            require_sizes(experiment, facts[spec.name])
     return facts
 
 
 def _params(method: Any) -> dict[str, Any]:
     return {} if method.method in UNRANKED else identify_method(method)["params"]
+
+
+def _require_rankings(
+    path: Path, rankings: Iterable[Row], cells: Sequence[Cell], facts: dict[str, DatasetFacts]
+) -> None:
+    """Notice a ranking that names other features than there are: checksums can be forged."""
+    n_features = {cell.key: facts[cell.dataset.name].n_features for cell in cells}
+    try:
+        for row in rankings:
+            if row["key"] in n_features:
+                read_ranking(row["ranking"], n_features[row["key"]])
+    except ValueError as error:
+        raise damaged(path, error) from None
 
 
 def _require_weights(folder: Path, tasks: Sequence[Task], lent: Mapping[str, Row]) -> None:
@@ -294,7 +317,8 @@ def _require_same_plan(
 ) -> None:
     """Notice a changed configuration or data file before finished work silently stops counting."""
     planned = [(row["ranking"], row["key"]) for row in before.plan if row["obstacle"] is None]
-    lost = set(before.outcomes(planned)) - {judgement.key for _, judgement in _applicable(cells)}
+    done = {key for key, is_done in before.outcomes(planned).items() if is_done}
+    lost = done - {judgement.key for _, judgement in _applicable(cells)}
     if not lost:
         return
     known = {row["name"]: row["facts"] for row in before.datasets}

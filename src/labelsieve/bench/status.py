@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,14 +66,15 @@ def read_status(target: str | Path) -> Status:
     outcomes = contents.outcomes((row["ranking"], row["key"]) for row in planned)
     try:
         remarks = tuple(_remarks(contents))
+        datasets = tuple(
+            _count(name, [row for row in planned if row["dataset"] == name], outcomes, stored)
+            for name in dict.fromkeys(row["dataset"] for row in contents.plan)
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise damaged(store.path, error) from None
     return Status(
         path=str(store.path),
-        datasets=tuple(
-            _count(name, [row for row in planned if row["dataset"] == name], outcomes, stored)
-            for name in dict.fromkeys(row["dataset"] for row in contents.plan)
-        ),
+        datasets=datasets,
         failures=tuple(
             Failure(row["description"], row["error"], row["traceback"] or "")
             for key in dict.fromkeys(key for row in planned for key in (row["ranking"], row["key"]))
@@ -86,6 +88,8 @@ def _count(name: str, rows: list[Row], outcomes: dict[str, bool], stored: dict[s
     states = [outcomes.get(row["key"]) for row in rows]
     keys = {key for row in rows for key in (row["ranking"], row["key"])}
     seconds = sum(stored[key]["seconds"] for key in keys if key in stored)
+    if not math.isfinite(seconds):
+        raise ValueError("the time of a cell has no end")
     return DatasetStatus(name, len(rows), states.count(True), states.count(False), seconds)
 
 

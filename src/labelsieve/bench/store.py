@@ -417,6 +417,12 @@ class Store:
             return ranked.weights if ranked.weights_digest == row["weights"] else None
         return None
 
+    def is_as_written(self) -> bool:
+        """Whether every cell is, with its weights."""
+        found, weighted = self.read(), self.weighted()
+        has_lost = any(row["key"] in weighted and self.weights(row) is None for row in found.rankings)
+        return not found.n_altered and not has_lost
+
     def stored_weights(self, row: sqlite3.Row) -> tuple[Any, ...] | None:
         """Weights of a ranking as they are stored; None as above."""
         if self.weights(row) is None:
@@ -443,6 +449,11 @@ class Store:
             raise RunError(
                 f"{self.path}: the file was moved to {place} while the run went on; the finished cells are there. "
                 f"Move it back{elsewhere if place.name == self.path.name else ', then run the same command again.'}"
+            )
+        if identity_of(self.path) is not None:
+            raise RunError(
+                f"{self.path}: another file was put in the place of this one while the run went on, and the finished "
+                "cells are gone with it; restore it if you can, or choose another folder with --out."
             )
         raise RunError(
             f"{self.path}: the file was deleted while the run went on, and the finished cells with it; restore it "

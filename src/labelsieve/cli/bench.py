@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from labelsieve._text import closest, one_line, printable
+from labelsieve._text import closest, one_line, printable, shortened
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli import bench_doctor, bench_files
 from labelsieve.cli.console import AsJson, duration, messages, results, typed
@@ -169,7 +169,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         )
     console.print(table)
     for failure in found.failures[:_ERRORS_SHOWN]:
-        console.print(one_line(f"failed: {failure.cell}: {failure.error}"), soft_wrap=True)
+        console.print(one_line(f"failed: {failure.cell}: {shortened(failure.error)}"), soft_wrap=True)
     if len(found.failures) > _ERRORS_SHOWN:
         console.print(f"and {len(found.failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
     for remark in found.remarks:
@@ -186,7 +186,11 @@ def repair(run: RunArgument) -> None:
     from labelsieve.bench.repair import repair as save_readable
     from labelsieve.bench.results_file import database_path
 
-    saved = save_readable(database_path(run))
+    path = database_path(run)
+    saved = save_readable(path)
+    if saved is None:
+        typer.echo(one_line(f"nothing is wrong with {path}; it stays as it is"))
+        return
     typer.echo(
         one_line(f"{saved.n_cells} cells saved to {saved.path}; the damaged file is now {saved.damaged}")
     )

@@ -10,7 +10,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from labelsieve._text import one_line, printable
+from labelsieve._text import one_line, printable, shortened
 from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.plan import Cell
@@ -94,11 +94,11 @@ class RunProgress(Observer):
         cell = task.cell
         name = cell.dataset.name
         if result.error is not None:
-            self._alarms.print(one_line(f"failed: {cell}: {result.error}"))
+            self._alarms.print(one_line(f"failed: {cell}: {shortened(result.error)}"))
         judges = {judgement.key: judgement.judge.name for judgement in cell.judgements}
         for key, judged in result.judgements.items():
             if judged.error is not None:
-                self._alarms.print(one_line(f"failed: {cell}, {judges[key]}: {judged.error}"))
+                self._alarms.print(one_line(f"failed: {cell}, {judges[key]}: {shortened(judged.error)}"))
         self._seconds[name, cell.method.name].append(result.seconds)
         self._waiting[name] = [other for other in self._waiting[name] if other.key != task.key]
         n_now = sum(self._missing.pop(key, 0) for key in judges)

@@ -103,6 +103,11 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
         raise RunError(
             f"{experiment.name}: finished cells were expected, got none of {facts.coverage.n_planned}; {advice}."
         )
+    if not facts.classifiers:
+        raise RunError(
+            f"{experiment.name}: the finished cells hold no numbers; check that sizes.counts are numbers of features "
+            "that there are, and run the experiment again."
+        )
     control = _settle_control(control, experiment.control, summary.compared)
     classifier, noise = facts.classifiers[0], facts.usual_noise
     main = compare(summary, control=control, classifier=classifier, noise=noise)
