@@ -9,7 +9,6 @@ import re
 import shlex
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -324,17 +323,13 @@ def test_a_closed_pipe_is_quiet(table):
     assert (done.returncode, done.stderr) == (141, "")
 
 
-@pytest.mark.parametrize("closed", [[1], [2], [1, 2]])
-def test_streams_that_were_closed_from_the_start_take_nothing_amiss(table, closed):
+def test_a_command_runs_without_standard_output(table):
     # As under cron, or `labelsieve ... >&-`: Python has no stream then.
-    close = f"import os; [os.close(number) for number in {closed}]; program = [sys.executable, '-m', 'labelsieve']; "
-    close += "os.execv(sys.executable, [*program, *sys.argv[1:]])"
-    done = run_alone(close, "select", table, "--labels", "2", stdout=PIPE)
+    closing = "import os; os.close(1); program = [sys.executable, '-m', 'labelsieve', *sys.argv[1:]]; "
+    done = run_alone(closing + "os.execv(program[0], program)", "select", table, "--labels", "2")
     assert done.returncode == 0
-    assert bool(done.stdout) == (1 not in closed)
-    assert "selected" in done.stderr or 2 in closed
-    assert "Traceback" not in done.stderr
-    assert run_alone(close, "select", "no.csv", stdout=PIPE).returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "selected" in done.stderr
 
 
 # Progress
