@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.table import print_table
 from labelsieve import audit
 from labelsieve.datasets import make_pml
-from labelsieve.tables import read_table
+from labelsieve.io.tables import read_table
 
 SHAPES = ((500, 50, 5), (2000, 200, 10), (4000, 100, 20), (1000, 2000, 10))
 #: The first word of what an audit says it is doing, and what to call it.

@@ -29,7 +29,7 @@ from numpy.lib.format import open_memmap
 from benchmarks.costs import peak_mebibytes
 from benchmarks.table import print_table
 from labelsieve import PMLFSMIR
-from labelsieve.datasets import read
+from labelsieve.io import read
 
 N_LABELS = 20
 

@@ -36,8 +36,8 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.problems import DATASETS
 from benchmarks.table import print_table
 from labelsieve import PMLFSMIR, LabelSupport, draw_candidates
+from labelsieve._numerics.sparse import dense
 from labelsieve.datasets import add_candidates, load
-from labelsieve.numerics.sparse import dense
 
 RATE = 0.2
 NOISE = ("flip", "instance", "label")

@@ -18,9 +18,9 @@ from sklearn.svm import LinearSVC
 from benchmarks.problems import DATASETS, noisy
 from benchmarks.table import print_table
 from labelsieve import SumF
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.squared_hinge import solve_squared_hinge
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.squared_hinge import solve_squared_hinge
 
 
 def main():

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from benchmarks.table import print_table
-from labelsieve.datasets import read
+from labelsieve.io import read
 
 BIBTEX = {"n_samples": 7395, "n_features": 1836, "n_labels": 159, "entries": 70}
 

@@ -20,13 +20,13 @@ import numpy as np
 
 from benchmarks.problems import DATASETS, noisy
 from benchmarks.table import print_table
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import dense
 from labelsieve.methods._fsmir.block_descent import BlockDescent
 from labelsieve.methods._fsmir.confidence import label_confidence
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, multiplicative_sweep
 from labelsieve.methods._fsmir.start import start_factors
 from labelsieve.methods._fsmir.symbols import symbol_mutual_information
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import dense
 
 GOAL = 1.001
 

@@ -22,7 +22,7 @@ from sklearn.base import clone
 from benchmarks.problems import noisy
 from benchmarks.table import print_table
 from labelsieve import PMLFSMIR, EvidenceSelector, SumF
-from labelsieve.stability import kuncheva_stability
+from labelsieve.inspection.stability import kuncheva_stability
 
 METHODS = {
     "evidence, redundancy auto": EvidenceSelector(20),

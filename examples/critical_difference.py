@@ -20,7 +20,13 @@ from labelsieve import FPML, MDMR, EvidenceSelector, RandomRanking, SumF, SumMI,
 from labelsieve.classify import LabelwiseSVM
 from labelsieve.datasets import make_pml
 from labelsieve.report.charts.cd_diagram import draw_cd_diagram
-from labelsieve.statistics import average_ranks, iman_davenport, nemenyi_cd, nemenyi_p_values, rank_methods
+from labelsieve.report.statistics import (
+    average_ranks,
+    iman_davenport,
+    nemenyi_cd,
+    nemenyi_p_values,
+    rank_methods,
+)
 
 methods = {
     "evidence": EvidenceSelector(10),

@@ -15,7 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from labelsieve import SumF, SumMI
-from labelsieve.datasets import make_pml, read
+from labelsieve.datasets import make_pml
+from labelsieve.io import read
 
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name, "large.npy")

@@ -14,7 +14,7 @@ import numpy as np
 
 from labelsieve import PMLFSMIR, EvidenceSelector, SumF, selection_stability
 from labelsieve.datasets import make_pml
-from labelsieve.stability import kuncheva_stability, nogueira_stability
+from labelsieve.inspection.stability import kuncheva_stability, nogueira_stability
 
 X, Y = make_pml(
     150, 100, n_informative=5, n_redundant=4, n_labels=5, noise=0.3, shuffle=False, random_state=2

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import settings
 
 import labelsieve
-from labelsieve._support import leave_one_out
 from labelsieve.cli import main
-from labelsieve.datasets import Dataset, add_candidates, load
+from labelsieve.datasets import add_candidates, load
+from labelsieve.inspection._support import leave_one_out
+from labelsieve.io import Dataset
 
 # No deadlines: how fast a shared machine is says nothing about the code.
 settings.register_profile("labelsieve", deadline=None)

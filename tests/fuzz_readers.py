@@ -23,7 +23,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from labelsieve._text import printable
-from labelsieve.datasets import Dataset, DatasetError, read, write
+from labelsieve.io import Dataset, DatasetError, read, write
 
 SECONDS_PER_FILE = 10
 MOST_MIB = 1024

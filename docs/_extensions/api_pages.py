@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 MODULES = {
     "labelsieve": "Select and check",
     "labelsieve.datasets": "Data",
-    "labelsieve.tables": "Tables",
+    "labelsieve.io.tables": "Tables",
     "labelsieve.metrics": "Metrics",
     "labelsieve.classify": "Classifiers",
-    "labelsieve.statistics": "Statistics",
-    "labelsieve.stability": "Stability",
-    "labelsieve.label_issues": "Label issues",
+    "labelsieve.report.statistics": "Statistics",
+    "labelsieve.inspection.stability": "Stability",
+    "labelsieve.inspection.label_issues": "Label issues",
     "labelsieve.contract": "Write a method",
 }
 #: Names of the first module come from many; where from -> another title than its own.
 _PARTS_OF_TOP = {
     "labelsieve.methods": "Methods",
-    "labelsieve.displays": "Displays",
+    "labelsieve.inspection.displays": "Displays",
     "labelsieve.contract": "Write a method",
     "labelsieve._base": "Write a method",
-    "labelsieve.numerics": "Write a method",
+    "labelsieve._numerics": "Write a method",
 }
 
 

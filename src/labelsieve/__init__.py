@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same to Python
     from labelsieve._base import BaseSelector as BaseSelector
-    from labelsieve.auditing.result import Audit as Audit
-    from labelsieve.auditing.run import audit as audit
+    from labelsieve._numerics.result import SolverResult as SolverResult
+    from labelsieve._numerics.result import iterate as iterate
     from labelsieve.contract import check_selector as check_selector
-    from labelsieve.displays.convergence import ConvergenceDisplay as ConvergenceDisplay
-    from labelsieve.displays.label_issues import LabelIssuesDisplay as LabelIssuesDisplay
-    from labelsieve.displays.ranking import RankingDisplay as RankingDisplay
-    from labelsieve.displays.size_curve import SizeCurveDisplay as SizeCurveDisplay
-    from labelsieve.displays.stability import StabilityDisplay as StabilityDisplay
-    from labelsieve.label_issues import LabelIssues as LabelIssues
-    from labelsieve.label_issues import draw_candidates as draw_candidates
-    from labelsieve.label_issues import find_label_issues as find_label_issues
-    from labelsieve.label_support import LabelSupport as LabelSupport
+    from labelsieve.inspection.auditing.result import Audit as Audit
+    from labelsieve.inspection.auditing.run import audit as audit
+    from labelsieve.inspection.displays.convergence import ConvergenceDisplay as ConvergenceDisplay
+    from labelsieve.inspection.displays.label_issues import LabelIssuesDisplay as LabelIssuesDisplay
+    from labelsieve.inspection.displays.ranking import RankingDisplay as RankingDisplay
+    from labelsieve.inspection.displays.size_curve import SizeCurveDisplay as SizeCurveDisplay
+    from labelsieve.inspection.displays.stability import StabilityDisplay as StabilityDisplay
+    from labelsieve.inspection.label_issues import LabelIssues as LabelIssues
+    from labelsieve.inspection.label_issues import draw_candidates as draw_candidates
+    from labelsieve.inspection.label_issues import find_label_issues as find_label_issues
+    from labelsieve.inspection.label_support import LabelSupport as LabelSupport
+    from labelsieve.inspection.size_choice import choose_size as choose_size
+    from labelsieve.inspection.stability import evidence_test as evidence_test
+    from labelsieve.inspection.stability import selection_stability as selection_stability
     from labelsieve.methods import METHODS as METHODS
     from labelsieve.methods.drmfs import DRMFS as DRMFS
     from labelsieve.methods.evidence import EvidenceSelector as EvidenceSelector
@@ -48,18 +53,13 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.methods.sum_f import SumF as SumF
     from labelsieve.methods.sum_mi import SumMI as SumMI
     from labelsieve.metrics import METRICS as METRICS
-    from labelsieve.numerics.result import SolverResult as SolverResult
-    from labelsieve.numerics.result import iterate as iterate
-    from labelsieve.size_choice import choose_size as choose_size
     from labelsieve.size_curve import SizeCurve as SizeCurve
-    from labelsieve.stability import evidence_test as evidence_test
-    from labelsieve.stability import selection_stability as selection_stability
     from labelsieve.validation import pml_cross_validate as pml_cross_validate
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Audit": "auditing.result",
+    "Audit": "inspection.auditing.result",
     "BaseSelector": "_base",
     "DRMFS": "methods.drmfs",
     "EvidenceSelector": "methods.evidence",
@@ -67,8 +67,8 @@ _HOMES = {
     "GMM": "methods.gmm",
     "LCFSPML": "methods.lcfs_pml",
     "LSMFS": "methods.lsmfs",
-    "LabelIssues": "label_issues",
-    "LabelSupport": "label_support",
+    "LabelIssues": "inspection.label_issues",
+    "LabelSupport": "inspection.label_support",
     "MDMR": "methods.mdmr",
     "METHODS": "methods",
     "METRICS": "metrics",
@@ -88,23 +88,23 @@ _HOMES = {
     "ParticleVLS": "methods.particle_vls",
     "RandomRanking": "methods.random_ranking",
     "SizeCurve": "size_curve",
-    "SolverResult": "numerics.result",
+    "SolverResult": "_numerics.result",
     "SumF": "methods.sum_f",
     "SumMI": "methods.sum_mi",
-    "audit": "auditing.run",
+    "audit": "inspection.auditing.run",
     "check_selector": "contract",
-    "choose_size": "size_choice",
-    "draw_candidates": "label_issues",
-    "evidence_test": "stability",
-    "find_label_issues": "label_issues",
-    "iterate": "numerics.result",
+    "choose_size": "inspection.size_choice",
+    "draw_candidates": "inspection.label_issues",
+    "evidence_test": "inspection.stability",
+    "find_label_issues": "inspection.label_issues",
+    "iterate": "_numerics.result",
     "pml_cross_validate": "validation",
-    "selection_stability": "stability",
-    "ConvergenceDisplay": "displays.convergence",
-    "LabelIssuesDisplay": "displays.label_issues",
-    "RankingDisplay": "displays.ranking",
-    "SizeCurveDisplay": "displays.size_curve",
-    "StabilityDisplay": "displays.stability",
+    "selection_stability": "inspection.stability",
+    "ConvergenceDisplay": "inspection.displays.convergence",
+    "LabelIssuesDisplay": "inspection.displays.label_issues",
+    "RankingDisplay": "inspection.displays.ranking",
+    "SizeCurveDisplay": "inspection.displays.size_curve",
+    "StabilityDisplay": "inspection.displays.stability",
 }
 _MODULES = {"contract", "datasets", "methods", "metrics", "validation"}
 

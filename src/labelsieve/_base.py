@@ -24,15 +24,15 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
+from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
+from labelsieve._blocks.collections import column_names, is_lazy, open_rows
 from labelsieve._candidates import check_candidates, without_tags
+from labelsieve._numerics.result import SolverResult, logger
+from labelsieve._numerics.scaling import Scaling, row_extremes
+from labelsieve._numerics.sparse import canonical, check_structure, is_sparse
+from labelsieve._numerics.typing import Matrix
 from labelsieve._ranked import RankedFeatures
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
-from labelsieve.numerics.result import SolverResult, logger
-from labelsieve.numerics.scaling import Scaling, row_extremes
-from labelsieve.numerics.sparse import canonical, check_structure, is_sparse
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, RowBlocks, block_function
-from labelsieve.rows.collections import column_names, is_lazy, open_rows
 
 __all__ = [
     "LOOP_CONSTRAINTS",

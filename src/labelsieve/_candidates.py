@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
-from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["check_candidates", "require_binary", "require_candidates", "without_tags"]
 

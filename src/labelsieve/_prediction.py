@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import canonical, check_structure
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import canonical, check_structure
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["LabelPredictor", "LinearLabelPredictor"]
 

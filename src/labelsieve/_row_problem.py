@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
 from labelsieve._candidates import require_binary, require_candidates
-from labelsieve.numerics.sparse import canonical, check_structure, is_sparse
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._numerics.sparse import canonical, check_structure, is_sparse
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["RowProblem", "check_rows", "in_memory"]
 

@@ -29,13 +29,13 @@ from labelsieve._base import (
     check_parameters,
     without_tags,
 )
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import canonical, check_structure, dense, with_short_indices
+from labelsieve._numerics.squared_hinge import solve_squared_hinge
+from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LabelPredictor
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.neighbors import nearest_rows
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import canonical, check_structure, dense, with_short_indices
-from labelsieve.numerics.squared_hinge import solve_squared_hinge
-from labelsieve.numerics.typing import Matrix
 
 __all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
 

@@ -20,9 +20,9 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from labelsieve._base import BaseSelector, BlockSelector
+from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._row_problem import check_rows
 from labelsieve.datasets.synthetic import make_pml
-from labelsieve.rows.blocks import MemoryBlocks
 
 __all__ = ["CHECKS", "check_selector"]
 

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 
 from labelsieve._base import take_rows
+from labelsieve._numerics.sparse import as_rows
 from labelsieve.metrics import METRICS, Metric
-from labelsieve.numerics.sparse import as_rows
 
 __all__ = ["pml_cross_validate"]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve._numerics.typing import Matrix
 from labelsieve._text import closest, error_text
 from labelsieve.bench import RunError
 from labelsieve.bench.config import (
@@ -29,7 +30,6 @@ from labelsieve.bench.config import (
 from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
-from labelsieve.numerics.typing import Matrix
 
 __all__ = [
     "CLASSIFIERS",

@@ -26,8 +26,8 @@ from pydantic import (
 from labelsieve._text import closest, near
 from labelsieve.bench import RunError
 from labelsieve.bench.config_problems import first_problem
-from labelsieve.datasets.errors import Mention
-from labelsieve.datasets.options import OptionError, ReadOptions
+from labelsieve.io.errors import Mention
+from labelsieve.io.options import OptionError, ReadOptions
 from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS, PROTOCOL_METRICS
 

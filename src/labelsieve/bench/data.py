@@ -14,12 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.model_selection import KFold
 
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
 from labelsieve.bench import RunError
 from labelsieve.bench.config import DatasetSpec, Experiment, NoiseSpec
-from labelsieve.datasets import Dataset, add_candidates, load
-from labelsieve.datasets.reading import read_files
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve.datasets import add_candidates, load
+from labelsieve.io import Dataset
+from labelsieve.io.reading import read_files
 
 __all__ = [
     "DatasetFacts",

@@ -20,7 +20,7 @@ from labelsieve.bench.judging import taught_labels
 from labelsieve.bench.plan import Cell, has_weights, require_sizes, subset_sizes
 from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
-from labelsieve.datasets import Dataset
+from labelsieve.io import Dataset
 from labelsieve.metrics import METRICS
 
 __all__ = ["Diagnosis", "Effect", "Finding", "diagnose"]

@@ -10,7 +10,7 @@ from typing import IO, Any
 from labelsieve._text import csv_text
 from labelsieve.bench import RunError
 from labelsieve.bench.results import Results
-from labelsieve.datasets.writing import replacing
+from labelsieve.io.writing import replacing
 
 __all__ = ["COLUMNS", "FORMATS", "export", "long_rows"]
 

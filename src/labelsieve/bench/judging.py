@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelsieve._numerics.sparse import dense
 from labelsieve.bench.components import build_classifier, for_keeps, identify
 from labelsieve.bench.config import ALL_FEATURES, EVERY_LABEL, UNRANKED, Conventions, MetricSpec
 from labelsieve.bench.data import Fold, derive_seed
@@ -15,7 +16,6 @@ from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.bench.plan import Cell, Judgement
 from labelsieve.classify import LabelFrequency
 from labelsieve.metrics import METRICS, Metric
-from labelsieve.numerics.sparse import dense
 from labelsieve.validation import label_outputs
 
 __all__ = ["Judging", "ScoreRow", "choose_metrics", "seeded", "taught_labels"]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.typing import Matrix
 from labelsieve._text import error_text
 from labelsieve.bench.components import import_metric
 from labelsieve.bench.config import MetricSpec
 from labelsieve.metrics import Metric
-from labelsieve.numerics.sparse import dense
-from labelsieve.numerics.typing import Matrix
 
 __all__ = ["MetricFailed", "own_metric"]
 

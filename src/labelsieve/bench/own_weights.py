@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from labelsieve.numerics.scaling import Scaling
+from labelsieve._numerics.scaling import Scaling
 
 __all__ = ["OwnWeights"]
 

@@ -25,7 +25,7 @@ from labelsieve.bench.results_file import FILE_NAME, damaged
 from labelsieve.bench.seals import Contents
 from labelsieve.bench.store import Store, unpack
 from labelsieve.bench.workers import run_locally
-from labelsieve.datasets.errors import DatasetError
+from labelsieve.io.errors import DatasetError
 
 __all__ = ["Observer", "Summary", "environment", "run"]
 

@@ -128,7 +128,7 @@ def _account(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     if hasattr(error, "format_message"):
         return error.format_message(), 2
     from labelsieve.cli.console import in_options
-    from labelsieve.datasets.errors import DatasetError
+    from labelsieve.io.errors import DatasetError
 
     if isinstance(error, DatasetError):
         return error.spelled(in_options), 1

@@ -26,9 +26,9 @@ from labelsieve.cli.target import (
     refuse_repeated,
     told_if_unwritable,
 )
-from labelsieve.datasets import write
-from labelsieve.review import read_review, without_removed
-from labelsieve.tables.writing import can_copy, write_without
+from labelsieve.inspection.review import read_review, without_removed
+from labelsieve.io import write
+from labelsieve.io.tables.writing import can_copy, write_without
 
 EPILOG = """\
 Examples:

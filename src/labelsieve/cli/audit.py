@@ -12,10 +12,6 @@ from rich.text import Text
 
 from labelsieve._base import share_of
 from labelsieve._text import printable
-from labelsieve.auditing.budget import Budget
-from labelsieve.auditing.result import Audit
-from labelsieve.auditing.run import audit_subject
-from labelsieve.auditing.wording import CHANCE, answers, headline
 from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, open_data
@@ -36,7 +32,11 @@ from labelsieve.cli.target import (
     refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.review import read_review
+from labelsieve.inspection.auditing.budget import Budget
+from labelsieve.inspection.auditing.result import Audit
+from labelsieve.inspection.auditing.run import audit_subject
+from labelsieve.inspection.auditing.wording import CHANCE, answers, headline
+from labelsieve.inspection.review import read_review
 
 EPILOG = """\
 Examples:

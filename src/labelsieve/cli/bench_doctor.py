@@ -28,7 +28,7 @@ from labelsieve.cli.target import (
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import DatasetSpec
-    from labelsieve.datasets.options import ReadOptions
+    from labelsieve.io.options import ReadOptions
 
 EPILOG = """\
 Examples:

@@ -16,8 +16,8 @@ from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector
 from labelsieve._text import printable
 from labelsieve.cli.fitting import settles_size_itself, told_as_data_errors, warnings_as_notes
-from labelsieve.datasets import Dataset, DatasetError
 from labelsieve.inspection.selection import Selection, summarise
+from labelsieve.io import Dataset, DatasetError
 
 ChunkRows = Annotated[
     str | None,
@@ -118,7 +118,7 @@ def _cluster(address: str | None, console: Console) -> Iterator[None]:
     try:
         from distributed import Client
 
-        from labelsieve.rows.cluster import LostWorkError
+        from labelsieve._blocks.cluster import LostWorkError
     except ImportError:
         raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
     try:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from labelsieve._text import printable
-from labelsieve.datasets.errors import Mention
+from labelsieve.io.errors import Mention
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -9,12 +9,12 @@ from pathlib import Path
 from labelsieve._text import printable
 from labelsieve.cli.opening import Data
 from labelsieve.cli.target import told_if_unwritable
-from labelsieve.datasets import Dataset, write
-from labelsieve.datasets.errors import DatasetError
-from labelsieve.datasets.labelling import named_columns
-from labelsieve.datasets.options import ReadOptions
-from labelsieve.tables.opening import kind_of
-from labelsieve.tables.writing import can_copy, copy_columns, header_of, write_columns
+from labelsieve.io import Dataset, write
+from labelsieve.io.errors import DatasetError
+from labelsieve.io.labelling import named_columns
+from labelsieve.io.options import ReadOptions
+from labelsieve.io.tables.opening import kind_of
+from labelsieve.io.tables.writing import can_copy, copy_columns, header_of, write_columns
 
 
 def write_selected(

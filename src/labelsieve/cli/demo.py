@@ -16,18 +16,19 @@ from rich.table import Table
 from rich.text import Text
 
 from labelsieve._base import BaseSelector
-from labelsieve.auditing.subject import Subject
+from labelsieve._numerics.sparse import dense
+from labelsieve._pages import missing_packages
 from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress, size_curve
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.tables import ranking_table, suspects_table
 from labelsieve.cli.target import told_if_unwritable
-from labelsieve.datasets import load_digits_attributes, write
-from labelsieve.datasets.writing import replacing
+from labelsieve.datasets import load_digits_attributes
+from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection
-from labelsieve.numerics.sparse import dense
-from labelsieve.pages import missing_packages
-from labelsieve.stability import STEADY
+from labelsieve.inspection.stability import STEADY
+from labelsieve.io import write
+from labelsieve.io.writing import replacing
 
 EPILOG = """\
 Examples:

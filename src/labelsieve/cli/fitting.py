@@ -14,17 +14,17 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from labelsieve import size_choice
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import one_line, printable
-from labelsieve.auditing.subject import Subject
 from labelsieve.cli.console import shown_if_long, shows_progress
-from labelsieve.datasets import Dataset, DatasetError
+from labelsieve.inspection import size_choice
+from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection, summarise
+from labelsieve.inspection.stability import evidence_test, n_shuffles, selection_stability
+from labelsieve.io import Dataset, DatasetError
+from labelsieve.io.tables import ColumnSelector, Table
+from labelsieve.io.tables.reading import require_rows
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import evidence_test, n_shuffles, selection_stability
-from labelsieve.tables import ColumnSelector, Table
-from labelsieve.tables.reading import require_rows
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
 DEFAULT_METHOD = "evidence"

@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import count, printable
-from labelsieve.auditing.doubts import doubt_subject
 from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
@@ -34,17 +33,18 @@ from labelsieve.cli.target import (
     refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.datasets import Dataset, DatasetError
-from labelsieve.datasets.dataset import known_wrong
-from labelsieve.datasets.writing import replacing
-from labelsieve.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates, find_label_issues
-from labelsieve.review import (
+from labelsieve.inspection.auditing.doubts import doubt_subject
+from labelsieve.inspection.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates, find_label_issues
+from labelsieve.inspection.review import (
     RowNames,
     issues_text,
     n_verdicts,
     places_text,
     read_review,
 )
+from labelsieve.io import Dataset, DatasetError
+from labelsieve.io.dataset import known_wrong
+from labelsieve.io.writing import replacing
 
 EPILOG = """\
 Examples:

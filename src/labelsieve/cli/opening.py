@@ -13,18 +13,18 @@ from rich.console import Console
 
 from labelsieve._pandas import has_pandas
 from labelsieve._text import count
-from labelsieve.auditing.subject import Subject
 from labelsieve.cli.tables import account_table
 from labelsieve.cli.target import coding_note, open_named, open_target
 from labelsieve.datasets.catalog import CatalogEntry
-from labelsieve.datasets.dataset import Dataset
-from labelsieve.datasets.errors import DatasetError
-from labelsieve.datasets.options import ReadOptions
-from labelsieve.review import RowNames
-from labelsieve.tables import Table, read_table
-from labelsieve.tables.opening import is_table
-from labelsieve.tables.reading import TEXTS
-from labelsieve.tables.understanding import ROLES
+from labelsieve.inspection.auditing.subject import Subject
+from labelsieve.inspection.review import RowNames
+from labelsieve.io.dataset import Dataset
+from labelsieve.io.errors import DatasetError
+from labelsieve.io.options import ReadOptions
+from labelsieve.io.tables import Table, read_table
+from labelsieve.io.tables.opening import is_table
+from labelsieve.io.tables.reading import TEXTS
+from labelsieve.io.tables.understanding import ROLES
 
 LabelSep = Annotated[
     str | None,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labelsieve._pages import missing_packages
 from labelsieve._text import printable
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli.console import AsJson, messages, results
 from labelsieve.cli.fitting import progress
 from labelsieve.cli.tables import answer_table, lay_out
 from labelsieve.cli.target import told_if_unwritable
-from labelsieve.pages import missing_packages
 
 if TYPE_CHECKING:
     from labelsieve.report.analysis.summary import Summary

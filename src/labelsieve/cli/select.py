@@ -47,9 +47,9 @@ from labelsieve.cli.target import (
     refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.datasets.writing import replacing
 from labelsieve.inspection.selection import Selection
-from labelsieve.tables import ColumnSelector, Table
+from labelsieve.io.tables import ColumnSelector, Table
+from labelsieve.io.writing import replacing
 
 EPILOG = """\
 Examples:

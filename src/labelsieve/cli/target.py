@@ -13,21 +13,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from labelsieve._pages import missing_packages
 from labelsieve._text import count, near, printable
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
-from labelsieve.datasets.dataset import Dataset
-from labelsieve.datasets.errors import DatasetError
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
-from labelsieve.datasets.options import OptionError, ReadOptions
-from labelsieve.datasets.readers.mulan_xml import find_beside
-from labelsieve.datasets.readers.source import Source
-from labelsieve.datasets.reading import read_files, read_identifiers
-from labelsieve.datasets.writing import WRITERS
-from labelsieve.pages import missing_packages
-from labelsieve.review import RowNames, id_column
-from labelsieve.tables.opening import FORMATS
-from labelsieve.tables.writing import can_copy
+from labelsieve.inspection.review import RowNames, id_column
+from labelsieve.io.dataset import Dataset
+from labelsieve.io.errors import DatasetError
+from labelsieve.io.options import OptionError, ReadOptions
+from labelsieve.io.readers.mulan_xml import find_beside
+from labelsieve.io.readers.source import Source
+from labelsieve.io.reading import read_files, read_identifiers
+from labelsieve.io.tables.opening import FORMATS
+from labelsieve.io.tables.writing import can_copy
+from labelsieve.io.writing import WRITERS
 
 # Argument and options of the commands that read a file.
 Files = Annotated[

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import quote
 
-from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.digits import load_digits_attributes
 from labelsieve.datasets.synthetic import load_planted
+from labelsieve.io.dataset import Dataset
 
 _LICENCE = "No licence stated by the carrier: research use, cite the source, do not redistribute."
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelsieve.datasets.dataset import Dataset
 from labelsieve.datasets.noise import add_candidates
+from labelsieve.io.dataset import Dataset
 
 # Attribute -> the digits that have it. The docstring below says why.
 _ATTRIBUTES = {

@@ -37,9 +37,9 @@ from urllib.parse import quote
 import numpy as np
 
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry, CatalogFile
-from labelsieve.datasets.dataset import Dataset
-from labelsieve.datasets.errors import DatasetError
-from labelsieve.datasets.reading import read
+from labelsieve.io.dataset import Dataset
+from labelsieve.io.errors import DatasetError
+from labelsieve.io.reading import read
 
 _LOG = logging.getLogger("labelsieve")
 

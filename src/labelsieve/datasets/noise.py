@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, logit
 
-from labelsieve.datasets.errors import DatasetError
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.norms import squared_row_norms
-from labelsieve.numerics.sparse import check_structure, dense
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.norms import squared_row_norms
+from labelsieve._numerics.sparse import check_structure, dense
+from labelsieve.io.errors import DatasetError
 
 # Cells worked on at a time. Part of the definition: another value gives other (equally good) draws.
 _BLOCK_CELLS = 2**20

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.datasets.dataset import Dataset
+from labelsieve._numerics.sparse import dense
 from labelsieve.datasets.noise import add_candidates, draw_distinct
-from labelsieve.numerics.sparse import dense
+from labelsieve.io.dataset import Dataset
 
 # Relative error of a redundant feature; small enough to keep it a near copy, large enough to break ties.
 _REDUNDANT_ERROR = 0.05

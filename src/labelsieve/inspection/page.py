@@ -8,14 +8,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from labelsieve._base import BaseSelector
-from labelsieve.auditing.contents import Columns, Contents, Sizes
-from labelsieve.auditing.doubts import Doubts
-from labelsieve.auditing.page import render_page
-from labelsieve.auditing.provenance import provenance, support_said
-from labelsieve.auditing.ranking import ColumnOrder
-from labelsieve.auditing.steadiness import Steadiness, correlations, substitutes
-from labelsieve.auditing.subject import Subject
-from labelsieve.auditing.wording import (
+from labelsieve._figures import Picture
+from labelsieve.inspection.auditing.contents import Columns, Contents, Sizes
+from labelsieve.inspection.auditing.doubts import Doubts
+from labelsieve.inspection.auditing.page import render_page
+from labelsieve.inspection.auditing.provenance import provenance, support_said
+from labelsieve.inspection.auditing.ranking import ColumnOrder
+from labelsieve.inspection.auditing.steadiness import Steadiness, correlations, substitutes
+from labelsieve.inspection.auditing.subject import Subject
+from labelsieve.inspection.auditing.wording import (
     CHANCE,
     LABELS_UNTOLD,
     NOT_TRUSTED,
@@ -31,8 +32,7 @@ from labelsieve.auditing.wording import (
     trust_said,
 )
 from labelsieve.inspection.selection import Selection
-from labelsieve.pictures import Picture
-from labelsieve.tables import ColumnSelector
+from labelsieve.io.tables import ColumnSelector
 
 __all__ = ["page_of_issues", "page_of_selection"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labelsieve._figures import ACCENT, INK, Picture
 from labelsieve._text import one_line
-from labelsieve.displays.convergence import ConvergenceDisplay
-from labelsieve.displays.size_curve import SizeCurveDisplay
+from labelsieve.inspection.displays.convergence import ConvergenceDisplay
+from labelsieve.inspection.displays.size_curve import SizeCurveDisplay
 from labelsieve.inspection.selection import Selection, Suspect
-from labelsieve.pictures import ACCENT, INK, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

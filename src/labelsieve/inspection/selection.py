@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from labelsieve._base import BaseSelector
-from labelsieve.auditing.doubts import Doubts, doubt_subject
-from labelsieve.auditing.subject import Subject
-from labelsieve.datasets import Dataset
-from labelsieve.datasets.dataset import known_wrong
-from labelsieve.label_issues import LabelIssues, find_label_issues
+from labelsieve.inspection.auditing.doubts import Doubts, doubt_subject
+from labelsieve.inspection.auditing.subject import Subject
+from labelsieve.inspection.label_issues import LabelIssues, find_label_issues
+from labelsieve.inspection.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
+from labelsieve.io import Dataset
+from labelsieve.io.dataset import known_wrong
+from labelsieve.io.tables import ColumnSelector, Table
 from labelsieve.size_curve import SizeCurve
-from labelsieve.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
-from labelsieve.tables import ColumnSelector, Table
 
 #: How many of the least supported candidates are listed.
 N_SUSPECTS = 20

@@ -18,13 +18,13 @@ from labelsieve._base import (
     StrOptions,
     nonnegative_features,
 )
-from labelsieve.numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
-from labelsieve.numerics.multiplicative import multiplicative_step
-from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21_norm
-from labelsieve.numerics.products import inner
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.sparse import dense
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
+from labelsieve._numerics.multiplicative import multiplicative_step
+from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.products import inner
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.typing import Matrix
 
 
 class DRMFS(BaseSelector):

@@ -17,13 +17,13 @@ from labelsieve._base import (
     StrOptions,
     as_generator,
 )
+from labelsieve._numerics.candidate_precision import LabelScale
+from labelsieve._numerics.result import SolverResult
 from labelsieve.methods._evidence.choice import Choice, best_pair, held_out_precision, steadiest
 from labelsieve.methods._evidence.gram import is_gram_cheaper
 from labelsieve.methods._evidence.path import Criterion, rank_features
 from labelsieve.methods._evidence.plan import Plan, plan_fit
 from labelsieve.methods._evidence.problem import Rows
-from labelsieve.numerics.candidate_precision import LabelScale
-from labelsieve.numerics.result import SolverResult
 
 __all__ = ["EvidenceSelector", "solve_evidence"]
 

@@ -11,17 +11,17 @@ import numpy as np
 from scipy.linalg import solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
+from labelsieve._numerics.candidates import confidence_on_candidates
+from labelsieve._numerics.label_order import label_order
+from labelsieve._numerics.norms import row_norms
+from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.shifted import with_constant
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
-from labelsieve.numerics.candidates import confidence_on_candidates
-from labelsieve.numerics.label_order import label_order
-from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.shifted import with_constant
-from labelsieve.numerics.sparse import dense
-from labelsieve.numerics.typing import Matrix
 
 LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
 

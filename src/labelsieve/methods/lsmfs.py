@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelsieve._base import BaseSelector, Integral, Interval, StrOptions
-from labelsieve.numerics.discretize import BinnedFeatures, bin_features
-from labelsieve.numerics.feature_information import feature_information, label_information
-from labelsieve.numerics.greedy import places_as_scores, select_greedily
-from labelsieve.numerics.information import cooccurrence, plogp
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.discretize import BinnedFeatures, bin_features
+from labelsieve._numerics.feature_information import feature_information, label_information
+from labelsieve._numerics.greedy import places_as_scores, select_greedily
+from labelsieve._numerics.information import cooccurrence, plogp
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["LSMFS", "solve_lsmfs", "supplementation"]
 

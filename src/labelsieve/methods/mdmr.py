@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelsieve._base import BaseSelector, Integral, Interval
-from labelsieve.numerics.discretize import bin_features
-from labelsieve.numerics.feature_information import (
+from labelsieve._numerics.discretize import bin_features
+from labelsieve._numerics.feature_information import (
     conditional_label_information,
     feature_information,
     label_information,
 )
-from labelsieve.numerics.greedy import places_as_scores, select_greedily
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.greedy import places_as_scores, select_greedily
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["MDMR", "solve_mdmr"]
 

@@ -19,15 +19,15 @@ from labelsieve._base import (
     StrOptions,
     as_generator,
 )
-from labelsieve.numerics.conjugate_gradient import conjugate_gradient
-from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve.numerics.label_order import uniform_per_label
-from labelsieve.numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
-from labelsieve.numerics.products import inner, left_product, right_product, squared_norm
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
+from labelsieve._numerics.label_order import uniform_per_label
+from labelsieve._numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
+from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.typing import Matrix
 
 
 class MIFS(BaseSelector):

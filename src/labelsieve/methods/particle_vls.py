@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from labelsieve._numerics.norms import row_norms
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._particle.base import (
     BaseParticle,
     as_double_rows,
@@ -12,10 +16,6 @@ from labelsieve.methods._particle.base import (
 )
 from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
 from labelsieve.methods._particle.propagation import Elicitation, elicit_credible_labels
-from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.sparse import dense
-from labelsieve.numerics.typing import Matrix
 
 
 class ParticleVLS(BaseParticle):

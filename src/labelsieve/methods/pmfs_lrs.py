@@ -9,25 +9,25 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
-from labelsieve._prediction import LinearLabelPredictor
-from labelsieve.numerics.candidates import confidence_on_candidates
-from labelsieve.numerics.eigenvalues import largest_eigenvalue
-from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve.numerics.moments import centre_columns
-from labelsieve.numerics.norms import (
+from labelsieve._numerics.candidates import confidence_on_candidates
+from labelsieve._numerics.eigenvalues import largest_eigenvalue
+from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
+from labelsieve._numerics.moments import centre_columns
+from labelsieve._numerics.norms import (
     l21_weights,
     row_norms,
     smooth_l21_norm,
     soft_threshold,
     squared_row_norms,
 )
-from labelsieve.numerics.products import inner, squared_norm
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.scaling import standard_scaling
-from labelsieve.numerics.shifted import Shifted
-from labelsieve.numerics.sparse import dense
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.products import inner, squared_norm
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.scaling import standard_scaling
+from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.typing import Matrix
+from labelsieve._prediction import LinearLabelPredictor
 
 #: Added under the root of a row's squared norm, so that a zero row has a finite weight.
 SMOOTHING = 1e-12

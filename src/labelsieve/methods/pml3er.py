@@ -11,15 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._base import Integral, Interval, Real
+from labelsieve._numerics.graph import neighbor_graph
+from labelsieve._numerics.norms import row_norms
+from labelsieve._numerics.products import squared_norm
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.scaling import minmax_rows
+from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._regression.base import LabelRegressor
-from labelsieve.numerics.graph import neighbor_graph
-from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import squared_norm
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.scaling import minmax_rows
-from labelsieve.numerics.shifted import Shifted
-from labelsieve.numerics.typing import Matrix
 
 #: Largest change of an entry at which the propagation stands still, and its steps at most.
 _STILL, _MAX_STEPS = 1e-10, 10_000

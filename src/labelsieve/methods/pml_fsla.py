@@ -21,13 +21,13 @@ from labelsieve._base import (
     as_generator,
     nonnegative_features,
 )
-from labelsieve.numerics.label_order import uniform_per_label
-from labelsieve.numerics.multiplicative import multiplicative_step
-from labelsieve.numerics.norms import l21_weights, row_norms, smooth_l21_norm
-from labelsieve.numerics.products import inner, right_product, squared_norm, transposed_product
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.label_order import uniform_per_label
+from labelsieve._numerics.multiplicative import multiplicative_step
+from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
 
 
 class PMLFSLA(BaseSelector):

@@ -20,14 +20,14 @@ from labelsieve._base import (
     as_generator,
     scale_nonnegative,
 )
+from labelsieve._numerics.information import information_of_pairs
+from labelsieve._numerics.norms import row_norms
+from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve.methods._fsmir.block_descent import BlockDescent
 from labelsieve.methods._fsmir.confidence import derive_confidence, derive_target, label_counts
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
 from labelsieve.methods._fsmir.start import settle_generator, start_factors
 from labelsieve.methods._fsmir.symbols import symbol_information
-from labelsieve.numerics.information import information_of_pairs
-from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.result import SolverResult, iterate
 
 #: The objective must stand still over this many iterations: single ones may be slow or rejected.
 _WINDOW = 10

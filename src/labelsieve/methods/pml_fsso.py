@@ -21,15 +21,15 @@ from labelsieve._base import (
     as_generator,
     nonnegative_features,
 )
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.graph import Graph, neighbor_graph
-from labelsieve.numerics.label_order import uniform_per_label
-from labelsieve.numerics.multiplicative import multiplicative_step
-from labelsieve.numerics.norms import l21_norm, l21_weights, row_norms, squared_row_norms
-from labelsieve.numerics.products import inner, right_product, squared_norm, transposed_product
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.graph import Graph, neighbor_graph
+from labelsieve._numerics.label_order import uniform_per_label
+from labelsieve._numerics.multiplicative import multiplicative_step
+from labelsieve._numerics.norms import l21_norm, l21_weights, row_norms, squared_row_norms
+from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
 
 #: Entries of U that are updated at once.
 BLOCK_SIZE = 1 << 15

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._partial_ranking.alternation import rank_partial_labels
 from labelsieve.methods._partial_ranking.base import WEIGHT, PartialRanker, candidate_mask
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.typing import Matrix
 
 
 class PMLLC(PartialRanker):

@@ -13,16 +13,16 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve._base import RANDOM_CONSTRAINTS, Integral, Interval, Options, Real, StrOptions, as_generator
+from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
+from labelsieve._numerics.label_order import label_order
+from labelsieve._numerics.norms import row_norms, squared_row_norms
+from labelsieve._numerics.products import inner, squared_norm
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._regression.base import LabelRegressor
-from labelsieve.numerics.conjugate_gradient import conjugate_gradient
-from labelsieve.numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve.numerics.label_order import label_order
-from labelsieve.numerics.norms import row_norms, squared_row_norms
-from labelsieve.numerics.products import inner, squared_norm
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.shifted import Shifted
-from labelsieve.numerics.typing import Matrix
 
 Rows: TypeAlias = slice | np.ndarray
 

@@ -10,15 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelsieve._base import Interval, Real, StrOptions
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.norms import row_norms, squared_row_norms
+from labelsieve._numerics.products import inner, squared_norm
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._regression.base import LabelRegressor
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.norms import row_norms, squared_row_norms
-from labelsieve.numerics.products import inner, squared_norm
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.ridge import WeightedRidge
-from labelsieve.numerics.shifted import Shifted
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.typing import Matrix
 
 #: Share of the longest row's squared length up to which a row counts as zero: it has no direction.
 _NO_DIRECTION = 1e-12

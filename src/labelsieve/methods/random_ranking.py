@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from labelsieve._base import RANDOM_CONSTRAINTS, BlockSelector, RowProblem, as_generator
-from labelsieve.numerics.result import SolverResult
+from labelsieve._numerics.result import SolverResult
 
 __all__ = ["RandomRanking"]
 

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from labelsieve._base import LOOP_CONSTRAINTS, BlockSelector, Interval, Real, RowProblem, StrOptions
-from labelsieve.numerics.norms import l21_weights, row_norms, squared_row_norms
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.scaling import Scaling, scale_columns, standardizing
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._numerics.norms import l21_weights, row_norms, squared_row_norms
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.scaling import Scaling, scale_columns, standardizing
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["RFS", "solve_rfs"]
 

@@ -21,15 +21,15 @@ from labelsieve._base import (
     as_generator,
     nonnegative_scaling,
 )
+from labelsieve._numerics.candidates import confidence_on_candidates
+from labelsieve._numerics.label_order import uniform_per_label
+from labelsieve._numerics.multiplicative import multiplicative_step
+from labelsieve._numerics.norms import into_unit_ball, l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.products import inner, left_product, right_product, squared_norm, transposed_product
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LabelPredictor
-from labelsieve.numerics.candidates import confidence_on_candidates
-from labelsieve.numerics.label_order import uniform_per_label
-from labelsieve.numerics.multiplicative import multiplicative_step
-from labelsieve.numerics.norms import into_unit_ball, l21_weights, row_norms, smooth_l21_norm
-from labelsieve.numerics.products import inner, left_product, right_product, squared_norm, transposed_product
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.typing import Matrix
 
 #: Projected gradient steps on the loadings in every sweep.
 _LOADING_STEPS = 3

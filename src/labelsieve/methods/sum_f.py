@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelsieve._base import BlockSelector, RowProblem
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.moments import column_moments, merge_moments
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.sparse import columns_of, dense, is_sparse
-from labelsieve.rows.blocks import Columns, block_function
+from labelsieve._blocks.blocks import Columns, block_function
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.moments import column_moments, merge_moments
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.sparse import columns_of, dense, is_sparse
 
 __all__ = ["SumF", "solve_sum_f"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelsieve.numerics.binary import is_binary
-from labelsieve.numerics.sparse import check_structure, dense
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.sparse import check_structure, dense
+from labelsieve._numerics.typing import Matrix
 
 
 def as_labels(Y: Matrix, name: str) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from labelsieve._numerics.typing import Matrix
 from labelsieve.metrics._labels import as_labels, require_same_shape
-from labelsieve.numerics.typing import Matrix
 
 Undefined = Literal[0, 1, "skip"]
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.typing import Matrix
 from labelsieve.metrics._labels import as_labels, require_same_shape
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.typing import Matrix
 
 EmptyRows = Literal["skip", "perfect"]
 Ties = Literal["errors", "index"]

@@ -10,8 +10,8 @@ from labelsieve.report.analysis.run_analysis import Analysis, analyse
 from labelsieve.report.analysis.summary import Summary
 from labelsieve.report.findings import find, missing_parts
 from labelsieve.report.sections import Section, make_sections
+from labelsieve.report.statistics import RankTest
 from labelsieve.report.tables.table import Table, as_records, only, turned
-from labelsieve.statistics import RankTest
 
 __all__ = ["Report", "make_report"]
 

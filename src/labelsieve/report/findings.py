@@ -10,8 +10,8 @@ from labelsieve._text import count
 from labelsieve.report.analysis.comparison import ALPHA, Comparison
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.analysis.sensitivity import setting_costs, whole_sweeps
+from labelsieve.report.statistics import average_ranks
 from labelsieve.report.wording import listed, metric_words, reference_words
-from labelsieve.statistics import average_ranks
 
 _MOST_NAMED = 6
 

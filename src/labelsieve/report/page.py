@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from joblib import Parallel, delayed
 
 from labelsieve import __version__
+from labelsieve._pages import render
 from labelsieve._text import count
 from labelsieve.bench import RunError
-from labelsieve.pages import render
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.contents import Report
 from labelsieve.report.interactive.charts import page_charts
@@ -25,7 +25,7 @@ from labelsieve.report.tables.table import FORMATS
 from labelsieve.report.wording import listed
 
 if TYPE_CHECKING:
-    from labelsieve.pictures import Picture
+    from labelsieve._figures import Picture
 
 __all__ = ["FORMATS_OF_FIGURES", "PAGE", "refuse_to_replace", "render_report", "write_report"]
 

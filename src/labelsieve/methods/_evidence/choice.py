@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve._numerics.candidate_precision import fit_ridge
+from labelsieve._numerics.result import logger
 from labelsieve.methods._evidence.passes import FoldModels, Precision, judge, merge_precision
 from labelsieve.methods._evidence.path import Criterion, rank_features
 from labelsieve.methods._evidence.plan import Plan
 from labelsieve.methods._evidence.problem import Problem, Rows
-from labelsieve.numerics.candidate_precision import fit_ridge
-from labelsieve.numerics.result import logger
 from labelsieve.size_curve import SizeCurve
 
 __all__ = ["Choice", "best_pair", "held_out_precision", "steadiest"]

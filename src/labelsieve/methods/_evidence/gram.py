@@ -7,10 +7,10 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.scaling import Scaling
 from labelsieve.methods._evidence.passes import by_columns, gram_of_some, products_of_columns
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.rows.blocks import MemoryBlocks, RowBlocks
 
 __all__ = [
     "LARGEST_GRAM",

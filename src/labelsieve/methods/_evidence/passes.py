@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve.numerics.candidate_precision import RidgeModels
-from labelsieve.numerics.moments import column_moments, merge_moments
-from labelsieve.numerics.scaling import Scaling, largest_values, scale_columns
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.standardized import ProductSums, product_sums, second_moments
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, add, block_function
+from labelsieve._blocks.blocks import Columns, add, block_function
+from labelsieve._numerics.candidate_precision import RidgeModels
+from labelsieve._numerics.moments import column_moments, merge_moments
+from labelsieve._numerics.scaling import Scaling, largest_values, scale_columns
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.standardized import ProductSums, product_sums, second_moments
+from labelsieve._numerics.typing import Matrix
 
 __all__ = [
     "FoldModels",

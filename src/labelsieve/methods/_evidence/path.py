@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.result import logger
 from labelsieve.methods._evidence.problem import Problem
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.result import logger
 
 __all__ = ["Criterion", "GreedyPath", "rank_features"]
 

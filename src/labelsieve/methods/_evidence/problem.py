@@ -8,6 +8,8 @@ from functools import cached_property, partial, reduce
 
 import numpy as np
 
+from labelsieve._numerics.candidate_precision import LabelScale, TrainingMoments
+from labelsieve._numerics.scaling import Scaling, range_factors, scaling_of_moments
 from labelsieve._row_problem import RowProblem
 from labelsieve.methods._evidence.gram import ColumnStore, FormedGram, Gram, GramOnDemand, without_fold
 from labelsieve.methods._evidence.passes import (
@@ -22,8 +24,6 @@ from labelsieve.methods._evidence.passes import (
     products,
     times,
 )
-from labelsieve.numerics.candidate_precision import LabelScale, TrainingMoments
-from labelsieve.numerics.scaling import Scaling, range_factors, scaling_of_moments
 
 __all__ = ["Problem", "Rows"]
 

@@ -19,6 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelsieve._blocks.blocks import Columns, add, block_function
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.norms import row_norms
+from labelsieve._numerics.products import gram, inner
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._fsmir.factorization import (
     FactorizationProblem,
     Factors,
@@ -30,11 +35,6 @@ from labelsieve.methods._fsmir.factorization import (
     row_pieces,
 )
 from labelsieve.methods._fsmir.start import start_at_ones, start_factors
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.products import gram, inner
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, add, block_function
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30

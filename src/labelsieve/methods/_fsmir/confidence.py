@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.information import cooccurrence, information_of_pairs
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.information import cooccurrence, information_of_pairs
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["derive_confidence", "derive_target", "label_confidence", "label_counts"]
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function, stack
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.norms import EPSILON, l21_norm, l21_weights
+from labelsieve._numerics.products import gram, inner, left_product, right_product, squared_norm
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
 from labelsieve._row_problem import RowProblem
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.norms import EPSILON, l21_norm, l21_weights
-from labelsieve.numerics.products import gram, inner, left_product, right_product, squared_norm
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, MemoryBlocks, RowBlocks, block_function, stack
 
 #: Rows that are visited together. Every block adds a product with all features, which many rows are to be worth.
 _BLOCK_ROWS = 2**15

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelsieve._blocks.blocks import Columns, RowBlocks, add, block_function
+from labelsieve._numerics.batches import BUDGET
+from labelsieve._numerics.sparse import is_sparse
 from labelsieve._row_problem import RowProblem
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors
-from labelsieve.numerics.batches import BUDGET
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.rows.blocks import Columns, RowBlocks, add, block_function
 
 __all__ = ["leading_singular_vectors", "nndsvd", "settle_generator", "start_at_ones", "start_factors"]
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.numerics.information import cooccurrence, plogp
-from labelsieve.numerics.sparse import columns_of
-from labelsieve.numerics.typing import Matrix
-from labelsieve.rows.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._numerics.information import cooccurrence, plogp
+from labelsieve._numerics.sparse import columns_of
+from labelsieve._numerics.typing import Matrix
 
 __all__ = ["symbol_information", "symbol_mutual_information"]
 

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
 
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.neighbors import DISTANCE_STEPS
-from labelsieve.numerics.norms import squared_row_norms
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.neighbors import DISTANCE_STEPS
+from labelsieve._numerics.norms import squared_row_norms
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
 
 #: Share of the pairs of rows that are nearer than the width of the density kernel.
 _NEAR_SHARE = 0.02

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labelsieve._numerics.norms import row_norms
+from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._partial_ranking.confidence import update_confidence
 from labelsieve.methods._partial_ranking.rank_svm import RankSVM
-from labelsieve.numerics.norms import row_norms
-from labelsieve.numerics.result import SolverResult, iterate
-from labelsieve.numerics.typing import Matrix
 
 
 class _State(NamedTuple):

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real, StrOptions
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
 
 WEIGHT = [Interval(Real, 0, None, closed="neither")]
 

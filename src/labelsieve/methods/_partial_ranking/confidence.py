@@ -19,8 +19,8 @@ from itertools import combinations
 
 import numpy as np
 
+from labelsieve._numerics.batches import batches
 from labelsieve.methods._partial_ranking.rank_svm import pair_hinge
-from labelsieve.numerics.batches import batches
 
 #: Up to this many candidates every subset is tried.
 ENUMERATION_LIMIT = 12

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import minimize
 
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.norms import squared_row_norms
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.typing import Matrix
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.norms import squared_row_norms
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
 
 #: Scores whose pairs are summed at once; the temporaries, of 256 KiB each, stay in the cache.
 BLOCK_SIZE = 1 << 15

@@ -20,13 +20,13 @@ from labelsieve._base import (
     StrOptions,
     as_generator,
 )
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LabelPredictor
 from labelsieve.methods._particle.pairwise_svm import PairwiseClassifiers
 from labelsieve.methods._particle.propagation import CredibleLabels, Elicitation, propagate_over_neighbors
-from labelsieve.numerics.result import SolverResult
-from labelsieve.numerics.scaling import Scaling
-from labelsieve.numerics.sparse import dense, is_sparse
-from labelsieve.numerics.typing import Matrix
 
 
 class BaseParticle(LabelPredictor, BaseSelector):

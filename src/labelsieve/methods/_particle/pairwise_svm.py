@@ -18,11 +18,11 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from labelsieve._numerics.batches import BUDGET, batches
+from labelsieve._numerics.result import logger
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._particle.svm import solve_svms
-from labelsieve.numerics.batches import BUDGET, batches
-from labelsieve.numerics.result import logger
-from labelsieve.numerics.sparse import dense
-from labelsieve.numerics.typing import Matrix
 
 #: Pairs with more rows go to libsvm, as do those that a stack does not solve to its tolerance in time.
 STACK_ROWS = 128

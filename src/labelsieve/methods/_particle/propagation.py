@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.result import logger
+from labelsieve._numerics.scaling import minmax_rows
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._particle.nnls import solve_nnls
-from labelsieve.numerics.batches import batches
-from labelsieve.numerics.neighbors import nearest_rows
-from labelsieve.numerics.result import logger
-from labelsieve.numerics.scaling import minmax_rows
-from labelsieve.numerics.sparse import is_sparse
-from labelsieve.numerics.typing import Matrix
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelsieve.bench.results import CellRecord, Results
-from labelsieve.stability import jaccard_stability, kuncheva_stability, nogueira_stability
+from labelsieve.inspection.stability import jaccard_stability, kuncheva_stability, nogueira_stability
 
 #: Name of an index -> the function that measures it.
 STABILITY: dict[str, Callable[[Any], float]] = {

@@ -12,7 +12,7 @@ import numpy as np
 from labelsieve._text import count
 from labelsieve.report.analysis.cells import Place
 from labelsieve.report.analysis.summary import Summary, as_cost
-from labelsieve.statistics import (
+from labelsieve.report.statistics import (
     RankTest,
     WinTieLoss,
     bonferroni_dunn_cd,

@@ -24,7 +24,7 @@ from scipy import stats
 from labelsieve.bench.config import EVERY_LABEL, Experiment
 from labelsieve.metrics import METRICS
 from labelsieve.report.analysis.comparison import MetricTable
-from labelsieve.statistics import rank_methods
+from labelsieve.report.statistics import rank_methods
 
 CITATION = (
     "Gao, Pan, Han, Liu, “Noise-Resistant Label Reconstruction Feature Selection for Partial Multi-Label "

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from labelsieve._text import csv_cell, csv_text, one_line
 from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
-from labelsieve.datasets.writing import replacing
+from labelsieve.io.writing import replacing
 from labelsieve.report.analysis.cells import STABILITY
 from labelsieve.report.analysis.summary import Curve, CurveKey, Facts, Summary
 

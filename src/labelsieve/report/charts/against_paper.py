@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.pictures import FAINT, INK, Picture
+from labelsieve._figures import FAINT, INK, Picture
 from labelsieve.report.charts.method_styles import MethodStyles
 from labelsieve.report.charts.panels import (
     COLUMNS,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve.pictures import ACCENT, FAINT, INK, Picture
+from labelsieve._figures import ACCENT, FAINT, INK, Picture
 from labelsieve.report.charts.method_styles import shorten
 from labelsieve.report.charts.panels import NOTHING, WIDTH, in_chart_style, text_width
 from labelsieve.report.wording import listed
@@ -81,7 +81,7 @@ def draw_cd_diagram(
     ranks : mapping of str to float
         Average rank by method; one with NaN is left out.
     cd : float
-        Critical difference, from `labelsieve.statistics.nemenyi_cd`.
+        Critical difference, from `labelsieve.report.statistics.nemenyi_cd`.
     title : str
         What was ranked: the metric.
     control : str or None, default=None
@@ -125,7 +125,7 @@ def draw_control_diagram(ranks: Mapping[str, float], cd: float, *, control: str,
     ranks : mapping of str to float
         Average rank by method; one with NaN is left out.
     cd : float
-        Critical difference, from `labelsieve.statistics.bonferroni_dunn_cd`.
+        Critical difference, from `labelsieve.report.statistics.bonferroni_dunn_cd`.
     control : str
         The method all others are compared with.
     title : str

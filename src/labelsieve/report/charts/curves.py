@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from labelsieve.pictures import Picture
+from labelsieve._figures import Picture
 from labelsieve.report.charts.method_styles import MethodStyles
 from labelsieve.report.charts.panels import (
     COLUMNS,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labelsieve.pictures import Picture
+from labelsieve._figures import Picture
 from labelsieve.report.analysis.cells import STABILITY
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.charts.against_paper import draw_against_paper

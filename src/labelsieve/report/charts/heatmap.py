@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.pictures import ACCENT, FAINT, Picture
+from labelsieve._figures import ACCENT, FAINT, Picture
 from labelsieve.report.charts.panels import (
     WIDTH,
     Direction,

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from labelsieve._figures import ACCENT, FAINT
 from labelsieve._text import one_line
-from labelsieve.pictures import ACCENT, FAINT
 
 # Blue, orange and green are those of Okabe and Ito, "Color universal design" (2008). The others were searched
 # for: no two, nor the accent or the grey, come closer than 10 in CIE Lab to an eye that lacks one kind of

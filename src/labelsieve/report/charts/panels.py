@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from labelsieve.pictures import ACCENT, FAINT, INK, chart_style
+from labelsieve._figures import ACCENT, FAINT, INK, chart_style
 from labelsieve.report.charts.method_styles import MethodStyles, shorten
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from labelsieve._text import count
 from labelsieve.report.analysis.run_analysis import Analysis
 from labelsieve.report.analysis.sensitivity import setting_costs, whole_sweeps
 from labelsieve.report.analysis.summary import as_cost
+from labelsieve.report.statistics import average_ranks
 from labelsieve.report.tables.table import Column, Entry, Table, name_columns, text_columns
 from labelsieve.report.wording import listed, metric_title, metric_words
-from labelsieve.statistics import average_ranks
 
 
 def noise_tables(analysis: Analysis) -> list[Table]:

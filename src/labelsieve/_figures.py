@@ -1,0 +1,133 @@
+"""A figure that can be written to files and into a page. Needs matplotlib."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from labelsieve.io.writing import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: The colour of text.
+INK = "#1f2328"
+#: What a figure is about.
+ACCENT = "#d1495b"
+#: What stands back; seen on white and on black.
+FAINT = "#7d8590"
+
+_DPI, _PAGE_DPI = 144, 100
+# What `savefig` is told of a format.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    ".pdf": {"metadata": {"CreationDate": None}},
+    ".svg": {"metadata": {"Date": None}},
+    ".png": {"dpi": _DPI, "facecolor": "white"},
+}
+_STYLE: dict[str, Any] = {
+    # Names come from data: a dollar sign is one, and no mathematics begins there.
+    "text.parse_math": False,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 5,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "figure.titlesize": 11,
+    "figure.titleweight": "bold",
+    "grid.color": FAINT,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.solid_capstyle": "butt",
+    "lines.markeredgewidth": 0,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.minor.size": 0,
+    "ytick.minor.size": 0,
+    "font.sans-serif": ["DejaVu Sans"],  # matplotlib brings it along: the same figure everywhere
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "path.simplify_threshold": 0.25,
+}
+
+
+@contextmanager
+def chart_style() -> Iterator[None]:
+    """Draw in the style of reports, whatever the user's matplotlib is set to."""
+    import matplotlib.style
+
+    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
+        # Names in scripts that the font lacks are drawn by the reader of an SVG, and as boxes elsewhere.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure and what it shows, in words for those who do not see it."""
+
+    figure: Figure
+    description: str
+
+    def save_png(self, path: Path) -> None:
+        """Write a PNG file, whole or not at all."""
+        self._write(path, **_OPTIONS[".png"])
+
+    def save(self, folder: Path, stem: str, formats: Sequence[str] = ("pdf", "svg", "png")) -> list[Path]:
+        """Write ``stem.pdf``, ``stem.svg`` and ``stem.png``, or some of them, into a folder, each whole or not at all.
+
+        The same figure gives the same bytes: no file holds a date.
+        """
+        if Path(stem).name != stem:
+            raise ValueError(
+                f"stem must be a file name without folders. Got {stem!r}. Name the folder apart."
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{stem}.{name}" for name in formats]
+        for path in paths:
+            self._write(path, **_OPTIONS[path.suffix])
+        return paths
+
+    def png(self) -> bytes:
+        """Return a PNG file for a page, smaller than those that are saved."""
+        stream = io.BytesIO()
+        self._draw(stream, format="png", **{**_OPTIONS[".png"], "dpi": _PAGE_DPI})
+        return stream.getvalue()
+
+    def _write(self, path: Path, **options: Any) -> None:
+        with replacing(path) as stream:
+            self._draw(stream, format=path.suffix[1:], **options)
+
+    def _draw(self, stream: IO[bytes], **options: Any) -> None:
+        import matplotlib as mpl
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        # A fixed salt: the same figure has the same identifiers.
+        with chart_style(), mpl.rc_context({"svg.hashsalt": self.description}):
+            if isinstance(self.figure.get_layout_engine(), ConstrainedLayoutEngine):
+                # Arranged once, not for every file.
+                self.figure.draw_without_rendering()
+                self.figure.set_layout_engine("none")
+            self.figure.savefig(stream, **options)

@@ -1,0 +1,234 @@
+"""How well the first features of a ranking predict the candidates of rows that were held out.
+
+Candidates suffice to compare selections. If false candidates appear at one rate ``r`` whatever the features,
+the expected candidate is ``r + (1 - r) p`` where the true label has probability ``p``: what ranks the labels
+of a row by their candidates ranks them by the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.standardized import standardize
+from labelsieve._numerics.typing import Matrix
+
+__all__ = [
+    "LabelScale",
+    "RidgeModels",
+    "TrainingMoments",
+    "average_precision_rows",
+    "fit_ridge",
+    "ridge_precision",
+]
+
+#: Share of a standardised feature's variance that the regression adds to it.
+_RIDGE = 0.1
+#: Digits of a predicted label that count. Labels that are predicted alike are ties, whatever the rounding.
+_DIGITS = 10
+
+
+def average_precision_rows(Y: Matrix, scores: np.ndarray) -> np.ndarray:
+    """Label-ranking average precision of every row against its candidates.
+
+    The labels of a row stand in the order of their scores, of equal ones the lower column first. The
+    precision at a candidate is the share of candidates among the labels up to it; a row has their mean.
+
+    Parameters
+    ----------
+    Y : {ndarray, CSR} of shape (n_samples, n_labels)
+        0/1 candidates.
+    scores : ndarray of shape (n_samples, n_labels)
+        Larger means more likely.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        In (0, 1]; nan for a row without candidates.
+
+    Examples
+    --------
+    >>> average_precision_rows(np.array([[1, 0, 1], [0, 0, 0]]), np.array([[0.9, 0.8, 0.1], [0.1, 0.2, 0.3]]))
+    array([0.83333333,        nan])
+    """
+    n_samples, n_labels = Y.shape
+    precision = np.full(n_samples, np.nan)
+    for rows in batches(n_samples, n_labels):
+        order = np.argsort(-scores[rows], axis=1, kind="stable")
+        row, place = np.nonzero(np.take_along_axis(dense(Y[rows]) != 0, order, axis=1))
+        n_candidates = np.bincount(row, minlength=len(order))
+        first = np.cumsum(n_candidates) - n_candidates
+        hits = np.arange(1, len(row) + 1) - first[row]
+        total = np.bincount(row, weights=hits / (place + 1), minlength=len(order))
+        np.divide(total, n_candidates, out=precision[rows], where=n_candidates > 0)
+    return precision
+
+
+def ridge_precision(
+    X_train: Matrix,
+    Y_train: Matrix,
+    X_test: Matrix,
+    Y_test: Matrix,
+    order: np.ndarray,
+    sizes: Sequence[int] | np.ndarray,
+) -> np.ndarray:
+    """Predict the candidates of test rows from the first features of a ranking, and judge every row.
+
+    For every size the labels are regressed on the standardised features ``order[:size]``, with a tenth of
+    their variance as ridge. One factorisation serves all sizes. Labels that do not vary in the training rows
+    are left out; a row without candidates among the others has no precision.
+
+    Parameters
+    ----------
+    X_train, X_test : {ndarray, CSR, CSC} of shape (n_rows, n_features)
+        Features; of sparse ones nothing is made dense but what belongs to ``order[:max(sizes)]``.
+    Y_train, Y_test : {ndarray, CSR} of shape (n_rows, n_labels)
+        0/1 candidates.
+    order : ndarray of shape (at least max(sizes),)
+        Columns of ``X_train``, best first.
+    sizes : sequence of int
+        How many features to use, ascending.
+
+    Returns
+    -------
+    ndarray of shape (n_test, n_sizes)
+        Average precision of every test row; nan where it has none.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    >>> Y = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
+    >>> ridge_precision(X, Y, X, Y, order=np.array([1, 0]), sizes=[1, 2]).mean(axis=0)
+    array([0.75, 1.  ])
+    """
+    chosen = np.asarray(order)[: max(sizes)]
+    features, labels = standardize(X_train[:, chosen]), LabelScale.learn(Y_train)
+    moments = TrainingMoments(
+        features.n_samples,
+        features.scaling,
+        labels,
+        features.gram(np.arange(len(chosen))),
+        labels.scale_products(features.products(Y_train[:, labels.varying])),
+    )
+    return fit_ridge(moments, sizes).precision(X_test[:, chosen], Y_test)
+
+
+@dataclass(frozen=True)
+class LabelScale:
+    """The labels that vary in some rows, and what standardises them.
+
+    Parameters
+    ----------
+    varying : ndarray of shape (n_varying,)
+        Columns of the labels that are candidates of some rows and not of all.
+    mean, deviation : ndarray of shape (n_varying,)
+        Their means and standard deviations.
+    """
+
+    varying: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def learn(cls, Y: Matrix) -> Self:
+        """Look at the rows of a 0/1 matrix."""
+        return cls.of_counts(np.asarray(Y.sum(axis=0)).ravel(), Y.shape[0])
+
+    @classmethod
+    def of_counts(cls, counts: np.ndarray, n_samples: int) -> Self:
+        """Learn from the numbers of candidates among so many rows."""
+        mean = counts / n_samples
+        varying = np.flatnonzero((mean > 0) & (mean < 1))
+        mean = mean[varying]
+        return cls(varying, mean, np.sqrt(mean * (1 - mean)))
+
+    def scale_products(self, products: np.ndarray) -> np.ndarray:
+        """Turn Z'Y of centred features Z into Z'T with the standardised labels T, in place."""
+        products /= self.deviation
+        return products
+
+
+@dataclass(frozen=True)
+class TrainingMoments:
+    """All that a ridge regression needs to know of its training rows.
+
+    Parameters
+    ----------
+    n_samples : int
+        How many rows there are.
+    features : Scaling
+        What standardises the features.
+    labels : LabelScale
+        What standardises the labels.
+    gram : ndarray of shape (n_features, n_features)
+        Z'Z of the standardised features.
+    products : ndarray of shape (n_features, n_varying)
+        Z'T of standardised features and labels.
+    """
+
+    n_samples: int
+    features: Scaling
+    labels: LabelScale
+    gram: np.ndarray
+    products: np.ndarray
+
+
+@dataclass(frozen=True)
+class RidgeModels:
+    """Regressions of the labels on the first of some features, one for every size.
+
+    Parameters
+    ----------
+    features : Scaling
+        What standardises the features.
+    labels : LabelScale
+        The labels that are predicted.
+    weights : list of ndarray of shape (size, n_varying)
+        From standardised features to centred labels; the sizes ascend.
+    """
+
+    features: Scaling
+    labels: LabelScale
+    weights: list[np.ndarray]
+
+    def precision(self, X: Matrix, Y: Matrix) -> np.ndarray:
+        """Average precision of every row by every model, nan where it has none; see `ridge_precision`."""
+        labels = self.labels
+        precision = np.full((X.shape[0], len(self.weights)), np.nan)
+        if not len(labels.varying):
+            return precision
+        Y = Y[:, labels.varying]
+        X = X.tocsr() if is_sparse(X) else X
+        for rows in batches(X.shape[0], max(X.shape[1], len(labels.varying))):
+            (Z, shift), candidates = self.features.split(X[rows]), dense(Y[rows])
+            for i, weights in enumerate(self.weights):
+                size = len(weights)
+                intercept = labels.mean if shift is None else labels.mean - shift[:size] @ weights
+                predicted = np.round(Z[:, :size] @ weights + intercept, _DIGITS)
+                precision[rows, i] = average_precision_rows(candidates, predicted)
+        return precision
+
+
+def fit_ridge(moments: TrainingMoments, sizes: Sequence[int] | np.ndarray) -> RidgeModels:
+    """Regress the labels on the first ``sizes`` features; see `ridge_precision`."""
+    # LAPACK does not take empty matrices everywhere.
+    if not len(sizes) or not len(moments.labels.varying):
+        return RidgeModels(moments.features, moments.labels, [np.empty((size, 0)) for size in sizes])
+    # With A = L L', the first k rows of L and of L^-1 Z'T are those of the regression on k features.
+    A = moments.gram.copy()
+    A[np.diag_indices_from(A)] += _RIDGE * moments.n_samples
+    L = cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+    half_solved = solve_triangular(L, moments.products, lower=True, check_finite=False)
+    weights = [
+        solve_triangular(L[:size, :size], half_solved[:size], lower=True, trans="T", check_finite=False)
+        * moments.labels.deviation
+        for size in sizes
+    ]
+    return RidgeModels(moments.features, moments.labels, weights)

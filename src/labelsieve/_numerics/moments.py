@@ -1,0 +1,113 @@
+"""Means and spreads of columns, without centring a sparse matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
+
+
+def centre_columns(M: np.ndarray) -> np.ndarray:
+    """Subtract the mean of every column.
+
+    Examples
+    --------
+    >>> centre_columns(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    centred: np.ndarray = M - M.mean(axis=0)
+    return centred
+
+
+def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sum of squared deviations of every column, both in float64.
+
+    The deviations are taken from the mean, not from the difference of two large sums, and are exactly 0
+    where they are no more than the rounding of a constant column.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
+        Sparse matrices must not hold an entry twice.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_features,)
+        Mean of every column.
+    deviation : ndarray of shape (n_features,)
+        Sum of the squared deviations from it.
+
+    Examples
+    --------
+    >>> column_moments(np.array([[1.0, 0.1], [3.0, 0.1]]))
+    (array([2. , 0.1]), array([2., 0.]))
+    """
+    n_samples, n_features = X.shape
+    if is_sparse(X):
+        columns = X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
+        # Counting adds in float64; a sparse sum would add float32 entries in float32.
+        mean = np.bincount(columns, weights=X.data, minlength=n_features) / n_samples
+        n_stored = np.bincount(columns, minlength=n_features)
+        deviation = np.bincount(columns, weights=(X.data - mean[columns]) ** 2, minlength=n_features)
+        # Not in place: counting nothing at all gives integers, whatever the weights.
+        deviation = deviation + (n_samples - n_stored) * mean**2
+    else:
+        mean = X.mean(axis=0, dtype=np.float64)
+        deviation = np.empty(n_features, dtype=np.float64)
+        for block in batches(n_features, n_samples):
+            centred = X[:, block] - mean[block]
+            deviation[block] = np.einsum("ij,ij->j", centred, centred)
+    return mean, without_rounding(n_samples, mean, deviation)
+
+
+def row_moments(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
+    """`column_moments` of the features of all blocks; one pass."""
+    _, mean, deviation = rows.fold(_block_moments, combine=_merge)
+    return mean, deviation
+
+
+@block_function("X")
+def _block_moments(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+    X = rows["X"]
+    return {}, (X.shape[0], *column_moments(X))
+
+
+def _merge(a: Any, b: Any) -> Any:
+    return a[0] + b[0], *merge_moments(*a, *b)
+
+
+def merge_moments(
+    n_a: int,
+    mean_a: np.ndarray,
+    deviation_a: np.ndarray,
+    n_b: int,
+    mean_b: np.ndarray,
+    deviation_b: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and squared deviations of the rows of two tables from those of each.
+
+    Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37(3), 1983.
+
+    Examples
+    --------
+    >>> merge_moments(1, np.array([1.0]), np.array([0.0]), 2, np.array([4.0]), np.array([2.0]))
+    (array([3.]), array([8.]))
+    """
+    n = n_a + n_b
+    shift = mean_b - mean_a
+    mean = mean_a + shift * (n_b / n)
+    return mean, without_rounding(n, mean, deviation_a + deviation_b + shift**2 * (n_a * n_b / n))
+
+
+def without_rounding(n_samples: int, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Set deviations to 0, in place, that are no more than the rounding of a constant column."""
+    rounding = n_samples * np.finfo(np.float64).eps * np.abs(mean)
+    deviation[deviation <= n_samples * rounding**2] = 0.0
+    return deviation

@@ -1,0 +1,69 @@
+"""Lengths of rows, the l2,1 norm, and the weights that bound it by a quadratic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
+
+#: Added under the root, so that a zero row has a finite weight.
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+def squared_row_norms(M: Matrix) -> np.ndarray:
+    """Squared Euclidean norm of every row, dense or sparse."""
+    return np.asarray(M.multiply(M).sum(axis=1)).ravel() if is_sparse(M) else np.einsum("ij,ij->i", M, M)
+
+
+def row_norms(W: np.ndarray) -> np.ndarray:
+    """Euclidean norm of every row.
+
+    Examples
+    --------
+    >>> row_norms(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([5., 0.])
+    """
+    norms: np.ndarray = np.sqrt(squared_row_norms(W))
+    return norms
+
+
+def l21_norm(W: np.ndarray) -> float:
+    """Sum of the row norms."""
+    return float(row_norms(W).sum(dtype=np.float64))
+
+
+def smooth_l21_norm(W: np.ndarray, epsilon: float = EPSILON) -> float:
+    """Sum of the row norms with epsilon under the root: the function whose weights are `l21_weights`."""
+    return float(np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon)).sum(dtype=np.float64))
+
+
+def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
+    """Weights q with ``|W|_21 <= sum_i q_i |w_i|^2 + constant``, an equality at ``W``."""
+    weights: np.ndarray = 0.5 / np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon))
+    return weights
+
+
+def soft_threshold(M: np.ndarray, threshold: float) -> np.ndarray:
+    """Bring every entry nearer to 0 by ``threshold``, and those nearer than that to 0.
+
+    Examples
+    --------
+    >>> soft_threshold(np.array([-3.0, 0.5, 2.0]), 1.0)
+    array([-2.,  0.,  1.])
+    """
+    shrunk: np.ndarray = M - np.clip(M, -threshold, threshold)
+    return shrunk
+
+
+def into_unit_ball(M: np.ndarray) -> np.ndarray:
+    """Shorten the rows that are longer than 1.
+
+    Examples
+    --------
+    >>> into_unit_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    shortened: np.ndarray = M / np.maximum(row_norms(M), 1)[:, None]
+    return shortened

@@ -1,0 +1,81 @@
+"""Products that keep sparse matrices sparse and single precision from piling up rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
+
+#: Rows whose copy in another precision stays in the cache.
+_CACHED_ROWS = 4096
+#: Bytes of a panel of components that a product with a sparse matrix takes at a time, and its fewest components.
+_CACHED = 5 * 2**19
+_NARROWEST = 8
+
+
+def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
+    """Return M V' as an ndarray in the dtype of M; sparse products want a contiguous right side."""
+    right = V.T.astype(M.dtype, copy=False)
+    if not is_sparse(M):
+        return np.asarray(M @ right)
+    parts = [M @ np.ascontiguousarray(right[:, panel]) for panel in _panels(M, len(V))]
+    return np.asarray(parts[0] if len(parts) == 1 else np.hstack(parts))
+
+
+def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
+    """Return U' M as a float64 ndarray. A sparse M is transposed as a view: a copy multiplies slower."""
+    if not is_sparse(M):
+        return np.asarray(U.T @ M, dtype=np.float64)
+    product = np.empty((U.shape[1], M.shape[1]))
+    for panel in _panels(M, U.shape[1]):
+        product[panel] = (M.T @ np.ascontiguousarray(U[:, panel])).T
+    return product
+
+
+def _panels(M: Matrix, n_components: int) -> Iterator[slice]:
+    """Cut the components so that those of one panel, for all columns of the sparse M, stay in the cache.
+
+    The entries of a row lie anywhere among the columns: without the cut, each one waits for memory.
+    """
+    width = max(_NARROWEST, _CACHED // (M.shape[1] * M.dtype.itemsize))
+    return batches(n_components, width=1, budget=width)
+
+
+def transposed_product(X: Matrix, P: np.ndarray) -> np.ndarray:
+    """Return X'P in float64, without a copy of ``X`` in another precision."""
+    return left_product(P.astype(X.dtype, copy=False), X).T
+
+
+def gram(U: np.ndarray) -> np.ndarray:
+    """Return U'U in float64; in float32 its rounding would drown the last steps of the descent."""
+    total: np.ndarray
+    if U.dtype == np.float64:
+        total = U.T @ U
+        return total
+    total = np.zeros((U.shape[1], U.shape[1]))
+    for rows in batches(len(U), width=1, budget=_CACHED_ROWS):
+        block = U[rows].astype(np.float64)
+        total += block.T @ block
+    return total
+
+
+def inner(A: np.ndarray, B: np.ndarray) -> float:
+    """Sum of the elementwise product; in float32 the rows are added in float64."""
+    if A.dtype == np.float64:
+        return float(A.ravel() @ B.ravel())
+    return float(np.einsum("ij,ij->i", A, B).sum(dtype=np.float64))
+
+
+def squared_norm(M: Matrix) -> float:
+    """Squared Frobenius norm, summed in float64.
+
+    Not by `numpy.vdot`: what came over a network lies at any byte, and it hands that to BLAS, which ends Python on
+    some processors.
+    """
+    values = M.data if is_sparse(M) else M.ravel(order="K")
+    parts = (values[part].astype(np.float64, copy=False) for part in batches(len(values), width=1))
+    return float(sum(part @ part for part in parts))

@@ -1,0 +1,181 @@
+"""Sparse matrices beside dense ones: to tell them apart, to make them dense, to refuse broken ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._numerics.typing import Matrix, SparseMatrix
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+
+def is_sparse(M: Any) -> TypeIs[SparseMatrix]:
+    """Say whether ``M`` is a scipy sparse matrix or array."""
+    return bool(sp.issparse(M))
+
+
+def dense(M: Matrix) -> np.ndarray:
+    """Return ``M`` as an ndarray; a dense matrix is returned as it is.
+
+    Examples
+    --------
+    >>> dense(sp.csr_matrix([[0, 2], [1, 0]]))
+    array([[0, 2],
+           [1, 0]])
+    """
+    return M.toarray() if is_sparse(M) else M
+
+
+def columns_of(M: Matrix, columns: slice) -> Matrix:
+    """Return some columns; the matrix itself, which a sparse slice would copy, if these are all.
+
+    Examples
+    --------
+    >>> M = sp.csr_matrix([[0, 2], [1, 0]])
+    >>> columns_of(M, slice(0, 2)) is M
+    True
+    >>> columns_of(M, slice(1, 2)).toarray()
+    array([[2],
+           [0]])
+    """
+    return M if columns == slice(0, M.shape[1]) else M[:, columns]
+
+
+def entries(M: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the values at some places, zeros included.
+
+    Examples
+    --------
+    >>> entries(sp.csr_matrix([[0, 2], [1, 0]]), np.array([0, 0]), np.array([0, 1]))
+    array([0, 2])
+    """
+    return np.asarray(dense(M[rows, columns])).ravel()
+
+
+def canonical(M: Matrix) -> Matrix:
+    """Return ``M`` with every entry stored once, for code that looks at the values; the input is left alone.
+
+    Examples
+    --------
+    >>> canonical(sp.csr_matrix(([1, 2], [0, 0], [0, 2]), shape=(1, 1))).data
+    array([3])
+    """
+    if is_sparse(M) and not M.has_canonical_format:
+        M = M.copy()
+        M.sum_duplicates()
+    return M
+
+
+def with_short_indices(M: Matrix) -> Matrix:
+    """Return a CSR or CSC matrix with the 32-bit indices that compiled libraries ask for, where they suffice.
+
+    Examples
+    --------
+    >>> M = sp.csr_array([[0, 2], [1, 0]])
+    >>> M.indices, M.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
+    >>> with_short_indices(M).indices.dtype
+    dtype('int32')
+    """
+    if not is_sparse(M) or M.indices.dtype == M.indptr.dtype == np.int32:
+        return M
+    if max(*M.shape, M.nnz) > np.iinfo(np.int32).max:
+        return M
+    matrix: Any = type(M)
+    parts = (M.data, M.indices.astype(np.int32), M.indptr.astype(np.int32))
+    shortened: Matrix = matrix(parts, shape=M.shape)
+    return shortened
+
+
+def check_structure(M: Any, name: str) -> None:
+    """Refuse a sparse matrix whose index arrays contradict its shape; anything else passes.
+
+    Compiled code follows the indices without looking, so one that points outside ends the process. scipy
+    itself looks at little when a matrix is made and at nothing when its arrays are changed later.
+
+    Examples
+    --------
+    >>> M = sp.csr_matrix([[0, 2], [1, 0]])
+    >>> check_structure(M, "X")
+    >>> M.indices[0] = 7
+    >>> check_structure(M, "X")
+    Traceback (most recent call last):
+    ...
+    ValueError: X must be a sound sparse matrix. Got CSR of shape (2, 2) with a column index of 7. ...
+    """
+    if not sp.issparse(M):
+        return
+    fault = next(_faults(M), None)
+    if fault is not None:
+        raise ValueError(
+            f"{name} must be a sound sparse matrix. Got {M.format.upper()} of shape {M.shape!r} with {fault}. "
+            f"Build it anew from its rows, columns and values, for example with scipy.sparse.coo_array."
+        )
+
+
+def as_rows(M: Any, name: str) -> Any:
+    """Return a sparse matrix of any format as CSR, whose rows can be taken; anything else is returned as it is.
+
+    A broken matrix is refused, since to convert it is to follow its indices.
+
+    Examples
+    --------
+    >>> as_rows(sp.coo_matrix([[0, 2], [1, 0]]), "X")[[1]].toarray()
+    array([[1, 0]])
+    """
+    check_structure(M, name)
+    return M.tocsr() if is_sparse(M) else M
+
+
+def _faults(M: Any) -> Iterator[str]:
+    """Yield what is wrong with the arrays of a sparse matrix; later checks may rely on earlier ones."""
+    if M.format in ("csr", "csc", "bsr"):
+        yield from _compressed_faults(M)
+    elif M.format == "coo":
+        if not len(M.row) == len(M.col) == len(M.data):
+            yield f"{len(M.data)} values for {len(M.row)} row and {len(M.col)} column indices"
+        n_rows, n_columns = (1, *M.shape)[-2:]
+        yield from _index_faults(M.row, n_rows, "row")
+        yield from _index_faults(M.col, n_columns, "column")
+    elif M.format == "dia":
+        if M.data.ndim != 2 or len(M.offsets) != len(M.data):
+            yield f"{len(M.offsets)} offsets for data of shape {M.data.shape!r}"
+    elif M.format == "lil":
+        if len(M.rows) != M.shape[0] or [*map(len, M.rows)] != [*map(len, M.data)]:
+            yield "lists of columns that do not match the lists of values"
+        yield from _index_faults(
+            np.array([*chain.from_iterable(M.rows)], dtype=np.int64), M.shape[1], "column"
+        )
+
+
+def _compressed_faults(M: Any) -> Iterator[str]:
+    """Yield what is wrong with a CSR, CSC or BSR matrix."""
+    sizes = (1, *M.shape)[-2:]
+    if M.format == "bsr":
+        sizes = tuple(size // block for size, block in zip(sizes, M.blocksize, strict=True))
+    (n_lines, n_places), axis = (sizes, "column") if M.format != "csc" else (sizes[::-1], "row")
+    indptr, indices = M.indptr, M.indices
+    if indptr.dtype.kind not in "iu" or indptr.shape != (n_lines + 1,):
+        yield f"an indptr of shape {indptr.shape!r} and dtype {indptr.dtype}, where {n_lines + 1} integers belong"
+    elif indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        yield "an indptr that does not start at 0 and rise from there"
+    if indices.ndim != 1 or len(indices) != len(M.data):
+        yield f"{len(M.data)} values for {indices.size} indices"
+    if indptr[-1] != len(indices):
+        yield f"an indptr that ends at {indptr[-1]}, beside {len(indices)} indices"
+    yield from _index_faults(indices, n_places, axis)
+
+
+def _index_faults(indices: np.ndarray, size: int, axis: str) -> Iterator[str]:
+    """Yield an index that is no integer, or negative, or too large."""
+    if indices.dtype.kind not in "iu":
+        yield f"{axis} indices of dtype {indices.dtype}"
+    elif indices.size:
+        for extreme in (indices.min(), indices.max()):
+            if not 0 <= extreme < size:
+                yield f"a {axis} index of {extreme}"

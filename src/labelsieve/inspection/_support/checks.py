@@ -1,0 +1,201 @@
+"""A few candidates that a person checked turn the order by support into probabilities.
+
+A logistic regression with a prior: of the six columns below the support has the weight 1 and the others 0 until the
+checked candidates say otherwise, and every label has an effect of its own. Minimised is ::
+
+    sum of log-losses + (0.1 b0^2 + 30 |b - (1, 0, 0, 0, 0, 0)|^2 + 10 |u|^2) / 2
+
+over the intercept b0, the weights b and the label effects u. It is convex and always has one solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.sparse import entries, is_sparse
+
+_INTERCEPT_PENALTY, _WEIGHT_PENALTY, _LABEL_PENALTY = 0.1, 30.0, 10.0
+_MOST_LABEL_EFFECTS = 2000
+_MOST_STEPS, _SMALL_STEP = 50, 1e-10
+_LARGEST_PREDICTOR = 30.0
+_FLOOR_QUANTILE = 0.05
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Checked candidates: their places and whether each is right."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+    answers: np.ndarray
+
+    @classmethod
+    def of(cls, checked: Any, is_candidate: Any) -> Checks | None:
+        """Read ``checked`` as a user gives it; None for no checks.
+
+        Parameters
+        ----------
+        checked : tuple of (rows, labels, answers) or None
+            Three sequences of one length.
+        is_candidate : boolean matrix of shape (n_samples, n_labels)
+            What may be checked; dense or CSR.
+        """
+        if checked is None:
+            return None
+        try:
+            # The rows of a sparse matrix are no sequences, and a broken one must not be asked for them.
+            parts = () if is_sparse(checked) else checked
+            rows, labels, answers = (np.asarray(part).ravel() for part in parts)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"checked must be three sequences: rows, labels and answers. Got {type(checked).__name__} of "
+                "another form. Give for example checked=([0, 4], [2, 1], [1, 0])."
+            ) from None
+        if not len(rows) == len(labels) == len(answers):
+            raise ValueError(
+                f"checked must have as many rows as labels and answers. Got {len(rows)}, {len(labels)} and "
+                f"{len(answers)}. Give one of each for every candidate."
+            )
+        if not len(rows):
+            return None
+        for name, places, size in zip(("rows", "labels"), (rows, labels), is_candidate.shape, strict=True):
+            if places.dtype.kind not in "iu" or places.min() < 0 or places.max() >= size:
+                raise ValueError(
+                    f"checked must give {name} as whole numbers from 0 to {size - 1}. "
+                    f"Got {_first_outside(places, size)!r}. Count from 0."
+                )
+        if not is_binary(answers):
+            raise ValueError(
+                "checked must answer with 1 for a right candidate and 0 for a wrong one. "
+                f"Got {answers[[not is_binary(answers[[k]]) for k in range(len(answers))]].tolist()[0]!r}."
+            )
+        checks = cls(rows.astype(np.intp), labels.astype(np.intp), answers.astype(float))
+        checks._refuse_others(is_candidate)
+        return checks
+
+    def among(self, varies: np.ndarray) -> Checks:
+        """The checks of labels that vary, those labels counted by themselves."""
+        kept = varies[self.labels]
+        positions = np.cumsum(varies) - 1
+        return Checks(self.rows[kept], positions[self.labels[kept]], self.answers[kept])
+
+    def _refuse_others(self, is_candidate: Any) -> None:
+        """Refuse cells that are no candidates, or are there twice."""
+        is_one = entries(is_candidate, self.rows, self.labels).astype(bool)
+        if not is_one.all():
+            row, label = self.rows[~is_one][0], self.labels[~is_one][0]
+            raise ValueError(
+                f"checked must hold candidates only. Got row {row}, label {label}, which is none: leave it out."
+            )
+        cells = self.rows * is_candidate.shape[1] + self.labels
+        repeated = np.flatnonzero(np.bincount(np.unique(cells, return_inverse=True)[1]) > 1)
+        if len(repeated):
+            row, label = np.divmod(np.unique(cells)[repeated[0]], is_candidate.shape[1])
+            raise ValueError(
+                f"checked must hold every candidate once. Got row {row}, label {label} twice: leave one out."
+            )
+
+
+def _first_outside(places: np.ndarray, size: int) -> Any:
+    if places.dtype.kind not in "iu":
+        return places.tolist()[0]
+    return places[(places < 0) | (places >= size)][0].item()
+
+
+class Candidates:
+    """What the regression knows about every candidate of labels that vary.
+
+    Parameters
+    ----------
+    rows, labels : ndarray of shape (n_candidates,)
+        Places of the candidates, by row, then label.
+    support : ndarray of shape (n_samples, n_labels)
+        Support of all pairs.
+    feature_support : ndarray of shape (n_candidates,)
+        Support of the candidates by the features alone.
+    """
+
+    def __init__(
+        self, rows: np.ndarray, labels: np.ndarray, support: np.ndarray, feature_support: np.ndarray
+    ) -> None:
+        self.rows, self.labels, self.support, self.feature_support = rows, labels, support, feature_support
+
+    def places(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Where these candidates stand among all, which are sorted by row, then label."""
+        n_labels = self.support.shape[1]
+        found: np.ndarray = np.searchsorted(self.rows * n_labels + self.labels, rows * n_labels + labels)
+        return found
+
+    def columns(self) -> Iterator[np.ndarray]:
+        """The six columns, one at a time and standardised; one that does not vary is 0."""
+        for column in self._raw_columns():
+            deviation = column.std()
+            yield (column - column.mean()) / deviation if deviation > 1e-9 else np.zeros_like(column)
+
+    def _raw_columns(self) -> Iterator[np.ndarray]:
+        n_samples, n_labels = self.support.shape
+        in_row = np.bincount(self.rows, minlength=n_samples)
+        frequency = np.bincount(self.labels, minlength=n_labels) / n_samples
+        with np.errstate(divide="ignore"):  # rows and labels without a candidate are never asked for
+            log_in_row, log_odds = np.log(in_row), np.log(frequency) - np.log1p(-frequency)
+        floors = np.empty(n_labels)
+        for block in batches(n_labels, n_samples):
+            floors[block] = np.quantile(self.support[:, block], _FLOOR_QUANTILE, axis=0)
+        yield self.support[self.rows, self.labels]
+        yield self.feature_support
+        yield log_in_row[self.rows]
+        yield (in_row == 1).astype(float)[self.rows]
+        yield log_odds[self.labels]
+        yield floors[self.labels]
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """The fitted regression: intercept, six weights, and an effect per label (zeros where there are too many)."""
+
+    intercept: float
+    weights: np.ndarray
+    label_effects: np.ndarray
+
+    def probability(self, candidates: Candidates) -> np.ndarray:
+        """Chance that each candidate is right."""
+        predictor = self.intercept + self.label_effects[candidates.labels]
+        for weight, column in zip(self.weights, candidates.columns(), strict=True):
+            predictor += weight * column
+        probability: np.ndarray = expit(predictor)
+        return probability
+
+
+def fit_checked(candidates: Candidates, places: np.ndarray, answers: np.ndarray) -> CheckedModel:
+    """Fit the regression to the candidates at ``places``, by Newton's method from the prior."""
+    n_labels = candidates.support.shape[1]
+    labels = candidates.labels[places]
+    effects = n_labels if n_labels <= _MOST_LABEL_EFFECTS else 0
+    B = np.column_stack(
+        [
+            np.ones(len(places)),
+            *(column[places] for column in candidates.columns()),
+            (labels[:, None] == np.arange(effects)).astype(float),
+        ]
+    )
+    penalty = np.r_[_INTERCEPT_PENALTY, np.full(6, _WEIGHT_PENALTY), np.full(effects, _LABEL_PENALTY)]
+    prior = np.zeros(len(penalty))
+    prior[1] = 1
+    solution = prior.copy()
+    for _ in range(_MOST_STEPS):
+        chance = expit(np.clip(B @ solution, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR))
+        hessian = (B.T * (chance * (1 - chance))) @ B
+        hessian[np.diag_indices_from(hessian)] += penalty
+        step = np.linalg.solve(hessian, B.T @ (chance - answers) + penalty * (solution - prior))
+        solution -= step
+        if np.abs(step).max() < _SMALL_STEP:
+            break
+    label_effects = solution[7:] if effects else np.zeros(n_labels)
+    return CheckedModel(float(solution[0]), solution[1:7], label_effects)

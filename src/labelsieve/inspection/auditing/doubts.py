@@ -1,0 +1,212 @@
+"""Which candidate labels to doubt first, and the reasons: what each column adds to the support of a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.typing import Matrix
+from labelsieve.inspection._support.leave_one_out import LeaveOneOut
+from labelsieve.inspection.auditing.budget import Budget
+from labelsieve.inspection.auditing.subject import Subject
+from labelsieve.inspection.label_issues import LabelIssues, issues_of
+from labelsieve.inspection.label_support import MOST_KERNEL_ROWS, LabelSupport, varying_labels
+
+__all__ = ["N_REASONS", "Doubts", "Reasons", "doubt_subject"]
+
+#: Reasons that are told of a candidate.
+N_REASONS = 3
+#: Candidates with reasons at most. A page of more is read by nobody; `issues` lists all.
+MOST_LISTED = 1500
+#: Beyond the candidates that look rather wrong, so many times their number are listed, and at least so many.
+_LISTED_FACTOR, _LEAST_LISTED = 2, 200
+#: Rows of a kernel whose eigenvectors are timed, to know what all rows would take.
+_TIMED_ROWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """Why the candidates at the top of the list have the support they have.
+
+    ``base + effects of all columns + curved + labels = support``, where `curved` is what the features say beyond a sum
+    of columns: 0 where the linear regression decided.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_listed, n_reasons)
+        The columns that lower the support most, strongest first.
+    features : ndarray of shape (n_listed, n_reasons)
+        The feature of each column with the largest share in that.
+    effects : ndarray of shape (n_listed, n_reasons)
+        What these columns add to the support; positive where nothing lowers it.
+    others : ndarray of shape (n_listed,)
+        What all other columns add.
+    base : ndarray of shape (n_listed,)
+        How often the other rows have the label.
+    curved : ndarray of shape (n_listed,)
+        What a Gaussian kernel of the features adds to the linear prediction; 0 where it was not used.
+    labels : ndarray of shape (n_listed,)
+        What the other labels of the row add.
+    """
+
+    columns: np.ndarray
+    features: np.ndarray
+    effects: np.ndarray
+    others: np.ndarray
+    base: np.ndarray
+    curved: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Doubts:
+    """All candidates in order, and the first of them with reasons.
+
+    Attributes
+    ----------
+    issues : LabelIssues
+        Every candidate, worst first.
+    listed : ndarray of shape (n_listed,)
+        Places, among all, of the first candidates that nobody checked.
+    n_to_look_at : int
+        How many of these look rather wrong than right; they come first. All that do, unless there are more than 1500.
+    reasons : Reasons
+        Of the listed ones.
+    auc : ndarray of shape (n_labels,)
+        Chance that a row with the candidate has more support for it than a row without; nan where the label does not
+        vary.
+    kernel : {"linear", "rbf"} or None
+        What decided about the support; None where no label varies, so that there was nothing to estimate.
+    penalty : float or None
+        Penalty of that regression.
+    label_penalty : float or None
+        Penalty of the regression on the other labels; None where they did not help.
+    """
+
+    issues: LabelIssues
+    listed: np.ndarray
+    n_to_look_at: int
+    reasons: Reasons
+    auc: np.ndarray
+    kernel: str | None
+    penalty: float | None
+    label_penalty: float | None
+
+
+class _ExplainedSupport(LabelSupport):
+    """Keeps hold of the linear regression, which knows what each feature adds."""
+
+    def _linear_regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
+        self.linear_, self.asked_ = super()._linear_regression(X, Y), X
+        return self.linear_
+
+    def from_features(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """What the features alone predict for some candidates; labels are counted among those that vary."""
+        assert self._candidates is not None  # some label varies
+        found: np.ndarray = self._candidates.feature_support[self._candidates.places(rows, labels)]
+        return found
+
+
+def doubt_subject(
+    subject: Subject,
+    *,
+    checked: Any = None,
+    kernel: str = "auto",
+    use_labels: bool = True,
+    each_row_has_truth: bool = False,
+    budget: Budget | None = None,
+) -> Doubts:
+    """Put the candidates in order and explain the first of them; a budget that runs short leaves out the kernel."""
+    X, Y = subject.X, subject.Y
+    is_kernel_costly = _TIMED_ROWS < X.shape[0] <= MOST_KERNEL_ROWS
+    if budget is not None and is_kernel_costly and not budget.has(_kernel_seconds(X.shape[0], budget.now)):
+        kernel = "linear"
+        budget.cut("Labels were predicted by a linear regression only: a kernel would have taken too long.")
+    model = _ExplainedSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
+    issues = issues_of(model, checked, label_names=subject.label_names, row_ids=subject.row_ids)
+    n_doubtful = sum(doubts.n_to_look_at for doubts in issues.by_label())
+    listed = issues.unchecked[: min(MOST_LISTED, max(_LISTED_FACTOR * n_doubtful, _LEAST_LISTED))]
+    return Doubts(
+        issues=issues,
+        listed=listed,
+        n_to_look_at=min(n_doubtful, len(listed)),
+        reasons=_no_reasons(issues, listed)
+        if model.kernel_ is None
+        else _reasons(model, issues, listed, Y, subject.column_of),
+        auc=_areas(model.support_, Y),
+        kernel=model.kernel_,
+        penalty=model.penalty_,
+        label_penalty=model.label_penalty_,
+    )
+
+
+def _no_reasons(issues: LabelIssues, listed: np.ndarray) -> Reasons:
+    """Of labels that do not vary, which are their own support."""
+    none, zeros = np.zeros((len(listed), 0), dtype=np.intp), np.zeros(len(listed))
+    base = issues.support[issues.rows[listed], issues.labels[listed]]
+    return Reasons(none, none, np.zeros((len(listed), 0)), zeros, base, zeros, zeros)
+
+
+def _reasons(
+    model: _ExplainedSupport, issues: LabelIssues, listed: np.ndarray, Y: Matrix, column_of: np.ndarray
+) -> Reasons:
+    """Break the support of some candidates up into what each column and the other labels add."""
+    rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)
+    varies = varying_labels(Y)
+    asked = np.arange(len(column_of))[model._witnesses]
+    distinct, column_of = np.unique(column_of[asked], return_inverse=True)
+    n_reasons = min(N_REASONS, len(distinct))
+    columns = np.zeros((n_listed, n_reasons), dtype=np.intp)
+    features = np.zeros((n_listed, n_reasons), dtype=np.intp)
+    effects = np.zeros((n_listed, n_reasons))
+    others, curved, other_labels = np.zeros((3, n_listed))
+    support = issues.support[rows, labels]
+    base = support.copy()  # of a label that does not vary, the label itself
+    explained = np.flatnonzero(varies[labels])
+    position = np.cumsum(varies) - 1  # of a label among those that vary
+    by_column = np.argsort(column_of, kind="stable")
+    counts = np.bincount(column_of)
+    starts = np.cumsum(counts) - counts
+    from_features = model.from_features(rows[explained], position[labels[explained]])
+    for block in batches(len(explained), max(4 * len(column_of), 1)):
+        places = explained[block]
+        mean, of_features = model.linear_.effects(model.asked_, rows[places], position[labels[places]])
+        grouped = of_features[:, by_column]
+        of_columns = np.add.reduceat(grouped, starts, axis=1)
+        strongest = np.argsort(of_columns, axis=1, kind="stable")[:, :n_reasons]
+        columns[places] = distinct[strongest]
+        effects[places] = np.take_along_axis(of_columns, strongest, axis=1)
+        for at, place in enumerate(places):
+            for number, column in enumerate(strongest[at]):
+                own = slice(starts[column], starts[column] + counts[column])
+                features[place, number] = asked[by_column[own][np.argmin(grouped[at, own])]]
+        total = of_columns.sum(axis=1)
+        others[places] = total - effects[places].sum(axis=1)
+        base[places] = mean
+        curved[places] = from_features[block] - mean - total
+        other_labels[places] = support[places] - from_features[block]
+    if model.kernel_ == "linear":
+        curved[:] = 0  # what is left there is rounding
+    return Reasons(columns, features, effects, others, base, curved, other_labels)
+
+
+def _areas(support: np.ndarray, Y: Matrix) -> np.ndarray:
+    """Area under the curve of every label; nan where it does not vary."""
+    areas = np.full(Y.shape[1], np.nan)
+    for label in np.flatnonzero(varying_labels(Y)):
+        areas[label] = roc_auc_score(dense(Y[:, [label]]).ravel(), support[:, label])
+    return areas
+
+
+def _kernel_seconds(n_samples: int, clock: Callable[[], float]) -> float:
+    """What the eigenvectors of a kernel will take here, from those of a smaller one."""
+    probe = np.random.default_rng(0).standard_normal((_TIMED_ROWS, _TIMED_ROWS))
+    start = clock()
+    np.linalg.eigh(probe + probe.T)
+    return (clock() - start) * (n_samples / _TIMED_ROWS) ** 3

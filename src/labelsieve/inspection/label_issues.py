@@ -1,0 +1,432 @@
+"""Which candidate labels to doubt first: every candidate in order, worst first, with names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labelsieve._base import as_generator, check_candidates, check_count, refuse_lazy, without_tags
+from labelsieve._numerics.sparse import check_structure, is_sparse
+from labelsieve._pandas import import_pandas
+from labelsieve._text import html_table, one_line
+from labelsieve.inspection._support.checks import Checks
+from labelsieve.inspection.label_support import LabelSupport, candidate_places, varying_labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["ENOUGH_CHECKS", "LabelDoubts", "LabelIssues", "draw_candidates", "find_label_issues", "issues_of"]
+
+ENOUGH_CHECKS = 50
+"""From so many checked candidates on, probabilities and shares of wrong candidates are worth showing.
+
+Examples
+--------
+>>> from labelsieve import draw_candidates
+>>> from labelsieve.datasets import load_digits_attributes
+>>> rows, labels = draw_candidates(load_digits_attributes().candidates)  # as many as that
+>>> len(rows) == ENOUGH_CHECKS
+True
+"""
+
+#: What no order can see; stands wherever a result is shown.
+BLIND_SPOT = (
+    "Wrong candidates that follow from the features as right ones do (systematic noise) cannot be seen from "
+    "features and candidates alone."
+)
+
+#: Rows of the table in a notebook.
+_MOST_ROWS = 10
+
+_ADVICE = f"Check about {ENOUGH_CHECKS} candidates that draw_candidates picks and pass them as checked."
+
+
+@dataclass(frozen=True)
+class LabelDoubts:
+    """One label in numbers.
+
+    Attributes
+    ----------
+    label : str
+        Its name.
+    n_candidates : int
+        Rows that have it as a candidate.
+    n_to_look_at : int
+        Candidates that look rather wrong than right and were not checked: a size for the pile, no count of errors.
+    share_wrong : float or None
+        Estimated share of wrong candidates; None unless enough candidates were checked.
+
+    Examples
+    --------
+    >>> from labelsieve import find_label_issues
+    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> [(doubts.label, doubts.n_candidates) for doubts in find_label_issues(X, Y).by_label()]
+    [('y0', 3), ('y1', 2)]
+    """
+
+    label: str
+    n_candidates: int
+    n_to_look_at: int
+    share_wrong: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelIssues:
+    """Every candidate label, worst first. `find_label_issues` makes it.
+
+    Attributes
+    ----------
+    support : ndarray of shape (n_samples, n_labels)
+        How far features and other labels support each label of each row; for an order, no probability.
+    confidence : ndarray of shape (n_samples, n_labels)
+        The support on a scale from 0 to 1, 0 for what is no candidate: estimated, assuming that wrong candidates
+        appear at one common rate. Not a chance to quote.
+    probability : ndarray of shape (n_samples, n_labels) or None
+        Chance that a candidate is right, estimated from checked candidates; None without any.
+    n_checked : int
+        Number of checked candidates.
+    rows, labels : ndarray of shape (n_candidates,)
+        Row and label of every candidate, counted from 0, worst first: by probability if candidates were checked, else
+        by support.
+    answers : ndarray of shape (n_candidates,)
+        1 for a candidate that was checked and is right, 0 for one that is wrong, -1 for one nobody checked; in the
+        order of `rows`.
+    label_names : tuple of str
+        Names of the labels.
+    row_ids : tuple
+        Names of the rows.
+
+    Examples
+    --------
+    The last row looks like the third, and still has the label of the first two.
+
+    >>> from labelsieve import find_label_issues
+    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> issues = find_label_issues(X, Y)
+    >>> int(issues.rows[0]), issues.label_names[issues.labels[0]]
+    (3, 'y0')
+    """
+
+    support: np.ndarray
+    confidence: np.ndarray
+    probability: np.ndarray | None
+    n_checked: int
+    rows: np.ndarray
+    labels: np.ndarray
+    answers: np.ndarray
+    label_names: tuple[str, ...]
+    row_ids: tuple[Hashable, ...]
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return len(self.rows)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether enough candidates were checked to show probabilities."""
+        return self.n_checked >= ENOUGH_CHECKS
+
+    @property
+    def shown_probability(self) -> np.ndarray | None:
+        """The probabilities if enough candidates were checked to show them, else None."""
+        return self.probability if self.has_probabilities else None
+
+    @property
+    def share_wrong(self) -> float | None:
+        """Estimated share of wrong candidates; None unless enough candidates were checked."""
+        if self.shown_probability is None:
+            return None
+        return float(1 - self.shown_probability[self.rows, self.labels].mean())
+
+    @property
+    def percentiles(self) -> np.ndarray:
+        """Of every candidate, in order, x such that it is among the least supported x %."""
+        return 100 * np.arange(1, self.n_candidates + 1) / self.n_candidates
+
+    @property
+    def unchecked(self) -> np.ndarray:
+        """Places, in the order of `rows`, of the candidates that nobody checked."""
+        return np.flatnonzero(self.answers < 0)
+
+    def by_label(self) -> tuple[LabelDoubts, ...]:
+        """Return the labels that have candidates, each in numbers, in the order of the columns."""
+        scale = self.confidence if self.shown_probability is None else self.shown_probability
+        n_labels = len(self.label_names)
+        chance = scale[self.rows, self.labels]
+        n_candidates = np.bincount(self.labels, minlength=n_labels)
+        n_doubtful = np.bincount(self.labels[(chance < 0.5) & (self.answers < 0)], minlength=n_labels)
+        wrong = np.bincount(self.labels, weights=1 - chance, minlength=n_labels)
+        return tuple(
+            LabelDoubts(
+                label=self.label_names[label],
+                n_candidates=int(n_candidates[label]),
+                n_to_look_at=int(n_doubtful[label]),
+                share_wrong=float(wrong[label] / n_candidates[label]) if self.has_probabilities else None,
+            )
+            for label in np.flatnonzero(n_candidates)
+        )
+
+    def to_frame(self) -> DataFrame:
+        """Return every candidate as a row of a pandas frame, worst first; needs pandas.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``row`` (its name), ``label``, ``rank``, ``least_supported_percent`` (the candidate is among so
+            many percent), ``support``; ``probability`` if at least 50 candidates were checked; ``verdict``: "keep" or
+            "remove" for a checked candidate, else "".
+        """
+        columns: dict[str, Any] = {
+            "row": [self.row_ids[row] for row in self.rows],
+            "label": [self.label_names[label] for label in self.labels],
+            "rank": np.arange(1, self.n_candidates + 1),
+            "least_supported_percent": self.percentiles,
+            "support": self.support[self.rows, self.labels],
+        }
+        if self.shown_probability is not None:
+            columns["probability"] = self.shown_probability[self.rows, self.labels]
+        columns["verdict"] = self.verdicts()
+        return import_pandas().DataFrame(columns)
+
+    def label_summary(self) -> DataFrame:
+        """Return the labels that have candidates as a pandas frame; needs pandas.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``label``, ``n_candidates``, ``n_to_look_at`` (see `LabelDoubts`) and, if at least 50 candidates
+            were checked, ``share_wrong``.
+        """
+        frame = import_pandas().DataFrame([asdict(doubts) for doubts in self.by_label()])
+        return frame if self.has_probabilities else frame.drop(columns="share_wrong")
+
+    def verdicts(self) -> list[str]:
+        """Of every candidate, in order: "keep" or "remove" where it was checked, else ""."""
+        words = {1: "keep", 0: "remove", -1: ""}
+        return [words[int(answer)] for answer in self.answers]
+
+    def summary(self, n_shown: int = 5) -> str:
+        """Say in a few lines what was found, and what cannot be found this way.
+
+        Parameters
+        ----------
+        n_shown : int, default=5
+            How many of the candidates that were not checked to list.
+        """
+        open_places = self.unchecked[:n_shown]
+        lines = [
+            f"{self.n_candidates} candidates of {self.support.shape[0]} rows and {len(self.label_names)} labels; "
+            "to doubt first:",
+            *(f"  {self._line(place)}" for place in open_places),
+        ]
+        return "\n".join([*lines, self.caveat(_ADVICE)])
+
+    def caveat(self, advice: str = "") -> str:
+        """What belongs under every list of candidates; `advice` is a sentence on how to check some."""
+        share = self.share_wrong
+        if share is not None:
+            return f"About {share:.0%} of all candidates are wrong, estimated from {self.n_checked} checked candidates."
+        used = f" that uses {self.n_checked} checked candidates" if self.n_checked else ""
+        return f"This is an order{used}, not a probability. {BLIND_SPOT} {advice}".strip()
+
+    def _line(self, place: int) -> str:
+        row, label = self.rows[place], self.labels[place]
+        name = f"row {one_line(self.row_ids[row])}, label {one_line(self.label_names[label])}"
+        if self.shown_probability is not None:
+            return f"{name}: right with probability {self.shown_probability[row, label]:.2f}"
+        return f"{name}: least supported {self.percentiles[place]:.3g} %"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        if self.shown_probability is not None:
+            measure, values = "probability of being right", self.shown_probability[self.rows, self.labels]
+        else:
+            measure, values = "least supported %", self.percentiles
+        return html_table(
+            f"{self.n_candidates} candidates, {self.n_checked} checked; to doubt first",
+            ("row", "label", measure),
+            [
+                (self.row_ids[self.rows[place]], self.label_names[self.labels[place]], f"{values[place]:.3g}")
+                for place in self.unchecked[:_MOST_ROWS]
+            ],
+            self.caveat(_ADVICE),
+        )
+
+    def __repr__(self) -> str:
+        return f"LabelIssues({self.n_candidates} candidates, {self.n_checked} checked)"
+
+
+def find_label_issues(
+    X: Any,
+    Y: Any,
+    *,
+    kernel: str = "auto",
+    use_labels: bool = True,
+    each_row_has_truth: bool = False,
+    checked: Any = None,
+    label_names: Iterable[str] | None = None,
+    row_ids: Iterable[Hashable] | None = None,
+) -> LabelIssues:
+    """Put all candidate labels in order, those that look wrong first.
+
+    Parameters
+    ----------
+    X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+        Features.
+    Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
+        Candidate labels, 0/1.
+    kernel : {"auto", "linear", "rbf"}, default="auto"
+        How the features predict, as in `LabelSupport`.
+    use_labels : bool, default=True
+        Whether the other labels of a row are asked too, as in `LabelSupport`.
+    each_row_has_truth : bool, default=False
+        Whether every row is known to have at least one right candidate.
+    checked : tuple of (rows, labels, answers) or None, default=None
+        Candidates that a person verified: row and label, counted from 0, and 1 where the candidate is right, 0 where
+        it is wrong. From 50 on, probabilities are shown.
+    label_names : iterable of str or None, default=None
+        Names of the labels; None takes the columns of a dataframe, else ``y0, y1, ...``.
+    row_ids : iterable or None, default=None
+        Names of the rows, all different; None takes the index of a dataframe ``X``, else 0, 1, ...
+
+    Returns
+    -------
+    LabelIssues
+        All candidates, worst first; print it for a summary.
+
+    See Also
+    --------
+    draw_candidates : Candidates to check.
+
+    Notes
+    -----
+    Wrong candidates that follow from the features as right ones do cannot be seen from features and candidates alone.
+    Where some labels are wrong more often than others, 50 checked candidates find out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsieve import draw_candidates, find_label_issues
+    >>> from labelsieve.datasets import load_digits_attributes
+    >>> digits = load_digits_attributes()
+    >>> issues = find_label_issues(digits.X, digits.candidates, label_names=digits.label_names)
+    >>> worst = issues.rows[:200], issues.labels[:200]
+    >>> bool(digits.Y[worst].mean() < 0.05)  # nearly all of them are wrong
+    True
+    >>> rows, labels = draw_candidates(digits.candidates, 50)
+    >>> checked = rows, labels, digits.Y[rows, labels]  # the answers of a person
+    >>> issues = find_label_issues(digits.X, digits.candidates, checked=checked)
+    >>> issues
+    LabelIssues(8715 candidates, 50 checked)
+    """
+    refuse_lazy("find_label_issues", X, Y)
+    model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
+    return issues_of(
+        model,
+        checked,
+        label_names=model.label_names_in_ if label_names is None else label_names,
+        row_ids=_row_ids(X) if row_ids is None else row_ids,
+    )
+
+
+def issues_of(
+    model: LabelSupport, checked: Any, *, label_names: Iterable[Hashable], row_ids: Iterable[Hashable]
+) -> LabelIssues:
+    """Put the candidates that a model was fitted to in order; parameters as in `find_label_issues`.
+
+    Examples
+    --------
+    >>> from labelsieve import LabelSupport
+    >>> from labelsieve.datasets import make_pml
+    >>> X, Y = make_pml(n_samples=50, n_features=6, n_labels=3, random_state=0)
+    >>> issues = issues_of(LabelSupport().fit(X, Y), None, label_names="abc", row_ids=range(50))
+    >>> issues.n_candidates == int(Y.sum())
+    True
+    """
+    n_samples, n_labels = model.support_.shape
+    rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
+    answers = np.full(len(rows), -1, dtype=np.int8)
+    checks = Checks.of(checked, model.confidence_)
+    if checks is not None:
+        places = np.searchsorted(rows * n_labels + labels, checks.rows * n_labels + checks.labels)
+        answers[places] = checks.answers
+    scores = model.support_ if model.probability_ is None else model.probability_
+    order = np.argsort(scores[rows, labels], kind="stable")
+    return LabelIssues(
+        support=model.support_,
+        confidence=model.confidence_,
+        probability=model.probability_,
+        n_checked=model.n_checked_,
+        rows=rows[order],
+        labels=labels[order],
+        answers=answers[order],
+        label_names=tuple(map(str, _distinct(label_names, n_labels, "label_names"))),
+        row_ids=_distinct(row_ids, n_samples, "row_ids"),
+    )
+
+
+def draw_candidates(
+    Y: Any, n: int = ENOUGH_CHECKS, *, random_state: Any = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw candidates at random for a person to check.
+
+    Parameters
+    ----------
+    Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
+        Candidate labels, 0/1.
+    n : int, default=50
+        How many; all if there are no more.
+    random_state : int, Generator, RandomState or None, default=0
+        The same seed draws the same candidates, and with a larger `n` these and others.
+
+    Returns
+    -------
+    rows, labels : ndarray of shape (n,)
+        Places of the candidates, counted from 0. Labels that are candidates of every row are left out: nothing could
+        be learned from them.
+
+    Examples
+    --------
+    >>> from labelsieve import draw_candidates
+    >>> draw_candidates([[1, 0], [1, 1], [0, 1]], 2)
+    (array([0, 1]), array([0, 1]))
+    """
+    check_count(n, "n", least=1)
+    Y, _ = without_tags(Y)
+    check_structure(Y, "Y")
+    candidates, _ = check_candidates(Y if is_sparse(Y) else np.asarray(Y))
+    rows, labels = candidate_places(candidates)
+    useful = varying_labels(candidates)[labels]
+    if not useful.any():
+        raise ValueError(
+            "Y must have a label that is a candidate of some rows but not of all. Got none, so checks would teach "
+            "nothing. Check the labels themselves."
+        )
+    rows, labels = rows[useful], labels[useful]
+    drawn = np.sort(as_generator(random_state).permutation(len(rows))[:n])
+    return rows[drawn], labels[drawn]
+
+
+def _row_ids(X: Any) -> Iterable[Hashable]:
+    """The index of a dataframe, else numbers from 0."""
+    return X.index.tolist() if hasattr(X, "iloc") else range(np.shape(X)[0])
+
+
+def _distinct(names: Iterable[Hashable], expected: int, parameter: str) -> tuple[Hashable, ...]:
+    """The names as a tuple, so many as expected and all different."""
+    listed = tuple(names)
+    if len(listed) != expected:
+        raise ValueError(f"{parameter} must have {expected} entries. Got {len(listed)}. Give one for each.")
+    if len(set(listed)) < expected:
+        name, times = Counter(listed).most_common(1)[0]
+        raise ValueError(
+            f"{parameter} must all differ. Got {name!r} {times} times. Give {parameter} of your own."
+        )
+    return listed

@@ -1,0 +1,552 @@
+"""Does the selection hold when the data change a little, and is there anything to select from at all?
+
+Indices of the stability of several selections, the stability of one selector on one table, and a test whether the
+features tell more about the labels than about shuffled ones.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from scipy import stats
+from sklearn.base import clone
+
+from labelsieve._base import as_generator, check_count, check_problem, refuse_lazy, take_rows
+from labelsieve._numerics.batches import BUDGET
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.candidate_precision import LabelScale
+from labelsieve._numerics.correlation import correlated_groups
+from labelsieve._numerics.scaling import within_range
+from labelsieve._numerics.sparse import as_rows, is_sparse
+from labelsieve._numerics.standardized import standardize
+from labelsieve._numerics.typing import Matrix
+from labelsieve._pandas import import_pandas
+from labelsieve.methods._evidence.path import Criterion
+
+__all__ = [
+    "EvidenceTest",
+    "SelectionStability",
+    "evidence_test",
+    "jaccard_stability",
+    "kuncheva_stability",
+    "nogueira_stability",
+    "selection_stability",
+]
+
+#: Features that are chosen in this share of the resamples count as steady.
+STEADY = 0.6
+#: Features with at least this absolute correlation stand for one another.
+SUBSTITUTE = 0.9
+#: Features that are compared with one another at most, those chosen most often.
+_MOST_COMPARED = 5000
+#: Above this p-value the labels are said to be perhaps no better than chance.
+SIGNIFICANT = 0.05
+#: Entries of the features times labels from which on a shuffle takes long.
+_LARGE_PRODUCT = 2e8
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionStability:
+    """How often each feature is chosen when half of the rows decide.
+
+    Attributes
+    ----------
+    feature_names : ndarray of str of shape (n_features,)
+        Names of the features; ``x0``, ``x1`` ... where they have none.
+    selected : ndarray of bool of shape (n_features,)
+        What the selector chooses on all rows.
+    runs : ndarray of bool of shape (n_resamples, n_features)
+        What it chooses on each half; the halves of a pair stand one after the other.
+    group : ndarray of int of shape (n_features,)
+        Features of one group can stand for one another: they are joined by absolute correlations of 0.9 or more.
+        Only features that are chosen at least once are compared; any other is a group of its own.
+
+    Examples
+    --------
+    Three features, the first two of which can stand for each other; one of both is chosen on every half.
+
+    >>> runs = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    >>> found = SelectionStability(np.array(["a", "b", "c"]), runs[0], runs, np.array([0, 0, 1]))
+    >>> found.frequency, found.group_frequency
+    (array([0.75, 0.25, 0.  ]), array([1., 1., 0.]))
+    >>> found.substitutes(0)
+    array([1])
+    """
+
+    feature_names: np.ndarray
+    selected: np.ndarray
+    runs: np.ndarray
+    group: np.ndarray
+
+    @property
+    def n_resamples(self) -> int:
+        """How many halves were drawn."""
+        return len(self.runs)
+
+    @property
+    def n_selected(self) -> int:
+        """How many features the selector chooses."""
+        return int(self.selected.sum())
+
+    @cached_property
+    def frequency(self) -> np.ndarray:
+        """Share of the halves on which each feature is chosen."""
+        shares: np.ndarray = self.runs.mean(axis=0)
+        return shares
+
+    @cached_property
+    def interval(self) -> np.ndarray:
+        """Wilson's 95 % interval of each frequency: a row per feature, its lower and its upper end."""
+        return np.column_stack(wilson_interval(self.runs.sum(axis=0), len(self.runs)))
+
+    @cached_property
+    def group_frequency(self) -> np.ndarray:
+        """Share of the halves on which each feature or one of its substitutes is chosen."""
+        order = np.argsort(self.group, kind="stable")
+        _, starts, members = np.unique(self.group[order], return_index=True, return_inverse=True)
+        of_groups = np.logical_or.reduceat(self.runs[:, order], starts, axis=1).mean(axis=0)
+        found = np.empty(len(order))
+        found[order] = of_groups[members]
+        return found
+
+    def substitutes(self, feature: int) -> np.ndarray:
+        """Numbers of the other features that can stand for this one."""
+        others = np.flatnonzero(self.group == self.group[feature])
+        members: np.ndarray = others[others != feature]
+        return members
+
+    @property
+    def n_steady(self) -> int:
+        """How many features are chosen on at least 60 % of the halves."""
+        return int((self.frequency >= STEADY).sum())
+
+    @property
+    def expected_by_chance(self) -> float:
+        """How many of the steady features chance alone explains at most, on average.
+
+        ``k^2 / ((2 pi - 1) d)`` with ``pi = 0.6`` for ``k`` of ``d`` features, by Meinshausen and Buehlmann; see
+        `selection_stability`. It says nothing where it is as large as `n_steady`.
+        """
+        return self.n_selected**2 / ((2 * STEADY - 1) * len(self.selected))
+
+    @cached_property
+    def index(self) -> float:
+        """Kuncheva's index of the halves: 1 for equal choices, about 0 for random ones."""
+        return nogueira_stability(self.runs)
+
+    def to_frame(self) -> Any:
+        """Return a pandas table with a row per feature, those chosen most often first.
+
+        The columns are ``feature``, ``selected`` (on all rows), ``frequency``, ``lower``, ``upper``, ``substitutes``
+        (names, separated by commas) and ``frequency_with_substitutes``.
+        """
+        order = np.lexsort((~self.selected, -self.group_frequency, -self.frequency))
+        sizes = np.bincount(self.group)
+        return import_pandas().DataFrame(
+            {
+                "feature": self.feature_names[order],
+                "selected": self.selected[order],
+                "frequency": self.frequency[order],
+                "lower": self.interval[order, 0],
+                "upper": self.interval[order, 1],
+                "substitutes": [
+                    ", ".join(self.feature_names[self.substitutes(feature)])
+                    if sizes[self.group[feature]] > 1
+                    else ""
+                    for feature in order
+                ],
+                "frequency_with_substitutes": self.group_frequency[order],
+            }
+        )
+
+
+def selection_stability(
+    selector: Any,
+    X: Any,
+    Y: Any,
+    *,
+    n_resamples: int = 30,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SelectionStability:
+    """Choose features again and again on halves of the rows, and count.
+
+    The selector is fitted to all rows first. What it found out there by itself, such as the number of features and
+    how much redundancy to avoid, is kept; then it is fitted to pairs of disjoint halves of the rows [1]_ [2]_.
+    Half of the rows say less than all of them, so the frequencies err on the side of doubt.
+
+    Parameters
+    ----------
+    selector : object
+        A selector of this package, or any with ``fit`` and ``get_support``. It is not changed. With a
+        `labelsieve.io.tables.ColumnSelector` all that follows is about columns, which stand for one another if their
+        best features do.
+    X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+        Features.
+    Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
+        Candidate labels, as for ``fit``.
+    n_resamples : int, default=30
+        How many halves; an odd number leaves the last pair without its second half.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the halves. The selector keeps its own.
+    n_jobs : int or None, default=None
+        Fits that run at the same time, as in joblib. The result does not depend on it.
+    progress : callable or None, default=None
+        Called with the number of finished fits and of all, after each.
+
+    Returns
+    -------
+    stability : SelectionStability
+        Frequencies with their intervals, substitutes, and what chance explains.
+
+    References
+    ----------
+    .. [1] Meinshausen and Buehlmann, "Stability selection", Journal of the Royal Statistical Society B 72, 2010.
+    .. [2] Shah and Samworth, "Variable selection with error control: another look at stability selection",
+       Journal of the Royal Statistical Society B 75, 2013.
+
+    Examples
+    --------
+    >>> from labelsieve import SumF, selection_stability
+    >>> from labelsieve.datasets import make_pml
+    >>> X, Y = make_pml(n_samples=400, n_features=100, shuffle=False, random_state=0)
+    >>> found = selection_stability(SumF(5), X, Y)
+    >>> found.feature_names[found.frequency >= 0.6]
+    array(['x0', 'x1', 'x2', 'x3', 'x4'], dtype=object)
+    >>> round(found.expected_by_chance, 2)
+    1.25
+    """
+    refuse_lazy("selection_stability", X, Y)
+    check_count(n_resamples, "n_resamples", least=2)
+    n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_samples < 4:
+        raise ValueError(
+            f"X must have at least 4 rows, two for each half. Got {n_samples}. Collect more rows first."
+        )
+    X, Y = as_rows(X, "X"), as_rows(Y, "Y")
+    whole = clone(selector).fit(X, Y)
+    settled = whole._settled_params() if hasattr(whole, "_settled_params") else {}
+    asked = clone(selector).set_params(**settled)
+    features, candidates = check_problem(X, Y)
+    if hasattr(whole, "best_"):
+        features = features[:, whole.best_]
+    parts = list(halves(n_samples, n_resamples, as_generator(random_state)))
+    has_candidates = np.asarray(candidates.sum(axis=1)).ravel() > 0
+    if not all(has_candidates[rows].any() for rows in parts):
+        raise ValueError(
+            f"Y must have candidates in both halves of the rows. Got a half of {n_samples // 2} rows with none. "
+            f"Leave out rows without candidates, or try another random_state."
+        )
+    finished = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_selected_on)(clone(asked), X, Y, rows) for rows in parts
+    )
+    selected = np.asarray(whole.get_support(), dtype=bool)
+    runs = np.empty((n_resamples, len(selected)), dtype=bool)
+    told: list[str] = []
+    for number, (run, notes) in enumerate(finished):
+        runs[number] = run
+        told += notes
+        if progress is not None:
+            progress(number + 1, n_resamples)
+    if told:
+        warnings.warn(
+            f"{len(told)} of {n_resamples} fits to half of the rows warned, the first of them: {told[0]}",
+            UserWarning,
+            stacklevel=2,
+        )
+    return SelectionStability(
+        np.asarray(
+            getattr(whole, "feature_names_in_", [f"x{j}" for j in range(len(selected))]), dtype=object
+        ),
+        selected,
+        runs,
+        _group(features, runs.mean(axis=0)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceTest:
+    """Whether the features tell more about the labels than about shuffled ones.
+
+    Attributes
+    ----------
+    p_value : float
+        Share of the tables, the given one among them, with at least as much evidence as the given one.
+    total : float
+        Evidence of all features together.
+    shuffled : ndarray of shape (n_permutations,)
+        The same for labels whose rows were shuffled.
+
+    Examples
+    --------
+    >>> from labelsieve import evidence_test
+    >>> from labelsieve.datasets import make_pml
+    >>> test = evidence_test(*make_pml(random_state=0), n_permutations=19)
+    >>> test.p_value, bool(test.total > test.shuffled.max())
+    (0.05, True)
+    """
+
+    p_value: float
+    total: float
+    shuffled: np.ndarray
+
+
+def evidence_test(
+    X: Any, Y: Any, *, n_permutations: int = 199, random_state: Any = 0, threshold: float = 4.0
+) -> EvidenceTest:
+    """Test whether features and candidate labels have anything to do with each other.
+
+    The evidence of a feature is ``sum_l max(z_l^2 - threshold, 0)``, plus a millionth of ``sum_l z_l^2``, where
+    ``z_l^2`` is the number of rows times the squared correlation of the feature and candidate label ``l``. Summed
+    over all features, it is compared with what it is when the rows of the labels are shuffled, which keeps the
+    correlations among features and among labels. A p-value above 0.05 warns: a selector would rank these features
+    all the same.
+
+    Parameters
+    ----------
+    X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
+        Features; sparse ones stay sparse.
+    Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
+        Candidate labels, as for the ``fit`` of a selector.
+    n_permutations : int, default=199
+        How often the rows of the labels are shuffled; each costs one product of ``X`` and ``Y``.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the shuffles.
+    threshold : float, default=4.0
+        Evidence below it is noise.
+
+    Returns
+    -------
+    result : EvidenceTest
+        The p-value and what it is made of.
+
+    Examples
+    --------
+    >>> from labelsieve import evidence_test
+    >>> from labelsieve.datasets import make_pml
+    >>> X, Y = make_pml(random_state=0)
+    >>> evidence_test(X, Y).p_value  # no shuffled table has as much
+    0.005
+    """
+    refuse_lazy("evidence_test", X, Y)
+    found = shuffle_labels(
+        X, Y, n_permutations=n_permutations, random_state=random_state, threshold=threshold
+    )
+    if found.p_value > SIGNIFICANT:
+        warnings.warn(
+            f"The features tell no more about these labels than chance would (p = {found.p_value:.2g} over "
+            f"{n_permutations} shuffles); the ranking may be meaningless.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def shuffle_labels(
+    X: Any,
+    Y: Any,
+    *,
+    n_permutations: int,
+    random_state: Any,
+    threshold: float = 4.0,
+    is_enough: Callable[[int], bool] = lambda n_done: False,
+) -> EvidenceTest:
+    """Do what `evidence_test` does without its warning; `is_enough` may end it after some shuffles."""
+    check_count(n_permutations, "n_permutations", least=1)
+    if not threshold >= 0:  # nor is nan
+        raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
+    X, Y = check_problem(X, Y)
+    rng = as_generator(random_state)
+    n_samples = X.shape[0]
+    orders = (
+        np.arange(n_samples) if i == 0 else rng.permutation(n_samples) for i in range(n_permutations + 1)
+    )
+    totals: list[float] = []
+    for total in _totals(X, Y, orders, threshold):
+        totals.append(total)
+        if is_enough(len(totals) - 1):
+            break
+    total, shuffled = totals[0], np.array(totals[1:])
+    # Sums of the same numbers in another order must not count as less.
+    n_as_large = int((shuffled >= total * (1 - 1e-12)).sum())
+    return EvidenceTest((1 + n_as_large) / (1 + len(shuffled)), total, shuffled)
+
+
+def n_shuffles(X: Matrix, n_labels: int) -> int:
+    """How often to shuffle labels: less often, but enough for 5 %, where a product with the features takes long."""
+    return 199 if (X.nnz if is_sparse(X) else X.size) * n_labels < _LARGE_PRODUCT else 39
+
+
+def kuncheva_stability(selected: Any) -> float:
+    """Mean overlap of pairs of equally large feature sets, corrected for chance [1]_.
+
+    Parameters
+    ----------
+    selected : boolean array-like of shape (n_runs, n_features)
+        Which features each run selected; every run the same number.
+
+    Returns
+    -------
+    stability : float
+        1 for equal sets, about 0 for random ones, above -1. Sets of no or all features are equal.
+
+    References
+    ----------
+    .. [1] Kuncheva, "A stability index for feature selection", IASTED AIA 2007.
+
+    Examples
+    --------
+    >>> kuncheva_stability([[1, 1, 0, 0], [1, 0, 1, 0]])  # (1 * 4 - 2 * 2) / (2 * (4 - 2))
+    0.0
+    """
+    overlaps, sizes, n_features = _overlaps(selected)
+    size = sizes[0]
+    if (sizes != size).any():
+        raise ValueError(
+            f"selected must hold sets of one size for Kuncheva's index. Got sizes from {sizes.min()} to "
+            f"{sizes.max()}. Use nogueira_stability."
+        )
+    if size in (0, n_features):
+        return 1.0
+    return float(((overlaps * n_features - size**2) / (size * (n_features - size))).mean())
+
+
+def nogueira_stability(selected: Any) -> float:
+    """How little the selection of each feature varies, corrected for chance; sizes may differ [1]_.
+
+    Parameters
+    ----------
+    selected : boolean array-like of shape (n_runs, n_features)
+        Which features each run selected.
+
+    Returns
+    -------
+    stability : float
+        1 for equal sets, about 0 for random ones; equals Kuncheva's index for sets of one size. Runs that all
+        select nothing, or everything, are equal.
+
+    References
+    ----------
+    .. [1] Nogueira, Sechidis and Brown, "On the stability of feature selection algorithms", Journal of Machine
+       Learning Research 18, 2018.
+
+    Examples
+    --------
+    >>> nogueira_stability([[1, 1, 0, 0], [1, 1, 0, 0]])
+    1.0
+    """
+    runs = _selections(selected)
+    share = runs.mean()
+    if share in (0, 1):
+        return 1.0
+    return float(1 - runs.var(axis=0, ddof=1).mean() / (share * (1 - share)))
+
+
+def jaccard_stability(selected: Any) -> float:
+    """Mean share of common features in pairs of feature sets; large sets overlap by chance alone.
+
+    Parameters
+    ----------
+    selected : boolean array-like of shape (n_runs, n_features)
+        Which features each run selected.
+
+    Returns
+    -------
+    stability : float
+        In [0, 1]; two empty sets are equal.
+
+    Examples
+    --------
+    >>> jaccard_stability([[1, 1, 0, 0], [0, 1, 1, 1]])
+    0.25
+    """
+    overlaps, sizes, _ = _overlaps(selected)
+    first, second = np.triu_indices(len(sizes), k=1)
+    unions = sizes[first] + sizes[second] - overlaps
+    return float(np.divide(overlaps, unions, out=np.ones(len(unions)), where=unions > 0).mean())
+
+
+def wilson_interval(n_hits: np.ndarray, n_runs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of Wilson's 95 % intervals of shares."""
+    z2 = stats.norm.ppf(0.975) ** 2
+    centre = (n_hits + z2 / 2) / (n_runs + z2)
+    half = np.sqrt(z2 * (n_hits * (n_runs - n_hits) / n_runs + z2 / 4)) / (n_runs + z2)
+    # Exactly 0 and 1 at the ends, not a rounding beyond.
+    return np.where(n_hits == 0, 0.0, centre - half), np.where(n_hits == n_runs, 1.0, centre + half)
+
+
+def halves(n_samples: int, n_halves: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield the rows of disjoint halves, pair by pair; of an odd number one row is left out."""
+    size = n_samples // 2
+    order = np.arange(n_samples)
+    for number in range(n_halves):
+        if number % 2 == 0:
+            order = rng.permutation(n_samples)
+        start = (number % 2) * size
+        yield np.sort(order[start : start + size])
+
+
+def _selected_on(selector: Any, X: Any, Y: Any, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Choose features by some rows alone; returns the choice, and what was warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        selector.fit(take_rows(X, rows), take_rows(Y, rows))
+    # One a fit: they are counted.
+    notes = [" ".join(str(warning.message).split()) for warning in caught[:1]]
+    return np.asarray(selector.get_support(), dtype=bool), notes
+
+
+def _group(X: Matrix, frequency: np.ndarray) -> np.ndarray:
+    """Number the groups of features that can stand for one another."""
+    often = np.argsort(-frequency, kind="stable")[:_MOST_COMPARED]
+    compared = np.sort(often[frequency[often] > 0])
+    groups = np.arange(len(frequency))
+    if not len(compared):
+        return groups
+    # A group is numbered by its first feature.
+    found = correlated_groups(within_range(X[:, compared]), SUBSTITUTE)
+    _, firsts = np.unique(found, return_index=True)
+    groups[compared] = compared[firsts[found]]
+    return groups
+
+
+def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float) -> Iterator[float]:
+    """Yield the evidence of all features for the labels, their rows in each of these orders."""
+    features, labels = standardize(within_range(X)), LabelScale.learn(Y)
+    criterion = Criterion(threshold, ridge=0.0)
+    Y = Y[:, labels.varying]
+    n_samples, n_labels = Y.shape
+    stack = sp.hstack if is_sparse(Y) else np.hstack
+    # Several products at once read the features once.
+    n_together = max(1, BUDGET // (max(X.shape) * max(1, n_labels)))
+    waiting = iter(orders)
+    while together := list(islice(waiting, n_together)):
+        products = features.products(stack([Y[order] for order in together]))
+        for part in np.split(products, len(together), axis=1):
+            yield float(criterion.alone(labels.scale_products(part), n_samples).sum())
+
+
+def _overlaps(selected: Any) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the overlap of each pair of runs, the sizes of the runs, and the number of features."""
+    runs = _selections(selected)
+    common = (runs @ runs.T).round().astype(int)
+    return common[np.triu_indices(len(runs), k=1)], common.diagonal(), runs.shape[1]
+
+
+def _selections(selected: Any) -> np.ndarray:
+    runs = np.asarray(selected, dtype=float)
+    if runs.ndim != 2 or runs.shape[0] < 2 or runs.shape[1] < 1 or not is_binary(runs):
+        raise ValueError(
+            f"selected must be a 0/1 matrix of shape (n_runs, n_features) with two runs or more. "
+            f"Got shape {runs.shape!r}. Give masks such as get_support(), not indices."
+        )
+    return runs

@@ -1,0 +1,371 @@
+"""The container every reader returns and every writer takes."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._blocks.collections import is_lazy
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.sparse import check_structure, entries, is_sparse, with_short_indices
+from labelsieve._numerics.typing import Matrix
+from labelsieve._text import html_table
+from labelsieve.io.description import DatasetDescription, describe
+from labelsieve.io.errors import DatasetError, Mention
+from labelsieve.io.frames import frame_of, split_frame
+from labelsieve.io.options import ReadOptions
+from labelsieve.io.readers.matrices import Matrices
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+#: Labels in the table of a notebook.
+_MOST_ROWS = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Features with true labels, candidate labels or both.
+
+    The constructor checks everything once, so whoever holds a `Dataset` holds finite features, 0/1 labels and
+    names that are unique and fit the shapes.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Finite numbers; kept as a float64 array, or as a CSR array when sparse. A dask array stays one, and its
+        values, like those of the labels, are checked when they are read.
+    Y : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
+        True labels, 0 or 1; kept as a uint8 array, or as a CSR array when sparse. None if unknown.
+    Y_candidates : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
+        Candidate labels, 0 or 1. None when the labels carry no noise.
+    feature_names : iterable of str or None, default=None
+        One name a column of `X`; None gives ``x0, x1, ...``.
+    label_names : iterable of str or None, default=None
+        One name a label; None gives ``label0, label1, ...``.
+    name : str, default=""
+        What to call the data set in tables.
+    source : str, default=""
+        Where the data came from: a path or an address.
+    nominal : iterable of str, default=()
+        Names of the features whose values are category codes (0, 1, 2, ...) and not quantities.
+
+    Raises
+    ------
+    DatasetError
+        The parts do not fit together or hold values that no method could use.
+
+    Examples
+    --------
+    >>> from labelsieve.io import Dataset
+    >>> data = Dataset([[0.5, 1], [2, 0], [1, 1]], [[1, 0], [1, 1], [0, 0]], name="toy")
+    >>> data
+    Dataset 'toy': 3 samples x 2 features (dense), 2 labels (true), cardinality 1.000
+    >>> data.label_names
+    ('label0', 'label1')
+    """
+
+    X: np.ndarray | sp.csr_array
+    Y: np.ndarray | sp.csr_array | None = None
+    Y_candidates: np.ndarray | sp.csr_array | None = None
+    feature_names: tuple[str, ...] = None  # type: ignore[assignment]  # filled in by __post_init__
+    label_names: tuple[str, ...] = None  # type: ignore[assignment]  # filled in by __post_init__
+    name: str = ""
+    source: str = ""
+    nominal: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        X = _checked_features(self.X)
+        Y = None if self.Y is None else _checked_labels(self.Y, "Y")
+        candidates = None if self.Y_candidates is None else _checked_labels(self.Y_candidates, "Y_candidates")
+        given = [labels for labels in (Y, candidates) if labels is not None]
+        if not given:
+            raise DatasetError(
+                "a Dataset needs Y, Y_candidates or both, got neither; pass at least one label matrix."
+            )
+        if len({is_lazy(matrix) for matrix in (X, *given)}) > 1:
+            raise DatasetError(
+                "X and its labels must all be dask arrays or none, got both; convert the others."
+            )
+        for labels in given:
+            if labels.shape != (X.shape[0], given[0].shape[1]):
+                raise DatasetError(
+                    f"label matrices must be {X.shape[0]} samples x {given[0].shape[1]} labels like X and Y, "
+                    f"got shape {labels.shape!r}; transpose it or drop the surplus rows."
+                )
+        features = _checked_names(self.feature_names, "x", X.shape[1], "feature")
+        label_names = _checked_names(self.label_names, "label", given[0].shape[1], "label")
+        _require_distinct((*features, *label_names))
+        nominal = tuple(self.nominal)
+        _check_nominal(X, features, nominal)
+        checked = {
+            "X": X,
+            "Y": Y,
+            "Y_candidates": candidates,
+            "feature_names": features,
+            "label_names": label_names,
+            "nominal": nominal,
+        }
+        for field, value in checked.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def candidates(self) -> np.ndarray | sp.csr_array:
+        """The labels to fit on: `Y_candidates` if there are any, otherwise `Y`."""
+        labels = self.Y if self.Y_candidates is None else self.Y_candidates
+        assert labels is not None  # the constructor refuses a data set without labels
+        return labels
+
+    def describe(self) -> DatasetDescription:
+        """Size, label statistics and oddities of the data set; print the result or take its fields.
+
+        Returns
+        -------
+        DatasetDescription
+            The figures are about `Y` where the truth is known, else about `Y_candidates`.
+        """
+        self._require_rows("a description")
+        return describe(self._matrices)
+
+    def to_pandas(self) -> DataFrame:
+        """Return one pandas frame: features, ``label:NAME`` and ``candidate:NAME`` columns; needs pandas.
+
+        Sparse features become pandas' sparse columns, nominal features become categorical ones.
+        """
+        self._require_rows("a frame")
+        return frame_of(self._matrices)
+
+    @classmethod
+    def from_pandas(cls, frame: DataFrame, labels: Any = None, *, name: str = "", **options: Any) -> Dataset:
+        """Build a data set from a pandas frame; `labels`, `name` and `options` are those of `read`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from labelsieve.io import Dataset
+        >>> frame = pd.DataFrame({"length": [1.5, 2.5], "colour": ["red", "blue"], "bird": [1, 0]})
+        >>> Dataset.from_pandas(frame, labels="bird").X.tolist()
+        [[1.5, 1.0], [2.5, 0.0]]
+        """
+        return dataset_of(split_frame(frame, ReadOptions(labels, **options)), name=name, source="pandas")
+
+    @property
+    def _matrices(self) -> Matrices:
+        """The content without its checks and methods."""
+        names = (self.feature_names, self.label_names, self.nominal, self.name)
+        return Matrices(self.X, self.Y, self.Y_candidates, *names)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the rows are read in blocks when they are used, so that `X` and the labels are dask arrays."""
+        return is_lazy(self.X)
+
+    def _require_rows(self, what: str) -> None:
+        """Refuse what needs all rows where they are read in blocks."""
+        if self.is_lazy:
+            raise DatasetError(
+                f"{self.source or self.name}: {what} needs all rows, which are read in blocks here; read them into "
+                "memory without ",
+                Mention("chunks"),
+                " if they fit.",
+            )
+
+    def __repr__(self) -> str:
+        (n_samples, n_features), labels = self.X.shape, self.candidates
+        kinds = [kind for kind, Y in (("true", self.Y), ("candidate", self.Y_candidates)) if Y is not None]
+        shown: Any = self.X
+        if self.is_lazy:
+            from dask.array.utils import meta_from_array
+
+            last = f"{shown.numblocks[0]} blocks of rows"
+            shown = meta_from_array(shown)  # type: ignore[no-untyped-call]
+        else:
+            counted = labels if self.Y is None else self.Y
+            last = f"cardinality {counted.sum() / max(n_samples, 1):.3f}"
+        return (
+            f"Dataset {self.name!r}: {n_samples} samples x {n_features} features "
+            f"({'sparse' if is_sparse(shown) else 'dense'}), "
+            f"{labels.shape[1]} labels ({' and '.join(kinds)}), {last}"
+        )
+
+    def _repr_html_(self) -> str:
+        if self.is_lazy:  # nobody asked for the rows to be read
+            return html_table(repr(self), ("label",), [(name,) for name in self.label_names[:_MOST_ROWS]])
+        kinds = [
+            (kind, np.asarray(labels.sum(axis=0, dtype=np.int64)).ravel())
+            for kind, labels in (("true", self.Y), ("candidates", self.Y_candidates))
+            if labels is not None
+        ]
+        n_empty = int((np.asarray(self.candidates.sum(axis=1, dtype=np.int64)).ravel() == 0).sum())
+        order = np.argsort(-kinds[-1][1], kind="stable")
+        left = len(order) - _MOST_ROWS
+        return html_table(
+            repr(self),
+            ("label", *(kind for kind, _ in kinds)),
+            [
+                (self.label_names[label], *(counts[label] for _, counts in kinds))
+                for label in order[:_MOST_ROWS]
+            ],
+            (f"and {left} rarer labels; " if left > 0 else "") + f"{n_empty} rows without a label",
+        )
+
+
+def dataset_of(found: Matrices, *, name: str, source: str) -> Dataset:
+    """Check what was read and make a data set of it."""
+    return Dataset(
+        found.X,
+        found.Y,
+        found.Y_candidates,
+        found.feature_names,  # type: ignore[arg-type]  # None stands for the default names
+        found.label_names,  # type: ignore[arg-type]
+        name,
+        source,
+        found.nominal,
+    )
+
+
+def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+    """Which of some candidates are wrong, where the data know."""
+    if dataset.Y is None or dataset.Y_candidates is None:
+        return None
+    return entries(dataset.Y, rows, labels) == 0
+
+
+def _require_sound(matrix: Any, role: str) -> None:
+    """Refuse a sparse matrix that would end the process, before anybody follows its indices."""
+    try:
+        check_structure(matrix, role)
+    except ValueError as error:
+        raise DatasetError(str(error)) from None
+
+
+def _checked_features(X: Any) -> Matrix:
+    """X as a finite float64 array or canonical CSR array."""
+    if is_lazy(X):
+        return _checked_lazy(X, "X")
+    _require_sound(X, "X")
+    try:
+        if np.iscomplexobj(X):
+            raise TypeError("complex ones")
+        X = _canonical(sp.csr_array(X, dtype=np.float64)) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(f"X must hold numbers, got {error}; code text columns as numbers first.") from None
+    if X.ndim != 2 or 0 in X.shape:
+        raise DatasetError(f"X must be samples x features with at least one of each, got shape {X.shape!r}.")
+    values = X.data if is_sparse(X) else X
+    # The sum is finite for finite values except on overflow, and needs no temporary array of the size of X.
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(values.sum())
+    if suspicious and not np.isfinite(values).all():
+        value = _first_bad_value(values)
+        remedy: list[str | Mention] = ["correct the value or remove that row."]
+        if np.isnan(value):
+            remedy = ["impute missing values first, or read the file with ", Mention("missing", "mean")]
+            remedy += [" or ", Mention("missing", "zero"), "."]
+        raise DatasetError(
+            f"X must be finite, got {value!r} in row {_first_bad_row(X) + 1} (counted from 1); ", *remedy
+        )
+    checked: Matrix = X
+    return checked
+
+
+def _checked_lazy(matrix: Any, role: str) -> Any:
+    """A dask array of which the sizes are known; its values are checked when they are read."""
+    if matrix.ndim != 2 or any(size != size for size in (*matrix.shape, *matrix.chunks[0])):
+        raise DatasetError(
+            f"{role} must be a dask array of rows and columns of known numbers, got shape {matrix.shape!r}; call its "
+            "compute_chunk_sizes()."
+        )
+    return matrix
+
+
+def _first_bad_value(values: np.ndarray) -> float:
+    return float(values[~np.isfinite(values)].flat[0])
+
+
+def _first_bad_row(X: Matrix) -> int:
+    """Row of the first value that is not finite."""
+    if is_sparse(X):
+        return int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], side="right")) - 1
+    return int(np.argwhere(~np.isfinite(X))[0, 0])
+
+
+def _checked_labels(Y: Any, role: str) -> Matrix:
+    """Y as a 0/1 uint8 array or CSR array."""
+    if is_lazy(Y):
+        return _checked_lazy(Y, role)
+    _require_sound(Y, role)
+    try:
+        Y = sp.csr_array(Y) if is_sparse(Y) else np.asarray(Y)
+        usable = is_binary(Y.data if is_sparse(Y) else Y)
+    except (TypeError, ValueError):  # ragged lists
+        usable = False
+    if not usable:
+        raise DatasetError(
+            f"{role} must hold 0 and 1 only, got other values; map them first, e.g. Y > 0 for -1 and +1."
+        )
+    if Y.ndim != 2 or Y.shape[1] == 0:
+        raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
+    checked: Matrix = Y.astype(np.uint8)
+    return _canonical(checked) if is_sparse(checked) else checked
+
+
+def _canonical(matrix: Any) -> Any:
+    """Sorted, no duplicates or stored zeros, and the 32-bit indices liblinear asks for where they suffice."""
+    # A caller's matrix may share its arrays with `matrix`; canonicalising in place would edit it.
+    tidy = matrix.has_canonical_format and (matrix.data != 0).all()
+    if not tidy:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return with_short_indices(matrix)
+
+
+def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: str) -> tuple[str, ...]:
+    """One printable, non-empty name a column."""
+    if names is None:
+        return tuple(f"{prefix}{index}" for index in range(count))
+    names = tuple(names)
+    if len(names) != count:
+        raise DatasetError(f"{count} {role} names are needed, one a column, got {len(names)}.")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise DatasetError(f"{role} names must be non-empty strings, got {name!r}; rename that column.")
+        # Control characters, lone surrogates and U+FFFE/U+FFFF cannot be written to XML or to a line of text.
+        if not name.isprintable() and any(
+            unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" for c in name
+        ):
+            raise DatasetError(f"{role} names must be printable text, got {name!r}; rename that column.")
+    return names
+
+
+def _require_distinct(names: tuple[str, ...]) -> None:
+    if len(set(names)) < len(names):
+        name, times = Counter(names).most_common(1)[0]
+        raise DatasetError(
+            f"feature and label names must all differ, got {name!r} {times} times; rename one."
+        )
+
+
+def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...]) -> None:
+    """Nominal features must exist and hold category codes."""
+    if not nominal:
+        return
+    position = {name: index for index, name in enumerate(features)}
+    unknown = [name for name in nominal if name not in position]
+    if unknown or len(set(nominal)) < len(nominal):
+        raise DatasetError(f"nominal must name features, each once, got {(unknown or list(nominal))[0]!r}.")
+    if is_lazy(X):
+        return
+    columns = X if len(nominal) == len(features) else X[:, [position[name] for name in nominal]]
+    codes = columns.data if is_sparse(columns) else columns
+    if codes.size and (codes.min() < 0 or (codes != np.floor(codes)).any()):
+        raise DatasetError(
+            "nominal features must hold category codes 0, 1, 2, ..., got other numbers; code them first."
+        )

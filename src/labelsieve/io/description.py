@@ -1,0 +1,202 @@
+"""What a data set looks like in figures."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
+from labelsieve._text import printable
+from labelsieve.io.readers.matrices import Matrices
+
+_NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class DatasetDescription:
+    """Figures of one data set; `str` gives them as lines of text, `as_dict` for programs. None is ever NaN.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set.
+    n_samples, n_features, n_labels : int
+        Its size.
+    sparse : bool
+        Whether the features are stored sparse.
+    feature_density : float
+        Share of the feature values that are not zero.
+    n_nominal : int
+        Number of nominal features.
+    labels_described : {"true", "candidate"}
+        Which labels the figures below are about.
+    cardinality, density : float
+        Labels per sample, and that as a share of all labels.
+    candidate_cardinality : float or None
+        Candidate labels per sample; None without candidates.
+    n_distinct_label_sets : int
+        Number of different rows of the label matrix.
+    n_without_labels : int
+        Samples with no label at all.
+    constant_features : tuple of str
+        Features with a single value.
+    duplicate_features : tuple of str
+        Features equal to an earlier one.
+    labels_without_positives : tuple of str
+        Labels no sample has.
+    label_counts : dict of str to int
+        Samples per label.
+    imbalance : dict of str to float or None
+        Count of the most frequent label divided by the label's own count (IRLbl of Charte et al.,
+        Neurocomputing 163, 2015); None for a label without positives.
+
+    Examples
+    --------
+    >>> from labelsieve.io import Dataset
+    >>> found = Dataset([[0.5, 1], [2, 1], [1, 1]], [[1, 0], [1, 1], [0, 0]]).describe()
+    >>> found.cardinality, found.constant_features, found.n_without_labels
+    (1.0, ('x1',), 1)
+    """
+
+    name: str
+    n_samples: int
+    n_features: int
+    n_labels: int
+    sparse: bool
+    feature_density: float
+    n_nominal: int
+    labels_described: str
+    cardinality: float
+    density: float
+    candidate_cardinality: float | None
+    n_distinct_label_sets: int
+    n_without_labels: int
+    constant_features: tuple[str, ...]
+    duplicate_features: tuple[str, ...]
+    labels_without_positives: tuple[str, ...]
+    label_counts: dict[str, int]
+    imbalance: dict[str, float | None]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All figures as plain Python values, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        ratios = [ratio for ratio in self.imbalance.values() if ratio is not None]
+        storage = "sparse" if self.sparse else "dense"
+        nominal = f", {self.n_nominal} nominal" if self.n_nominal else ""
+        lines = [
+            ("data set", printable(self.name) or "(no name)"),
+            ("samples", f"{self.n_samples}"),
+            ("features", f"{self.n_features} ({storage}, {self.feature_density:.1%} not zero{nominal})"),
+            ("labels", f"{self.n_labels} ({self.labels_described})"),
+            ("cardinality", f"{self.cardinality:.3f}"),
+            ("density", f"{self.density:.4f}"),
+        ]
+        if self.candidate_cardinality is not None:
+            lines.append(("candidate cardinality", f"{self.candidate_cardinality:.3f}"))
+        lines += [
+            ("distinct label sets", f"{self.n_distinct_label_sets}"),
+            ("samples without labels", f"{self.n_without_labels}"),
+            ("constant features", _shown(self.constant_features)),
+            ("duplicate features", _shown(self.duplicate_features)),
+            ("labels without positives", _shown(self.labels_without_positives)),
+            (
+                "imbalance per label",
+                f"mean {np.mean(ratios):.2f}, largest {max(ratios):.2f}" if ratios else "none has positives",
+            ),
+        ]
+        return "\n".join(f"{title:<26}{value}" for title, value in lines)
+
+
+def _shown(names: tuple[str, ...]) -> str:
+    """A count with the first few names."""
+    if not names:
+        return "0"
+    more = ", ..." if len(names) > _NAMES_SHOWN else ""
+    return f"{len(names)} ({', '.join(map(printable, names[:_NAMES_SHOWN]))}{more})"
+
+
+def describe(data: Matrices) -> DatasetDescription:
+    """Compute the description of data that has labels and names, without densifying it."""
+    X = data.X
+    Y = data.Y_candidates if data.Y is None else data.Y
+    assert Y is not None
+    assert data.feature_names is not None
+    assert data.label_names is not None
+    n_samples, n_labels = Y.shape
+    counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
+    per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
+    most = int(counts.max())
+    nonzero = X.nnz if is_sparse(X) else np.count_nonzero(X)
+    constant, duplicate = _constant_and_duplicate(X)
+    candidates = data.Y_candidates
+    return DatasetDescription(
+        name=data.name or "",
+        n_samples=n_samples,
+        n_features=X.shape[1],
+        n_labels=n_labels,
+        sparse=is_sparse(X),
+        feature_density=float(nonzero / (X.shape[0] * X.shape[1])),
+        n_nominal=len(data.nominal),
+        labels_described="candidate" if data.Y is None else "true",
+        cardinality=float(counts.sum() / n_samples),
+        density=float(counts.sum() / n_samples / n_labels),
+        candidate_cardinality=None if candidates is None else float(candidates.sum() / n_samples),
+        n_distinct_label_sets=_distinct_rows(Y),
+        n_without_labels=int((per_sample == 0).sum()),
+        constant_features=tuple(data.feature_names[index] for index in constant),
+        duplicate_features=tuple(data.feature_names[index] for index in duplicate),
+        labels_without_positives=tuple(
+            name for name, count in zip(data.label_names, counts, strict=True) if not count
+        ),
+        label_counts=dict(zip(data.label_names, counts.tolist(), strict=True)),
+        imbalance={
+            name: most / count if count else None
+            for name, count in zip(data.label_names, counts.tolist(), strict=True)
+        },
+    )
+
+
+def _distinct_rows(Y: Matrix) -> int:
+    """Number of different label sets."""
+    if is_sparse(Y):
+        bounds = Y.indptr.tolist()
+        return len({Y.indices[i:j].tobytes() for i, j in pairwise(bounds)})
+    return len({row.tobytes() for row in np.packbits(Y, axis=1)})
+
+
+def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
+    """Positions of the features with one value, and of those equal to an earlier feature."""
+    n_samples, n_features = X.shape
+    constant: list[int] = []
+    duplicate: list[int] = []
+    seen: set[bytes] = set()
+    looked_at: Iterable[int] = range(n_features)
+    if is_sparse(X):
+        X = X.tocsc()
+        stored = np.diff(X.indptr)
+        # Most features of wide data may be empty; they need no look one by one.
+        empty = np.flatnonzero(stored == 0).tolist()
+        constant, duplicate, looked_at = empty, empty[1:], np.flatnonzero(stored).tolist()
+    for index in looked_at:
+        if is_sparse(X):
+            own = slice(X.indptr[index], X.indptr[index + 1])
+            values = X.data[own]
+            content = X.indices[own].tobytes() + values.tobytes()
+        else:
+            values = X[:, index] + 0.0  # turns -0.0 into 0.0, which compare equal but differ in bytes
+            content = values.tobytes()
+        if values.size == n_samples and (values == values[0]).all():
+            constant.append(index)
+        digest = hashlib.blake2b(content, digest_size=16).digest()
+        if digest in seen:
+            duplicate.append(index)
+        seen.add(digest)
+    return sorted(constant), sorted(duplicate)

@@ -1,0 +1,291 @@
+"""`write`: a data set to a file, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.sparse import dense
+from labelsieve.io.dataset import Dataset
+from labelsieve.io.errors import DatasetError
+from labelsieve.io.readers.mulan_xml import xml_text
+from labelsieve.io.readers.npz import ROLES, SPARSE_PARTS
+from labelsieve.io.readers.svmlight import HEADER_MARK
+from labelsieve.io.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
+
+_ROWS_AT_ONCE = 512
+# An ARFF header lists every category.
+_MAX_CATEGORIES = 100_000
+
+
+def write(
+    data: Dataset,
+    path: str | os.PathLike[str],
+    *,
+    row_names: tuple[str, Sequence[str]] | None = None,
+) -> None:
+    """Write a data set in the format the ending of `path` names, for `read` to give back the same.
+
+    Parameters
+    ----------
+    data : Dataset
+        What to write.
+    path : path
+        ``.arff`` (with a Mulan ``.xml`` beside it), ``.csv``, ``.tsv``, ``.npz``, ``.svm``, ``.svmlight`` or
+        ``.libsvm``. The file appears complete or not at all.
+    row_names : tuple of (heading, names) or None, default=None
+        A first column that names the rows, in CSV and TSV only; `read` must be told to ignore it.
+
+    Raises
+    ------
+    DatasetError
+        The format cannot hold this data set, or the file cannot be written.
+
+    Notes
+    -----
+    ARFF is sparse where the features are, and coded nominal features are declared ``{0,1,...}``. Candidate
+    labels are attributes ``candidate:NAME``, listed in the XML file like the labels, so that no reader takes
+    them for features. In CSV the columns are called ``label:NAME``, ``candidate:NAME`` and ``nominal:NAME``,
+    so that `read` needs no arguments. svmlight holds truth or candidates, not both; names stand in a comment
+    on its first line, which LIBSVM's own programs do not read (``grep -v '^#'`` takes it off). NPZ holds all.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from labelsieve.io import Dataset, read, write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "toy.arff")
+    ...     write(Dataset([[0.1, 2], [3, 4]], [[1], [0]], name="toy"), file)
+    ...     read(file)
+    Dataset 'toy': 2 samples x 2 features (dense), 1 labels (true), cardinality 0.500
+    """
+    if not isinstance(data, Dataset):
+        raise DatasetError(
+            f"write needs a Dataset, got {type(data).__name__}; wrap the arrays: Dataset(X, Y)."
+        )
+    if not isinstance(path, (str, os.PathLike)):
+        raise DatasetError(f"write needs a path, got {path!r}; name the file to write.")
+    path = Path(path)
+    writer = WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise DatasetError(f"{path}: the ending must be one of {', '.join(WRITERS)}, got {path.suffix!r}.")
+    if row_names is not None and writer is not _write_csv:
+        raise DatasetError(
+            f"{path}: names of rows can be written to .csv and .tsv only, got {path.suffix!r}."
+        )
+    data._require_rows("a copy")
+    try:
+        writer(data, path) if row_names is None else _write_csv(data, path, row_names)
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be written ({error}); check the folder and free space.") from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A stream to a temporary file that takes the place of `path` once all is written.
+
+    Of a link, the file it points to is replaced; a device or pipe cannot be replaced and is written to.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder")
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as stream:
+            yield stream
+        return
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            yield stream
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_npz(data: Dataset, path: Path) -> None:
+    """Write all of a data set but where it came from."""
+    arrays: dict[str, Any] = {}
+    for role in ROLES:
+        matrix = getattr(data, role)
+        if sp.issparse(matrix):
+            arrays.update({f"{role}_{part}": np.asarray(getattr(matrix, part)) for part in SPARSE_PARTS})
+        elif matrix is not None:
+            arrays[role] = matrix
+    facts = {
+        "feature_names": data.feature_names,
+        "label_names": data.label_names,
+        "nominal": data.nominal,
+        "name": data.name,
+    }
+    # As bytes, since NumPy's own text arrays pad every name to the longest.
+    arrays["labelsieve"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    with replacing(path) as stream:
+        np.savez(stream, **arrays)
+
+
+def _labels(data: Dataset) -> list[tuple[str, Any]]:
+    """Label matrices with the prefix of their columns."""
+    both = ((LABEL_PREFIX, data.Y), (CANDIDATE_PREFIX, data.Y_candidates))
+    return [(prefix, labels) for prefix, labels in both if labels is not None]
+
+
+def _refuse_prefixes(data: Dataset, path: Path) -> None:
+    """Names that would be read back as a role."""
+    for name in (*data.feature_names, *data.label_names):
+        if name.startswith((LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX)):
+            raise DatasetError(f"{path}: the name {name!r} would be read as a role; rename it or write .npz.")
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    text = repr(value)
+    return text[:-2] if text.endswith(".0") else text
+
+
+def _write_arff(data: Dataset, path: Path) -> None:
+    _refuse_prefixes(data, path)
+    lines = [f"@relation {_quoted(data.name)}", ""]
+    highest = _highest_codes(data)
+    for name in data.feature_names:
+        kind = "numeric"
+        if name in highest:
+            if highest[name] >= _MAX_CATEGORIES:
+                raise DatasetError(f"{path}: {name!r} has too many categories for a header; write .npz.")
+            kind = "{" + ",".join(map(str, range(highest[name] + 1))) + "}"
+        lines.append(f"@attribute {_quoted(name)} {kind}")
+    label_names = [
+        ("" if prefix == LABEL_PREFIX else prefix) + name
+        for prefix, _ in _labels(data)
+        for name in data.label_names
+    ]
+    lines += [f"@attribute {_quoted(name)} {{0,1}}" for name in label_names]
+    header = "\n".join([*lines, "", "@data", ""])
+    row_texts = _sparse_rows if sp.issparse(data.X) else _dense_rows
+    with replacing(path) as stream, replacing(path.with_suffix(".xml")) as xml:
+        xml.write(xml_text(label_names).encode())
+        stream.write(header.encode("utf-8", errors="replace"))
+        stream.writelines(row_texts(data))
+        stream.flush()  # a full disk must show before the XML file takes its place
+
+
+def _quoted(name: str) -> str:
+    """A name as ARFF wants it."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in name) if "\n" in name else name
+    return "'" + printable.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _highest_codes(data: Dataset) -> dict[str, int]:
+    """Largest code of every nominal feature."""
+    if not data.nominal:
+        return {}
+    position = {name: index for index, name in enumerate(data.feature_names)}
+    columns = data.X[:, [position[name] for name in data.nominal]]
+    highest = dense(columns.max(axis=0)).ravel()
+    return dict(zip(data.nominal, (int(code) for code in highest), strict=True))
+
+
+def _chunks(data: Dataset) -> Iterator[list[Any]]:
+    """Features and label matrices, some rows at a time."""
+    matrices = [data.X, *(labels for _, labels in _labels(data))]
+    for rows in batches(data.X.shape[0], width=1, budget=_ROWS_AT_ONCE):
+        yield [matrix[rows] for matrix in matrices]
+
+
+def _dense_rows(data: Dataset) -> Iterator[bytes]:
+    """Lines of comma-separated values."""
+    for matrices in _chunks(data):
+        rows = np.hstack([dense(matrix) for matrix in matrices])
+        yield "".join(",".join(map(_number, row)) + "\n" for row in rows.tolist()).encode()
+
+
+def _sparse_rows(data: Dataset) -> Iterator[bytes]:
+    """Lines of ``{index value,...}``."""
+    for matrices in _chunks(data):
+        rows = sp.csr_array(sp.hstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
+        lines = ("{" + ",".join(f"{i} {_number(v)}" for i, v in row) + "}\n" for row in _entries(rows))
+        yield "".join(lines).encode()
+
+
+def _entries(rows: sp.csr_array) -> Iterator[list[tuple[int, float]]]:
+    """Index and value of what is stored, by row."""
+    pairs = list(zip(rows.indices.tolist(), rows.data.astype(float).tolist(), strict=True))
+    starts = rows.indptr.tolist()
+    return (pairs[start:end] for start, end in pairwise(starts))
+
+
+def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] | None = None) -> None:
+    _refuse_prefixes(data, path)
+    nominal = set(data.nominal)
+    names = [NOMINAL_PREFIX + name if name in nominal else name for name in data.feature_names]
+    names += [prefix + name for prefix, _ in _labels(data) for name in data.label_names]
+    if row_names is not None:
+        names.insert(0, row_names[0])
+    spaced = [name for name in names if name != name.strip()]
+    if spaced:
+        raise DatasetError(f"{path}: the name {spaced[0]!r} has spaces at an end; rename it or write .npz.")
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    with replacing(path) as stream:
+        stream.write(_quoted_line(names, separator))
+        chunks = (rows.replace(b",", separator.encode()) for rows in _dense_rows(data))
+        if row_names is None:
+            stream.writelines(chunks)
+            return
+        lines = (line for rows in chunks for line in rows.splitlines(keepends=True))
+        for name, line in zip(row_names[1], lines, strict=True):
+            stream.write(_quoted_line([name], separator).rstrip(b"\n") + separator.encode() + line)
+
+
+def _quoted_line(texts: Sequence[str], separator: str) -> bytes:
+    """A line of texts, quoted throughout: one may hold separators or start with a byte order mark."""
+    line = io.StringIO()
+    csv.writer(line, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(texts)
+    return line.getvalue().encode()
+
+
+def _write_svmlight(data: Dataset, path: Path) -> None:
+    if data.Y is not None and data.Y_candidates is not None:
+        raise DatasetError(
+            f"{path}: svmlight holds either truth or candidates, got both; write .npz or .arff."
+        )
+    header = {
+        "name": data.name,
+        "n_features": data.X.shape[1],
+        "n_labels": len(data.label_names),
+        "features": data.feature_names,
+        "labels": data.label_names,
+        "nominal": data.nominal,
+        "holds": "candidate" if data.Y is None else "true",
+    }
+    with replacing(path) as stream:
+        stream.write(f"{HEADER_MARK}{json.dumps(header)}\n".encode())
+        for X, Y in _chunks(data):
+            features, labels = (sp.csr_array(matrix) for matrix in (X, Y))
+            for row, own in zip(_entries(features), _entries(labels), strict=True):
+                body = " ".join(f"{index + 1}:{_number(value)}" for index, value in row)
+                # A row of nothing would be a blank line, which readers skip.
+                stream.write(f"{','.join(str(index) for index, _ in own)} {body or '1:0'}\n".encode())
+
+
+#: Ending of a file -> what writes that format.
+WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
+    ".arff": _write_arff,
+    ".npz": _write_npz,
+    ".csv": _write_csv,
+    ".tsv": _write_csv,
+    ".svm": _write_svmlight,
+    ".svmlight": _write_svmlight,
+    ".libsvm": _write_svmlight,
+}

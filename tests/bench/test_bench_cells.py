@@ -1,0 +1,713 @@
+"""One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
+
+import csv
+import json
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+from bench_runs import evaluate, write_data
+from conftest import fails, run
+from labelsieve import METHODS, METRICS, RFS, RandomRanking, SumF
+from labelsieve.bench import RunError
+from labelsieve.bench.components import build_method, feature_order, for_keeps, use_folder
+from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
+from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
+from labelsieve.bench.judging import choose_metrics
+from labelsieve.bench.plan import plan
+from labelsieve.classify import LabelFrequency, LabelwiseSVM, MLkNN
+from labelsieve.datasets import add_candidates
+from labelsieve.io import Dataset, write
+from labelsieve.metrics import PROTOCOL_METRICS
+
+BASE = 'datasets = ["planted"]\nfolds = 3\n'
+
+
+def parse(text, folder=None):
+    return parse_experiment(text, name="mine", folder=folder)
+
+
+def cells_of(experiment):
+    facts = {
+        spec.name: describe(spec, load_dataset(spec, experiment.folder), experiment)
+        for spec in experiment.datasets
+    }
+    return plan(experiment, facts)
+
+
+def values(result, **wanted):
+    """{(size, metric): value} of the rows with these attributes."""
+    assert result.error is None, result.traceback
+    return {
+        (row.size, row.metric): row.value
+        for row in result.scores
+        if all(getattr(row, name) == value for name, value in wanted.items())
+    }
+
+
+def planted():
+    return load_dataset(parse(BASE + 'methods = ["sum-f"]\n').datasets[0], None)
+
+
+def first_fold(seed=0):
+    data = planted()
+    folds = KFold(3, shuffle=True, random_state=derive_seed(seed, "folds", "planted")).split(data.X)
+    train, test = next(folds)
+    noise = derive_seed(seed, "noise", "planted", 0)
+    return data, train, test, add_candidates(data.Y[train], rate=0.2, random_state=noise)
+
+
+@pytest.mark.parametrize(("slug", "selector"), [("sum-f", SumF()), ("rfs", RFS())])
+def test_a_cell_is_the_protocol_step_by_step(slug, selector):
+    experiment = parse(BASE + f'methods = ["{slug}"]\n[sizes]\npercent = [5, 20]\n')
+    result = evaluate(experiment, cells_of(experiment)[0])
+    data, train, test, candidates = first_fold()
+    order = np.argsort(-selector.fit(data.X[train], candidates).scores_, kind="stable")
+    np.testing.assert_array_equal(result.ranking, order)
+    expected = {}
+    for percent, count in ((5.0, 3), (20.0, 12)):  # of 60 features
+        machine = LabelwiseSVM().fit(data.X[train][:, order[:count]], candidates)
+        X_test = data.X[test][:, order[:count]]
+        outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+        for name in PROTOCOL_METRICS:
+            metric = METRICS[name]
+            expected[percent, name] = metric.function(data.Y[test], outputs[metric.needs])
+    assert values(result) == expected
+    assert {(row.size, row.n_features) for row in result.scores} == {(5.0, 3), (20.0, 12)}
+
+
+def test_what_a_cell_measures_besides():
+    experiment = parse(BASE + 'methods = ["pml-fsmir", {method = "rfs", params = {max_iter = 1}}]\n')
+    full, cut = (evaluate(experiment, cell) for cell in cells_of(experiment)[:2])
+    assert 0 < full.fit_seconds < full.seconds
+    assert full.converged is True
+    assert full.n_iter == len(full.objective) - 1
+    assert (np.diff(full.objective) <= 1e-9 * full.objective[0]).all()
+    assert cut.converged is False
+    assert any("did not converge" in note for note in cut.notes)
+
+
+def test_references_without_a_ranking():
+    experiment = parse(
+        BASE + 'references = ["no-features", "all-features"]\nclassifiers = ["linear-svm", "ml-knn"]\n'
+    )
+    none, everything = (evaluate(experiment, cell) for cell in cells_of(experiment)[:2])
+    data, train, test, candidates = first_fold()
+    frequency = LabelFrequency().fit(data.X[train], candidates)
+    loss = METRICS["ranking_loss"].function(data.Y[test], frequency.decision_function(data.X[test]))
+    for classifier, machine in (("linear-svm", LabelwiseSVM()), ("ml-knn", MLkNN())):
+        assert values(none, classifier=classifier)[None, "ranking_loss"] == loss
+        scores = machine.fit(data.X[train], candidates).decision_function(data.X[test])
+        expected = METRICS["ranking_loss"].function(data.Y[test], scores)
+        assert values(everything, classifier=classifier)[None, "ranking_loss"] == expected
+    assert {row.n_features for row in none.scores} == {0}
+    assert {row.n_features for row in everything.scores} == {60}
+
+
+def test_the_random_reference_draws_anew_each_time_and_the_same_again():
+    experiment = parse(BASE + 'references = ["random-ranking"]\nrandom_draws = 2\n')
+    first, second = cells_of(experiment)[:2]
+    seed = derive_seed(0, "method", "planted", 0, 0)
+    data, train, _, candidates = first_fold()
+    expected = RandomRanking(random_state=seed).fit(data.X[train], candidates)
+    np.testing.assert_array_equal(evaluate(experiment, first).ranking, np.argsort(expected.ranking_))
+    assert not np.array_equal(evaluate(experiment, first).ranking, evaluate(experiment, second).ranking)
+
+
+def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
+    experiment = parse(BASE + 'methods = ["sum-f"]\nseeds = [0, 1]\n')
+    spec, noise = experiment.datasets[0], experiment.noise[0]
+    data = planted()
+    folds = {
+        (seed, fold): split_fold(experiment, spec, noise, seed, fold) for seed in (0, 1) for fold in range(3)
+    }
+    for fold in folds.values():
+        assert (fold.Y_train >= fold.Y_clean).all()
+        assert fold.Y_train.sum() > fold.Y_clean.sum()
+    for seed in (0, 1):
+        tests = [folds[seed, fold].X_test for fold in range(3)]
+        rows = np.vstack(tests)
+        assert sorted(map(tuple, rows)) == sorted(map(tuple, data.X))
+        # The truth of the test part is untouched.
+        truth = {tuple(x): tuple(y) for x, y in zip(data.X, data.Y.tolist(), strict=True)}
+        for fold in range(3):
+            part = folds[seed, fold]
+            assert all(truth[tuple(x)] == tuple(y) for x, y in zip(part.X_test, part.Y_test, strict=True))
+            n_true = sum(sum(truth[tuple(x)]) for x in part.X_train)
+            rate = (part.Y_train.sum(dtype=int) - n_true) / (part.Y_train.size - n_true)
+            assert 0.15 < rate < 0.25
+    assert not np.array_equal(folds[0, 0].X_test, folds[1, 0].X_test)
+
+
+def judged_by_hand(taught, tested, f1_tested=None, labels=slice(None)):
+    """Metrics of the best six features of the first fold, by the labels that are given."""
+    data, train, test, candidates = first_fold()
+    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
+    machine = LabelwiseSVM().fit(data.X[train][:, order], taught)
+    X_test = data.X[test][:, order]
+    outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+    return {
+        name: METRICS[name].function(
+            (f1_tested if name.endswith("f1") and f1_tested is not None else tested)[:, labels],
+            outputs[METRICS[name].needs][:, labels],
+        )
+        for name in PROTOCOL_METRICS
+    }
+
+
+def judged_by(convention):
+    experiment = parse(BASE + f'methods = ["sum-f"]\n[sizes]\npercent = [10]\n[conventions]\n{convention}\n')
+    found = values(evaluate(experiment, cells_of(experiment)[0]))
+    return {metric: value for (_, metric), value in found.items()}
+
+
+def test_which_labels_teach_and_which_judge():
+    data, train, test, candidates = first_fold()
+    seed = derive_seed(0, "test noise", "planted", 0)
+    noisy = add_candidates(data.Y[test], rate=0.2, random_state=seed)
+    assert judged_by("") == judged_by_hand(candidates, data.Y[test])
+    assert judged_by('train_labels = "clean"') == judged_by_hand(data.Y[train], data.Y[test])
+    assert judged_by('test_labels = "noisy"') == judged_by_hand(candidates, noisy)
+    assert judged_by('test_labels = "noisy-f1"') == judged_by_hand(candidates, data.Y[test], noisy)
+
+
+def test_labels_without_a_training_positive_can_be_left_out(tmp_path):
+    data = planted()
+    _, train, test, _ = first_fold()
+    Y = data.Y.copy()
+    Y[train, 2] = 0
+    Y[test, 2] = 1
+    write(Dataset(data.X, Y), tmp_path / "own.npz")
+    expected = None
+    for choice in ("keep", "skip"):
+        experiment = parse(
+            'datasets = [{name = "planted", path = "own.npz"}]\nfolds = 3\nmethods = ["sum-f"]\n'
+            "noise = [{rate = 0.0}]\n[sizes]\npercent = [10]\n[conventions]\n"
+            f'absent_labels = "{choice}"\n',
+            folder=tmp_path,
+        )
+        found = values(evaluate(experiment, cells_of(experiment)[0]))
+        order = np.argsort(-SumF().fit(data.X[train], Y[train]).scores_, kind="stable")[:6]
+        machine = LabelwiseSVM().fit(data.X[train][:, order], Y[train])
+        kept = [label for label in range(Y.shape[1]) if choice == "keep" or Y[train, label].any()]
+        assert len(kept) == Y.shape[1] - (choice == "skip")
+        scores = machine.decision_function(data.X[test][:, order])[:, kept]
+        loss = METRICS["ranking_loss"].function(Y[test][:, kept], scores)
+        assert found[10.0, "ranking_loss"] == loss != expected
+        expected = loss
+
+
+def test_consecutive_folds_are_the_rows_as_they_stand():
+    experiment = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nfolds = "consecutive"\n')
+    cells = cells_of(experiment)
+    assert {cell.split for cell in cells} == {"consecutive"}
+    X = planted().X
+    for cell in cells:
+        part = split_fold(experiment, cell.dataset, cell.noise, 0, cell.fold, split=cell.split)
+        rows = np.arange(100 * cell.fold, 100 * (cell.fold + 1))
+        np.testing.assert_array_equal(part.X_test, X[rows])
+        np.testing.assert_array_equal(part.X_train, np.delete(X, rows, axis=0))
+
+
+def test_ties_and_units_of_coverage_reach_the_metrics():
+    """Hard predictions tie nearly everywhere."""
+    data, train, test, candidates = first_fold()
+    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
+    predicted = LabelwiseSVM().fit(data.X[train][:, order], candidates).predict(data.X[test][:, order])
+    # One label after the other, best first: those of equal score as they stand.
+    places = [sorted(range(row.size), key=lambda label, row=row: -row[label]) for row in predicted]
+    expected = {"zero-based": [], "count": [], "one-based": [], "excess": []}
+    precision = []
+    for true, place in zip(data.Y[test], places, strict=True):
+        n_true, n_labels = int(true.sum()), true.size
+        if not n_true:
+            continue
+        worst = max(place.index(label) for label in np.flatnonzero(true)) + 1
+        expected["zero-based"].append((worst - 1) / n_labels)
+        expected["count"].append(worst)
+        expected["one-based"].append(worst / n_labels)
+        expected["excess"].append((worst - n_true) / (n_labels - n_true) if n_true < n_labels else 0)
+        ranks = sorted(place.index(label) + 1 for label in np.flatnonzero(true))
+        precision.append(np.mean([(number + 1) / rank for number, rank in enumerate(ranks)]))
+    for unit, depths in expected.items():
+        found = judged_by(f'ranking_scores = "hard"\nties = "index"\ncoverage = "{unit}"')
+        assert found["coverage"] == pytest.approx(np.mean(depths), rel=1e-12)
+        assert found["average_precision"] == pytest.approx(np.mean(precision), rel=1e-12)
+    errors = judged_by('ranking_scores = "hard"')
+    assert errors["coverage"] > np.mean(expected["zero-based"])
+    assert found["ranking_loss"] == errors["ranking_loss"]
+
+
+def test_conventions_reach_the_metrics():
+    def judged(convention):
+        experiment = parse(
+            BASE + f'methods = ["sum-f"]\n[sizes]\npercent = [10]\n[conventions]\n{convention}\n'
+        )
+        return {
+            metric: value
+            for (_, metric), value in values(evaluate(experiment, cells_of(experiment)[0])).items()
+        }
+
+    data, train, test, candidates = first_fold()
+    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
+    machine = LabelwiseSVM().fit(data.X[train][:, order], candidates)
+    scores, predictions = (
+        machine.decision_function(data.X[test][:, order]),
+        machine.predict(data.X[test][:, order]),
+    )
+    count = METRICS["coverage"].with_options(unit="count")
+    assert judged('coverage = "count"')["coverage"] == count.function(data.Y[test], scores)
+    hard = judged('ranking_scores = "hard"')
+    assert hard["ranking_loss"] == METRICS["ranking_loss"].function(data.Y[test], predictions)
+    assert hard["macro_f1"] == judged("")["macro_f1"]
+    skip = METRICS["macro_f1"].with_options(undefined="skip")
+    assert judged('f1_undefined = "skip"')["macro_f1"] == skip.function(data.Y[test], predictions)
+    named = parse(BASE + 'methods = ["sum-f"]\nmetrics = ["samples_f1"]\n[conventions]\nf1_undefined = 1\n')
+    assert choose_metrics(named.metrics, named.conventions[0])["samples_f1"].function([[0]], [[0]]) == 1
+    perfect = METRICS["one_error"].with_options(empty_rows="perfect")
+    assert judged('empty_rows = "perfect"')["one_error"] == perfect.function(data.Y[test], scores)
+
+
+def test_stratified_folds_spread_every_label_evenly():
+    experiment = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nfolds = "stratified"\n')
+    parts = [
+        split_fold(experiment, cell.dataset, cell.noise, 0, cell.fold, split=cell.split)
+        for cell in cells_of(experiment)
+    ]
+    counts = np.array([part.Y_test.sum(axis=0) for part in parts])
+    assert np.ptp(counts, axis=0).max() <= 3
+    assert sum(len(part.X_test) for part in parts) == 300
+
+
+def test_own_files_with_candidates_and_own_method_and_classifier(tmp_path, planted):
+    write(Dataset(planted.X, planted.Y, planted.Y_candidates, name="own"), tmp_path / "own.npz")
+    (tmp_path / "my_method_for_cells.py").write_text(
+        "import numpy as np\n"
+        "from sklearn.base import BaseEstimator\n"
+        "class ByVariance(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = X.var(axis=0)\n"
+        "        self.candidates_ = Y\n"
+        "        return self\n"
+    )
+    experiment = parse(
+        'datasets = [{name = "own", path = "own.npz"}]\nnoise = [{model = "given"}]\nfolds = 2\n'
+        'methods = [{name = "variance", method = "my_method_for_cells:ByVariance"}]\n'
+        'classifiers = [{name = "tree", classifier = "sklearn.tree:DecisionTreeClassifier", '
+        "params = {random_state = 0}}]\n[sizes]\npercent = [40]\n",
+        folder=tmp_path,
+    )
+    from labelsieve.bench.components import use_folder
+
+    use_folder(experiment)
+    cell = cells_of(experiment)[0]
+    result = evaluate(experiment, cell)
+    part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
+    np.testing.assert_array_equal(
+        result.ranking[:2], np.argsort(-part.X_train.var(axis=0), kind="stable")[:2]
+    )
+    assert values(result, classifier="tree")[40.0, "average_precision"] > 0.9
+    rows = {tuple(x): tuple(y) for x, y in zip(planted.X, planted.Y_candidates, strict=True)}
+    assert all(rows[tuple(x)] == tuple(y) for x, y in zip(part.X_train, part.Y_train, strict=True))
+
+
+def test_data_that_cannot_be_judged_or_has_no_candidates_is_told(tmp_path, planted):
+    write(Dataset(planted.X, Y_candidates=planted.Y_candidates), tmp_path / "only.npz")
+    experiment = parse(
+        'datasets = [{name = "only", path = "only.npz"}]\nmethods = ["sum-f"]\n', folder=tmp_path
+    )
+    with pytest.raises(RunError, match="true labels are needed to judge"):
+        load_dataset(experiment.datasets[0], experiment.folder)
+    experiment = parse(BASE + 'methods = ["sum-f"]\nnoise = [{model = "given"}]\n')
+    result = evaluate(experiment, cells_of(experiment)[0])
+    assert "needs candidates in the data" in result.error
+
+
+def test_csv_with_a_label_pattern_is_read_relative_to_the_configuration(tmp_path, planted):
+    with open(tmp_path / "own.csv", "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([*(f"x{j}" for j in range(5)), "label_a", "label_b"])
+        writer.writerows([*x, *y] for x, y in zip(planted.X, planted.Y, strict=True))
+    experiment = parse(
+        'datasets = [{name = "own", path = "own.csv", labels = "label_*"}]\nmethods = ["sum-f"]\n',
+        folder=tmp_path,
+    )
+    data = load_dataset(experiment.datasets[0], experiment.folder)
+    assert (data.X.shape, data.Y.shape) == ((60, 5), (60, 2))
+
+
+def test_labels_and_candidates_in_files_beside_the_configuration_or_as_a_long_list(tmp_path):
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, (20, 40))
+    names = [f"a_rather_long_name_{j}" for j in range(40)]
+    for file, columns, values in (
+        ("x", ["x0", "x1"], rng.normal(size=(20, 2))),
+        ("y", names, Y),
+        ("noisy", names, np.ones_like(Y)),
+        ("both", ["x0", *names], np.hstack([rng.normal(size=(20, 1)), Y])),
+    ):
+        np.savetxt(tmp_path / f"{file}.csv", values, delimiter=",", header=",".join(columns), comments="")
+    experiment = parse(
+        'datasets = [{name = "apart", path = "x.csv", labels = "y.csv", candidates = "noisy.csv"}, '
+        f'{{name = "together", path = "both.csv", labels = "{",".join(names)}"}}]\nmethods = ["sum-f"]\n',
+        folder=tmp_path,
+    )
+    apart, together = (load_dataset(spec, experiment.folder) for spec in experiment.datasets)
+    np.testing.assert_array_equal(apart.Y, Y)
+    assert apart.Y_candidates.all()
+    np.testing.assert_array_equal(together.Y, Y)
+
+
+def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
+    (tmp_path / "my_broken_method.py").write_text(
+        "from sklearn.base import BaseEstimator\n"
+        "class Broken(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        raise ZeroDivisionError('one\\nover nothing')\n"
+        "class Silent(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        return self\n"
+        "class Short(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = X[0, :3]\n"
+        "        return self\n"
+        "class Undecided(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = X[0] * float('nan')\n"
+        "        return self\n"
+        "class Mute(Exception):\n"
+        "    def __str__(self):\n"
+        "        raise RuntimeError\n"
+        "class Speechless(BaseEstimator):\n"
+        "    def fit(self, X, Y):\n"
+        "        raise Mute\n"
+    )
+    names = ("Broken", "Silent", "Short", "Undecided", "Speechless")
+    methods = ", ".join(f'"my_broken_method:{name}"' for name in names)
+    experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
+    from labelsieve.bench.components import use_folder
+
+    use_folder(experiment)
+    found = (evaluate(experiment, cell) for cell in cells_of(experiment)[:5])
+    broken, silent, short, undecided, speechless = found
+    assert broken.error == "ZeroDivisionError: one over nothing"
+    assert "my_broken_method.py" in broken.traceback
+    assert broken.scores == []
+    assert "must have ranking_, scores_ or feature_importances_" in silent.error
+    assert "must rank all 60 features" in short.error
+    assert "must rank by numbers, got NaN in scores_" in undecided.error
+    assert speechless.error == "Mute: (its text failed with RuntimeError)"
+
+
+GREEDY = """
+import numpy as np
+from labelsieve import BaseSelector, SolverResult
+from labelsieve.classify import LabelwiseSVM
+
+def spoil(*matrices):
+    for matrix in matrices:
+        values = matrix.data if hasattr(matrix, "indptr") else matrix
+        values[...] = 0
+
+class Plain:
+    spoils = False
+    def fit(self, X, Y):
+        self.scores_ = np.arange(X.shape[1])
+        if self.spoils:
+            spoil(X, Y)
+
+class Greedy(Plain):
+    spoils = True
+
+class GreedySelector(BaseSelector):
+    def _solve(self, X, Y):
+        spoil(X, Y)
+        return SolverResult(scores=np.arange(X.shape[1], dtype=X.dtype))
+
+class GreedyClassifier(LabelwiseSVM):
+    def fit(self, X, Y):
+        super().fit(X, Y)
+        spoil(X, Y)
+        return self
+    def predict(self, X):
+        found = super().predict(X)
+        spoil(X)
+        return found
+    def decision_function(self, X):
+        found = super().decision_function(X)
+        spoil(X)
+        return found
+"""
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path, monkeypatch, storage):
+    import scipy.sparse as sp
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "greedy_methods.py").write_text(GREEDY)
+    data = planted()
+    X = sp.csr_array(np.where(data.X > 0.5, data.X, 0)) if storage == "sparse" else data.X
+    write(Dataset(X, data.Y), tmp_path / "own.npz")
+
+    def judged(method, *classifiers):
+        names = ", ".join(f'"{name}"' for name in classifiers)
+        experiment = parse(
+            f'datasets = [{{name = "own", path = "own.npz"}}]\nfolds = 3\nmethods = ["greedy_methods:{method}"]\n'
+            f"classifiers = [{names}]\n[sizes]\npercent = [20]\n",
+            folder=tmp_path,
+        )
+        return values(evaluate(experiment, cells_of(experiment)[0]), classifier=classifiers[-1])
+
+    expected = judged("Plain", "linear-svm")
+    assert judged("Greedy", "linear-svm") == expected
+    assert judged("GreedySelector", "linear-svm") == expected
+    assert judged("Plain", "greedy_methods:GreedyClassifier") == expected
+    # It comes first, and what it was taught is taught again.
+    assert judged("Plain", "greedy_methods:GreedyClassifier", "linear-svm") == expected
+
+
+def test_methods_of_the_package_get_the_data_itself():
+    """A copy would take memory, which is measured."""
+    X = np.zeros((2, 2))
+    assert for_keeps(SumF(), X) is X
+    ours, theirs = np.asfortranarray(np.ones((3, 2))), type("Mine", (SumF,), {"__module__": "mine"})()
+    copy = for_keeps(theirs, ours)
+    assert copy is not ours
+    assert copy.flags.f_contiguous  # roundings depend on it
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        (
+            "ranking_",
+            [2, 0, 1],
+            "ranking_ must give the place of every feature, .* Got 0 to 2. If it lists the",
+        ),
+        ("ranking_", [1, 1.5, 2], "ranking_ must give the place of every feature"),
+        ("ranking_", [1, 2, float("inf")], "ranking_ must give the place of every feature"),
+        ("ranking_", [-1, 2, 3], "ranking_ must give the place of every feature"),
+        ("scores_", np.array([1j, 2, 3]), "scores_ of Mine must hold a real number for .* Got complex128"),
+        ("scores_", ["3", "1", "2"], "scores_ of Mine must hold a real number for .* Got str"),
+        ("scores_", [{}, 1, 2], "scores_ of Mine must hold a real number for .* Got list"),
+        ("scores_", [[1], 1, 2], "scores_ of Mine must hold a real number for .* Got list"),
+    ],
+)
+def test_what_ranks_nothing_is_told(attribute, value, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        feature_order(type("Mine", (), {attribute: value})(), 3)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("ranking_", [2, 1, 2]),  # as RFE of scikit-learn, with several features in one place
+        ("ranking_", np.array([3, 1, 2], dtype=np.uint8)),
+        ("scores_", np.array([1, 3, 2], dtype=np.uint8)),
+        ("scores_", np.array([0, float("inf"), 1], dtype=object)),
+        ("feature_importances_", [False, True, False]),
+    ],
+)
+def test_places_and_scores_of_every_kind_rank(attribute, value):
+    assert feature_order(type("Mine", (), {attribute: value})(), 3)[0] == 1
+
+
+def test_data_that_changed_since_the_plan_fails_the_cell(tmp_path, planted):
+    write(planted, tmp_path / "own.npz")
+    experiment = parse(
+        'datasets = [{name = "own", path = "own.npz"}]\nmethods = ["sum-f"]\nfolds = 2\n', folder=tmp_path
+    )
+    cell = cells_of(experiment)[0]
+    assert evaluate(experiment, cell).error is None
+    write(Dataset(planted.X + 1, planted.Y), tmp_path / "own.npz")
+    changed = cells_of(experiment)[0]
+    assert changed.key != cell.key
+    assert evaluate(experiment, changed).error is None
+    write(planted, tmp_path / "own.npz")
+    write(Dataset(planted.X + 2, planted.Y), tmp_path / "other.npz")
+    moved = parse(
+        'datasets = [{name = "own", path = "other.npz"}]\nmethods = ["sum-f"]\nfolds = 2\n', folder=tmp_path
+    )
+    stale = replace(cells_of(moved)[0], checksum=cell.checksum)
+    assert "the data changed since the experiment was planned" in evaluate(moved, stale).error
+
+
+def test_a_classifier_with_a_random_part_gives_the_same_again():
+    forest = '{name = "forest", classifier = "sklearn.ensemble:RandomForestClassifier", params = {n_estimators = 3}}'
+    experiment = parse(BASE + f'methods = ["sum-f"]\nclassifiers = [{forest}]\n[sizes]\npercent = [20]\n')
+    first, second = cells_of(experiment)[:2]
+    assert values(evaluate(experiment, first)) == values(evaluate(experiment, first))
+    assert values(evaluate(experiment, first)) != values(evaluate(experiment, second))
+
+
+def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = tmp_path / "my_plain_method.py"
+    plain = "class Plain:\n    def fit(self, X, Y):\n        self.scores_ = X.{}(axis=0)\n"
+    module.write_text(plain.format("var"))
+    experiment = parse(BASE + 'methods = ["my_plain_method:Plain"]\n', folder=tmp_path)
+    before = cells_of(experiment)[0]
+    result = evaluate(experiment, before)
+    part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
+    np.testing.assert_array_equal(result.ranking, np.argsort(-part.X_train.var(axis=0), kind="stable"))
+    module.write_text(plain.format("mean"))
+    assert cells_of(experiment)[0].key != before.key
+
+
+def test_parameters_of_a_plain_class_make_other_cells(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_powers.py").write_text(
+        "class Power:\n"
+        "    def __init__(self, power):\n"
+        "        self.power = power\n"
+        "    def fit(self, X, Y):\n"
+        "        self.scores_ = (X**self.power).mean(axis=0)\n"
+        "        return self\n"
+        "    def predict(self, X):\n"
+        "        return X\n"
+    )
+
+    def both(kind):
+        named = (
+            "{" + f'name = "{power}", {kind} = "my_powers:Power", params = {{power = {power}}}' + "}"
+            for power in (1, 2)
+        )
+        return f"{kind}s = [{', '.join(named)}]\n"
+
+    rankings = cells_of(parse(BASE + both("method"), folder=tmp_path))
+    assert len({cell.key for cell in rankings}) == len(rankings)
+    experiment = parse(BASE + 'methods = ["sum-f"]\n' + both("classifier"), folder=tmp_path)
+    judged = cells_of(experiment)[0].judgements
+    assert len({judgement.key for judgement in judged}) == len(judged) == 2
+
+
+def test_no_warning_leaves_a_cell():
+    experiment = parse(BASE + 'methods = [{method = "pml-fsmir", params = {max_iter = 1}}]\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = evaluate(experiment, cells_of(experiment)[0])
+    assert result.error is None
+    assert result.notes
+
+
+def test_sparse_data_gives_what_dense_data_gives(tmp_path):
+    import scipy.sparse as sp
+
+    data = planted()
+    X = np.where(data.X > 0.5, data.X, 0)
+    for name, part in (("dense", X), ("sparse", sp.csr_array(X))):
+        write(Dataset(part, data.Y), tmp_path / f"{name}.npz")
+    found = []
+    for name in ("dense", "sparse"):
+        # The same name, so that folds and noise are the same.
+        experiment = parse(
+            f'datasets = [{{name = "own", path = "{name}.npz"}}]\nmethods = ["sum-f"]\nfolds = 3\n',
+            folder=tmp_path,
+        )
+        found.append(evaluate(experiment, cells_of(experiment)[0]))
+    np.testing.assert_array_equal(found[0].ranking, found[1].ranking)
+
+
+def test_tiny_uses_only_what_comes_with_the_package(monkeypatch, tmp_path):
+    monkeypatch.delenv("LABELSIEVE_DATA", raising=False)
+    monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path))
+    monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
+    experiment = load_experiment("tiny")
+    assert {load_dataset(spec, None).X.shape for spec in experiment.datasets} == {(1797, 64), (300, 60)}
+
+
+def test_every_method_of_tiny_is_ranked_and_judged_in_a_cell(tmp_path):
+    write_data(tmp_path)
+    embedded, small = '["digits", "planted"]', '[{ name = "small", path = "small.csv", labels = "label_*" }]'
+    profile = PROFILES["tiny"].read_text("utf-8")
+    assert embedded in profile
+    experiment = parse(profile.replace(embedded, small), folder=tmp_path)
+    found = {cell.method.name: evaluate(experiment, cell) for cell in cells_of(experiment) if cell.fold == 0}
+    assert found.keys() == {*METHODS, "no-features", "all-features"}
+    for name, outcome in found.items():
+        assert outcome.error is None, name
+        assert np.isfinite([row.value for row in outcome.scores]).all(), name
+
+
+def test_own_files_called_like_a_catalogued_data_set_need_no_download(
+    capsys, plain_terminal, table, one_job_here
+):
+    Path("own.toml").write_text(
+        'datasets = [{name = "yeast", path = "data.csv", labels = "label_*"}]\nmethods = ["sum-f"]\nfolds = 2\n'
+    )
+    code, out, _ = run(capsys, "bench", "run", "own.toml", "--jobs", "1", "--json")
+    assert (code, json.loads(out)["done"]) == (0, 2)
+
+
+def test_an_error_without_end_is_shown_by_its_beginning(capsys, plain_terminal, table, one_job_here):
+    Path("my_wordy_method.py").write_text(
+        "class Wordy:\n    def fit(self, X, Y):\n        raise ValueError('x' * 5000)\n"
+    )
+    Path("own.toml").write_text(
+        'datasets = [{name = "own", path = "data.csv", labels = "label_*"}]\n'
+        'methods = ["my_wordy_method:Wordy"]\nfolds = 2\n'
+    )
+    code, _, err = run(capsys, "bench", "run", "own.toml", "--jobs", "1")
+    _, out, _ = run(capsys, "bench", "status", "own")
+    assert code == 3
+    for told in (err, out):
+        assert told.count("ValueError: xxx") == told.count("xxx ... (4012 letters more)") == 2
+        assert told.count("x") < 2500
+
+
+def test_a_data_file_is_not_taken_for_a_damaged_run(capsys, plain_terminal, table):
+    for command in (("report",), ("bench", "status")):
+        assert "its results.sqlite or a name below runs/ was expected, got 'data.csv'" in fails(
+            capsys, 1, *command, table
+        )
+
+
+def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
+    """Two folders with a module of the same name, in turn: each experiment gets the one beside it."""
+    experiments = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        for module in ("twin_methods.py", "twin_package/__init__.py", "twin_package/inside.py"):
+            (tmp_path / name / module).parent.mkdir(exist_ok=True)
+            (tmp_path / name / module).write_text(
+                f"from labelsieve import SumF\n\nclass Mine(SumF):\n    home = {name!r}\n"
+            )
+        config = tmp_path / name / "own.toml"
+        names = ", ".join(
+            f'{{name = "{module}", method = "{module}:Mine"}}'
+            for module in ("twin_methods", "twin_package", "twin_package.inside")
+        )
+        config.write_text(f'datasets = ["planted"]\nmethods = [{names}]\n')
+        experiments.append((name, load_experiment(config)))
+    for name, experiment in [*experiments, *experiments, experiments[1]]:
+        use_folder(experiment)
+        assert [build_method(method).home for method in experiment.methods] == [name] * 3
+        sys.path.append(str(tmp_path / "first"))  # as a program does that restores the path it found
+    use_folder(experiments[1][1])
+    assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]
+
+
+def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_blunt_classifier.py").write_text(
+        "from labelsieve.classify import LabelwiseSVM\n"
+        "class Blunt:\n"
+        "    def fit(self, X, Y):\n"
+        "        self.machine = LabelwiseSVM().fit(X, Y)\n"
+        "        return self\n"
+        "    def predict(self, X):\n"
+        "        return self.machine.predict(X)\n"
+    )
+    text = BASE + 'methods = ["sum-f"]\nclassifiers = ["my_blunt_classifier:Blunt"]\n'
+    blunt = parse(text + '[conventions]\nranking_scores = "hard"\n', folder=tmp_path)
+    plain = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nranking_scores = "hard"\n')
+    found, expected = (values(evaluate(experiment, cells_of(experiment)[0])) for experiment in (blunt, plain))
+    assert found == expected
+    refused = parse(text, folder=tmp_path)
+    assert "must have decision_function or predict_proba" in evaluate(refused, cells_of(refused)[0]).error

@@ -1,0 +1,424 @@
+"""Every alternative is what an experiment with that convention gives, and nothing is computed twice."""
+
+import json
+import os
+import re
+import tomllib
+
+import numpy as np
+import pytest
+
+from bench_runs import evaluate
+from conftest import fails, run
+from labelsieve.bench import RunError
+from labelsieve.bench.alternatives import comparable_count
+from labelsieve.bench.config import DatasetSpec, Experiment
+from labelsieve.bench.data import describe, load_dataset
+from labelsieve.bench.doctor import Effect, diagnose
+from labelsieve.bench.plan import plan
+from labelsieve.io import Dataset, write
+from labelsieve.metrics import PROTOCOL_METRICS
+from quick_cells import forked_cells, one_job_here
+
+FOLDS, PERCENT = 3, (10, 30)
+
+#: Choice -> what the configuration of an experiment says then, written down independently of the doctor.
+#: 17 features: 30 % are 5.1, so both roundings agree there, and 10 % are 1.7: two features, or one.
+EXPECTED = {
+    "noise model, relative 0.2": {"noise": [{"model": "relative", "rate": 0.2}]},
+    # Six labels of which two or three are true: flipping adds 0.2 * 3.5 or so.
+    "noise model, count 1": {"noise": [{"model": "count", "rate": 1}]},
+    "noise model, given": {"noise": [{"model": "given"}]},
+    "test labels, noisy": {"conventions": {"test_labels": "noisy"}},
+    "test labels, noisy for F1": {"conventions": {"test_labels": "noisy-f1"}},
+    "training labels, clean": {"conventions": {"train_labels": "clean"}},
+    "classifier, RBF SVM": {"classifiers": ["rbf-svm"]},
+    "classifier, ML-kNN": {"classifiers": ["ml-knn"]},
+    "classifier, own weights": {"classifiers": ["own-weights"]},
+    "one-class labels, constant": {"conventions": {"one_class": "constant"}},
+    "one-class labels, constant (clean)": {"conventions": {"train_labels": "clean", "one_class": "constant"}},
+    "absent labels, left out": {"conventions": {"absent_labels": "skip"}},
+    "absent labels, left out (clean)": {"conventions": {"train_labels": "clean", "absent_labels": "skip"}},
+    "ranking scores, hard": {"conventions": {"ranking_scores": "hard"}},
+    "empty rows, perfect": {"conventions": {"empty_rows": "perfect"}},
+    "ties, by index": {"conventions": {"ties": "index"}},
+    "ties, by index (hard)": {"conventions": {"ties": "index", "ranking_scores": "hard"}},
+    "coverage, count": {"conventions": {"coverage": "count"}},
+    "coverage, one-based": {"conventions": {"coverage": "one-based"}},
+    "coverage, excess": {"conventions": {"coverage": "excess"}},
+    "folds, stratified": {"conventions": {"folds": "stratified"}},
+    "folds, consecutive": {"conventions": {"folds": "consecutive"}},
+    "undefined F1, 1": {"conventions": {"f1_undefined": 1}},
+    "undefined F1, left out": {"conventions": {"f1_undefined": "skip"}},
+    "undefined F1, 1 (clean)": {"conventions": {"train_labels": "clean", "f1_undefined": 1}},
+    "rounding of sizes, floor": {"sizes": {"percent": PERCENT, "rounding": "floor"}},
+    "rounding of sizes, up": {"sizes": {"percent": PERCENT, "rounding": "up"}},
+}
+#: A filter has no weights, noise leaves no label without a positive, decision values do not tie.
+WITHOUT_EFFECT = ["classifier, own weights", "absent labels, left out", "ties, by index"]
+
+
+def awkward():
+    """Data on which every convention matters: empty rows, a rare label, candidates of its own."""
+    rng = np.random.default_rng(3)
+    X = rng.random((90, 17)).round(3)
+    Y = np.zeros((90, 6), dtype=int)
+    Y[:, :4] = X[:, :4] + 0.3 * rng.random((90, 4)) > 0.75
+    Y[:20] = 0
+    Y[40, 4] = 1  # in the test part of one fold: that training part has no such label
+    Y[1:, 5] = 1  # where the empty first row is in the test part, all training rows have it, noise or not
+    candidates = np.maximum(Y, rng.random(Y.shape) < 0.3)
+    return Dataset(X, Y, candidates, name="awkward")
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(plain_terminal, one_job_here):
+    """Nothing is written where the tests are, and no process started that is not asked for."""
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "awkward.npz"
+    write(awkward(), path)
+    return DatasetSpec(name="awkward", path=str(path))
+
+
+@pytest.fixture(scope="module")
+def found(spec):
+    with one_job_here():
+        return diagnose(spec, "sum-f", folds=FOLDS, percent=PERCENT)
+
+
+def by_hand(spec, changes):
+    """Metric -> mean over the sizes, fold by fold, from the cells of an experiment."""
+    settings = {"folds": FOLDS, "sizes": {"percent": PERCENT}, "methods": ["sum-f"], **changes}
+    experiment = Experiment(name="by-hand", datasets=[spec], **settings)
+    cells = plan(experiment, {spec.name: describe(spec, load_dataset(spec, None), experiment)})
+    results = [evaluate(experiment, cell) for cell in cells]
+    assert [result.error for result in results] == [None] * FOLDS
+    return {
+        metric: [
+            float(np.mean([row.value for row in result.scores if row.metric == metric])) for result in results
+        ]
+        for metric in PROTOCOL_METRICS
+    }
+
+
+def as_lists(values):
+    return {metric: list(entries) for metric, entries in values.items()}
+
+
+def test_the_baseline_is_the_experiment_with_the_protocols_defaults(found, spec):
+    assert as_lists(found.values) == by_hand(spec, {})
+
+
+def test_all_alternatives_of_the_protocol_are_there(found):
+    assert [str(finding.alternative) for finding in found.findings] == list(EXPECTED)
+
+
+@pytest.mark.parametrize("choice", EXPECTED)
+def test_an_alternative_is_the_experiment_with_that_convention(choice, found, spec):
+    finding = next(finding for finding in found.findings if str(finding.alternative) == choice)
+    expected = {} if choice == "classifier, own weights" else by_hand(spec, EXPECTED[choice])
+    assert as_lists(finding.values) == expected
+
+
+def test_every_convention_matters_somewhere(found):
+    """Without this, the comparison above could hold although nothing was changed."""
+    unchanged = [str(finding.alternative) for finding in found.findings if not finding.changes_something]
+    assert unchanged == WITHOUT_EFFECT
+
+
+def test_settings_are_what_a_configuration_file_takes(found):
+    for finding in found.findings:
+        expected = EXPECTED[str(finding.alternative)]
+        if "sizes" in expected:
+            expected = {"sizes": {"rounding": expected["sizes"]["rounding"]}}
+        assert tomllib.loads(finding.alternative.setting) == expected
+
+
+def test_differences_are_judged_fold_by_fold(found):
+    findings = {str(finding.alternative): finding for finding in found.findings}
+    finding = findings["classifier, ML-kNN"]
+    differences = finding.values["macro_f1"] - found.values["macro_f1"]
+    error = differences.std(ddof=1) / np.sqrt(FOLDS)
+    assert finding.effects["macro_f1"] == pytest.approx(
+        (finding.values["macro_f1"].mean(), differences.mean(), error), rel=1e-12
+    )
+    assert finding.paired
+
+
+def test_other_folds_are_not_compared_fold_by_fold(found):
+    finding = next(finding for finding in found.findings if finding.alternative.convention == "folds")
+    here, there = finding.values["one_error"], found.values["one_error"]
+    error = np.sqrt((here.var(ddof=1) + there.var(ddof=1)) / FOLDS)
+    assert finding.effects["one_error"].standard_error == pytest.approx(error, rel=1e-12)
+    assert not finding.paired
+
+
+def test_what_needs_clean_training_labels_is_compared_with_those(found):
+    findings = {str(finding.alternative): finding for finding in found.findings}
+    constant, clean = findings["one-class labels, constant (clean)"], findings["training labels, clean"]
+    difference = constant.values["coverage"].mean() - clean.values["coverage"].mean()
+    assert constant.effects["coverage"].difference == difference != 0
+
+
+@pytest.mark.parametrize(
+    ("difference", "standard_error", "expected"),
+    [(0.1, 0.04, True), (-0.1, 0.04, True), (0.1, 0.06, False), (0.0, 0.0, False), (0.1, 0.0, True)],
+)
+def test_a_difference_stands_out_beyond_two_standard_errors(difference, standard_error, expected):
+    assert Effect(0.5, difference, standard_error).stands_out is expected
+
+
+def test_the_same_mean_of_other_values_is_a_change():
+    assert Effect(0.5, 0.0, 0.0).is_none
+    assert not Effect(0.5, 0.0, 0.01).is_none
+
+
+def test_a_change_of_unit_is_not_a_large_effect(found):
+    coverage = next(finding for finding in found.findings if str(finding.alternative) == "coverage, count")
+    assert coverage.effects["coverage"].stands_out
+    assert coverage not in [finding for finding, _ in found.largest(100)]
+
+
+def test_the_largest_effects_come_first(found):
+    sizes = [abs(finding.effects[metric].difference) for finding, metric in found.largest(100)]
+    assert len(sizes) > 3
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == max(size for finding in found.findings for size in finding.outstanding.values())
+
+
+def test_the_added_labels_of_a_row_are_as_many_as_flips_on_average(spec):
+    facts = describe(spec, load_dataset(spec, None), Experiment(name="x", datasets=[spec], methods=["sum-f"]))
+    irrelevant = 6 - awkward().Y.sum() / 90
+    assert 0.3 < 0.2 * irrelevant < 1.5
+    assert comparable_count(0.2, facts) == 1
+    assert comparable_count(0.9, facts) == round(0.9 * irrelevant) > 1
+
+
+COUNTING = """
+import os
+from contextlib import suppress
+from pathlib import Path
+from labelsieve import SumF
+from labelsieve.classify import LabelwiseSVM
+
+def count(kind):
+    with open(Path(__file__).with_name(kind), "a") as stream:
+        stream.write(".")
+
+class Selector(SumF):
+    def fit(self, X, y):
+        count("selectors")
+        return super().fit(X, y)
+
+class Classifier(LabelwiseSVM):
+    def fit(self, X, y):
+        count("classifiers")
+        return super().fit(X, y)
+
+class Deadly(SumF):
+    # Ends its process in the cell that comes first, every time, and in no other.
+    def fit(self, X, y):
+        own, first = X.tobytes() + y.tobytes(), Path(__file__).with_name("first")
+        with suppress(FileExistsError), first.open("xb") as stream:
+            stream.write(own)
+        if first.read_bytes() == own:
+            os._exit(1)
+        return super().fit(X, y)
+
+class Failing(SumF):
+    def fit(self, X, y):
+        count("failures")
+        raise ValueError("no ranking\\ntoday")
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A module of one's own, under a name that no other test imports."""
+    name = f"counting_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(COUNTING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+def test_features_are_ranked_again_only_for_other_noise_and_other_folds(own_module, spec, tmp_path):
+    diagnose(spec, f"{own_module}:Selector", folds=2, folder=str(tmp_path))
+    # The defaults, three other noise models, stratified and consecutive folds.
+    assert len((tmp_path / "selectors").read_text()) == 6 * 2
+
+
+def test_classifiers_are_taught_again_only_for_other_labels_and_sizes(own_module, spec, tmp_path):
+    experiment = Experiment(
+        name="x",
+        datasets=[spec],
+        methods=["sum-f"],
+        folds=2,
+        sizes={"percent": PERCENT},
+        classifiers=[f"{own_module}:Classifier"],
+        conventions=[
+            {},
+            {"empty_rows": "perfect"},
+            {"ranking_scores": "hard"},
+            {"test_labels": "noisy"},
+            {"folds": "stratified"},
+            {"train_labels": "clean"},
+            {"name": "floor", "rounding": "floor"},
+        ],
+        folder=str(tmp_path),
+    )
+    for cell in plan(experiment, {spec.name: describe(spec, load_dataset(spec, None), experiment)}):
+        assert evaluate(experiment, cell).error is None
+    # Two folds: defaults, stratified and clean at two sizes each, and one feature where floor differs.
+    assert len((tmp_path / "classifiers").read_text()) == 2 * (3 * 2 + 1)
+
+
+def test_a_failing_method_is_tried_once_a_fold_and_said_in_one_sentence(own_module, tmp_path):
+    with pytest.raises(RunError, match=r"^planted, \w+:Failing: ValueError: no ranking today$"):
+        diagnose("planted", f"{own_module}:Failing", folds=2, folder=str(tmp_path))
+    assert len((tmp_path / "failures").read_text()) == 5 * 2
+
+
+@pytest.mark.slow
+def test_a_dead_process_is_said_in_one_sentence(own_module, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    sentence = "Deadly: WorkerDied: the process of the cell ended with exit code 1, twice"
+    with forked_cells(), pytest.raises(RunError, match=sentence):
+        diagnose("planted", f"{own_module}:Deadly", folds=2, folder=str(tmp_path), jobs=2)
+
+
+@pytest.mark.slow
+def test_processes_change_nothing(found, spec):
+    with forked_cells():
+        again = diagnose(spec, "sum-f", folds=FOLDS, percent=PERCENT, jobs=2)
+    assert again.as_dict() == found.as_dict()
+
+
+def test_progress_counts_rankings(spec):
+    told = []
+    diagnose(spec, "sum-f", folds=2, progress=lambda done, of_all: told.append((done, of_all)))
+    assert told == [(number, 12) for number in range(1, 13)]
+
+
+def test_a_random_method_is_drawn_several_times_a_fold():
+    found = diagnose("planted", "random-ranking", folds=2)
+    assert found.experiment.random_draws == 3
+    assert [len(values) for values in found.values.values()] == [2] * len(PROTOCOL_METRICS)
+
+
+def test_a_choice_that_fails_leaves_the_others():
+    """Ten neighbours cannot be found among nine training rows."""
+    data = awkward()
+    small = Dataset(data.X[20:38], data.Y[20:38], name="small")
+    write(small, "small.npz")
+    found = diagnose(DatasetSpec(name="small", path="small.npz"), "sum-f", folds=2)
+    findings = {str(finding.alternative): finding for finding in found.findings}
+    assert findings["classifier, ML-kNN"].effects == {}
+    assert findings["classifier, ML-kNN"].note.startswith("ValueError: n_neighbors must be smaller")
+    assert findings["classifier, RBF SVM"].effects
+
+
+def test_the_command_says_what_matters_and_draws_a_table(capsys):
+    code, out, err = run(capsys, "bench", "doctor", "planted", "--method", "sum-f", "--folds", "2", "-j", "1")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "planted, sum-f: 6 of 60 features, 2 folds, seed 0."
+    assert lines[1].startswith("What matters most: ")
+    assert "noise model, given: not applicable; the data has no candidates of its own." in out
+    assert "empty rows, perfect: 0 of 300 rows have no true label." in out
+    assert "rounding of sizes, floor: the same numbers of features." in out
+    assert max(map(len, (line for line in lines if not line.startswith("- ")))) <= 80
+    # Two tables on eighty columns, every metric in one of them.
+    assert out.count("protocol defaults  ") == 2
+    for word in ("coverage", "precision ↑", "error ↓", "accuracy ↑"):
+        assert out.count(word) >= 1
+
+
+def test_a_wide_terminal_needs_one_table(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "130")
+    code, out, _ = run(capsys, "bench", "doctor", "planted", "-m", "sum-f", "--folds", "2", "-j", "1")
+    assert code == 0
+    assert out.count("protocol defaults  ") == 1
+
+
+def test_json_holds_every_value(capsys, spec, found):
+    arguments = ["--size", "30%", "--size", "10%", "--folds", str(FOLDS), "-j", "1", "--json"]
+    code, out, err = run(capsys, "bench", "doctor", spec.path[0], "-m", "sum-f", *arguments)
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    assert answer["dataset"]["n_samples"] == 90
+    assert answer["sizes"] == [{"size": 10.0, "n_features": 2}, {"size": 30.0, "n_features": 5}]
+    assert answer == found.as_dict()
+
+
+def test_markdown_is_one_table_with_a_column_per_metric(capsys):
+    code, out, _ = run(
+        capsys, "bench", "doctor", "planted", "-m", "sum-f", "--folds", "2", "-j", "1", "--markdown"
+    )
+    assert code == 0
+    rows = [line for line in out.splitlines() if line.startswith("|")]
+    assert len(rows) == 3 + len(EXPECTED)
+    assert {row.count("|") for row in rows} == {len(PROTOCOL_METRICS) + 3}
+    assert re.search(r"^\| ranking scores \| hard \| .*\(\+0\.\d{3}\\\*\)", out, flags=re.MULTILINE)
+
+
+def test_a_table_of_ones_own_with_numbers_of_features(capsys, table):
+    code, out, _ = run(
+        capsys,
+        *("bench", "doctor", table, "--labels", "2", "-m", "sum-f"),
+        *("--folds", "2", "--size", "2", "--size", "1", "-j", "1"),
+    )
+    assert code == 0
+    assert out.startswith("data, sum-f: 1, 2 of 5 features, 2 folds, seed 0.")
+    assert "rounding of sizes, floor: not applicable; sizes are numbers of features." in out
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "expected"),
+    [
+        (1, ["nowhere"], "nowhere"),
+        (1, ["nowhere.csv"], "an existing file or a name of the catalogue was expected"),
+        (1, ["planted", "-m", "sum-g"], "did you mean 'sum-f'?"),
+        (1, ["planted", "-m", "no.such:Thing"], "cannot be imported"),
+        (
+            1,
+            ["planted", "-m", "all-features"],
+            "a method that ranks features was expected, got 'all-features'",
+        ),
+        (
+            1,
+            ["planted", "-m", "sum-f", "--folds", "301"],
+            "error: folds: 301 folds of planted need as many rows, got 300",
+        ),
+        (
+            1,
+            ["planted", "-m", "sum-f", "--size", "61"],
+            "up to the 60 features of planted were expected, got 61",
+        ),
+        (2, ["planted", "--folds", "1"], "--folds"),
+        (2, ["planted", "--seed", "-1"], "--seed"),
+        (2, ["planted", "--size", "many"], "a percentage such as 10% or a number such as 20 was expected"),
+        (2, ["planted", "--size", "0"], "at least 1 feature, was expected, got 0"),
+        (2, ["planted", "--size", "120%"], "at most 100 %"),
+        (2, ["planted", "--size", "nan%"], "at most 100 %"),
+        (2, ["planted", "--size", "5", "--size", "10%"], "percentages or numbers of features, not both"),
+        (2, ["planted", "--json", "--markdown"], "give one of --json and --markdown, not both"),
+        (2, ["planted", "--labels", "2"], "the catalogue knows the labels of planted"),
+    ],
+)
+def test_bad_input_is_one_sentence(capsys, code, arguments, expected):
+    assert expected in fails(capsys, code, "bench", "doctor", *arguments, "--jobs", "1")
+
+
+@pytest.mark.slow
+def test_empty_rows_of_birds_counted_as_perfect_make_it_look_better():
+    """294 of the 645 rows have no label: 46 %."""
+    if "LABELSIEVE_DATA" not in os.environ:
+        pytest.skip("LABELSIEVE_DATA names no folder with the real data sets")
+    found = diagnose("birds", "sum-f", folds=2)
+    finding = next(finding for finding in found.findings if finding.alternative.convention == "empty rows")
+    assert finding.note == "294 of 645 rows have no true label"
+    assert finding.effects["average_precision"].difference > 0.1
+    assert finding.effects["macro_f1"].difference == 0

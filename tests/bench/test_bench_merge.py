@@ -1,0 +1,414 @@
+"""Runs by parts: some data sets of an experiment, put together to what a run of the whole gives."""
+
+import gzip
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bench_runs as bench
+import damage_results
+from labelsieve.bench import RunError
+from labelsieve.bench.config import load_experiment, restrict
+from labelsieve.bench.merge import merge
+from labelsieve.bench.results import read_results
+from labelsieve.bench.status import read_status
+from labelsieve.bench.store import Store
+from labelsieve.cli import main
+from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.analysis.summary_file import read_summary
+
+WHOLE = """
+folds = 2
+datasets = [
+    { name = "small", path = "small.csv", labels = "label_*" },
+    { name = "twin", path = "small.csv", labels = "label_*", ignore = ["x0", "x9"] },
+    { name = "third", path = "small.csv", labels = "label_*", ignore = "x1, x2" },
+]
+methods = ["mifs", "own_methods:Broken"]
+references = ["no-features"]
+control = "mifs"
+[sizes]
+percent = [20, 60]
+counts = { twin = [1, 3] }
+"""
+N_CELLS = 2 * 3
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with an experiment, two parts of it and the whole; "mended" lets its method succeed."""
+    folder = tmp_path_factory.mktemp("parts")
+    config = bench.make_project(folder, WHOLE, "whole")
+    (folder / "mended").touch()
+    for name, datasets in (("a", ["small"]), ("b", ["twin"]), ("all", ["small", "twin"])):
+        chosen = [word for dataset in datasets for word in ("--datasets", dataset)]
+        bench.here(config, *chosen, "--out", f"runs/{name}")
+    return folder
+
+
+@pytest.fixture
+def parts(made, tmp_path):
+    """A copy of it."""
+    shutil.copytree(made, tmp_path / "parts")
+    return tmp_path / "parts"
+
+
+def file(folder, name):
+    return folder / "runs" / name / "results.sqlite"
+
+
+def merged(folder, *names, out="merged"):
+    return merge([file(folder, name) for name in names], folder / "runs" / out)
+
+
+def refused(folder, *names, out="merged"):
+    """What a merge says that must not leave anything behind."""
+    before = sorted((folder / "runs").rglob("*"))
+    with pytest.raises(RunError) as caught:
+        merged(folder, *names, out=out)
+    assert "\n" not in str(caught.value)
+    assert sorted((folder / "runs").rglob("*")) == before
+    return str(caught.value)
+
+
+def without_order(results):
+    return {**results, "plan": sorted(results["plan"])}
+
+
+def test_parts_that_are_merged_are_the_whole(parts):
+    found = merged(parts, "a", "b")
+    assert (found.n_planned, found.n_done, found.n_failed) == (2 * N_CELLS, 2 * N_CELLS, 0)
+    assert (found.n_rankings, found.n_judgements, found.n_weights_lost) == (2 * N_CELLS, 2 * N_CELLS, 0)
+    assert without_order(bench.stored(parts / "runs" / "merged")) == without_order(
+        bench.stored(parts / "runs" / "all")
+    )
+    whole, put_together = (summarise(read_results(file(parts, name))) for name in ("all", "merged"))
+    assert put_together.experiment == whole.experiment
+    assert put_together.facts.datasets == whole.facts.datasets
+    assert put_together.facts.coverage == whole.facts.coverage
+    assert list(put_together.curves) == list(whole.curves)
+    for key, curve in whole.curves.items():
+        np.testing.assert_array_equal(put_together.curves[key].values, curve.values)
+        np.testing.assert_array_equal(put_together.curves[key].fold_std, curve.fold_std)
+    assert [run.n_computed for run in put_together.facts.runs] == [N_CELLS, N_CELLS, 0]
+    assert read_status(file(parts, "merged")).remarks == ()
+    assert sorted(path.name for path in (parts / "runs" / "merged").iterdir()) == [
+        "results.sqlite",
+        "results.sqlite.lock",
+    ]
+
+
+def test_the_experiment_goes_on_with_what_the_parts_left(parts):
+    merged(parts, "b", "a")
+    known = bench.finished(parts / "runs" / "merged")
+    out, _ = bench.here(parts / "whole.toml", "--json", "--out", "runs/merged")
+    told = json.loads(out)
+    assert (told["planned"], told["done"], told["computed"]) == (3 * N_CELLS, 3 * N_CELLS, N_CELLS)
+    assert known.items() <= bench.finished(parts / "runs" / "merged").items()
+
+
+def test_weights_come_along(parts):
+    merged(parts, "a", "b")
+    config = parts / "whole.toml"
+    config.write_text(WHOLE.replace("[sizes]", 'classifiers = ["linear-svm", "own-weights"]\n[sizes]'))
+    chosen = ("--datasets", "small", "--datasets", "twin")
+    out, _ = bench.here(config, "--json", *chosen, "--out", "runs/merged")
+    assert json.loads(out)["ranked"] == 0
+    # Of both data sets, mifs and the reference, in two folds.
+    assert json.loads(out)["computed"] == 2 * 2 * 2
+
+
+def test_damaged_weights_are_left_out_and_told(parts, capsys):
+    with closing(sqlite3.connect(file(parts, "a"))) as database, database:
+        database.execute("UPDATE weights SET packed = x'00' WHERE rowid = 1")
+    runs = [str(parts / "runs" / name) for name in ("a", "b")]
+    assert main(["bench", "merge", *runs, "--out", str(parts / "new"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["weights_lost"] == 1
+    assert "the weights of 1 rankings were damaged and are left out" in err
+    with Store(parts / "new" / "results.sqlite") as store:
+        n_weights = len(store.weighted())
+    with Store(file(parts, "all")) as store:
+        assert n_weights == len(store.weighted()) - 1
+
+
+def test_what_both_parts_have_is_there_once(parts):
+    found = merged(parts, "a", "all", "b")
+    assert (found.n_rankings, found.n_planned) == (2 * N_CELLS, 2 * N_CELLS)
+    assert without_order(bench.stored(parts / "runs" / "merged")) == without_order(
+        bench.stored(parts / "runs" / "all")
+    )
+
+
+def test_a_cell_that_is_done_takes_the_place_of_one_that_failed(parts):
+    (parts / "mended").unlink()
+    bench.here(parts / "whole.toml", "--datasets", "small", "--out", "runs/failed", code=3)
+    for out, names in (("x", ("failed", "a")), ("y", ("a", "failed"))):
+        assert merged(parts, *names, out=out).n_failed == 0
+    both = merged(parts, "failed", "b", out="z")
+    assert (both.n_failed, both.n_done) == (2, 2 * N_CELLS - 2)
+
+
+def test_parts_may_be_other_methods_seeds_and_noises(parts):
+    config = parts / "whole.toml"
+    base = WHOLE.replace('methods = ["mifs", "own_methods:Broken"]', 'methods = ["METHOD"]')
+    base = base.replace('control = "mifs"\n', "")
+    for name, method, more in (
+        ("one", "mifs", "seeds = [0]\n"),
+        ("two", "sum-f", "seeds = [0, 1]\nnoise = [{ rate = 0.3 }]\n"),
+    ):
+        config.write_text(more + base.replace("METHOD", method))
+        bench.here(config, "--datasets", "small", "--out", f"runs/{name}")
+    found = merged(parts, "one", "two")
+    assert found.n_done == found.n_planned == 2 * 2 + 2 * 2 * 2
+    results = read_results(file(parts, "merged"))
+    assert [method.name for method in results.experiment.methods] == ["mifs", "sum-f"]
+    assert results.experiment.seeds == (0, 1)
+    assert [noise.label for noise in results.experiment.noise] == ["flip 0.2", "flip 0.3"]
+
+
+# contradictions
+
+
+def test_runs_of_other_experiments_are_refused(parts):
+    config = parts / "whole.toml"
+    config.write_text(WHOLE.replace("folds = 2", "folds = 3").replace("20, 60", "20, 50"))
+    bench.here(config, "--datasets", "twin", "--out", "runs/other")
+    message = refused(parts, "a", "other")
+    assert (
+        "are no parts of one experiment, as folds, sizes differ; merge runs that differ in datasets"
+        in message
+    )
+
+
+def test_the_same_name_for_another_method_is_a_contradiction(parts):
+    config = parts / "whole.toml"
+    config.write_text(WHOLE.replace('"mifs", "own', '{ name = "mifs", method = "sum-f" }, "own'))
+    bench.here(config, "--datasets", "twin", "--out", "runs/other")
+    assert "contradict each other: 'mifs' of methods is not the same; rename one" in refused(
+        parts, "a", "other"
+    )
+
+
+def test_other_data_and_other_code_are_contradictions(parts):
+    config = parts / "whole.toml"
+    with open(parts / "own_methods.py", "a") as stream:
+        stream.write("\n# another\n")
+    bench.here(config, "--datasets", "small", "--out", "runs/code")
+    message = refused(parts, "a", "code")
+    assert "the method 'own_methods:Broken' is not the same; its code or its defaults changed" in message
+    bench.write_data(parts, seed=1)
+    bench.here(config, "--datasets", "small", "--out", "runs/data")
+    assert "the data of 'small', or its sizes, are not the same" in refused(parts, "a", "data")
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("UPDATE scores SET value = value + ? WHERE rowid = 1", 0.01),
+        ("UPDATE rankings SET ranking = ? WHERE ranking IS NOT NULL", np.arange(10, dtype="<i4").tobytes()),
+    ],
+)
+def test_other_results_of_the_same_cell_are_a_contradiction(parts, statement, value):
+    damage_results.forge(file(parts, "a"), statement, value)
+    message = refused(parts, "a", "all")
+    assert "contradict each other: small, flip 0.2, seed 0, fold " in message
+    assert "came out differently; leave one of them out" in message
+
+
+# faults
+
+
+def test_a_damaged_source_is_told_and_nothing_is_left(parts):
+    path = file(parts, "b")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "the file is damaged" in refused(parts, "a", "b")
+    path.write_bytes(whole)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE scores SET value = 0.123 WHERE rowid = 1")
+    message = refused(parts, "a", "b")
+    assert (
+        "1 stored cells were altered; run it again, or save the others with: labelsieve bench repair"
+        in message
+    )
+    path.write_bytes(b"")
+    assert "no results in it yet" in refused(parts, "a", "b")
+    earlier = (Path(__file__).parents[1] / "data" / "earlier_results.sqlite.gz").read_bytes()
+    path.write_bytes(gzip.decompress(earlier))
+    assert "of an earlier format; run it again once" in refused(parts, "a", "b")
+    damage_results.forge(file(parts, "a"), "UPDATE runs SET configuration = ?", "[" * 100_000)
+    assert "the file is damaged" in refused(parts, "a", "all")
+
+
+def test_results_that_are_there_are_not_replaced(parts):
+    before = file(parts, "all").read_bytes()
+    assert "results.sqlite: is there already; choose another folder with --out" in refused(
+        parts, "a", "b", out="all"
+    )
+    assert file(parts, "all").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_full_or_read_only_target_is_told_and_left_as_it_was(parts, tmp_path):
+    disk = tmp_path / "disk"
+    sources = [file(parts, name) for name in ("a", "b")]
+    with bench.small_disk(disk, "100k") as remount:
+        with pytest.raises(RunError, match="database or disk is full"):
+            merge(sources, disk / "new")
+        assert not list(disk.iterdir())
+        remount("size=8m")
+        merge(sources, disk / "new")
+        remount("ro")
+        with pytest.raises(
+            RunError, match=r"cannot be written \(.*Read-only file system.*\); choose another"
+        ):
+            merge(sources, disk / "other")
+
+
+def test_an_interrupt_leaves_nothing(parts, monkeypatch, capsys):
+    monkeypatch.chdir(parts)
+    before = sorted(parts.rglob("*"))
+    read = Store.stored_weights
+
+    def interrupted(self, row):
+        assert (parts / "runs" / "merged" / "results.sqlite.new").exists()
+        read(self, row)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "stored_weights", interrupted)
+    assert main(["bench", "merge", "a", "b", "--out", "runs/merged"]) == 130
+    assert sorted(parts.rglob("*")) == before
+    monkeypatch.undo()
+    capsys.readouterr()
+    monkeypatch.chdir(parts)
+    assert main(["bench", "merge", "a", "b", "--out", "runs/merged"]) == 0
+    assert (
+        "12 rankings and 12 judgements are in runs/merged; 12 of 12 cells are done" in capsys.readouterr().err
+    )
+
+
+def test_nothing_of_a_results_file_is_imported(parts):
+    sprung = parts / "sprung"
+    (parts / "own_methods.py").write_text(f"open({str(sprung)!r}, 'w').close()")
+    merged(parts, "a", "b")
+    assert not sprung.exists()
+
+
+def test_one_run_is_not_merged(parts, monkeypatch, capsys):
+    monkeypatch.chdir(parts)
+    assert main(["bench", "merge", "a", "--out", "new"]) == 2
+    assert "two runs or more were expected, got one" in capsys.readouterr().err
+    assert not Path("new").exists()
+
+
+# means, of runs whose folders may be gone
+
+
+@pytest.fixture
+def means(parts, monkeypatch, capsys):
+    """The same folder, with the means of the first part, whose run is gone."""
+    monkeypatch.chdir(parts)
+    assert main(["report", "a", "--summary", "a.csv.gz"]) == 0
+    shutil.rmtree("runs/a")
+    capsys.readouterr()
+    return parts
+
+
+def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
+    assert main(["bench", "merge", "a.csv.gz", "b", "--out", "both.csv.gz", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"file": "both.csv.gz", "datasets": 2, "planned": 12, "done": 12, "failed": 0}
+    assert "the means of 2 data sets are in both.csv.gz; 12 of 12 cells are done" in err
+    whole, put_together = summarise(read_results(file(means, "all"))), read_summary(Path("both.csv.gz"))
+    assert put_together.experiment == whole.experiment
+    for name in (
+        "datasets",
+        "metrics",
+        "classifiers",
+        "noise_rates",
+        "conditions",
+        "usual_noise",
+        "coverage",
+    ):
+        assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
+    # What they cost was measured twice.
+    for name in ("stability", "descents", "failures", "notes"):
+        assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
+    assert list(put_together.curves) == list(whole.curves)
+    for key, curve in whole.curves.items():
+        np.testing.assert_array_equal(put_together.curves[key].values, curve.values)
+        np.testing.assert_array_equal(put_together.curves[key].fold_std, curve.fold_std)
+    assert [(run.number, run.n_computed) for run in put_together.facts.runs] == [(1, 6), (2, 6), (3, 0)]
+    reports = []
+    for source in ("all", "both.csv.gz"):
+        assert main(["report", source, "--out", "told"]) == 0
+        reports.append(capsys.readouterr().out)
+    assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (
+            ("a.csv.gz", "all", "--out", "both.csv.gz"),
+            1,
+            "a.csv.gz and all both hold 'small'; means of different",
+        ),
+        (("b", "b", "--out", "both.csv.gz"), 1, "b and b both hold 'twin'"),
+        (
+            ("a.csv.gz", "b", "--out", "a.csv.gz"),
+            1,
+            "a.csv.gz: is there already; choose another file with --out.",
+        ),
+        (("a.csv.gz", "b", "--out", "both"), 2, "a.csv.gz holds means, of which no run folder can be made"),
+        (("a.csv.gz", "b", "--out", "no/both.csv.gz"), 1, "no/both.csv.gz: cannot be written"),
+    ],
+)
+def test_means_that_cannot_be_merged_are_refused(means, capsys, arguments, code, problem):
+    before = sorted(means.rglob("*"))
+    assert main(["bench", "merge", *arguments]) == code
+    assert problem in " ".join(capsys.readouterr().err.split())
+    assert sorted(means.rglob("*")) == before
+
+
+def test_means_of_other_sizes_are_not_merged(means, capsys):
+    (means / "whole.toml").write_text(WHOLE.replace("[20, 60]", "[20, 80]"))
+    bench.here(means / "whole.toml", "--datasets", "twin", "--out", "runs/other")
+    assert main(["bench", "merge", "a.csv.gz", "other", "--out", "both.csv.gz"]) == 1
+    message = capsys.readouterr().err
+    assert "no parts of one experiment, as sizes differ; merge runs that differ in datasets alone." in message
+
+
+# parts
+
+
+def test_a_part_has_the_cells_of_the_whole(parts):
+    whole, part = (bench.stored(parts / "runs" / name) for name in ("all", "b"))
+    assert set(part["plan"]) < set(whole["plan"])
+    assert set(map(tuple, part["cells"])) < set(map(tuple, whole["cells"]))
+
+
+def test_a_part_is_of_the_experiments_own_data_sets(parts):
+    experiment = load_experiment("paper")
+    part = restrict(experiment, ["yeast", "birds"])
+    assert [dataset.name for dataset in part.datasets] == ["birds", "yeast"]
+    assert part.sizes.counts == {}
+    assert restrict(experiment, ["water_quality"]).sizes.counts == experiment.sizes.counts
+    message = bench.fails(parts / "whole.toml", "--datasets", "twinn")
+    assert "one of the data sets of whole was expected, got 'twinn'; did you mean 'twin'?" in message
+
+
+def test_several_columns_are_ignored(parts):
+    experiment = load_experiment(parts / "whole.toml")
+    assert experiment.datasets[1].ignore == ("x0", "x9")
+    facts = read_results(file(parts, "all")).datasets
+    assert (facts["small"].n_features, facts["twin"].n_features) == (10, 8)
+    (parts / "bad.toml").write_text(WHOLE.replace('["x0", "x9"]', '["x0", "y9"]'))
+    assert "datasets: twin: " in (message := bench.fails(parts / "bad.toml"))
+    assert "has no column 'y9'" in message

@@ -1,0 +1,236 @@
+"""Methods whose ranking depends on the number of features are ranked once for every number, and only they."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import bench_runs as bench
+from bench_runs import evaluate
+from labelsieve import MDMR
+from labelsieve.bench.config import DatasetSpec, Experiment, parse_experiment
+from labelsieve.bench.data import describe, load_dataset, split_fold
+from labelsieve.bench.doctor import diagnose
+from labelsieve.bench.plan import plan
+from labelsieve.bench.results import read_results
+from labelsieve.bench.status import read_status
+from labelsieve.inspection.stability import kuncheva_stability
+from labelsieve.io import Dataset, write
+from labelsieve.metrics import PROTOCOL_METRICS
+from labelsieve.report.analysis.summary import summarise
+
+pytestmark = pytest.mark.usefixtures("one_job_here")
+
+#: Ten features: 1, 1, 3 and 6 of them.
+PERCENT = (6, 10, 30, 60)
+
+OWN = '''
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+
+class Fickle(BaseEstimator):
+    """Ranks the column behind the number it is asked for first; says so in a file at every fit."""
+
+    ranking_depends_on_size = True
+
+    def __init__(self, n_features_to_select=None):
+        self.n_features_to_select = n_features_to_select
+
+    def fit(self, X, Y):
+        asked = self.n_features_to_select
+        with open(Path(__file__).with_name("fits"), "a") as stream:
+            stream.write(f"{asked} ")
+        if asked == 6 and Path(__file__).with_name("broken").exists():
+            raise RuntimeError("six is too many")
+        # One feature: as the first row says, so that folds differ. More: the same in every fold.
+        self.scores_ = X[0] if asked == 1 else np.roll(np.arange(X.shape[1], 0.0, -1), asked or 0)
+        return self
+
+
+class Steady(Fickle):
+    """Ranks alike whatever it is asked for."""
+
+    ranking_depends_on_size = False
+'''
+
+CONFIG = f"""
+folds = 3
+datasets = [{{ name = "small", path = "small.csv", labels = "label_*" }}]
+methods = [
+    {{ name = "fickle", method = "fickle_methods:Fickle" }},
+    {{ name = "asked", method = "fickle_methods:Fickle", params = {{ n_features_to_select = 6 }} }},
+    {{ name = "steady", method = "fickle_methods:Steady" }},
+]
+[sizes]
+percent = {list(PERCENT)}
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "fickle_methods.py").write_text(OWN)
+    sys.modules.pop("fickle_methods", None)  # that of another test
+    return bench.make_project(tmp_path, CONFIG, "sizes")
+
+
+def fits(config):
+    """Numbers that a method was fitted with so far, and forget them."""
+    record = config.with_name("fits")
+    found = record.read_text().split() if record.exists() else []
+    record.unlink(missing_ok=True)
+    return sorted(found)
+
+
+def planned(methods, **settings):
+    experiment = parse_experiment(f'datasets = ["planted"]\nmethods = {methods}\nfolds = 2\n', name="mine")
+    experiment = experiment.model_copy(update=settings)
+    spec = experiment.datasets[0]
+    return experiment, plan(experiment, {spec.name: describe(spec, load_dataset(spec, None), experiment)})
+
+
+def test_a_run_ranks_once_for_every_distinct_number(project):
+    out, _ = bench.inside(project, "--jobs", 1, "--json")
+    # Three folds: three numbers for the fickle one, the last of which serves who asks for it at all sizes.
+    assert fits(project) == sorted([*("1", "3", "6") * 3, *["None"] * 3])
+    assert {key: json.loads(out)[key] for key in ("planned", "done", "failed")} == {
+        "planned": 15,
+        "done": 15,
+        "failed": 0,
+    }
+    (status,) = read_status(project.parent / "runs" / "sizes").datasets
+    assert (status.planned, status.done, status.missing) == (15, 15, 0)
+    out, _ = bench.inside(project, "--jobs", 1, "--json")
+    assert json.loads(out)["computed"] == 0
+    assert fits(project) == []
+
+
+def test_every_size_is_judged_by_its_own_ranking(project):
+    bench.inside(project, "--jobs", 1)
+    results = read_results(project.parent / "runs" / "sizes")
+    judged = {}
+    for score in results.scores:
+        cell = results.cells[score.cell]
+        judged.setdefault((cell.method, cell.fold), set()).add(
+            (score.size, score.n_features, int(cell.ranking[0]), cell.params["n_features_to_select"])
+        )
+    for fold in range(3):
+        fickle = {(size, kept, asked) for size, kept, _, asked in judged["fickle", fold]}
+        assert fickle == {(6.0, 1, 1), (10.0, 1, 1), (30.0, 3, 3), (60.0, 6, 6)}
+        assert {(kept, first) for _, kept, first, _ in judged["fickle", fold] if kept > 1} == {(3, 3), (6, 6)}
+        assert {(kept, first) for _, kept, first, _ in judged["asked", fold]} == {(1, 6), (3, 6), (6, 6)}
+        assert {(kept, first) for _, kept, first, _ in judged["steady", fold]} == {(1, 0), (3, 0), (6, 0)}
+
+
+def test_the_report_compares_the_rankings_of_one_number(project):
+    bench.inside(project, "--jobs", 1)
+    results = read_results(project.parent / "runs" / "sizes")
+    facts = summarise(results).facts
+    assert facts.coverage.complete
+    assert facts.coverage.n_planned == 15
+    firsts = [cell.ranking[0] for cell in results.cells if cell.params["n_features_to_select"] == 1]
+    at_one = kuncheva_stability(np.eye(10)[firsts])
+    found = {entry.method: entry for entry in facts.stability}
+    # Two sizes keep one feature; the folds agree at the others.
+    assert found["fickle"].index["kuncheva"] == pytest.approx((2 * at_one + 1 + 1) / 4)
+    assert at_one < 1
+    assert found["steady"].index["kuncheva"] == 1
+    assert {entry.n_rankings for entry in facts.stability} == {3}
+    seconds = [cell.fit_seconds for cell in results.cells if cell.method == "fickle"]
+    (cost,) = (cost for cost in facts.costs if cost.method == "fickle")
+    assert cost.seconds == pytest.approx(np.mean(seconds))
+
+
+def test_a_number_that_fails_is_named_and_leaves_the_others(project):
+    (project.with_name("broken")).touch()
+    # The method that sets the number fails as well.
+    _, err = bench.inside(project, "--jobs", 1, code=3)
+    assert "failed: small, flip 0.2, seed 0, fold 0, fickle, 6 features: RuntimeError: six is too many" in err
+    facts = summarise(read_results(project.parent / "runs" / "sizes")).facts
+    gaps = {gap.place.method: (gap.n_done, gap.n_failed, gap.n_planned) for gap in facts.coverage.gaps}
+    assert gaps == {"fickle": (6, 3, 9), "asked": (0, 3, 3)}
+    failure = next(failure for failure in facts.failures if failure.method == "fickle")
+    assert failure.cells == tuple(f"flip 0.2, seed 0, fold {fold}, for 6 features" for fold in range(3))
+    assert {cost.method for cost in facts.costs} == {"fickle", "steady"}
+
+
+def test_cells_of_mdmr_are_fits_for_their_number():
+    experiment, cells = planned('["mdmr"]')
+    assert [cell.n_selected for cell in cells] == [3, 6, 12] * 2  # of 60 features
+    assert [str(cell).rpartition(", ")[2] for cell in cells[:3]] == [
+        "3 features",
+        "6 features",
+        "12 features",
+    ]
+    part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
+    for cell in cells[:3]:
+        result = evaluate(experiment, cell)
+        expected = MDMR(cell.n_selected).fit(part.X_train, part.Y_train)
+        np.testing.assert_array_equal(result.ranking, np.argsort(expected.ranking_))
+        assert {(row.size, row.n_features) for row in result.scores} == set(cell.judgements[0].sizes)
+
+
+def test_a_single_size_is_not_mistaken_for_a_ranking_without_a_number():
+    _, cells = planned(
+        '["mdmr"]', sizes=Experiment.model_fields["sizes"].default.model_copy(update={"percent": (5,)})
+    )
+    _, without = planned('[{method = "mdmr", params = {n_features_to_select = 0.5}}]')
+    assert cells[0].method.params == {"n_features_to_select": 3}
+    assert [cell.n_selected for cell in without] == [None] * 2
+    assert len({cell.key for cell in (*cells, *without)}) == 4
+
+
+def test_no_size_is_one_cell_that_judges_nothing():
+    experiment, _ = planned('["mdmr"]')
+    sizes = experiment.sizes.model_copy(update={"counts": {"planted": (99,)}})
+    _, cells = planned('["mdmr"]', sizes=sizes)
+    assert [(cell.judgements[0].sizes, cell.n_selected) for cell in cells] == [((), None)] * 2
+
+
+def test_the_doctor_ranks_for_every_number_and_agrees_with_the_experiment(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.random((60, 17))  # 10 % are two features, or one rounded down; 30 % are five either way
+    Y = (X[:, :4] + 0.3 * rng.random((60, 4)) > 0.6).astype(int)
+    write(Dataset(X, Y, name="own"), tmp_path / "own.npz")
+    (tmp_path / "fickle_doctor.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = DatasetSpec(name="own", path=str(tmp_path / "own.npz"))
+    method = "fickle_doctor:Fickle"
+    told = []
+    found = diagnose(
+        spec,
+        method,
+        folds=2,
+        percent=(10, 30),
+        folder=str(tmp_path),
+        progress=lambda *so_far: told.append(so_far),
+    )
+    # Five kinds of data, two numbers each, one feature where sizes are rounded down and six where up.
+    assert fits(tmp_path / "any") == sorted([*("2", "5") * 5, "1", "6"] * 2)
+    assert told == [(done, 24) for done in range(1, 25)]
+    assert found.sizes == ((10.0, 2), (30.0, 5))
+    notes = {str(finding.alternative): finding.note for finding in found.findings}
+    assert notes["rounding of sizes, floor"] == "1, 5 instead of 2, 5 features"
+    for rounding, values in (
+        ("round", found.values),
+        ("floor", next(f.values for f in found.findings if f.alternative.choice == "floor")),
+    ):
+        experiment = Experiment(
+            name="by-hand",
+            datasets=[spec],
+            methods=[method],
+            folds=2,
+            sizes={"percent": (10, 30), "rounding": rounding},
+            folder=str(tmp_path),
+        )
+        cells = plan(experiment, {"own": describe(spec, load_dataset(spec, None), experiment)})
+        rows = [(cell.fold, row) for cell in cells for row in evaluate(experiment, cell).scores]
+        for metric in PROTOCOL_METRICS:
+            by_fold = [
+                np.mean([row.value for at, row in rows if at == fold and row.metric == metric])
+                for fold in range(2)
+            ]
+            np.testing.assert_allclose(values[metric], by_fold, rtol=1e-12)

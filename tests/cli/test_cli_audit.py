@@ -1,0 +1,178 @@
+"""``labelsieve audit`` as a user meets it."""
+
+import json
+import shlex
+from itertools import count
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from labelsieve.cli import main
+from labelsieve.cli.audit import EPILOG
+from labelsieve.inspection.auditing.budget import Budget
+from labelsieve.inspection.auditing.steadiness import resample
+from labelsieve.io.tables import read_table
+from strangers import make_strangers
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Tickets: a name, a category that decides two tags, numbers, a missing value."""
+    rng = np.random.default_rng(0)
+    channel = rng.choice(["mail", "phone", "web"], 150)
+    urgency = rng.standard_normal(150)
+    tags = [
+        ";".join(["call"] * int(c == "phone") + ["form"] * int(c == "web") + ["late"] * int(u > 0.3))
+        for c, u in zip(channel, urgency, strict=True)
+    ]
+    frame = pd.DataFrame(
+        {
+            "ticket": [f"TCK-{number:03}" for number in range(150)],
+            "channel": channel,
+            "urgency": urgency.round(3),
+            "noise": rng.standard_normal(150).round(3),
+            "tags": tags,
+        }
+    )
+    frame.loc[3, "noise"] = None
+    frame.loc[7, "tags"] = "call;form;late"
+    path = tmp_path / "tickets.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_the_four_answers_fit_one_screen_and_name_rows_as_the_user_does(capsys, table):
+    assert main(["audit", str(table), "--labels", "tags"]) == 0
+    shown = capsys.readouterr()
+    for question in (
+        "Which columns matter?",
+        "How many to keep?",
+        "How far to trust",
+        "Which labels look wrong?",
+    ):
+        assert question in shown.out
+    assert "channel" in shown.out
+    assert "TCK-007" in shown.out
+    assert len(shown.out.splitlines()) <= 45
+    assert "Traceback" not in shown.err
+
+
+def test_a_share_is_as_many_columns_as_select_keeps(capsys, table):
+    wanted = [str(table), "--labels", "tags", "-k", "60%", "--json", "-q"]  # 1.8 of the three columns
+    assert main(["audit", *wanted, "--budget", "1"]) == 0
+    audited = json.loads(capsys.readouterr().out)
+    assert main(["select", *wanted]) == 0
+    assert audited["n_kept"] == len(json.loads(capsys.readouterr().out)["features"]) == 1
+
+
+def test_json_and_page_tell_the_same(capsys, table, tmp_path):
+    page = tmp_path / "audit.html"
+    assert main(["audit", str(table), "--labels", "tags", "--json", "--html", str(page), "-k", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {column["column"] for column in found["columns"]} == {"channel", "urgency", "noise"}
+    assert [column["kept"] for column in found["columns"]] == [True, True, False]
+    assert {column["column"] for column in found["columns"][:2]} == {"channel", "urgency"}
+    assert "TCK-007" in {candidate["row"] for candidate in found["doubtful"][:5]}
+    text = page.read_text("utf-8")
+    for answer in found["answers"]:
+        assert answer["question"] in text
+    assert "SHA-256" in text
+
+
+def test_a_short_budget_is_kept_and_said():
+    X = np.random.default_rng(0).random((40, 3))
+    Y = (X[:, :2] > 0.5).astype(float)
+    # Every look at this clock takes half of the budget.
+    budget = Budget(0.1, clock=count(0, 0.05).__next__)
+    places = resample(X, Y, np.arange(3), 1.0, budget=budget, random_state=0, progress=lambda _: None)
+    assert len(places) < 30
+    assert "instead of 30 halves" in budget.cuts[0]
+
+
+def test_verdicts_of_a_review_give_percentages(capsys, table, tmp_path):
+    review = tmp_path / "check.csv"
+    frame = pd.read_csv(table, keep_default_na=False)
+    pairs = [(row, tag) for row, tags in enumerate(frame.tags) for tag in tags.split(";") if tag]
+    drawn = np.random.default_rng(0).permutation(len(pairs))[:60]
+    rows = [
+        {
+            "id:ticket": frame.ticket[pairs[i][0]],
+            "label": pairs[i][1],
+            "verdict": "remove" if i % 5 == 0 else "keep",
+        }
+        for i in drawn
+    ]
+    pd.DataFrame(rows).to_csv(review, index=False)
+    assert main(["audit", str(table), "--labels", "tags", "--checked", str(review), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "share_wrong" in found["labels"][0]
+    assert "estimated from 60 checked" in found["answers"][3]["answer"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--labels", "tags", "-k", "9"], 1, "-k must be at most 3"),
+        (["--labels", "tags", "-k", "many"], 2, "a number such as 20"),
+        (["--labels", "nothing"], 1, "nothing"),
+        (["--labels", "tags", "--role", "channel"], 2, "COLUMN=ROLE"),
+        (["--labels", "tags", "--text", "words"], 2, "is none of drop, tfidf"),
+        (["--labels", "tags", "--html", "no/such/folder.html"], 2, "existing folder"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(capsys, table, arguments, code, told):
+    assert main(["audit", str(table), *arguments]) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert told in shown.err.strip().splitlines()[-1]
+
+
+def test_the_examples_of_the_help_run(capsys, table, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 5)).round(3)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(5)]).assign(
+        label_a=(X[:, 0] > 0.5).astype(int), label_b=(X[:, 1] > 0.5).astype(int)
+    )
+    frame.insert(0, "name", [f"row {number}" for number in range(80)])
+    frame.to_csv("data.csv", index=False)
+    drawn = ["issues", "data.csv", "--labels", "label_*", "--id", "name", "--draw", "50", "-o", "check.csv"]
+    assert main(drawn) == 0
+    verdicts = pd.read_csv("check.csv", dtype=str).assign(verdict="keep")
+    verdicts.to_csv("check.csv", index=False)
+    examples = [line for line in EPILOG.splitlines() if line.startswith("labelsieve ")]
+    assert len(examples) == 4
+    for example in examples:
+        assert main(shlex.split(example)[1:]) == 0, capsys.readouterr().err
+
+
+def test_data_of_the_catalogue_are_audited_too(capsys):
+    assert main(["audit", "digits", "--budget", "20", "--quiet", "-k", "5"]) == 0
+    assert "You asked for 5" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory):
+    return make_strangers(tmp_path_factory.mktemp("strangers"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tickets", "songs", "patients", "products", "sensors"])
+def test_what_is_planted_in_the_tables_of_strangers_is_found_by_one_command(
+    capsys, strangers, tmp_path, name
+):
+    stranger = strangers[name]
+    page = tmp_path / "page.html"
+    assert main(["audit", *stranger.arguments, "--json", "--html", str(page)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    first = {column["column"] for column in found["columns"][: len(stranger.planted)]}
+    assert first == stranger.planted
+    rows = {row: number for number, row in enumerate(read_table(stranger.path, **stranger.options).row_ids)}
+    listed = [
+        (rows[candidate["row"]], candidate["label"]) in stranger.wrong for candidate in found["doubtful"]
+    ]
+    share = len(stranger.wrong) / found["n_candidates"]
+    # Of as many candidates as are wrong, far more are than chance would find.
+    assert np.mean(listed[: len(stranger.wrong)]) > 2 * share
+    assert page.stat().st_size < 300_000

@@ -1,0 +1,204 @@
+"""`labelsieve select --chunk-rows`: the ranking of a file that is read in blocks, and what is left out."""
+
+import json
+import logging
+import os
+import re
+
+import numpy as np
+import pytest
+
+from conftest import fails, run
+from labelsieve.cli import chunks
+from labelsieve.cli.console import PlainConsole
+from labelsieve.cli.fitting import _Display
+from labelsieve.io import write
+
+pytest.importorskip("dask")
+pytestmark = pytest.mark.usefixtures("plain_terminal")
+
+SUM_F = ("--labels", "2", "-m", "sum-f", "-k", "2")
+
+
+def ranking(out):
+    return [(feature["name"], feature["score"]) for feature in json.loads(out)["features"]]
+
+
+@pytest.mark.parametrize("rows", ["7", "auto"])
+def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
+    whole = run(capsys, "select", table, *SUM_F, "--json", "--all")[1]
+    code, out, err = run(capsys, "select", table, *SUM_F, "--json", "--all", "--chunk-rows", rows)
+    assert code == 0, err
+    assert [name for name, _ in ranking(out)] == [name for name, _ in ranking(whole)]
+    np.testing.assert_allclose(
+        [score for _, score in ranking(out)], [score for _, score in ranking(whole)], rtol=1e-9
+    )
+    assert err.count("note: in blocks of rows features are ranked; doubtful labels and") == 1
+    assert "data: 60 samples, 5 features, 2 labels; sum-f: 2 features selected" in err
+    assert not {"suspicious_labels", "chance"} & set(json.loads(out))
+
+
+@pytest.mark.parametrize("size", ["2", "auto"])
+def test_the_default_method_ranks_in_blocks_as_it_does_in_memory(capsys, table, size):
+    command = ("select", table, "--labels", "2", "-k", size, "--json", "--all")
+    whole = run(capsys, *command)[1]
+    code, out, err = run(capsys, *command, "--chunk-rows", "7")
+    assert code == 0, err
+    assert ranking(out) == ranking(whole)
+    assert json.loads(out)["method"] == json.loads(whole)["method"] == "evidence"
+
+
+def test_the_table_and_the_file_hold_the_ranking_alone(capsys, table):
+    code, out, _ = run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "-q")
+    assert code == 0
+    assert sorted(re.findall(r"^ +\d +(\S+) ", out, re.MULTILINE)) == ["[red]width", "length"]
+    assert "doubt" not in out
+    assert (
+        run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "--format", "csv", "-o", "out.csv")[0] == 0
+    )
+    with open("out.csv") as stream:
+        assert len(stream.readlines()) == 3
+
+
+def test_a_folder_of_parquet_files_can_be_named(capsys, planted):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    os.mkdir("all.parquet")
+    columns = {f"x{j}": planted.X[:, j] for j in range(5)} | {"a": planted.Y[:, 0], "b": planted.Y[:, 1]}
+    for part, rows in enumerate((slice(0, 25), slice(25, 60))):
+        own = {name: values[rows] for name, values in columns.items()}
+        pq.write_table(pa.table(own), f"all.parquet/{part}.parquet", row_group_size=10)
+    code, out, err = run(capsys, "select", "all.parquet", *SUM_F, "--json", "--chunk-rows", "20")
+    assert code == 0, err
+    assert {name for name, _ in ranking(out)} == {"x0", "x1"}
+    assert json.loads(out)["data"] == "all"
+    err = fails(capsys, 1, "select", "all.parquet", *SUM_F, "--chunk-rows", "5")
+    assert "write it again with row_group_size=5, or give --chunk-rows 10" in err
+
+
+def test_a_checkpoint_is_gone_when_all_went_well(capsys, table):
+    command = ("select", table, *SUM_F, "--json", "--chunk-rows", "7")
+    with_checkpoint = run(capsys, *command, "--checkpoint", "saved")
+    assert with_checkpoint[:2] == run(capsys, *command)[:2]
+    os.makedirs("other/files")
+    assert "must be empty, or hold the checkpoints of this fit" in fails(
+        capsys, 1, *command, "--checkpoint", "other"
+    )
+
+
+def test_blocks_may_lie_on_a_cluster(capsys, planted):
+    distributed = pytest.importorskip("distributed")
+    write(planted, "data.npz")
+    command = ("select", "data.npz", "-m", "sum-f", "--json", "--chunk-rows", "20")
+    here = run(capsys, *command)[1]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        address = cluster.scheduler_address
+        code, out, err = run(capsys, *command, "--dask", address)
+    assert code == 0, err
+    assert "the cluster shows its work at" in err
+    np.testing.assert_allclose(
+        [score for _, score in ranking(out)], [score for _, score in ranking(here)], rtol=1e-9
+    )
+
+
+def test_no_cluster_at_the_address_is_one_line(capsys, planted, monkeypatch):
+    monkeypatch.setattr(chunks, "_PATIENCE", "300ms")
+    write(planted, "data.npz")
+    err = fails(
+        capsys, 1, "select", "data.npz", "-m", "sum-f", "--chunk-rows", "7", "--dask", "tcp://127.0.0.1:1"
+    )
+    assert "--dask: no scheduler answers at 'tcp://127.0.0.1:1' (OSError); check the address" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ("--chunk-rows", "0"),
+            "--chunk-rows: a number of rows such as 50000, or auto, was expected, got '0'",
+        ),
+        (("--chunk-rows", "many"), "or auto, was expected, got 'many'"),
+        (("--dask", "a:1"), "--dask: is for --chunk-rows; give both"),
+        (("--checkpoint", "c"), "--checkpoint: is for --chunk-rows; give both"),
+        (("--chunk-rows", "7", "--stability", "5"), "--stability: needs all rows at once"),
+        (("--chunk-rows", "7", "--html", "p.html"), "--html: needs all rows at once"),
+        (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: needs all rows at once"),
+        (
+            ("--chunk-rows", "7", "-m", "mifs"),
+            "--method: mifs needs all rows at once; with --chunk-rows choose one of",
+        ),
+        (("--chunk-rows", "7", "-k", "auto"), "--features: sum-f with 'auto' needs all rows at once"),
+    ],
+)
+def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
+    assert complaint in fails(capsys, 2, "select", table, "--labels", "2", "-m", "sum-f", *arguments)
+
+
+def test_the_catalogue_fits_into_memory(capsys):
+    assert "digits fits into memory" in fails(
+        capsys, 2, "select", "digits", "-m", "sum-f", "--chunk-rows", "7"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (
+            "x,z,a\n1,0,1\n,1,0\n",
+            r"^error: bad.csv: has missing .* first in column 'x'; read it with --missing zero",
+        ),
+        (
+            "x,z,a\n1,0,1\n2,b,0\n",
+            r"^error: bad.csv, line 3: column 'z' .*leave the column out with --ignore z\.",
+        ),
+        ("x,z,a\n1,0,1\n2,inf,0\n", r"^error: bad.csv: .*infinity"),
+        ("x,z,a\n1,0,0\n2,1,0\n", r"^error: bad.csv: .*at least one candidate"),
+    ],
+)
+def test_a_bad_block_is_one_line_and_nothing_written(capsys, content, complaint):
+    with open("bad.csv", "w") as stream:
+        stream.write(content)
+    before = {"bad.csv", "bad.csv.index"}
+    code, out, err = run(
+        capsys, "select", "bad.csv", "--labels", "1", "-m", "sum-f", "--chunk-rows", "1", "-o", "out.csv"
+    )
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert re.search(complaint, err), err
+    assert set(os.listdir()) <= before
+
+
+@pytest.mark.parametrize("free", [1000, 10**9, None])
+def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, free):
+    monkeypatch.setattr(chunks, "available_memory", lambda: free)
+    size = os.path.getsize(table)
+    assert size > 500
+    err = run(capsys, "select", table, *SUM_F)[2]
+    assert err.count("--chunk-rows auto reads it in blocks of rows") == (free == 1000)
+    assert "--chunk-rows" not in run(capsys, "select", table, *SUM_F, "--chunk-rows", "7")[2]
+
+
+def test_the_system_tells_how_much_memory_is_left():
+    assert chunks.available_memory() > 2**20
+
+
+def test_progress_shows_the_pass_and_the_block():
+    display = _Display(PlainConsole(force_terminal=True))
+    for block in (1, 2, 1):
+        record = logging.LogRecord("labelsieve", logging.DEBUG, "", 0, "block %d of 2", (block,), None)
+        record.block = block
+        display.emit(record)
+    assert display.progress.tasks[0].fields["block"] == "pass 2, block 1 of 2"
+
+
+def test_a_fit_in_blocks_tells_how_far_it_is(caplog):
+    import dask.array as da
+
+    from labelsieve import SumF
+
+    X = da.from_array(np.random.default_rng(0).random((9, 3)), chunks=(4, 3))
+    Y = (np.arange(9) % 2)[:, None]
+    with caplog.at_level(logging.DEBUG, logger="labelsieve"):
+        SumF().fit(X, Y)
+    assert [record.getMessage() for record in caplog.records][:3] == [f"block {k} of 3" for k in (1, 2, 3)]

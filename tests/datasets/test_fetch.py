@@ -1,0 +1,635 @@
+"""Loading by name, against a real server on this machine that misbehaves on request."""
+
+import gzip
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labelsieve.cli import main
+from labelsieve.datasets import fetch as fetch_module
+from labelsieve.datasets.catalog import CATALOG, CatalogEntry, CatalogFile
+from labelsieve.datasets.fetch import availability, fetch, find_entry, load
+from labelsieve.io.errors import DatasetError
+
+NEEDS_DATA = pytest.mark.skipif(
+    not os.environ.get("LABELSIEVE_DATA"), reason="LABELSIEVE_DATA names no folder with the benchmark files"
+)
+DATA = Path(os.environ.get("LABELSIEVE_DATA", "."))
+
+ARFF = b"""@relation toy
+@attribute length numeric
+@attribute width numeric
+@attribute bird {0,1}
+@attribute fish {0,1}
+@data
+1.5,2,1,0
+2.5,1,1,1
+0.5,3,0,1
+1.0,4,0,0
+"""
+XML = b"""<?xml version="1.0" encoding="utf-8"?>
+<labels xmlns="http://mulan.sourceforge.net/labels">
+<label name="bird"></label>
+<label name="fish"></label>
+</labels>
+"""
+CONTENT = {"toy.arff": ARFF, "toy.xml": XML}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The first part of the path says how to behave: /cut/toy/toy.arff breaks off."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        _, behaviour, *rest = self.path.split("/")
+        self.server.asked.append(self.path)
+        content = self.server.content.get("/".join(rest)) or CONTENT.get(rest[-1])
+        getattr(self, f"_{behaviour}")(content)
+
+    def _begin(self, status, length=None, **headers):
+        self.send_response(status)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
+    def _good(self, content):
+        self._begin(200 if content is not None else 404, len(content or b""))
+        self.wfile.write(content or b"")
+
+    def _zipped(self, content):
+        packed = gzip.compress(content)
+        self._begin(200, len(packed), Content_Encoding="gzip")
+        self.wfile.write(packed)
+
+    def _moved(self, content):
+        self._begin(302, 0, Location=self.path.replace("/moved/", "/good/"))
+
+    def _gone(self, content):
+        self._begin(404, 0)
+
+    def _broken(self, content):
+        self._begin(500, 0)
+
+    def _altered(self, content):
+        self._good(content.replace(b"1", b"2"))
+
+    def _cut(self, content):
+        self._begin(200, len(content))
+        self.wfile.write(content[: len(content) // 2])
+
+    def _cut_without_length(self, content):
+        self._begin(200)
+        self.wfile.write(content[: len(content) // 2])
+
+    def _hang(self, content):
+        self.server.released.wait(30)
+
+    def _stall(self, content):
+        self._begin(200, len(content))
+        self.wfile.write(content[: len(content) // 2])
+        self.server.released.wait(30)
+
+    def _drip(self, content):
+        self._begin(200)
+        while not self.server.released.wait(0.01):
+            self.wfile.write(bytes(512))
+
+    def _flood(self, content):
+        self._begin(200)
+        while not self.server.released.is_set():
+            self.wfile.write(bytes(2**16))
+
+    def _together(self, content):
+        """Answer only when as many ask as the test has processes."""
+        self.server.barrier.wait(30)
+        self._good(content)
+
+    def log_message(self, *args):
+        """Stay silent."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request, client_address):
+        """A client that hangs up is part of the tests."""
+
+
+@pytest.fixture
+def server():
+    with Server(("127.0.0.1", 0), Handler) as running:
+        running.asked, running.content, running.released = [], {}, threading.Event()
+        running.url = f"http://127.0.0.1:{running.server_port}"
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.released.set()
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache, and none of the caller's settings."""
+    for variable in ("LABELSIEVE_DATA", "LABELSIEVE_MIRROR", "LABELSIEVE_OFFLINE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return tmp_path / "cache"
+
+
+def toy_entry(*servers, **changes):
+    """An entry whose files lie on the servers given."""
+
+    def file(name):
+        urls = tuple(f"{url}/toy/{name}" for url in servers)
+        return CatalogFile(name, hashlib.sha256(CONTENT[name]).hexdigest(), urls)
+
+    entry = CatalogEntry(
+        name="toy",
+        data=(file("toy.arff"),),
+        labels=file("toy.xml"),
+        shape=(4, 2, 2),
+        cardinality=1.0,
+        domain="toys",
+        citation="nobody, 2000",
+    )
+    return replace(entry, **changes)
+
+
+@pytest.fixture
+def catalogue(monkeypatch):
+    def use(*servers, **changes):
+        monkeypatch.setattr(fetch_module, "CATALOG", {"toy": toy_entry(*servers, **changes)})
+
+    return use
+
+
+def files_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def closed_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# Where files come from
+
+
+def test_a_data_set_is_downloaded_verified_and_read(server, cache, catalogue):
+    catalogue(f"{server.url}/good")
+    assert availability("toy") == "download"
+    data = load("toy")
+    np.testing.assert_array_equal(data.X, [[1.5, 2], [2.5, 1], [0.5, 3], [1.0, 4]])
+    np.testing.assert_array_equal(data.Y, [[1, 0], [1, 1], [0, 1], [0, 0]])
+    assert data.name == "toy"
+    assert data.source == f"{server.url}/good/toy/toy.arff"
+    assert data.label_names == ("bird", "fish")
+    assert files_in(cache) == ["toy/toy.arff", "toy/toy.xml"]
+    assert availability("toy") == "cache"
+
+
+def test_what_is_in_the_cache_is_not_asked_for_again(server, cache, catalogue, monkeypatch):
+    catalogue(f"{server.url}/good")
+    load("toy")
+    asked = list(server.asked)
+    monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
+    load("toy")
+    assert server.asked == asked
+
+
+def test_files_of_ones_own_come_first(server, cache, catalogue, monkeypatch, tmp_path):
+    catalogue(f"{server.url}/good")
+    (tmp_path / "own" / "toy").mkdir(parents=True)
+    for name, content in CONTENT.items():
+        (tmp_path / "own" / "toy" / name).write_bytes(content)
+    monkeypatch.setenv("LABELSIEVE_DATA", str(tmp_path / "own"))
+    assert availability("toy") == "local"
+    assert load("toy").X.shape == (4, 2)
+    assert server.asked == []
+    assert not cache.exists()
+
+
+def test_a_file_missing_from_ones_own_is_downloaded_to_the_cache(
+    server, cache, catalogue, monkeypatch, tmp_path
+):
+    catalogue(f"{server.url}/good")
+    (tmp_path / "own" / "toy").mkdir(parents=True)
+    (tmp_path / "own" / "toy" / "toy.arff").write_bytes(ARFF)
+    monkeypatch.setenv("LABELSIEVE_DATA", str(tmp_path / "own"))
+    assert availability("toy") == "download"
+    assert load("toy").label_names == ("bird", "fish")
+    assert files_in(cache) == ["toy/toy.xml"]
+    assert availability("toy") == "cache"
+
+
+def test_a_mirror_of_ones_own_is_asked_before_the_public_addresses(server, cache, catalogue, monkeypatch):
+    catalogue(f"{server.url}/good/public")
+    monkeypatch.setenv("LABELSIEVE_MIRROR", f"{server.url}/good/institute/")
+    load("toy")
+    assert server.asked == ["/good/institute/toy/toy.arff", "/good/institute/toy/toy.xml"]
+
+
+@pytest.mark.parametrize("behaviour", ["zipped", "moved"])
+def test_compressed_and_redirected_answers_are_understood(server, cache, catalogue, behaviour):
+    catalogue(f"{server.url}/{behaviour}")
+    assert load("toy").X.shape == (4, 2)
+
+
+# Faults of servers
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "complaint"),
+    [
+        ("gone", "HTTP 404 Not Found"),
+        ("broken", "HTTP 500 Internal Server Error"),
+        ("cut", "the connection broke off"),
+        ("cut_without_length", "expected SHA-256"),
+        ("altered", "expected SHA-256"),
+        ("hang", "no answer within 0.3 s"),
+        ("stall", "no answer within 0.3 s"),
+        ("drip", "bytes came in"),
+        ("flood", "more than 200000 bytes came"),
+    ],
+)
+def test_a_failing_server_is_named_with_its_fault_and_nothing_is_kept(
+    server, cache, catalogue, monkeypatch, behaviour, complaint
+):
+    monkeypatch.setattr(fetch_module, "_TIMEOUT", (0.3, 0.3))
+    monkeypatch.setattr(fetch_module, "_GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(fetch_module, "_LEAST_SPEED", 10**6)
+    monkeypatch.setattr(fetch_module, "_LARGEST_FILE", 200_000)
+    catalogue(f"{server.url}/{behaviour}")
+    with pytest.raises(DatasetError, match=complaint) as caught:
+        load("toy")
+    message = str(caught.value)
+    assert f"{server.url}/{behaviour}/toy/toy.arff" in message
+    assert f"put the file at {cache / 'toy' / 'toy.arff'}" in message
+    assert "\n" not in message
+    assert files_in(cache) == []
+
+    # The next address is taken instead.
+    catalogue(f"{server.url}/{behaviour}", f"{server.url}/good")
+    assert load("toy").X.shape == (4, 2)
+    assert files_in(cache) == ["toy/toy.arff", "toy/toy.xml"]
+
+
+def test_a_server_that_is_down_is_passed_over(server, cache, catalogue):
+    down = f"http://127.0.0.1:{closed_port()}"
+    catalogue(down, f"{server.url}/good")
+    assert load("toy").X.shape == (4, 2)
+
+
+def test_every_address_tried_is_named(server, cache, catalogue):
+    down = f"http://127.0.0.1:{closed_port()}"
+    catalogue(down, f"{server.url}/gone")
+    with pytest.raises(DatasetError, match=rf"{down}/toy/toy.arff: no connection; {server.url}.*: HTTP 404"):
+        load("toy")
+
+
+def test_a_wrong_checksum_names_both_and_the_altered_copies_known(server, cache, catalogue):
+    catalogue(f"{server.url}/altered", altered="with a third label")
+    expected = hashlib.sha256(ARFF).hexdigest()
+    found = hashlib.sha256(ARFF.replace(b"1", b"2")).hexdigest()
+    with pytest.raises(DatasetError, match=f"expected SHA-256 {expected}, got {found}") as caught:
+        fetch("toy")
+    assert "altered copies are known: with a third label" in str(caught.value)
+
+
+def test_an_address_of_another_kind_is_refused(cache, catalogue, monkeypatch):
+    catalogue()
+    monkeypatch.setenv("LABELSIEVE_MIRROR", "file:///etc")
+    with pytest.raises(DatasetError, match="No connection adapters"):
+        fetch("toy")
+
+
+# Faults of this machine
+
+
+def test_offline_names_the_file_and_its_place(server, cache, catalogue, monkeypatch):
+    catalogue(f"{server.url}/good")
+    monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
+    with pytest.raises(DatasetError, match=r"toy.arff of 'toy' is not here and LABELSIEVE_OFFLINE") as caught:
+        load("toy")
+    assert str(cache / "toy" / "toy.arff") in str(caught.value)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "False", "no"])
+def test_a_value_that_denies_offline_allows_downloads(server, cache, catalogue, monkeypatch, value):
+    catalogue(f"{server.url}/good")
+    monkeypatch.setenv("LABELSIEVE_OFFLINE", value)
+    load("toy")
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("command", [("datasets", "info"), ("select",)])
+def test_the_command_line_shows_the_progress_of_a_download(
+    server, cache, catalogue, monkeypatch, capsys, command
+):
+    catalogue(f"{server.url}/good")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich take any stream for a terminal
+    main([*command, "toy"])
+    assert "toy.arff" in capsys.readouterr().err
+
+
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(DatasetError, match="must be a string such as 'yeast', got 3"):
+        load(3)
+
+
+def test_an_altered_file_of_ones_own_is_refused_and_left_alone(cache, catalogue, monkeypatch, tmp_path):
+    catalogue(altered="as .mat")
+    own = tmp_path / "own" / "toy" / "toy.arff"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(ARFF + b"9,9,1,1\n")
+    monkeypatch.setenv("LABELSIEVE_DATA", str(tmp_path / "own"))
+    with pytest.raises(DatasetError, match=r"toy.arff: expected SHA-256 .* got .* known: as .mat\); replace"):
+        load("toy")
+    assert own.read_bytes() == ARFF + b"9,9,1,1\n"
+
+
+def test_a_folder_of_ones_own_that_is_not_there_is_told(cache, catalogue, monkeypatch, tmp_path):
+    catalogue()
+    monkeypatch.setenv("LABELSIEVE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DatasetError, match=r"LABELSIEVE_DATA must name a folder, got '.*nowhere'"):
+        load("toy")
+
+
+def test_a_damaged_file_in_the_cache_is_replaced_and_never_used(server, cache, catalogue):
+    catalogue(f"{server.url}/good")
+    load("toy")
+    (cache / "toy" / "toy.arff").write_bytes(ARFF[:-5])
+    catalogue(f"{server.url}/gone")
+    with pytest.raises(DatasetError, match="could not be downloaded"):
+        load("toy")
+    catalogue(f"{server.url}/good")
+    load("toy")
+    assert (cache / "toy" / "toy.arff").read_bytes() == ARFF
+
+
+def test_a_cache_that_cannot_be_written_is_told(server, cache, catalogue, monkeypatch, tmp_path):
+    catalogue(f"{server.url}/good")
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(
+        DatasetError, match=r"cannot be written \(.*\); make room or rights there, or set LABEL"
+    ):
+        load("toy")
+
+
+def test_an_interrupted_download_leaves_nothing(server, cache, catalogue):
+    class Interrupts:
+        total = 0
+
+        def update(self, size):
+            raise KeyboardInterrupt
+
+    catalogue(f"{server.url}/good")
+    with pytest.raises(KeyboardInterrupt):
+        fetch("toy", progress=lambda file: Interrupts())
+    assert files_in(cache) == []
+
+
+def test_progress_is_told_the_size_and_every_byte(server, cache, catalogue):
+    seen = {}
+
+    class Bar:
+        def __init__(self, file):
+            seen[file] = self
+            self.total, self.done, self.closed = 0, 0, False
+
+        def update(self, size):
+            self.done += size
+
+        def reset(self):
+            self.done = 0
+
+        def close(self):
+            self.closed = True
+
+    catalogue(f"{server.url}/good")
+    fetch("toy", progress=Bar)
+    assert {name: bar.done for name, bar in seen.items()} == {"toy.arff": len(ARFF), "toy.xml": len(XML)}
+    assert all(bar.total == bar.done and bar.closed for bar in seen.values())
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_command_line_downloads_with_a_bar_on_terminals_only(
+    server, cache, catalogue, monkeypatch, capsys, terminal
+):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1" if terminal else "")
+    catalogue(f"{server.url}/good")
+    assert main(["datasets", "fetch", "toy"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"toy\t{cache / 'toy'}\n"
+    assert ("toy.arff" in captured.err) == terminal
+    assert terminal or captured.err == ""
+
+
+def test_the_command_line_tells_a_failed_download_in_one_line(server, cache, catalogue, capsys):
+    catalogue(f"{server.url}/gone")
+    assert main(["datasets", "fetch", "toy"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "HTTP 404 Not Found" in captured.err
+
+
+# Other processes
+
+SCRIPT = """
+import hashlib, sys
+from labelsieve.datasets import fetch
+from labelsieve.datasets.catalog import CatalogEntry, CatalogFile
+{preparation}
+file = CatalogFile("{file}", "{sha256}", ("{url}",))
+fetch.CATALOG = {{"toy": CatalogEntry("toy", (file,), None, (4, 2, 2), 1.0, "toys", "nobody, 2000")}}
+try:
+    print(fetch.fetch("toy")["{file}"].stat().st_size == {size})
+except fetch.DatasetError as error:
+    print(error)
+    sys.exit(1)
+"""
+
+
+def start(url, *, file="toy.arff", content=ARFF, preparation=""):
+    """Start a process that fetches one file."""
+    script = textwrap.dedent(SCRIPT).format(
+        file=file,
+        url=url,
+        sha256=hashlib.sha256(content).hexdigest(),
+        preparation=preparation,
+        size=len(content),
+    )
+    source = Path(fetch_module.__file__).parents[2]
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )
+
+
+@pytest.mark.slow
+def test_two_processes_at_once_both_get_the_file(server, cache):
+    server.barrier = threading.Barrier(2)
+    processes = [start(f"{server.url}/together/toy/toy.arff") for _ in range(2)]
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, "True\n"), err
+    assert len(server.asked) == 2
+    assert files_in(cache) == ["toy/toy.arff"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
+def test_a_killed_download_is_never_taken_for_a_file_and_is_cleared_away_later(server, cache, catalogue):
+    process = start(f"{server.url}/stall/toy/toy.arff")
+    deadline = time.monotonic() + 30
+    while not any(cache.glob("toy/*.part")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    (left,) = cache.glob("toy/*")
+    assert left.suffix == ".part"
+
+    catalogue(f"{server.url}/good")
+    assert load("toy").X.shape == (4, 2)
+    assert left.exists()  # it might belong to a process that is still at work
+    (cache / "toy" / "toy.arff").unlink()
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(left, (two_days_ago, two_days_ago))
+    load("toy")
+    assert files_in(cache) == ["toy/toy.arff", "toy/toy.xml"]
+
+
+def output_of_fetching_more_than_fits(server, preparation):
+    """Fetch 300 kB where less can be written; the process must say so and fail."""
+    big = bytes(300_000)
+    server.content["toy/big.bin"] = big
+    process = start(f"{server.url}/good/toy/big.bin", file="big.bin", content=big, preparation=preparation)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="limits file sizes with setrlimit")
+def test_a_download_that_cannot_be_written_to_its_end_leaves_nothing(server, cache):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
+    out = output_of_fetching_more_than_fits(server, limit)
+    assert "big.bin cannot be written (File too large); make room" in out
+    assert files_in(cache) == []
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_nothing(server, cache, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        elsewhere = f"import os; os.environ['LABELSIEVE_CACHE'] = {str(disk)!r}"
+        out = output_of_fetching_more_than_fits(server, elsewhere)
+        assert "big.bin cannot be written (No space left on device); make room" in out
+        assert files_in(disk) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+# Names and figures
+
+
+@pytest.mark.parametrize("name", ["CAL500", "chd-49", "Corel5k", "water_quality"])
+def test_case_and_hyphens_do_not_matter(name):
+    assert find_entry(name).name == name.lower().replace("-", "_")
+
+
+def test_a_misspelt_name_is_answered_with_the_closest():
+    with pytest.raises(DatasetError, match=r"expected, got 'yaest'; did you mean yeast( or \w+)*\?"):
+        load("yaest")
+    with pytest.raises(DatasetError, match="got 'xyzzy'; known are birds, cal500"):
+        find_entry("xyzzy")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"shape": (5, 2, 2)}, "'toy' must have 5 samples, got 4"),
+        ({"shape": (4, 3, 2)}, "must have 3 features, got 2"),
+        ({"shape": (4, 2, 1)}, "must have 1 labels, got 2"),
+        ({"cardinality": 1.001}, "must have cardinality 1.001, got 1.0"),
+        ({"candidate_cardinality": 2.0}, "must have candidate cardinality 2.0, got None"),
+    ],
+)
+def test_figures_that_do_not_come_out_are_an_error(server, cache, catalogue, changes, complaint):
+    catalogue(f"{server.url}/good", **changes)
+    with pytest.raises(DatasetError, match=complaint):
+        load("toy")
+
+
+def test_identifiers_are_left_out_of_the_features(server, cache, catalogue):
+    catalogue(f"{server.url}/good", identifiers=("length",), shape=(4, 1, 2))
+    data = load("toy")
+    assert data.feature_names == ("width",)
+    np.testing.assert_array_equal(data.X, [[2], [1], [3], [4]])
+
+
+def test_figures_nobody_knows_are_not_checked(server, cache, catalogue):
+    catalogue(f"{server.url}/good", shape=(None, None, 2), cardinality=None)
+    assert load("toy").X.shape == (4, 2)
+
+
+# The benchmarks themselves
+
+BENCHMARKS = (
+    "birds", "cal500", "chd_49", "corel5k", "languagelog", "mirflickr", "slashdot", "water_quality", "yeast"
+)  # fmt: skip
+
+
+@NEEDS_DATA
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_gives_the_figures_of_the_catalogue(name):
+    data, entry = load(name), CATALOG[name]
+    assert (*data.X.shape, data.Y.shape[1]) == entry.shape
+    assert f"{data.Y.sum() / entry.shape[0]:.3f}" == f"{entry.cardinality:.3f}"
+    if entry.candidate_cardinality is not None:
+        assert f"{data.Y_candidates.sum() / entry.shape[0]:.3f}" == f"{entry.candidate_cardinality:.3f}"
+    assert (data.name, data.source) == (name, entry.data[0].urls[0])
+
+
+@NEEDS_DATA
+def test_benchmarks_come_through_a_mirror(server, cache, monkeypatch):
+    for name in ("birds", "mirflickr", "slashdot"):
+        for file in CATALOG[name].files:
+            server.content[f"{name}/{file.name}"] = (DATA / name / file.name).read_bytes()
+    monkeypatch.setenv("LABELSIEVE_MIRROR", f"{server.url}/good")
+    for name in ("birds", "mirflickr", "slashdot"):
+        assert load(name).X.shape[1] == CATALOG[name].shape[1]
+        assert availability(name) == "cache"

@@ -1,0 +1,703 @@
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from broken_sparse import broken
+from labelsieve import LabelSupport
+from labelsieve._numerics.batches import batches
+from labelsieve.inspection._support import checks as checks_module
+from labelsieve.inspection._support import other_labels
+from labelsieve.inspection._support.leave_one_out import LeaveOneOut, linear_directions, rbf_directions
+from labelsieve.inspection._support.other_labels import explain_by_other_labels
+
+X = np.array(
+    [[0, 3, 1, 2], [1, 1, 0, 2], [4, 2, 0, 1], [5, 2, 1, 0], [2, 0, 1, 1], [3, 3, 0, 0]], dtype=float
+)
+Y = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1, 0]], dtype=float)
+CHECKED = ([0, 2, 4, 1], [0, 2, 2, 1], [1, 0, 0, 1])
+
+
+def problem(n_samples=60, n_features=5, n_labels=4, seed=0):
+    """Labels that follow features and one another, with sparse features."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.5)
+    Y = (X[:, :n_labels] + 0.3 * rng.standard_normal((n_samples, n_labels)) > 0.3).astype(float)
+    Y[:, 1] = np.maximum(Y[:, 0], rng.random(n_samples) < 0.2)
+    return X, Y
+
+
+# The worked example.
+
+
+def test_linear_support_and_confidence_are_those_worked_out():
+    model = LabelSupport(kernel="linear").fit(X, Y)
+    support = [
+        [0.9541279523508172, 0.5827291117418436, -0.33221328756858187],
+        [0.8125504815218199, 0.8602848530234768, 0.6607887173950958],
+        [0.2598978516962485, 0.9191915533161363, 0.23052654953845253],
+        [0.00602769713335962, 0.17593830047255293, 1.3520822964087604],
+        [0.8778533023878764, 0.13045571123379243, 0.46193108656755555],
+        [-0.0765006771459691, 0.7710291992200708, 0.7001155121660382],
+    ]
+    confidence = [
+        [0.9887529394057255, 0, 0],
+        [0.9460325988679591, 0.9620074238146024, 0],
+        [0, 0.9794340743534787, 0.21914532052571667],
+        [0, 0, 0.9990482164898643],
+        [0.967449526537497, 0, 0.727505187372333],
+        [0, 0.9305284793533912, 0],
+    ]
+    np.testing.assert_allclose(model.support_, support, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.confidence_, confidence, rtol=0, atol=1e-12)
+    assert (model.kernel_, model.label_penalty_, model.probability_) == ("linear", None, None)
+    assert model.penalty_ == pytest.approx(0.6, abs=1e-12)
+    assert model.press_ == pytest.approx(0.5854132735962253, abs=1e-12)
+    assert model.rate_ == pytest.approx(0.18958536273902782, abs=1e-12)
+
+
+def test_the_kernel_is_taken_only_where_it_predicts_better():
+    linear, rbf = (LabelSupport(kernel=kernel).fit(X, Y) for kernel in ("linear", "rbf"))
+    assert rbf.press_ == pytest.approx(0.9112728549751368, abs=1e-9)
+    assert rbf.penalty_ == pytest.approx(9.427844198186554e-05, rel=1e-12)
+    automatic = LabelSupport().fit(X, Y)
+    assert automatic.kernel_ == "linear"
+    np.testing.assert_array_equal(automatic.support_, linear.support_)
+    rng = np.random.default_rng(0)
+    circle = rng.standard_normal((200, 2))
+    inside = ((circle**2).sum(axis=1) < 1).astype(float)[:, None]
+    assert LabelSupport().fit(circle, inside).kernel_ == "rbf"
+
+
+def test_the_kernel_of_the_worked_example_agrees_with_a_computation_in_longer_numbers():
+    # The penalty is near 0 and a residual divided by 1e-4: double precision leaves eleven digits.
+    long = np.longdouble
+    Z = X.astype(long) - X.mean(axis=0, dtype=long)
+    Z /= np.sqrt((Z**2).mean(axis=0))
+    distance = ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
+    K = np.exp(-distance / np.median(distance[np.triu_indices(6, 1)]))
+    K = K - K.mean(axis=0) - K.mean(axis=0)[:, None] + K.mean()
+    hat = long(1) / 6 + K @ inverse(K + long("3e-5") * np.trace(K) * np.eye(6, dtype=long))
+    T = Y.astype(long)
+    fitted = T.mean(axis=0) + (hat - long(1) / 6) @ (T - T.mean(axis=0))
+    expected = T - (T - fitted) / (1 - np.diag(hat))[:, None]
+    found = LabelSupport(kernel="rbf", use_labels=False).fit(X, Y).support_
+    np.testing.assert_allclose(found, expected.astype(float), rtol=0, atol=1e-11)
+    worked_out = [
+        [0.7175955591846275, 0.6247247267515779, 0.18579656048558504],
+        [0.6815485716612809, 0.517497458085163, 0.77485068574166],
+        [0.2926219246585776, 0.8785160669284435, 0.18833992898308816],
+        [0.3083391547176029, 0.4553980878100426, 0.7880871391536179],
+        [0.6158289284587948, 0.40116507437139093, 0.46276456682234],
+        [0.024729509599925537, 0.6778793856067473, 0.9238501681177719],
+    ]
+    np.testing.assert_allclose(found, worked_out, rtol=0, atol=1e-11)
+
+
+def test_the_other_labels_add_what_was_worked_out_at_a_given_penalty():
+    # The choice among all penalties takes none of them for so few rows.
+    residuals = Y - LabelSupport(kernel="linear", use_labels=False).fit(X, Y).support_
+    left = residuals - residuals.mean(axis=0)
+    deviation = left.std(axis=0)
+    left /= deviation
+    values, vectors = np.linalg.eigh(left.T @ left / 6)
+    left = other_labels._left_out(left @ vectors, vectors, 1 / (values + 1), 6) * deviation
+    added = [
+        [0.0032353357337149835, 0.006604320124607654, 0.09163818163714152],
+        [0.017216986532403222, -0.11002444123065744, -0.13522115169206617],
+        [0.09804689546776285, -0.3575169825682238, -0.3068943928230661],
+        [0.0754655967244605, 0.007650699684659035, 0.1735420061353693],
+        [-0.05397579409384165, -0.15657226841020283, -0.2675316972366605],
+        [0.06178053969438125, -0.0988431073878378, -0.02123067407368917],
+    ]
+    np.testing.assert_allclose(residuals - left, added, rtol=0, atol=1e-12)
+
+
+def inverse(A):
+    """Gauss and Jordan, for numbers that LAPACK does not know."""
+    n = len(A)
+    M = np.hstack([A, np.eye(n, dtype=A.dtype)])
+    for i in range(n):
+        j = i + np.abs(M[i:, i]).argmax()
+        M[[i, j]] = M[[j, i]]
+        M[i] /= M[i, i]
+        for k in set(range(n)) - {i}:
+            M[k] -= M[k, i] * M[i]
+    return M[:, n:]
+
+
+def test_the_statement_that_rows_have_truth_raises_support_as_worked_out():
+    model = LabelSupport(kernel="linear", each_row_has_truth=True).fit(X, Y)
+    support = [
+        [1.0, 0.5827291117418436, -0.33221328756858187],
+        [0.8197390968123214, 0.8680336572995566, 0.6607887173950958],
+        [0.2598978516962485, 0.9863741839470046, 0.2333781596451347],
+        [0.00602769713335962, 0.17593830047255293, 1.3520822964087604],
+        [0.9125372066260724, 0.13045571123379243, 0.47533338569557143],
+        [-0.0765006771459691, 1.0, 0.7001155121660382],
+    ]
+    confidence = [
+        [1.0, 0, 0],
+        [0.9479762921061147, 0.9639839385002077, 0],
+        [0, 0.9954195156372063, 0.22272201317466286],
+        [0, 0, 1.0],
+        [0.9761074386234739, 0, 0.7340157864078246],
+        [0, 1.0, 0],
+    ]
+    np.testing.assert_allclose(model.support_, support, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.confidence_, confidence, rtol=0, atol=1e-12)
+
+
+def test_checked_candidates_give_the_probabilities_worked_out():
+    model = LabelSupport(kernel="linear").fit(X, Y, checked=CHECKED)
+    probability = [
+        [1, 0, 0],
+        [0.6440333186980906, 1, 0],
+        [0, 0.7358513687591542, 0],
+        [0, 0, 0.9227697740186178],
+        [0.6954870906621321, 0, 0],
+        [0, 0.6368310836346777, 0],
+    ]
+    np.testing.assert_allclose(model.probability_, probability, rtol=0, atol=1e-12)
+    regression = model.checked_model_
+    assert regression.intercept == pytest.approx(0.566563452237759, abs=1e-12)
+    weights = [
+        1.029141384718979,
+        0.029141384718979015,
+        -0.015492667204998582,
+        0.015492667204998586,
+        0.0,
+        0.03062541994387271,
+    ]
+    np.testing.assert_allclose(regression.weights, weights, rtol=0, atol=1e-12)
+    effects = [0.0237984849194344, 0.030696421105941552, -0.04882927150299836]
+    np.testing.assert_allclose(regression.label_effects, effects, rtol=0, atol=1e-12)
+    assert model.n_checked_ == 4
+
+
+# The closed forms against regressions that are fitted again without the row.
+
+
+def left_out_predictions(Z, T, penalty):
+    """Ridge regression with a free intercept, once for every row, without it."""
+    n_samples, n_features = Z.shape
+    ones = np.ones((n_samples, 1))
+    design = np.hstack([ones, Z])
+    costs = penalty * np.diag(np.r_[0.0, np.ones(n_features)])
+    predictions = np.empty_like(T)
+    for row in range(n_samples):
+        rest = np.arange(n_samples) != row
+        weights = np.linalg.solve(design[rest].T @ design[rest] + costs, design[rest].T @ T[rest])
+        predictions[row] = design[row] @ weights
+    return predictions
+
+
+@pytest.mark.parametrize(("n_samples", "n_features"), [(40, 6), (15, 30), (20, 20), (20, 19)])
+def test_the_features_predict_what_a_regression_without_the_row_predicts(n_samples, n_features):
+    X, Y = problem(n_samples, n_features)
+    model = LabelSupport(kernel="linear", use_labels=False).fit(X, Y)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = left_out_predictions(Z, Y, model.penalty_)
+    np.testing.assert_allclose(model.support_, expected, rtol=0, atol=1e-10)
+
+
+def test_the_kernel_predicts_what_a_regression_without_the_row_predicts():
+    X, Y = problem(30, 4)
+    model = LabelSupport(kernel="rbf", use_labels=False).fit(X, Y)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    distance = ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
+    K = np.exp(-distance / np.median(distance[np.triu_indices(30, 1)]))
+    centre = np.eye(30) - 1 / 30
+    values, vectors = np.linalg.eigh(centre @ K @ centre)
+    features = vectors[:, 1:] * np.sqrt(np.maximum(values[1:], 0))
+    assert model.penalty_ / values.sum() == pytest.approx(
+        min(
+            (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3),
+            key=lambda p: press(features, Y, p * values.sum()),
+        )
+    )
+    np.testing.assert_allclose(
+        model.support_, left_out_predictions(features, Y, model.penalty_), rtol=0, atol=1e-9
+    )
+
+
+def press(Z, Y, penalty):
+    """Squared errors of left-out rows, in units of the variance of each label."""
+    return (((Y - left_out_predictions(Z, Y, penalty)) / Y.std(axis=0)) ** 2).mean()
+
+
+@pytest.mark.parametrize(("n_samples", "n_features"), [(40, 6), (15, 30)])
+def test_the_penalty_has_the_least_error_of_left_out_rows(n_samples, n_features):
+    X, Y = problem(n_samples, n_features)
+    model = LabelSupport(kernel="linear").fit(X, Y)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    errors = {p: press(Z, Y, p * n_samples) for p in (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)}
+    best = min(errors, key=errors.get)
+    assert model.penalty_ == pytest.approx(best * n_samples)
+    assert model.press_ == pytest.approx(errors[best], rel=1e-9)
+
+
+def test_the_other_labels_explain_what_regressions_without_the_row_explain():
+    rng = np.random.default_rng(3)
+    R = rng.standard_normal((50, 1)) + rng.standard_normal((50, 4)) * [0.3, 0.5, 1.0, 2.0]
+    found = R.copy()
+    penalty = explain_by_other_labels(found)
+    Z = (R - R.mean(axis=0)) / R.std(axis=0)
+
+    def errors(penalty):
+        left = np.empty_like(Z)
+        for label in range(4):
+            others = np.delete(Z, label, axis=1)
+            predicted = left_out_predictions(others, Z[:, [label]], 50 * penalty)
+            left[:, [label]] = Z[:, [label]] - predicted
+        return left
+
+    grid = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+    assert penalty == min(grid, key=lambda candidate: (errors(candidate) ** 2).sum())
+    np.testing.assert_allclose(found, errors(penalty) * R.std(axis=0), rtol=0, atol=1e-10)
+
+
+def test_support_is_prediction_from_features_plus_prediction_from_labels():
+    X, Y = problem()
+    alone = LabelSupport(kernel="linear", use_labels=False).fit(X, Y)
+    both = LabelSupport(kernel="linear").fit(X, Y)
+    assert both.label_penalty_ is not None
+    residuals = Y - alone.support_
+    left = residuals.copy()
+    explain_by_other_labels(left)
+    np.testing.assert_allclose(both.support_, alone.support_ + residuals - left, rtol=0, atol=1e-12)
+
+
+def test_labels_that_say_nothing_about_one_another_are_not_used():
+    R = np.random.default_rng(0).standard_normal((30, 5))
+    R = np.linalg.qr(R - R.mean(axis=0))[0]  # not even correlated by chance
+    before = R.copy()
+    assert explain_by_other_labels(R) is None
+    np.testing.assert_array_equal(R, before)
+
+
+def test_a_residual_that_does_not_vary_is_explained():
+    rng = np.random.default_rng(0)
+    R = rng.standard_normal((40, 1)) + 0.1 * rng.standard_normal((40, 3))
+    R[:, 2] = 0.25
+    assert explain_by_other_labels(R) is not None
+    np.testing.assert_array_equal(R[:, 2], 0)
+    assert np.isfinite(R).all()
+
+
+# The same data in another form.
+
+
+def test_sparse_single_precision_and_frames_say_the_same():
+    for n_features in (5, 90):
+        X, Y = problem(40, n_features)
+        for kernel in ("linear", "rbf"):
+            model = LabelSupport(kernel=kernel)
+            expected = clone(model).fit(X, Y, some_checked(Y))
+            for features, labels in (
+                (sp.csr_matrix(X), Y),
+                (sp.csc_array(X), sp.csr_matrix(Y)),
+                (sp.csr_array(X), sp.csc_array(Y)),
+                (pd.DataFrame(X), pd.DataFrame(Y)),
+            ):
+                found = clone(model).fit(features, labels, some_checked(Y))
+                np.testing.assert_allclose(found.support_, expected.support_, atol=1e-9)
+                np.testing.assert_allclose(found.confidence_, expected.confidence_, atol=1e-9)
+                np.testing.assert_allclose(found.probability_, expected.probability_, atol=1e-9)
+            single = clone(model).fit(X.astype(np.float32), Y)
+            assert single.support_.dtype == np.float64
+            np.testing.assert_allclose(single.support_, expected.support_, atol=1e-4)
+
+
+def some_checked(Y):
+    """The first candidates in turn right and wrong."""
+    rows, labels = (places[:12] for places in np.nonzero(Y))
+    return rows, labels, np.arange(12) % 2
+
+
+def test_names_are_kept():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = LabelSupport().fit(frame, pd.DataFrame(Y, columns=["red", "green", "blue"]))
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert model.label_names_in_.tolist() == ["red", "green", "blue"]
+    assert model.n_features_in_ == 4
+
+
+def test_a_sparse_matrix_is_never_filled(monkeypatch):
+    X, Y = problem(40, 5)
+    sparse = sp.csr_array(X)
+    whole = []
+    monkeypatch.setattr(
+        "labelsieve.inspection._support.leave_one_out.batches",
+        lambda length, width: batches(length, width, 70),
+    )
+    original = sp.csr_array.toarray
+
+    def toarray(self, *args, **options):
+        if self.shape == X.shape:
+            whole.append(self.shape)
+        return original(self, *args, **options)
+
+    monkeypatch.setattr(sp.csr_array, "toarray", toarray)
+    LabelSupport(kernel="linear").fit(sparse, Y)
+    assert not whole
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    X, Y = problem(40, 5)
+    Y[Y.sum(axis=1) == 0, 0] = 1
+    whole = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
+    parts = ("leave_one_out", "other_labels", "confidence", "checks")
+    for module in ("numerics.standardized", *(f"_support.{part}" for part in parts)):
+        monkeypatch.setattr(f"labelsieve.{module}.batches", lambda length, width: batches(length, width, 30))
+    small = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
+    np.testing.assert_allclose(small.support_, whole.support_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(small.confidence_, whole.confidence_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(small.probability_, whole.probability_, rtol=0, atol=1e-12)
+
+
+def test_columns_may_be_scaled_moved_and_rows_reordered():
+    X, Y = problem(50, 6)
+    expected = LabelSupport().fit(X, Y).support_
+    order = np.random.default_rng(1).permutation(50)
+    np.testing.assert_allclose(LabelSupport().fit(X * 1e6 - 3, Y).support_, expected, atol=1e-8)
+    np.testing.assert_allclose(LabelSupport().fit(X[order], Y[order]).support_, expected[order], atol=1e-9)
+    np.testing.assert_allclose(
+        LabelSupport().fit(X[:, ::-1], Y[:, ::-1]).support_, expected[:, ::-1], atol=1e-9
+    )
+
+
+def test_the_input_is_left_alone_and_a_second_fit_says_the_same():
+    X, Y = problem()
+    X_before, Y_before = X.copy(), Y.copy()
+    model = LabelSupport(each_row_has_truth=False)
+    first = model.fit(X, Y, some_checked(Y)).support_.copy()
+    np.testing.assert_array_equal(model.fit(X, Y).support_, first)
+    assert model.probability_ is None
+    assert model.n_checked_ == 0
+    np.testing.assert_array_equal(X, X_before)
+    np.testing.assert_array_equal(Y, Y_before)
+
+
+# Edges.
+
+
+def test_labels_that_do_not_vary_are_taken_at_their_word():
+    X, Y = problem(40, 5, 3)
+    wide = np.column_stack([np.ones(40), Y, np.zeros(40)])
+    model, alone = LabelSupport().fit(X, wide), LabelSupport().fit(X, Y)
+    for name in ("support_", "confidence_"):
+        np.testing.assert_array_equal(getattr(model, name)[:, [0, 4]], wide[:, [0, 4]])
+        np.testing.assert_array_equal(getattr(model, name)[:, 1:4], getattr(alone, name))
+    assert model.rate_ == alone.rate_
+
+
+def test_checks_of_a_label_that_does_not_vary_are_kept_and_teach_nothing():
+    X, Y = problem(40, 5, 3)
+    rows, labels, answers = some_checked(Y)
+    alone = LabelSupport().fit(X, Y, (rows, labels, answers))
+    wide = np.column_stack([np.ones(40), Y])
+    checked = np.r_[7, rows], np.r_[0, labels + 1], np.r_[0, answers]
+    model = LabelSupport().fit(X, sp.csr_array(wide), checked)
+    np.testing.assert_allclose(model.probability_[:, 1:], alone.probability_, atol=1e-12)
+    np.testing.assert_array_equal(model.probability_[:, 0], np.arange(40) != 7)
+    assert model.n_checked_ == 12
+
+
+def test_only_constant_labels_leave_nothing_to_estimate():
+    labels = np.column_stack([np.ones(6), np.zeros(6)])
+    model = LabelSupport().fit(X, labels, ([2], [0], [0]))
+    np.testing.assert_array_equal(model.support_, labels)
+    np.testing.assert_array_equal(model.confidence_, labels)
+    assert model.probability_[2, 0] == 0
+    assert model.probability_.sum() == 5
+    assert (model.kernel_, model.rate_, model.press_, model.n_checked_) == (None, None, None, 0)
+
+
+@pytest.mark.parametrize("n_samples", [1, 2])
+def test_fewer_than_three_rows_are_taken_at_their_word(n_samples):
+    model = LabelSupport().fit(X[:n_samples], Y[:n_samples])
+    np.testing.assert_array_equal(model.support_, Y[:n_samples])
+
+
+def test_three_rows_are_enough():
+    assert np.isfinite(LabelSupport().fit(X[:3], Y[:3]).support_).all()
+
+
+def test_one_label_has_no_others_to_ask():
+    X, Y = problem()
+    with_labels = LabelSupport().fit(X, Y[:, :1])
+    np.testing.assert_array_equal(
+        with_labels.support_, LabelSupport(use_labels=False).fit(X, Y[:, :1]).support_
+    )
+    assert with_labels.label_penalty_ is None
+
+
+def test_too_many_labels_are_not_asked_about_one_another(monkeypatch):
+    X, Y = problem()
+    monkeypatch.setattr("labelsieve.inspection.label_support._MOST_RELATED_LABELS", 3)
+    model = LabelSupport().fit(X, Y)
+    np.testing.assert_array_equal(model.support_, LabelSupport(use_labels=False).fit(X, Y).support_)
+
+
+def test_features_that_do_not_vary_leave_the_mean_of_the_other_rows():
+    Y = np.r_[np.ones((3, 1)), np.zeros((7, 1))]
+    for X in (np.ones((10, 2)), np.full((10, 1), 0.1), sp.csr_array(np.full((10, 2), 1e9))):
+        for kernel in ("linear", "rbf"):
+            support = LabelSupport(kernel=kernel).fit(X, Y).support_
+            np.testing.assert_allclose(support[:3], 2 / 9, atol=1e-12)
+            np.testing.assert_allclose(support[3:], 3 / 9, atol=1e-12)
+
+
+def test_a_kernel_of_mostly_equal_rows_still_tells_the_others_apart():
+    X = np.r_[np.zeros((30, 2)), np.random.default_rng(0).standard_normal((10, 2)) + 3]
+    Y = np.r_[np.zeros((30, 1)), np.ones((10, 1))]
+    support = LabelSupport(kernel="rbf").fit(X, Y).support_
+    assert support[30:].min() > 0.5 > support[:30].max()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X, Y: (X * 1e100, Y),
+        lambda X, Y: (X * 1e-100, Y),
+        lambda X, Y: (X[:, [0, 1, 0, 1]], Y),
+        lambda X, Y: (X, Y[:, [0, 0, 1]]),
+        lambda X, Y: (X[:, :1], Y),
+        lambda X, Y: (X, Y * (np.arange(len(X)) == 5)[:, None]),
+        lambda X, Y: (np.column_stack([X, np.full(len(X), 7.0)]), Y),
+    ],
+)
+def test_odd_data_give_finite_numbers(make):
+    X, Y = problem(50, 5)
+    features, labels = make(X, Y)
+    labels[5, 0] = 1
+    model = LabelSupport().fit(features, labels, ([5], [0], [1]))
+    for values in (model.support_, model.confidence_, model.probability_):
+        assert np.isfinite(values).all()
+    assert ((model.confidence_ > 0) == (labels > 0)).all()
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("size", [2.0**-700, 2.0**700, 2.0**1020])
+def test_features_whose_squares_overflow_or_vanish_say_the_same(size, container):
+    X, Y = problem()
+    expected = LabelSupport().fit(container(X), Y).support_
+    np.testing.assert_allclose(LabelSupport().fit(container(X * size), Y).support_, expected, atol=1e-12)
+
+
+def test_rows_without_candidates_are_ordinary_rows():
+    X, Y = problem()
+    Y[:10] = 0
+    model = LabelSupport().fit(X, Y)
+    assert (model.confidence_[:10] == 0).all()
+    assert np.isfinite(model.support_).all()
+
+
+def test_the_statement_about_rows_is_dropped_where_a_row_has_no_candidate():
+    X, Y = problem()
+    Y[3] = 0
+    n_empty = int((Y.sum(axis=1) == 0).sum())
+    with pytest.warns(UserWarning, match=f"dropped: {n_empty} of 60 rows have no candidate"):
+        stated = LabelSupport(each_row_has_truth=True).fit(X, Y)
+    np.testing.assert_array_equal(stated.support_, LabelSupport().fit(X, Y).support_)
+
+
+def test_the_only_candidate_of_a_row_is_right_if_rows_have_truth():
+    X, Y = problem()
+    Y[Y.sum(axis=1) == 0, 0] = 1
+    Y[7] = [0, 0, 1, 0]
+    model = LabelSupport(each_row_has_truth=True).fit(X, Y)
+    assert model.support_[7, 2] >= 1
+    assert model.confidence_[7, 2] == 1
+    assert model.confidence_.max() <= 1
+
+
+def test_the_statement_says_nothing_where_all_rows_have_a_label():
+    X, Y = problem()
+    Y = np.column_stack([Y, np.ones(60)])
+    np.testing.assert_array_equal(
+        LabelSupport(each_row_has_truth=True).fit(X, Y).support_, LabelSupport().fit(X, Y).support_
+    )
+
+
+def test_wide_and_long_data_are_judged_by_the_features_with_most_evidence(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 20))
+    Y = (X[:, [3, 11]] > 0).astype(float)
+    monkeypatch.setattr("labelsieve.inspection.label_support._LARGEST_SIDE", 15)
+    monkeypatch.setattr("labelsieve.inspection.label_support._MOST_WITNESSES", 2)
+    model = LabelSupport().fit(X, Y)
+    monkeypatch.undo()
+    np.testing.assert_allclose(model.support_, LabelSupport().fit(X[:, [3, 11]], Y).support_, atol=1e-12)
+    assert model.n_features_in_ == 20
+
+
+def test_beyond_the_kernels_rows_only_the_features_themselves_are_asked(monkeypatch):
+    X, Y = problem()
+    monkeypatch.setattr("labelsieve.inspection.label_support.MOST_KERNEL_ROWS", 59)
+    assert LabelSupport().fit(X, Y).kernel_ == "linear"
+    with pytest.raises(ValueError, match=r"at most 59 rows\. Got 60"):
+        LabelSupport(kernel="rbf").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"kernel": "poly"}, {"kernel": None}, {"use_labels": "yes"}, {"each_row_has_truth": 2}]
+)
+def test_wrong_parameters_are_refused(parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        LabelSupport(**parameters).fit(X, Y)
+
+
+# Checks.
+
+
+def test_the_regression_on_checks_is_at_its_minimum():
+    X, Y = problem(200, 5)
+    rng = np.random.default_rng(5)
+    drawn = rng.permutation(int(Y.sum()))[:40]
+    rows, labels = (places[drawn] for places in np.nonzero(Y))
+    answers = (rng.random(40) < 0.6).astype(int)
+    model = LabelSupport(use_labels=False).fit(X, Y, (rows, labels, answers))
+    J, i, label = model.support_, *np.nonzero(Y)
+    in_row, frequency = Y.sum(axis=1), Y.mean(axis=0)
+    F = np.column_stack(
+        [
+            J[i, label],
+            J[i, label],  # features alone
+            np.log(in_row[i]),
+            in_row[i] == 1,
+            np.log(frequency / (1 - frequency))[label],
+            np.quantile(J, 0.05, axis=0)[label],
+        ]
+    )
+    F = (F - F.mean(axis=0)) / F.std(axis=0)
+    A = np.column_stack([np.ones(len(F)), F, np.eye(4)[label]])
+    regression = model.checked_model_
+    solution = np.r_[regression.intercept, regression.weights, regression.label_effects]
+    chance = 1 / (1 + np.exp(-A @ solution))
+    at = [np.flatnonzero((i == a) & (label == b))[0] for a, b in zip(rows, labels, strict=True)]
+    penalty = np.r_[0.1, np.full(6, 30.0), np.full(4, 10.0)]
+    prior = np.r_[0, 1, np.zeros(9)]
+    gradient = A[at].T @ (chance[at] - answers) + penalty * (solution - prior)
+    np.testing.assert_allclose(gradient, 0, atol=1e-8)
+    unchecked = np.ones(len(i), dtype=bool)
+    unchecked[at] = False
+    found = model.probability_[i, label]
+    np.testing.assert_allclose(found[unchecked], chance[unchecked], atol=1e-10)
+    np.testing.assert_array_equal(found[at], answers)
+
+
+def test_no_checks_are_no_probabilities():
+    assert LabelSupport().fit(X, Y, checked=([], [], [])).probability_ is None
+    assert LabelSupport().fit(X, Y, CHECKED).check(None).probability_ is None
+
+
+def test_later_checks_say_what_checks_at_once_say():
+    X, Y = problem(40, 5, 3)
+    Y = np.column_stack([np.ones(40), Y])
+    at_once = LabelSupport().fit(X, Y, some_checked(Y))
+    later = LabelSupport().fit(X, Y, ([0], [0], [0])).check(some_checked(Y))
+    np.testing.assert_array_equal(later.probability_, at_once.probability_)
+    assert later.n_checked_ == at_once.n_checked_ < 12
+    with pytest.raises(ValueError, match="candidates only"):
+        later.check((np.nonzero(Y == 0)[0][:1], np.nonzero(Y == 0)[1][:1], [1]))
+    with pytest.raises(NotFittedError):
+        LabelSupport().check(CHECKED)
+
+
+def test_equal_answers_move_the_level_and_leave_a_defined_result():
+    X, Y = problem()
+    rows, labels, _ = some_checked(Y)
+    all_right, all_wrong = (
+        LabelSupport().fit(X, Y, (rows, labels, np.full(12, answer))).probability_ for answer in (True, False)
+    )
+    others = Y > 0
+    others[rows, labels] = False
+    assert (all_right[others] > all_wrong[others]).all()
+    assert 0 < all_wrong[others].min() < all_right[others].max() < 1
+
+
+def test_checks_find_the_label_that_is_often_wrong():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 4))
+    truth = (X[:, :2] > 0).astype(int)
+    candidates = truth.copy()
+    candidates[:, 1] |= X[:, 2] > 0  # as predictable as the truth
+    rows, labels = np.nonzero(candidates)
+    drawn = rng.permutation(len(rows))[:100]
+    checked = rows[drawn], labels[drawn], truth[rows[drawn], labels[drawn]]
+    probability = LabelSupport().fit(X, candidates, checked).probability_[rows, labels]
+    assert probability[labels == 0].mean() > probability[labels == 1].mean() + 0.2
+    assert probability.mean() == pytest.approx(truth[rows, labels].mean(), abs=0.1)
+
+
+def test_checks_of_the_doubtful_end_only_are_used_with_a_warning():
+    X, Y = problem(200, 5)
+    model = LabelSupport().fit(X, Y)
+    rows, labels = np.nonzero(Y)
+    order = np.argsort(model.support_[rows, labels])
+    middle = 10 / len(rows)  # of the first twenty, half have less support
+    for chosen, share in ((order[:20], middle), (order[-20:], 1 - middle)):
+        checked = rows[chosen], labels[chosen], np.ones(20)
+        with pytest.warns(UserWarning, match=f"no random draw: on average {share:.0%} of all candidates"):
+            assert model.check(checked).probability_ is not None
+    for seed in range(200):  # draws at random are not complained about
+        drawn = np.random.default_rng(seed).permutation(len(rows))[:50]
+        model.check((rows[drawn], labels[drawn], np.ones(50)))
+
+
+def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
+    X, Y = problem()
+    monkeypatch.setattr(checks_module, "_MOST_LABEL_EFFECTS", 3)
+    model = LabelSupport().fit(X, Y, some_checked(Y))
+    np.testing.assert_array_equal(model.checked_model_.label_effects, np.zeros(4))
+    assert np.isfinite(model.probability_).all()
+
+
+@pytest.mark.parametrize(
+    ("checked", "said"),
+    [
+        (([0, 0], [0, 0], [1, 1]), "every candidate once. Got row 0, label 0 twice"),
+        (([0], [1], [1]), "candidates only. Got row 0, label 1"),
+        (([6], [0], [1]), "rows as whole numbers from 0 to 5. Got 6"),
+        (([-1], [0], [1]), "rows as whole numbers from 0 to 5. Got -1"),
+        (([0], [3], [1]), "labels as whole numbers from 0 to 2. Got 3"),
+        (([0.5], [0], [1]), "rows as whole numbers from 0 to 5. Got 0.5"),
+        (([0], ["red"], [1]), "labels as whole numbers from 0 to 2. Got 'red'"),
+        (([0], [0], [2]), "1 for a right candidate and 0 for a wrong one. Got 2"),
+        (([0], [0], ["keep"]), "1 for a right candidate and 0 for a wrong one. Got 'keep'"),
+        (([0], [0], [np.nan]), "1 for a right candidate and 0 for a wrong one. Got nan"),
+        (([0, 1], [0], [1]), "as many rows as labels and answers. Got 2, 1 and 1"),
+        (([0], [0]), "three sequences: rows, labels and answers"),
+        (3, "three sequences: rows, labels and answers"),
+        (sp.csr_array(np.eye(3)), "three sequences: rows, labels and answers. Got csr_array"),
+        (broken(np.eye(3), "index too large", sp.csc_matrix), "three sequences: rows, labels and answers"),
+        (([None], [0], [1]), "rows as whole numbers from 0 to 5. Got None"),
+        (([0], [0], [None]), "1 for a right candidate and 0 for a wrong one. Got None"),
+        ("abcd", "three sequences: rows, labels and answers"),
+    ],
+)
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_wrong_checks_are_refused_in_one_sentence(checked, said, container):
+    with pytest.raises(ValueError, match=said.replace(".", r"\.")) as raised:
+        LabelSupport().fit(X, container(Y), checked=checked)
+    assert "\n" not in str(raised.value)
+
+
+@parametrize_with_checks([LabelSupport()])
+def test_it_is_an_estimator_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_the_directions_are_orthonormal_for_either_shape():
+    for n_features in (5, 90):
+        X, Y = problem(40, n_features)
+        for directions in (linear_directions(X), linear_directions(sp.csr_matrix(X)), rbf_directions(X)):
+            U = directions.turned(directions.rows(slice(0, 40)))
+            np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-8)
+            np.testing.assert_allclose(U.sum(axis=0), 0, atol=1e-8)
+        assert LeaveOneOut(linear_directions(X), Y).press > 0

@@ -1,0 +1,280 @@
+import csv
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelsieve import find_label_issues
+from labelsieve.inspection.review import (
+    Review,
+    RowNames,
+    id_column,
+    issues_text,
+    n_verdicts,
+    places_text,
+    read_review,
+    without_removed,
+)
+from labelsieve.io import Dataset, DatasetError, read, write
+from labelsieve.io.reading import read_identifiers
+
+#: Names that spreadsheets would compute, that separators would cut, that steer a terminal.
+LABELS = (
+    "=1+1",
+    "+b",
+    "a;b",
+    "x, y",
+    'with "quotes"',
+    "@sum",
+    "'apostrophe",
+    "naïve 東京",
+    " spaced ",
+    "right\u202eleft",
+)
+Y = np.eye(12, 10, dtype=int)
+Y[:, 0] = 1
+
+
+@pytest.fixture
+def ids():
+    names = ["=cmd", "-1", "007", "a\tb", "tab;le", "é", "x'", "\x1b[31m", *(f"row {k}" for k in range(4))]
+    return RowNames("patient no.", tuple(names))
+
+
+def saved(path, text):
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def with_verdicts(text, verdicts):
+    """Fill in the last column."""
+    rows = list(csv.reader(io.StringIO(text)))
+    return [rows[0], *([*row[:-1], verdict] for row, verdict in zip(rows[1:], verdicts, strict=True))]
+
+
+def as_csv(rows, **dialect):
+    stream = io.StringIO(newline="")
+    csv.writer(stream, **dialect).writerows(rows)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_review_file_reads_back_exactly(tmp_path, ids, named):
+    rows, labels = np.nonzero(Y)
+    names = ids if named else None
+    text = places_text(rows, labels, LABELS, names)
+    assert not any(
+        cell.startswith(("=", "+", "-", "@")) for row in csv.reader(io.StringIO(text)) for cell in row
+    )
+    assert "\x1b" not in text
+    path = saved(tmp_path / "review.csv", text)
+    assert id_column(path) == ("patient no." if named else None)
+    review = read_review(path, LABELS, names, Y)
+    np.testing.assert_array_equal(review.rows, rows)
+    np.testing.assert_array_equal(review.labels, labels)
+    assert (review.answers == -1).all()
+    assert all(len(part) == 0 for part in review.checked)
+
+
+@pytest.mark.parametrize(
+    "resave",
+    [
+        lambda rows: "\ufeff" + as_csv(rows, delimiter=";", lineterminator="\r\n"),
+        lambda rows: as_csv(rows, delimiter="\t", lineterminator="\r\n"),
+        lambda rows: as_csv(rows, quoting=csv.QUOTE_ALL, lineterminator="\n"),
+        lambda rows: as_csv([[*row, "", ""] for row in rows], delimiter=";"),
+        lambda rows: as_csv([rows[0], *([*row[:-1]] if not row[-1] else row for row in rows[1:])]),
+        lambda rows: as_csv([*rows, [""] * len(rows[0])]),
+        lambda rows: as_csv([[*row[::-1]] for row in rows]),
+        lambda rows: as_csv(rows).rstrip("\n"),
+    ],
+    ids=["excel", "tab", "quoted", "wider", "shorter", "blank line", "columns moved", "no last newline"],
+)
+def test_what_spreadsheets_save_is_read(tmp_path, ids, resave):
+    rows, labels = np.nonzero(Y)
+    verdicts = ["Keep", " REMOVE ", "", "keep", *[""] * (len(rows) - 4)]
+    table = with_verdicts(places_text(rows, labels, LABELS, ids), verdicts)
+    path = saved(tmp_path / "review.csv", resave(table))
+    review = read_review(path, LABELS, ids, sp.csr_array(Y))
+    assert (review.n_kept, review.n_removed) == (2, 1)
+    np.testing.assert_array_equal(review.checked, (rows[[0, 1, 3]], labels[[0, 1, 3]], [1, 0, 1]))
+    assert n_verdicts(path) == 3
+
+
+def test_a_file_in_the_encoding_of_older_spreadsheets_is_read(tmp_path):
+    text = places_text(np.array([0]), np.array([0]), ("naïve",), None)
+    path = saved(tmp_path / "review.csv", text.encode("latin-1"))
+    assert read_review(path, ("naïve",), None, np.ones((1, 1))).rows.tolist() == [0]
+
+
+def test_a_spreadsheet_may_take_off_the_apostrophe(tmp_path):
+    text = "sample,label,verdict\n0,=1+1,keep\n"
+    assert read_review(saved(tmp_path / "review.csv", text), LABELS, None, Y).answers.tolist() == [1]
+
+
+def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    candidates = (X[:, :2] + 0.5 * rng.standard_normal((80, 2)) > 0).astype(int)
+    rows, labels = (places[:50] for places in np.nonzero(candidates))
+    issues = find_label_issues(X, candidates, checked=(rows, labels, np.arange(50) % 2))
+    table = list(csv.DictReader(io.StringIO(issues_text(issues, None))))
+    assert list(table[0]) == ["sample", "label", "rank", "least_supported_percent", "probability", "verdict"]
+    assert len(table) == candidates.sum()
+    assert [int(line["rank"]) for line in table] == [*range(1, len(table) + 1)]
+    path = saved(tmp_path / "review.csv", issues_text(issues, None))
+    review = read_review(path, issues.label_names, None, candidates)
+    np.testing.assert_array_equal(np.sort(review.checked[0]), np.sort(rows))
+    few = list(csv.DictReader(io.StringIO(issues_text(issues, None, 3))))
+    assert sum(not line["verdict"] for line in few) == 3
+    assert sum(bool(line["verdict"]) for line in few) == 50
+    assert [line for line in table if line in few] == few
+    plain = find_label_issues(X, candidates)
+    assert "probability" not in issues_text(plain, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["12,x,keep"], "line 2: '12' is no row of the data; 'sample' counts from 0 to 11"),
+        (["-1,x,keep"], "line 2: '-1' is no row of the data"),
+        (["one,x,keep"], "line 2: 'one' is no row of the data"),
+        (["9" * 30 + ",x,keep"], "is no row of the data"),
+        (["0,+b,"], "line 2: label '+b' is no candidate of this row"),
+        (["0,=1+1,", "0,nobody,"], "line 3: 'nobody' is no label of the data"),
+        (["0,=1+1,", "0,'=1+1,keep"], "line 3: this row and label stand in line 2 already"),
+        (["0,=1+1,maybe"], "line 2: the verdict must be keep, remove or nothing, got 'maybe'"),
+        (["0,=1+1,keep,and more"], "line 2: expected 3 fields, got 4"),
+        (['0,"=1+1,keep'], "is no proper table"),
+        (["0"], "line 2: '' is no label of the data"),
+    ],
+)
+def test_wrong_lines_are_refused_in_one_sentence_with_their_number(tmp_path, lines, said):
+    path = saved(tmp_path / "review.csv", "\n".join(["sample,label,verdict", *lines]))
+    with pytest.raises(DatasetError) as raised:
+        read_review(path, LABELS, None, Y)
+    assert said in str(raised.value)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("label,verdict", "it needs one column 'sample'"),
+        ("sample,label", "it needs one column 'verdict'"),
+        ("sample,verdict", "it needs one column 'label'"),
+        ("sample,label,verdict,verdict", "it needs one column 'verdict'"),
+        ("1,2,3", "it needs one column 'sample'"),
+    ],
+)
+def test_a_file_that_is_no_review_is_refused(tmp_path, header, said):
+    path = saved(tmp_path / "review.csv", header + "\n")
+    with pytest.raises(DatasetError, match=said):
+        read_review(path, LABELS, None, Y)
+
+
+def test_unknown_ids_are_refused_with_a_hint_at_spreadsheets(tmp_path, ids):
+    path = saved(tmp_path / "review.csv", "id:patient no.,label,verdict\n7,=1+1,keep\n")
+    with pytest.raises(DatasetError, match=r"line 2: no row of the data is called '7'.*007"):
+        read_review(path, LABELS, ids, Y)
+
+
+def test_a_review_of_numbered_rows_does_not_fit_named_ones(tmp_path, ids):
+    path = saved(tmp_path / "review.csv", "sample,label,verdict\n0,=1+1,keep\n")
+    with pytest.raises(DatasetError, match=r"it needs one column 'id:patient no\.'"):
+        read_review(path, LABELS, ids, Y)
+
+
+def test_names_that_a_review_file_cannot_tell_apart_are_refused():
+    with pytest.raises(DatasetError, match="'=x' and \"'=x\" look the same in a review file"):
+        places_text(np.array([0]), np.array([0]), ("=x", "'=x"), None)
+
+
+def test_an_empty_review_decides_nothing(tmp_path):
+    review = read_review(saved(tmp_path / "review.csv", "sample,label,verdict\n"), LABELS, None, Y)
+    assert (len(review.rows), review.n_kept, review.n_removed) == (0, 0, 0)
+    assert n_verdicts(tmp_path / "review.csv") == 0
+
+
+def test_files_without_verdicts_have_none(tmp_path):
+    assert n_verdicts(saved(tmp_path / "a.csv", "x,y\n1,2\n")) == 0
+    assert n_verdicts(saved(tmp_path / "b.csv", b"\x00\x01\x02")) == 0
+    assert n_verdicts(saved(tmp_path / "c.csv", "")) == 0
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_only_removed_candidates_go_and_the_truth_stays(container):
+    X = np.arange(24.0).reshape(12, 2)
+    review = Review(np.array([0, 3, 5]), np.array([0, 3, 0]), np.array([0, 1, -1]))
+    cleaned = without_removed(Dataset(X, container(np.eye(12, 10)), container(Y)), review)
+    expected = Y.copy()
+    expected[0, 0] = 0
+    np.testing.assert_array_equal(np.asarray(sp.csr_array(cleaned.Y_candidates).toarray()), expected)
+    np.testing.assert_array_equal(sp.csr_array(cleaned.Y).toarray(), np.eye(12, 10))
+    labels_only = without_removed(Dataset(X, container(Y)), review)
+    np.testing.assert_array_equal(sp.csr_array(labels_only.Y).toarray(), expected)
+    assert labels_only.Y_candidates is None
+
+
+# The column that names the rows.
+
+
+def test_names_of_rows_are_read_as_they_stand(tmp_path):
+    file = saved(tmp_path / "data.csv", 'x,name,label:a\n1,007,1\n2, a b ,0\n\n3,"q,r",1\n')
+    assert read_identifiers([file], "name") == (("007", "a b", "q,r"), False)
+    second = saved(tmp_path / "more.csv", "x,name,label:a\n1,8,1\n")
+    assert read_identifiers([file, second], "name")[0] == ("007", "a b", "q,r", "8")
+    arff = "@relation r\n@attribute x numeric\n@attribute name {}\n@attribute a {{0,1}}\n@data\n{}\n"
+    file = saved(tmp_path / "d.arff", arff.format("string", "1,'it\\'s',1\n2,plain,0"))
+    assert read_identifiers([file], "name") == (("it's", "plain"), True)
+    file = saved(tmp_path / "n.arff", arff.format("numeric", "1,10,1\n2,20,0"))
+    assert read_identifiers([file], "name") == (("10", "20"), False)
+    file = saved(tmp_path / "s.arff", arff.format("string", "{0 1, 1 'a, b', 2 1}\n{1 c}"))
+    assert read_identifiers([file], "name") == (("a, b", "c"), True)
+
+
+def test_names_of_rows_are_read_from_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"name": ["a", "007"], "x": [1.0, 2.0]}), tmp_path / "d.parquet")
+    assert read_identifiers([tmp_path / "d.parquet"], "name") == (("a", "007"), False)
+    parquet.write_table(pa.table({"name": [12, 13], "x": [1.0, 2.0]}), tmp_path / "d.parquet")
+    assert read_identifiers([tmp_path / "d.parquet"], "name") == (("12", "13"), False)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("x,name\n1,a\n2,a\n", "column 'name' must name every row once, got 'a' twice"),
+        ("x,name\n1,a\n2,\n", "column 'name' must name every row once, got a row without a name"),
+        ("x,y\n1,a\n", "has no column 'name'; its columns are 'x', 'y'"),
+    ],
+)
+def test_names_that_name_no_row_are_refused(tmp_path, content, said):
+    with pytest.raises(DatasetError, match=said):
+        read_identifiers([saved(tmp_path / "data.csv", content)], "name")
+
+
+def test_matrices_have_no_column_of_names(tmp_path):
+    write(Dataset([[1.0], [2.0]], [[1], [0]]), tmp_path / "data.npz")
+    with pytest.raises(DatasetError, match="has no columns that could name its rows; leave out id="):
+        read_identifiers([tmp_path / "data.npz"], "name")
+
+
+def test_names_of_rows_are_written_and_read_back(tmp_path, ids):
+    data = Dataset(np.arange(12.0)[:, None], Y)
+    names = [name.strip() for name in ids.names]
+    for ending in (".csv", ".tsv"):
+        path = tmp_path / f"data{ending}"
+        write(data, path, row_names=("who", names))
+        again = read(path, ignore="who")
+        np.testing.assert_array_equal(again.X, data.X)
+        np.testing.assert_array_equal(again.Y, Y)
+        assert list(read_identifiers([path], "who")[0]) == names
+    with pytest.raises(DatasetError, match=r"names of rows can be written to \.csv and \.tsv only"):
+        write(data, tmp_path / "data.npz", row_names=("who", names))
+    with pytest.raises(ValueError, match="zip"):
+        write(data, tmp_path / "short.csv", row_names=("who", names[:3]))
+    assert not (tmp_path / "short.csv").exists()

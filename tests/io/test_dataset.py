@@ -1,0 +1,185 @@
+"""The container checks what it holds and describes it."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.svm import LinearSVC
+
+from labelsieve.io import Dataset, DatasetError
+
+X = np.array([[1.0, 0, 5, 0], [2, 0, 5, 0], [3, 0, 5, -0.0]])
+Y = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_the_description_is_the_same_dense_and_sparse(form):
+    candidates = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    figures = Dataset(form(X), form(Y), form(candidates), name="toy", nominal=["x0"]).describe()
+    assert (figures.n_samples, figures.n_features, figures.n_labels) == (3, 4, 3)
+    assert figures.sparse == (form is not np.array)
+    assert figures.cardinality == 3 / 3
+    assert figures.density == 3 / 9
+    assert figures.candidate_cardinality == 5 / 3
+    assert figures.feature_density == 6 / 12
+    assert figures.n_distinct_label_sets == 3
+    assert figures.n_without_labels == 1
+    assert figures.constant_features == ("x1", "x2", "x3")
+    assert figures.duplicate_features == ("x3",)
+    assert figures.labels_without_positives == ("label2",)
+    assert figures.label_counts == {"label0": 2, "label1": 1, "label2": 0}
+    assert figures.imbalance == {"label0": 1.0, "label1": 2.0, "label2": None}
+
+
+def test_the_description_prints_as_lines_and_goes_to_json():
+    figures = Dataset(X, Y, name="toy").describe()
+    assert "cardinality               1.000" in str(figures).splitlines()
+    assert "labels without positives  1 (label2)" in str(figures).splitlines()
+    assert json.loads(json.dumps(figures.as_dict()))["n_labels"] == 3
+
+
+def test_a_data_set_without_any_positive_label_is_described_without_nan():
+    figures = Dataset(X, np.zeros((3, 2), int)).describe()
+    assert figures.cardinality == 0
+    assert set(figures.imbalance.values()) == {None}
+    assert "none has positives" in str(figures)
+    numbers = [value for value in figures.as_dict().values() if isinstance(value, float)]
+    assert not any(map(math.isnan, numbers))
+
+
+def test_describing_wide_sparse_features_does_not_densify_them():
+    wide = sp.csr_array(([1.0], ([0], [10**4])), shape=(10**5, 10**5))  # 80 GB if dense
+    figures = Dataset(wide, sp.csr_array(([1], ([0], [0])), shape=(10**5, 1))).describe()
+    assert len(figures.constant_features) == 10**5 - 1
+    assert len(figures.duplicate_features) == 10**5 - 2
+
+
+def test_the_repr_says_what_it_is():
+    assert repr(Dataset(sp.csr_array(X), None, Y, name="toy")) == (
+        "Dataset 'toy': 3 samples x 4 features (sparse), 3 labels (candidate), cardinality 1.000"
+    )
+
+
+def test_candidates_are_the_labels_to_fit_on():
+    assert Dataset(X, Y).candidates.tolist() == Y.tolist()
+    assert Dataset(X, Y, np.ones((3, 3))).candidates.tolist() == np.ones((3, 3)).tolist()
+
+
+def test_labels_and_features_have_one_type_each():
+    data = Dataset(sp.csc_matrix(X), Y.astype(bool))
+    assert isinstance(data.X, sp.csr_array)
+    assert (data.X.dtype, data.Y.dtype, data.X.indices.dtype) == (np.float64, np.uint8, np.int32)
+
+
+@pytest.mark.parametrize("role", ["X", "Y", "Y_candidates"])
+def test_a_sparse_matrix_that_points_outside_itself_is_refused(role):
+    broken = sp.csr_array(np.eye(3))
+    broken.indices[1] = 2**30
+    parts = {"X": np.eye(3), "Y": np.eye(3), role: broken}
+    with pytest.raises(
+        DatasetError, match=rf"{role} must be a sound sparse matrix. Got .* index of 1073741824"
+    ):
+        Dataset(**parts)
+
+
+def test_the_callers_sparse_matrix_is_left_alone():
+    untidy = sp.csr_array((np.array([1.0, 0.0, 2.0]), np.array([1, 0, 0]), np.array([0, 3])), shape=(1, 2))
+    data = Dataset(untidy, [[1]])
+    assert untidy.data.tolist() == [1.0, 0.0, 2.0]
+    assert data.X.toarray().tolist() == [[2.0, 1.0]]
+    assert data.X.nnz == 2
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"X": X}, "needs Y, Y_candidates or both, got neither"),
+        ({"X": X, "Y": Y[:2]}, r"3 samples x 3 labels like X and Y, got shape \(2, 3\)"),
+        ({"X": X, "Y": Y, "Y_candidates": Y[:, :2]}, r"got shape \(3, 2\)"),
+        ({"X": X, "Y": Y * 2}, "Y must hold 0 and 1 only"),
+        ({"X": X, "Y": [["a", "b"], ["c", "d"], ["e", "f"]]}, "Y must hold 0 and 1 only"),
+        ({"X": X, "Y": [[1], [1, 0], [0]]}, "Y must hold 0 and 1 only"),
+        ({"X": X, "Y": [1, 0, 1]}, r"samples x labels with at least one label, got shape \(3,\)"),
+        ({"X": [["a"], ["b"], ["c"]], "Y": Y}, "X must hold numbers"),
+        ({"X": X[:0], "Y": Y[:0]}, r"at least one of each, got shape \(0, 4\)"),
+        (
+            {"X": np.where(X == 3, np.nan, X), "Y": Y},
+            r"X must be finite, got nan in row 3 \(counted from 1\); impute",
+        ),
+        (
+            {"X": sp.csr_array(np.where(X == 3, np.inf, X)), "Y": Y},
+            "X must be finite, got inf in row 3 .*; correct the",
+        ),
+        ({"X": X, "Y": Y, "feature_names": ["a"]}, "4 feature names are needed, one a column, got 1"),
+        ({"X": X, "Y": Y, "feature_names": ["a", "b", "a", "c"]}, "must all differ, got 'a' 2 times"),
+        ({"X": X, "Y": Y, "label_names": ["x0", "b", "c"]}, "must all differ, got 'x0' 2 times"),
+        ({"X": X, "Y": Y, "label_names": ["", "b", "c"]}, "non-empty strings, got ''"),
+        ({"X": X, "Y": Y, "label_names": ["a\n", "b", "c"]}, r"printable text, got 'a\\n'"),
+        ({"X": X, "Y": Y, "nominal": ["x9"]}, "nominal must name features, each once, got 'x9'"),
+        ({"X": X - 2, "Y": Y, "nominal": ["x0"]}, "must hold category codes 0, 1, 2"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(parts, message):
+    with pytest.raises(DatasetError, match=message):
+        Dataset(**parts)
+
+
+def test_large_finite_values_are_not_taken_for_infinite():
+    assert Dataset([[1e308], [1e308]], [[1], [0]]).X.max() == 1e308
+
+
+def test_sparse_data_sets_go_through_scikit_learn():
+    rng = np.random.default_rng(0)
+    data = Dataset(
+        sp.csr_array(rng.random((40, 6)) * (rng.random((40, 6)) < 0.5)),
+        sp.csr_array(rng.integers(0, 2, (40, 3))),
+    )
+    for estimator in (LogisticRegression(), LinearSVC()):
+        model = make_pipeline(MaxAbsScaler(), OneVsRestClassifier(estimator)).fit(data.X, data.Y)
+        assert model.predict(data.X).shape == (40, 3)
+
+
+def test_frames_with_text_dates_missing_values_and_truth_become_data_sets():
+    frame = pd.DataFrame(
+        {
+            "length": [1.0, None, 3.0],
+            "colour": pd.Series(["red", "blue", "red"], dtype="str"),
+            "size": pd.Categorical(["S", "L", None], categories=["S", "M", "L"]),
+            "seen": pd.to_datetime(["1970-01-01 00:00:00", "1970-01-02 00:00:00", "1970-01-01 00:00:01"]),
+            "id": ["p", "q", "r"],
+            "bird": [True, False, True],
+            "fish": ["no", "yes", "no"],
+        }
+    )
+    data = Dataset.from_pandas(frame, labels="bird,fish", ignore="id", missing="mean")
+    assert data.X.tolist() == [[1, 1, 0, 0], [2, 0, 2, 86400], [3, 1, 0, 1]]
+    assert data.nominal == ("colour", "size")
+    assert data.Y.tolist() == [[1, 0], [0, 1], [1, 0]]
+    hot = Dataset.from_pandas(frame, labels=2, ignore=["id"], missing="zero", nominal="onehot")
+    assert hot.feature_names == ("length", "colour=blue", "colour=red", "size=S", "size=M", "size=L", "seen")
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (pd.DataFrame({"a": [1.0]}), {}, "the frame does not say which columns are labels"),
+        (pd.DataFrame({"a": [1.0], "b": [1]}), {"labels": "c"}, "no column 'c'; the closest names are"),
+        (pd.DataFrame({"a": []}), {"labels": 1}, r"needs rows and columns, got shape \(0, 1\)"),
+        (
+            pd.DataFrame({"a": [None], "b": [1]}),
+            {"labels": "b"},
+            "has 1 missing feature values, first in column 'a'",
+        ),
+        (pd.DataFrame({"a": [1j], "b": [1]}), {"labels": "b"}, "column 'a' must be numbers, text"),
+    ],
+)
+def test_frames_that_leave_a_question_open_are_refused(frame, options, message):
+    with pytest.raises(DatasetError, match=message):
+        Dataset.from_pandas(frame, **options)

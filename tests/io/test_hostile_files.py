@@ -1,0 +1,221 @@
+"""Hostile, damaged and misplaced files give one clear error, quickly and in little memory."""
+
+import bz2
+import gzip
+import os
+import random
+import tracemalloc
+import zipfile
+
+import pytest
+
+from fuzz_readers import damaged, read_damaged, seeds
+from labelsieve.io import DatasetError, read
+
+ARFF = b"@relation 't: -C -1'\n@attribute a numeric\n@attribute y {0,1}\n@data\n"
+ROWS = b"1.5,0\n2,1\n"
+XML = b'<labels><label name="y"/></labels>'
+
+
+@pytest.fixture
+def arff_with(tmp_path):
+    """A function that puts an XML file beside a sound ARFF file."""
+
+    def write(xml):
+        (tmp_path / "t.arff").write_bytes(ARFF + ROWS)
+        (tmp_path / "t.xml").write_bytes(xml)
+        return tmp_path / "t.arff"
+
+    return write
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_compressed_files_are_recognised_by_content(tmp_path, pack):
+    for name in ("t.arff.gz", "t.arff"):
+        (tmp_path / name).write_bytes(pack(ARFF + ROWS))
+        data = read(tmp_path / name)
+        assert data.X.ravel().tolist() == [1.5, 2]
+        assert data.name == "t"
+
+
+def test_a_zip_archive_may_hold_the_data_and_its_xml(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("folder/t.arff", ARFF + ROWS)
+        archive.writestr("folder/t.xml", XML)
+        archive.writestr("__MACOSX/._t.arff", "junk")
+    assert read(tmp_path / "t.zip").label_names == ("y",)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"a.arff": ARFF, "b.arff": ARFF}, r"must hold one data file .* got a\.arff, b\.arff; unpack it"),
+        ({}, "got nothing"),
+        (
+            {"../../etc/a.arff": ARFF + ROWS},
+            r"member '\.\./\.\./etc/a\.arff', which points out of the archive",
+        ),
+        ({"/a.arff": ARFF + ROWS}, "which points out of the archive"),
+    ],
+)
+def test_odd_zip_archives_are_refused(tmp_path, members, message):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    if not members:
+        (tmp_path / "t.zip").write_bytes(b"PK\x03\x04" + (tmp_path / "t.zip").read_bytes())
+    with pytest.raises(DatasetError, match=message):
+        read(tmp_path / "t.zip")
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "zip"])
+def test_compression_bombs_stop_early(tmp_path, ending):
+    path = tmp_path / f"bomb.arff.{ending}"
+    if ending == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("bomb.arff", ARFF + b"0" * (70 * 2**20))
+    else:
+        pack = {"gz": gzip.compress, "bz2": bz2.compress}[ending]
+        path.write_bytes(pack(ARFF) + pack(b"0" * 2**20) * 70)
+    with pytest.raises(DatasetError, match=r"expands to over 250 times its .* if you trust it, unpack it"):
+        read(path)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_truncated_archives_are_refused_at_any_length(tmp_path, pack):
+    whole = pack(ARFF + b"1.5,0\n2,1\n" * 50)
+    for length in range(3, len(whole) - 1, 5):
+        (tmp_path / "t.arff").write_bytes(whole[:length])
+        with pytest.raises(DatasetError, match=r"t\.arff"):
+            read(tmp_path / "t.arff")
+
+
+def test_entity_bombs_are_not_expanded(arff_with):
+    layers = b"".join(b'<!ENTITY l%d "%s">' % (n, b"&l%d;" % (n - 1) * 10) for n in range(1, 12))
+    bomb = b'<!DOCTYPE labels [<!ENTITY l0 "lol">' + layers + b']><labels><label name="&l11;"/></labels>'
+    tracemalloc.start()
+    with pytest.raises(DatasetError, match=r"t\.xml: holds a DOCTYPE or entities"):
+        read(arff_with(bomb))
+    assert tracemalloc.get_traced_memory()[1] < 2**22
+    tracemalloc.stop()
+
+
+def test_external_entities_are_not_read(arff_with, tmp_path):
+    (tmp_path / "secret").write_text("y")
+    entity = f'<!DOCTYPE labels [<!ENTITY s SYSTEM "file://{tmp_path}/secret">]>'
+    xml = entity + '<labels><label name="y"/>&s;</labels>'
+    with pytest.raises(DatasetError, match="holds a DOCTYPE or entities"):
+        read(arff_with(xml.encode()))
+
+
+@pytest.mark.parametrize(
+    ("xml", "message"),
+    [
+        (b"<labels><label name='y'></labels>", "line 1: is no well-formed XML"),
+        (b"<html><label name='y'/></html>", "is no Mulan label file"),
+        (b"<labels/>", "is no Mulan label file"),
+        (b"<labels>\n<label/></labels>", "line 2: has a <label> without name"),
+        (b"<labels><label name='y'/><label name='y'/></labels>", "names the label 'y' twice"),
+        (b"<?xml version='1.0' encoding='klingon'?><labels><label name='y'/></labels>", "no well-formed XML"),
+        (b"", "is empty"),
+    ],
+)
+def test_damaged_xml_is_refused(arff_with, xml, message):
+    with pytest.raises(DatasetError, match=message) as caught:
+        read(arff_with(xml))
+    assert "t.xml" in str(caught.value)
+
+
+def test_xml_as_the_data_file_is_answered_with_the_remedy(tmp_path):
+    (tmp_path / "t.xml").write_bytes(XML)
+    with pytest.raises(
+        DatasetError, match="is an XML file; give the data file as path and this one as labels="
+    ):
+        read(tmp_path / "t.xml")
+
+
+def test_paths_that_are_no_files_are_refused(tmp_path):
+    with pytest.raises(DatasetError, match="is a folder; give the data file inside it"):
+        read(tmp_path)
+    with pytest.raises(DatasetError, match=r"nothing\.arff: does not exist or is no regular file"):
+        read(tmp_path / "nothing.arff")
+    with pytest.raises(DatasetError, match="does not exist or is no regular file"):
+        read("a\0b.arff")
+    os.mkfifo(tmp_path / "pipe.arff")
+    with pytest.raises(DatasetError, match="does not exist or is no regular file"):
+        read(tmp_path / "pipe.arff")
+    (tmp_path / "empty.arff").touch()
+    with pytest.raises(DatasetError, match="is empty; copy it again"):
+        read(tmp_path / "empty.arff")
+    with pytest.raises(DatasetError, match="at least one path, got an empty list"):
+        read([])
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    with pytest.raises(DatasetError, match="is a binary file of no known format"):
+        read(tmp_path / "binary")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b" " * 200_000 + b"'",
+        b"'" + b"\\" * 200_000,
+        b"{" + b" " * 200_000,
+        b"{0 " + b"a " * 100_000,
+        b"," * 200_000,
+        b"{" * 200_000,
+        b'"' * 200_001,
+    ],
+)
+def test_long_odd_lines_take_no_longer_than_their_length(tmp_path, line):
+    (tmp_path / "t.arff").write_bytes(ARFF + ROWS + line + b"\n")
+    with pytest.raises(DatasetError, match="line 7"):
+        read(tmp_path / "t.arff")
+    (tmp_path / "h.arff").write_bytes(b"@relation t\n@attribute a {" + line + b"\n@data\n")
+    with pytest.raises(DatasetError, match=r"h\.arff"):
+        read(tmp_path / "h.arff", labels=1)
+
+
+@pytest.mark.parametrize("ending", ["arff", "csv", "svm", "txt", "mat", "npz", "parquet"])
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbf", b"\n", b"\n\n \r\n", b"#\n", b"%\n"])
+def test_files_of_nothing_are_refused(tmp_path, ending, content):
+    (tmp_path / f"t.{ending}").write_bytes(content)
+    with pytest.raises(DatasetError, match=rf"t\.{ending}"):
+        read(tmp_path / f"t.{ending}")
+
+
+def test_recognising_a_long_line_of_digits_takes_no_time(tmp_path):
+    (tmp_path / "digits").write_bytes(b"1" * 65_000)
+    with pytest.raises(DatasetError, match="does not say which columns are labels"):
+        read(tmp_path / "digits")
+
+
+def test_a_positive_first_category_in_very_many_sparse_labels_is_refused(tmp_path):
+    labels = b"".join(b"@attribute y%d {1,0}\n" % index for index in range(3000))
+    (tmp_path / "t.arff").write_bytes(
+        b"@relation 't: -C -3000'\n@attribute a numeric\n" + labels + b"@data\n" + b"{}\n" * 50_000
+    )
+    with pytest.raises(DatasetError, match="declares its positive category first in so many labels"):
+        read(tmp_path / "t.arff")
+
+
+def test_memory_stays_proportional_to_the_entries(tmp_path):
+    rows = b"".join(b"{%d 1,%d 2.5,1000 1}\n" % (index % 500, 500 + index % 499) for index in range(40_000))
+    header = b"".join(b"@attribute w%d numeric\n" % index for index in range(1000))
+    path = tmp_path / "t.arff"
+    path.write_bytes(b"@relation 't: -C -1'\n" + header + b"@attribute y {0,1}\n@data\n" + rows)
+    tracemalloc.start()
+    read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * 120_000 + 8 * 2**20  # dense, it would be 320 MB
+
+
+@pytest.mark.parametrize("name", seeds())
+def test_damaged_files_give_a_data_set_or_one_clear_error(name, tmp_path):
+    ending, content = seeds()[name]
+    outcomes = {
+        read_damaged(tmp_path, name, ending, damaged(name, content, random.Random(f"suite {name} {number}")))
+        for number in range(120)
+    }
+    assert read_damaged(tmp_path, name, ending, content) == "Dataset"
+    assert outcomes <= {"Dataset", "DatasetError"}

@@ -1,0 +1,82 @@
+"""One object of reading options, and errors that name an option as the caller writes it."""
+
+import pickle
+
+import pytest
+
+from conftest import run
+from labelsieve.bench import RunError
+from labelsieve.bench.config import in_toml, parse_experiment
+from labelsieve.bench.runner import run as run_experiment
+from labelsieve.cli.console import in_options
+from labelsieve.io import Dataset, DatasetError, read
+from labelsieve.io.errors import Mention
+from labelsieve.io.options import ReadOptions
+
+TABLE = "who,length,bird\n" + "".join(f"w{k},{k}.5,{k % 2}\n" for k in range(6))
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "birds.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def test_what_is_not_given_has_its_default():
+    assert ReadOptions.of(labels=None, missing="zero", nominal=None) == ReadOptions(missing="zero")
+    assert ReadOptions(nominal="code", missing="error").given == {}
+    assert ReadOptions(0, ignore=["a"]).given == {"labels": 0, "ignore": ["a"]}
+
+
+@pytest.mark.parametrize("option", ["nominal", "missing"])
+def test_every_reader_refuses_an_option_with_another_value(table, option):
+    with pytest.raises(ValueError, match=f"{option} must be one of .*, got 'else'"):
+        read(table, labels="bird", **{option: "else"})
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=f"{option} must be one of .*, got 'else'"):
+        Dataset.from_pandas(pandas.DataFrame({"a": [1, 2], "y": [0, 1]}), "y", **{option: "else"})
+
+
+def test_an_error_spells_its_options_as_the_caller_does(table):
+    with pytest.raises(DatasetError, match="leave it out with ignore='who'") as caught:
+        read(table, labels="bird")
+    assert caught.value.spelled(in_options).endswith("leave it out with --ignore who.")
+    assert caught.value.spelled(in_toml).endswith('leave it out with ignore = "who".')
+
+
+def test_a_value_is_quoted_for_the_shell_and_an_option_without_value_stands_alone():
+    error = DatasetError("use ", Mention("ignore", "bird id"), " or ", Mention("labels"), ".")
+    assert str(error) == "use ignore='bird id' or labels=."
+    assert error.spelled(in_options) == "use --ignore 'bird id' or --labels."
+
+
+def test_errors_cross_processes_whole():
+    error = DatasetError("give ", Mention("labels", 2), ".")
+    copy = pickle.loads(pickle.dumps(error))
+    assert copy.args == error.args
+    assert str(copy) == "give labels=2."
+
+
+def test_text_of_the_data_that_looks_like_an_option_is_left_alone(capsys, tmp_path, plain_terminal):
+    path = tmp_path / "odd.csv"
+    path.write_text("a,labels=\n1,1\n2,3\n")
+    code, _, err = run(capsys, "select", str(path), "--labels", "labels=,ignore='x'")
+    assert code == 1
+    assert "has no column \"ignore='x'\"; the closest names are 'labels='" in err
+
+
+def test_the_command_line_and_a_configuration_name_their_own_options(capsys, table, tmp_path, plain_terminal):
+    code, _, err = run(capsys, "select", str(table), "--labels", "bird", "--nominal", "code")
+    assert code == 1
+    assert "leave it out with --ignore who." in err
+    text = f'methods = ["sum-f"]\ndatasets = [{{name = "own", path = "{table.name}", labels = "bird"}}]\n'
+    experiment = parse_experiment(text, name="mine", folder=tmp_path)
+    with pytest.raises(RunError, match=r'datasets: own: .* leave it out with ignore = "who"'):
+        run_experiment(experiment, tmp_path / "out")
+
+
+def test_a_configuration_is_told_the_words_of_an_option():
+    text = 'methods = ["sum-f"]\ndatasets = [{name = "own", path = "a.csv", missing = "median"}]\n'
+    with pytest.raises(RunError, match="missing: one of error, mean, zero was expected, got 'median'"):
+        parse_experiment(text, name="mine")

@@ -1,0 +1,195 @@
+"""Whatever is written is read back the same, in every format."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelsieve.io import Dataset, DatasetError, read, write
+
+ENDINGS = ("arff", "csv", "tsv", "npz", "svm")
+LETTERS = st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff")
+NAMES = st.text(LETTERS, min_size=1, max_size=6).filter(
+    lambda name: name == name.strip() and not name.startswith(("label:", "candidate:", "nominal:"))
+)
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, 1.0, -1.0, 0.1, 5e-324, 1.7976931348623157e308, 1 / 3]),
+    st.integers(-(2**53), 2**53).map(float),
+)
+
+
+def dense(matrix):
+    return None if matrix is None else matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def assert_same(got, expected, *, nominal=True):
+    for role in ("X", "Y", "Y_candidates"):
+        np.testing.assert_array_equal(dense(getattr(got, role)), dense(getattr(expected, role)), err_msg=role)
+    assert got.feature_names == expected.feature_names
+    assert got.label_names == expected.label_names
+    if nominal:
+        assert set(got.nominal) == set(expected.nominal)
+
+
+@st.composite
+def datasets(draw, both=True):
+    n_samples, n_features, n_labels = (draw(st.integers(1, 4)) for _ in range(3))
+    names = draw(st.lists(NAMES, min_size=n_features + n_labels, max_size=n_features + n_labels, unique=True))
+    values = draw(st.lists(NUMBERS, min_size=n_samples * n_features, max_size=n_samples * n_features))
+    X = np.array(values).reshape(n_samples, n_features)
+    n_nominal = draw(st.integers(0, n_features))
+    for column in range(n_nominal):
+        X[:, column] = draw(st.lists(st.integers(0, 5), min_size=n_samples, max_size=n_samples))
+    labels = st.lists(st.integers(0, 1), min_size=n_samples * n_labels, max_size=n_samples * n_labels)
+    kinds = ["true", "candidate", "both"] if both else ["true", "candidate"]
+    kind = draw(st.sampled_from(kinds))
+    Y = None if kind == "candidate" else np.array(draw(labels)).reshape(n_samples, n_labels)
+    candidates = None if kind == "true" else np.array(draw(labels)).reshape(n_samples, n_labels)
+    if draw(st.booleans()):
+        X = sp.csr_array(X)
+        Y, candidates = (None if labels is None else sp.csr_array(labels) for labels in (Y, candidates))
+    features = names[:n_features]
+    return Dataset(X, Y, candidates, features, names[n_features:], nominal=features[:n_nominal])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_writing_then_reading_gives_the_same_data_set(ending, data, tmp_path):
+    expected = data.draw(datasets(both=ending != "svm"))
+    path = tmp_path / f"data.{ending}"
+    write(expected, path)
+    got = read(path)
+    assert_same(got, expected)
+    if ending in ("arff", "npz"):
+        assert sp.issparse(got.X) == sp.issparse(expected.X)
+
+
+@settings(max_examples=60, deadline=None)
+@given(datasets())
+def test_a_trip_through_pandas_gives_the_same_data_set(expected):
+    got = Dataset.from_pandas(expected.to_pandas())
+    assert_same(got, expected)
+    assert sp.issparse(got.X) == sp.issparse(expected.X)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(expected=datasets())
+def test_a_parquet_file_of_the_pandas_frame_gives_the_same_data_set(expected, tmp_path):
+    frame = expected.to_pandas()
+    dense_columns = {name: np.asarray(frame[name]) for name in frame.columns}
+    pd.DataFrame(dense_columns).to_parquet(tmp_path / "data.parquet")
+    # A category without text arrives as a plain number, so only the values can be the same.
+    assert_same(read(tmp_path / "data.parquet"), expected, nominal=False)
+
+
+def test_name_and_roles_survive_in_npz_and_svmlight(tmp_path):
+    data = Dataset([[1.0, 0], [0, 2]], None, [[1, 0], [0, 1]], ["a", "b"], ["s", "t"], name="two words")
+    for ending in ("npz", "svm"):
+        write(data, tmp_path / f"other.{ending}")
+        assert read(tmp_path / f"other.{ending}").name == "two words"
+        assert read(tmp_path / f"other.{ending}").Y is None
+        assert read(tmp_path / f"other.{ending}", name="mine").name == "mine"
+
+
+def test_svmlight_refuses_truth_beside_candidates(tmp_path):
+    data = Dataset([[1.0]], [[1]], [[1]])
+    with pytest.raises(DatasetError, match="either truth or candidates, got both"):
+        write(data, tmp_path / "data.svm")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["arff", "csv"])
+def test_names_that_look_like_roles_are_refused(ending, tmp_path):
+    with pytest.raises(DatasetError, match="'label:a' would be read as a role"):
+        write(Dataset([[1.0]], [[1]], feature_names=["label:a"]), tmp_path / f"data.{ending}")
+
+
+def test_a_failed_write_leaves_the_old_file_alone(tmp_path):
+    path = tmp_path / "data.csv"
+    write(Dataset([[1.0]], [[1]]), path)
+    before = path.read_bytes()
+    with pytest.raises(DatasetError, match="spaces at an end"):
+        write(Dataset([[1.0]], [[1]], feature_names=[" a"]), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["data.csv"]
+
+
+def test_an_interrupted_write_leaves_nothing_behind(tmp_path):
+    class Interrupted(Dataset):
+        def __getattribute__(self, name):
+            if name == "Y_candidates":
+                raise KeyboardInterrupt
+            return super().__getattribute__(name)
+
+    data = Dataset([[1.0]], [[1]])
+    object.__setattr__(data, "__class__", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(data, tmp_path / "data.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_endings_and_missing_folders_are_refused(tmp_path):
+    data = Dataset([[1.0]], [[1]])
+    with pytest.raises(DatasetError, match=r"must be one of \.arff, \.npz.*got '\.xlsx'"):
+        write(data, tmp_path / "data.xlsx")
+    with pytest.raises(DatasetError, match="cannot be written"):
+        write(data, tmp_path / "no" / "folder" / "data.npz")
+
+
+def test_arff_refuses_headers_with_absurdly_many_categories(tmp_path):
+    data = Dataset([[1e6]], [[1]], nominal=["x0"])
+    with pytest.raises(DatasetError, match="too many categories for a header"):
+        write(data, tmp_path / "data.arff")
+
+
+# Where the file goes
+
+
+def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    real, link = tmp_path / "elsewhere" / "real.csv", tmp_path / "link.csv"
+    real.write_text("old")
+    link.symlink_to(real)
+    write(Dataset([[1.0], [2.0]], [[1], [0]]), link)
+    assert link.is_symlink()
+    assert read(real).X.ravel().tolist() == [1, 2]
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "link.csv"]
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(Dataset([[1.5]], [[1]]), pipe)
+        assert os.read(reader, 1000) == b'"x0","label:label0"\n1.5,1\n'
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("folder", ["data.arff", "data.xml"])
+def test_an_arff_file_comes_with_its_labels_or_not_at_all(tmp_path, folder):
+    (tmp_path / folder).mkdir()
+    with pytest.raises(DatasetError, match=r"data\.arff: cannot be written .*is a folder"):
+        write(Dataset([[1.0]], [[1]]), tmp_path / "data.arff")
+    assert os.listdir(tmp_path) == [folder]
+
+
+@pytest.mark.parametrize("path", [None, 3, [None], ["a.csv", 3]])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(DatasetError, match=r"read needs a path or a list of paths, got (None|3);"):
+        read(path)
+
+
+def test_what_is_no_data_set_or_path_is_not_written(tmp_path):
+    with pytest.raises(DatasetError, match=r"write needs a Dataset, got int"):
+        write(3, tmp_path / "data.csv")
+    with pytest.raises(DatasetError, match=r"write needs a path, got 3"):
+        write(Dataset([[1.0]], [[1]]), 3)

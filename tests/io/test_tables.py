@@ -1,0 +1,580 @@
+"""Tables as they are: roles, features, labels, copies, and what the command line makes of them."""
+
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import issparse
+
+from conftest import fails, run
+from labelsieve import EvidenceSelector, SumF, choose_size, selection_stability
+from labelsieve._numerics.candidate_precision import ridge_precision
+from labelsieve.io import DatasetError
+from labelsieve.io.tables import ColumnSelector, read_table
+from labelsieve.io.tables.features import MOST_CATEGORIES, encode
+from labelsieve.io.tables.understanding import Understood
+from labelsieve.io.tables.writing import write_without
+from strangers import make_products, make_sensors, make_tickets
+
+
+@pytest.fixture
+def frame():
+    """Sixty rows; the label hot follows the temperature, cold the place."""
+    rng = np.random.default_rng(0)
+    hot, cold = rng.random((2, 60)) < 0.5
+    return pd.DataFrame(
+        {
+            "row": [f"r{number}" for number in range(60)],
+            "temperature": np.where(np.arange(60) % 8 == 5, np.nan, hot + 0.1 * rng.random(60)),
+            "place": np.where(cold, "north", rng.choice(["south", "east"], 60)),
+            "noise": rng.normal(size=60),
+            "tags": [
+                ";".join(name for name, on in (("hot", h), ("cold", c)) if on)
+                for h, c in zip(hot, cold, strict=True)
+            ],
+        }
+    )
+
+
+def named(table):
+    return {column.name: column for column in table.columns}
+
+
+# Roles
+
+
+def test_tags_that_differ_only_in_case_are_named(frame):
+    words = ["Rock;pop", "rock", "ROCK;Pop", "jazz"]
+    note = named(read_table(frame.assign(tags=words * 15)))["tags"].note
+    said = "tags that differ only in case are different labels: Pop, pop; ROCK, Rock, rock; make them one in the table"
+    assert said in note
+    assert "case" not in named(read_table(frame))["tags"].note
+
+
+@pytest.mark.parametrize("command", [("select", "-k", "1"), ("issues",), ("audit", "--budget", "0.1")])
+def test_every_command_names_tags_that_differ_only_in_case(capsys, tmp_path, frame, command):
+    path = str(tmp_path / "cases.csv")
+    frame.assign(tags=["Rock", "rock", "pop"] * 20).to_csv(path, index=False)
+    code, _, err = run(capsys, command[0], path, "--labels", "tags", *command[1:])
+    assert code == 0
+    assert "differ only in case are different labels: Rock, rock;" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("dash", ["-", "--", "—"])
+def test_dashes_between_numbers_are_missing(frame, dash):
+    sizes = [dash if row % 5 == 0 else f"{row / 7:.2f}" for row in range(60)]
+    column = named(read_table(frame.assign(size=sizes)))["size"]
+    assert (column.role, column.n_missing) == ("number", 12)
+    assert column.note == f"12 cells that are no number ({dash!r}) count as missing"
+
+
+@pytest.mark.parametrize(
+    ("cells", "role"),
+    [
+        (("low", "-", "high"), "category"),
+        (("1", "-", "many", "2"), "category"),
+        (("-", "--"), "category"),
+        (("01", "-", "02"), "category"),
+        (("a;b", "-", "b;c"), "tags"),
+    ],
+)
+def test_dashes_beside_words_stay_what_they_are(frame, cells, role):
+    table = read_table(frame.assign(grade=[cells[row % len(cells)] for row in range(60)]), labels="tags")
+    assert (named(table)["grade"].role, named(table)["grade"].n_missing) == (role, 0)
+
+
+def test_a_dash_among_label_columns_is_no_missing_value(frame):
+    table = read_table(frame.assign(tags=["1", "-", "2"] * 20), labels="tags")
+    assert table.label_names == ("-", "1", "2")
+
+
+# Features
+
+
+def test_every_feature_knows_its_column_and_every_column_its_features(frame):
+    table = read_table(frame)
+    for place, column in enumerate(table.columns):
+        assert all(table.column_of[feature] == place for feature in column.features)
+    assert (
+        sum(len(column.features) for column in table.columns) == table.X.shape[1] == len(table.feature_names)
+    )
+    assert table.column_names == ("temperature", "place", "noise")
+    assert np.isfinite(table.X).all()
+
+
+def test_missing_numbers_become_the_median_and_say_so(frame):
+    table = read_table(frame)
+    column = named(table)["temperature"]
+    given = frame["temperature"].to_numpy()
+    assert column.n_missing == np.isnan(given).sum() >= 5
+    value, missing = (table.X[:, feature] for feature in column.features)
+    np.testing.assert_array_equal(value, np.where(np.isnan(given), np.nanmedian(given), given))
+    np.testing.assert_array_equal(missing, np.isnan(given))
+    assert table.feature_names[column.features[1]] == "temperature: missing"
+
+
+def test_categories_become_one_feature_each_and_two_of_them_one(frame):
+    table = read_table(frame.assign(side=np.where(frame["noise"] > 0, "left", "right")))
+    columns = named(table)
+    assert [table.feature_names[at] for at in columns["place"].features] == [
+        "place=east",
+        "place=north",
+        "place=south",
+    ]
+    assert [table.feature_names[at] for at in columns["side"].features] == ["side=right"]
+    for at in columns["place"].features:
+        expected = frame["place"] == table.feature_names[at].removeprefix("place=")
+        np.testing.assert_array_equal(table.X[:, at], expected)
+
+
+def test_rare_categories_stand_together():
+    cells = np.array(["a"] * 300 + ["b"] * 295 + [f"rare {k}" for k in range(5)], dtype=object)
+    found = encode({0: Understood("category", cells)}, ["c"], 600, text="drop")
+    assert found.names == ["c=a", "c=b", "c=(other)"]
+    np.testing.assert_array_equal(found.X[:, 2], [0] * 595 + [1] * 5)
+
+
+def test_no_column_has_more_categories_than_allowed():
+    cells = np.array([f"c{k % 200}" for k in range(2000)], dtype=object)
+    assert len(encode({0: Understood("category", cells)}, ["c"], 2000, text="drop").names) == MOST_CATEGORIES
+
+
+def test_dates_are_told_by_the_calendar():
+    moments = np.array(["1789-07-14T06:00", "2024-02-29T18:00", "2024-03-02T00:00"], dtype="datetime64[s]")
+    found = encode({0: Understood("date", moments)}, ["d"], 3, text="drop")
+    parts = dict(zip(found.names, found.X.T, strict=True))
+    days = [
+        (np.datetime64(day) - np.datetime64("1970-01-01")).astype(int)
+        for day in ("1789-07-14", "2024-02-29", "2024-03-02")
+    ]
+    np.testing.assert_allclose(parts["d: days since 1970"], np.add(days, [0.25, 0.75, 0]))
+    assert parts["d: weekday"].tolist() == [1, 3, 5]  # Tuesday, Thursday, Saturday
+    assert parts["d: weekend"].tolist() == [0, 0, 1]
+    np.testing.assert_allclose(parts["d: hour, sine"], [1, -1, 0], atol=1e-12)
+    np.testing.assert_allclose(parts["d: month, cosine"], np.cos(2 * np.pi * np.array([6, 1, 2]) / 12))
+
+
+def test_words_of_free_text_become_features_on_request(frame):
+    rng = np.random.default_rng(1)
+    words = np.array(["sun", "rain", "wind", "snow", "fog", "hail", "frost", "storm"])
+    texts = [" ".join(rng.permutation(words)[:5]) for _ in range(60)]
+    table = read_table(frame.assign(report=texts))
+    assert named(table)["report"].role == "text"
+    assert not named(table)["report"].features
+    assert "tfidf" in named(table)["report"].note
+    column = named(read_table(frame.assign(report=texts), text="tfidf"))["report"]
+    assert len(column.features) == len(words)
+
+
+def test_many_sparse_features_stay_sparse_and_are_the_same(monkeypatch):
+    rng = np.random.default_rng(0)
+    texts = np.array(
+        [" ".join(rng.choice([*"abcdefgh"], 2, replace=False)) * 2 for _ in range(50)], dtype=object
+    )
+    kinds = np.array([f"k{k % 9}" for k in range(50)], dtype=object)
+    columns = {
+        0: Understood("text", np.array([text.replace(" ", " w") for text in texts], dtype=object)),
+        1: Understood("category", kinds),
+        2: Understood("number", np.where(np.arange(50) < 40, 0.0, 1.5)),
+    }
+    dense = encode(columns, ["t", "c", "n"], 50, text="tfidf")
+    monkeypatch.setattr("labelsieve.io.tables.features._MOST_DENSE", 10)
+    sparse = encode(columns, ["t", "c", "n"], 50, text="tfidf")
+    assert issparse(sparse.X)
+    assert sparse.names == dense.names
+    np.testing.assert_array_equal(sparse.X.toarray(), dense.X)
+
+
+# Roles and labels
+
+
+def test_what_is_said_of_a_column_goes_before_what_is_guessed(frame):
+    table = read_table(frame, roles={"place": "ignored", "row": "category", "noise": "id"})
+    assert {name: column.role for name, column in named(table).items()} == {
+        "row": "category", "temperature": "number", "place": "ignored", "noise": "id", "tags": "label",
+    }  # fmt: skip
+    assert read_table(frame, id="noise").id_column == "noise"
+    assert named(read_table(frame, ignore=["place", "noi*"]))["noise"].role == "ignored"
+    assert read_table(frame, roles={"place": "label"}).label_names == ("east", "north", "south")
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda tags: tags,
+        lambda tags: tags.replace(";", "|"),
+        lambda tags: json.dumps(tags.split(";") if tags else []),
+        lambda tags: repr(tags.split(";") if tags else []),
+        lambda tags: tags.split(";") if tags else [],
+        lambda tags: set(tags.split(";")) if tags else set(),
+        lambda tags: np.array(tags.split(";") if tags else []),
+    ],
+)
+def test_tags_are_read_in_every_spelling(frame, spell):
+    table = read_table(frame.assign(tags=[spell(tags) for tags in frame["tags"]]), labels="tags")
+    assert table.label_names == ("cold", "hot")
+    expected = [[name in tags.split(";") for name in ("cold", "hot")] for tags in frame["tags"]]
+    np.testing.assert_array_equal(table.Y, expected)
+
+
+def test_label_columns_of_yes_and_no_are_as_before(frame):
+    both = frame.assign(
+        label_hot=frame["tags"].str.contains("hot").astype(int),
+        label_cold=np.where(frame["tags"].str.contains("cold"), "yes", "no"),
+    ).drop(columns="tags")
+    for labels in ("label_*", 2, ["label_hot", "label_cold"], None):
+        table = read_table(both, labels=labels)
+        assert table.label_names == ("label_hot", "label_cold")
+        np.testing.assert_array_equal(table.Y[:, 1], frame["tags"].str.contains("cold"))
+
+
+def test_a_cross_beside_a_tick_says_no(frame):
+    is_hot = frame["tags"].str.contains("hot")
+    ticked = frame.assign(hot=np.where(is_hot, "✓", "✗"))
+    np.testing.assert_array_equal(read_table(ticked, labels=["hot", "tags"], label_sep=";").Y[:, -1], is_hot)
+    with pytest.raises(DatasetError, match="missing values, which are neither yes nor no"):
+        read_table(ticked.replace({"hot": "✓"}, ""), labels=["hot", "tags"], label_sep=";")
+
+
+def test_rows_are_numbered_where_nothing_names_them(frame):
+    assert read_table(frame).row_ids[:2] == ["r0", "r1"]
+    assert read_table(frame.drop(columns="row")).row_ids[:2] == ["0", "1"]
+    assert read_table(frame.set_index("row")).row_ids[:2] == ["r0", "r1"]
+    assert read_table(frame.set_index("place")).row_ids[:2] == ["r0", "r1"]
+
+
+def test_spans_of_time_are_numbers(frame):
+    spans = pd.to_timedelta(np.arange(60) ** 2 + 0.5, unit="s").where(np.arange(60) != 3)
+    column = named(read_table(frame.assign(span=spans)))["span"]
+    assert (column.role, column.n_missing) == ("number", 1)
+
+
+def test_a_polars_frame_is_a_table(frame):
+    polars = pytest.importorskip("polars")
+    found = read_table(polars.from_pandas(frame))
+    np.testing.assert_array_equal(found.X, read_table(frame).X)
+
+
+def test_tables_and_data_sets_need_pandas_and_say_so(frame, monkeypatch):
+    data = read_table(frame).dataset()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(DatasetError, match=r"needs pandas, .* pip install 'labelsieve\[table\]'"):
+        read_table(frame)
+    with pytest.raises(DatasetError, match=r"needs pandas, .* pip install 'labelsieve\[pandas\]'"):
+        data.to_pandas()
+
+
+def test_other_things_are_no_tables():
+    with pytest.raises(DatasetError, match="must be a path or a pandas DataFrame, got list; convert it"):
+        read_table([[1, 2]])
+
+
+# Columns are selected
+
+
+def test_a_column_has_the_place_of_its_best_feature(frame):
+    table = read_table(frame)
+    found = ColumnSelector(SumF(), table.column_of, 2).fit(table.X, table.Y)
+    best = {
+        place: min(found.selector_.ranking_[feature] for feature in table.columns[place].features)
+        for place in table.ranked
+    }
+    order = sorted(table.ranked, key=best.get)
+    assert found.columns_[np.argsort(found.ranking_)].tolist() == order
+    assert {table.columns[place].name for place in found.columns_[found.get_support()]} == {
+        "temperature",
+        "place",
+    }
+    order, ends = found.feature_order()
+    assert sorted(order) == list(range(table.X.shape[1]))
+    first = table.columns[found.columns_[np.argmin(found.ranking_)]].features
+    assert set(order[: ends[0]]) == set(first)
+    assert ends[-1] == table.X.shape[1]
+
+
+def test_sizes_count_columns_with_all_their_features(frame):
+    table = read_table(frame)
+    train, test = np.arange(60) % 3 > 0, np.arange(60) % 3 == 0
+    split = [(np.flatnonzero(train), np.flatnonzero(test))]
+    curve = choose_size(ColumnSelector(SumF(), table.column_of), table.X, table.Y, cv=split)
+    assert curve.sizes.tolist() == [1, 2, 3]
+    ranked = ColumnSelector(SumF(), table.column_of).fit(table.X[train], table.Y[train])
+    for size, score in zip(curve.sizes, curve.scores[0], strict=True):
+        chosen = ranked.columns_[ranked.ranking_ <= size]
+        features = np.flatnonzero(np.isin(table.column_of, chosen))
+        parts = (table.X[train], table.Y[train], table.X[test], table.Y[test])
+        precision = ridge_precision(*parts, features, np.array([len(features)]))
+        assert score == pytest.approx(np.nanmean(precision))
+
+
+def test_with_a_feature_a_column_nothing_changes(frame):
+    X, Y = frame[["noise"]].to_numpy() * [[1.0, 2.0]] + [0.0, 1.0], read_table(frame).Y
+    X = np.column_stack([X, read_table(frame).X])
+    plain, by_column = SumF(), ColumnSelector(SumF(), np.arange(X.shape[1]))
+    np.testing.assert_array_equal(by_column.fit(X, Y).ranking_, plain.fit(X, Y).ranking_)
+    np.testing.assert_array_equal(choose_size(by_column, X, Y).scores, choose_size(plain, X, Y).scores)
+
+
+def test_halves_choose_columns(frame):
+    table = read_table(frame)
+    found = selection_stability(
+        ColumnSelector(EvidenceSelector(), table.column_of, 2), table.X, table.Y, n_resamples=10
+    )
+    assert found.runs.shape == (10, table.n_columns)
+    assert found.frequency[[0, 1]].min() > 0.8
+
+
+@pytest.mark.parametrize("wanted", [0, 4, 9])
+def test_more_columns_than_there_are_cannot_be_selected(frame, wanted):
+    table = read_table(frame)
+    with pytest.raises(ValueError, match=r"number of columns that can be ranked \(3\)"):
+        ColumnSelector(SumF(), table.column_of, wanted).fit(table.X, table.Y)
+
+
+def test_columns_of_another_table_are_refused(frame):
+    table = read_table(frame)
+    with pytest.raises(ValueError, match="Take both from one table"):
+        ColumnSelector(SumF(), table.column_of[1:]).fit(table.X, table.Y)
+
+
+# On the command line
+
+
+@pytest.fixture
+def tickets(plain_terminal):
+    return make_tickets(Path(), 300)
+
+
+def cells_of(path, separator=";", encoding="utf-8"):
+    with open(path, newline="", encoding=encoding) as stream:
+        return list(csv.DictReader(stream, delimiter=separator))
+
+
+def test_select_shows_columns_and_their_best_parts(tickets, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    code, out, err = run(capsys, "select", *tickets.arguments, "-k", "4")
+    assert code == 0, err
+    assert set(re.findall(r"^ +\d +(\S+)", out, re.MULTILINE)) >= {"product", "amount", "channel"}
+    assert "300 samples, 8 columns, 5 labels; evidence: 4 columns selected" in err
+    assert re.search(r"^opened +date", err, re.MULTILINE)
+    assert re.search(r"T-\d{5}", out)
+
+
+def test_json_accounts_for_every_column(tickets, capsys):
+    found = json.loads(run(capsys, "select", *tickets.arguments, "--json", "--all", "-k", "4")[1])
+    assert {row["column"]: row["role"] for row in found["columns"]} == tickets.roles
+    assert len(found["features"]) == found["n_features"] == 8
+    date = next(feature for feature in found["features"] if feature["name"] == "opened")
+    assert "opened: weekend" in date["members"]
+    assert all(suspect["id"].startswith("T-") for suspect in found["suspicious_labels"])
+
+
+def test_a_copy_is_the_own_table_with_fewer_columns(tickets, capsys):
+    code, _, err = run(capsys, "select", *tickets.arguments, "-k", "3", "--write-data", "small.csv")
+    assert code == 0, err
+    before, after = cells_of("tickets.csv"), cells_of("small.csv")
+    assert len(after[0]) == 5
+    assert {"ticket_id", "tags"} < set(after[0])
+    assert after == [{name: row[name] for name in after[0]} for row in before]
+
+
+def test_numbers_are_copied_as_they_are_written(capsys, plain_terminal):
+    with open("data.csv", "w") as stream:
+        stream.write("a,b,name,y\n" + "".join(f"{k % 2}.10,{k}e-1,n{k},{k % 2}\n" for k in range(20)))
+    assert (
+        run(
+            capsys,
+            "select",
+            "data.csv",
+            "--labels",
+            "y",
+            "--ignore",
+            "name",
+            "-k",
+            "1",
+            "--write-data",
+            "small.csv",
+        )[0]
+        == 0
+    )
+    with open("small.csv") as stream:
+        assert stream.read() == "a,y\n" + "".join(f"{k % 2}.10,{k % 2}\n" for k in range(20))
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".xlsx", ".jsonl", ".csv"])
+def test_every_format_is_copied_in_kind(frame, capsys, plain_terminal, ending):
+    lists = frame.assign(tags=frame["tags"].str.split(";"))
+    if ending == ".jsonl":
+        with open("t.jsonl", "w") as stream:
+            for row in frame.fillna(0.5).to_dict("records"):
+                stream.write(json.dumps(row).replace('"temperature": 0.5', '"temperature": 5.0e-1') + "\n")
+    else:
+        table = frame if ending in (".xlsx", ".csv") else lists
+        {
+            ".parquet": table.to_parquet,
+            ".feather": table.to_feather,
+            ".xlsx": lambda path: table.to_excel(path, index=False),
+            ".csv": lambda path: table.to_csv(path, index=False),
+        }[ending](f"t{ending}")
+    code, _, err = run(
+        capsys, "select", f"t{ending}", "--labels", "tags", "-k", "2", "--write-data", f"small{ending}"
+    )
+    assert code == 0, err
+    kept = ["row", "temperature", "place", "tags"]
+    before, after = read_table(f"t{ending}", labels="tags"), read_table(f"small{ending}", labels="tags")
+    pd.testing.assert_frame_equal(after.frame, before.frame[kept])
+    if ending == ".jsonl":
+        with open("small.jsonl") as stream:
+            assert '"temperature": 5.0e-1' in stream.read()
+
+
+def test_features_are_written_where_columns_cannot_be(tickets, capsys):
+    code, _, err = run(capsys, "select", *tickets.arguments, "-k", "2", "--write-data", "small.npz")
+    assert code == 0
+    assert "small.npz holds the features made of the columns; .csv holds the columns" in err
+
+
+def test_issues_name_rows_as_the_user_does(tickets, capsys):
+    code, out, err = run(capsys, "issues", *tickets.arguments, "-o", "review.csv")
+    assert code == 0, err
+    assert re.search(r"^T-\d{5}", out, re.MULTILINE)
+    lines = cells_of("review.csv", ",")
+    assert next(iter(lines[0])) == "id:ticket_id"
+
+
+def test_a_review_takes_tags_out_of_their_cells_and_changes_no_other(tickets, capsys):
+    run(capsys, "issues", *tickets.arguments, "-o", "review.csv")
+    lines = cells_of("review.csv", ",")
+    with open("review.csv", "w", newline="") as stream:
+        writer = csv.DictWriter(stream, lines[0])
+        writer.writeheader()
+        writer.writerows({**line, "verdict": "remove" if int(line["rank"]) <= 3 else ""} for line in lines)
+    code, _, err = run(capsys, "apply-review", tickets.arguments[0], "review.csv", "-o", "clean.csv")
+    assert code == 0, err
+    before, after = cells_of("tickets.csv"), cells_of("clean.csv")
+    removed = {(line["id:ticket_id"], line["label"]) for line in lines[:3]}
+    for old, new in zip(before, after, strict=True):
+        gone = {label for name, label in removed if name == old["ticket_id"]}
+        assert set(new["tags"].split(",")) - {""} == set(old["tags"].split(",")) - gone - {""}
+        assert {**new, "tags": ""} == {**old, "tags": ""}
+
+
+@pytest.mark.parametrize("make", [make_products, make_sensors])
+def test_reviews_of_lists_keep_their_spelling(make, capsys, plain_terminal):
+    stranger = make(Path(), 200)
+    table = read_table(stranger.path, **stranger.options)
+    row, label = (int(found[0]) for found in np.nonzero(table.Y))
+    write_without(table, [(row, label)], Path(f"clean{stranger.path.suffix}"))
+    cleaned = read_table(f"clean{stranger.path.suffix}", **stranger.options)
+    expected = np.array(table.Y)
+    expected[row, label] = 0
+    np.testing.assert_array_equal(cleaned.Y, expected)
+    pd.testing.assert_frame_equal(cleaned.frame.iloc[:, :-1], table.frame.iloc[:, :-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "spell"),
+    [
+        ({"label_sep": "/"}, "/".join),
+        ({"label_sep": " and "}, " and ".join),
+        ({}, lambda tags: str(np.array(tags)) if tags else ""),
+    ],
+    ids=["slash", "word", "numpy"],
+)
+def test_a_review_removes_tags_however_they_are_parted(frame, plain_terminal, options, spell):
+    tags = [[tag for tag in cell.split(";") if tag] for cell in frame["tags"]]
+    frame.assign(tags=[spell(cell) for cell in tags]).to_csv("t.csv", index=False)
+    table = read_table("t.csv", labels="tags", **options)
+    row, label = tags.index(["hot", "cold"]), table.label_names.index("hot")
+    write_without(table, [(row, label)], Path("clean.csv"))
+    expected = np.array(table.Y)
+    expected[row, label] = 0
+    np.testing.assert_array_equal(read_table("clean.csv", labels="tags", **options).Y, expected)
+
+
+def test_a_review_empties_the_cell_of_a_number(frame, plain_terminal):
+    frame.assign(tags=np.arange(60) % 3 + 1).to_parquet("t.parquet")
+    write_without(read_table("t.parquet", labels="tags"), [(4, 1)], Path("clean.parquet"))
+    cleaned = pd.read_parquet("clean.parquet")["tags"]
+    assert np.flatnonzero(cleaned.isna()).tolist() == [4]
+    np.testing.assert_array_equal(cleaned.drop(4), np.delete(np.arange(60) % 3 + 1, 4))
+
+
+def test_a_tag_that_cannot_be_taken_out_of_its_cell_is_told(frame, plain_terminal):
+    frame.assign(tags=frame["tags"].str.encode("utf-8")).to_parquet("t.parquet")
+    table = read_table("t.parquet", labels="tags")
+    row, label = (int(found[0]) for found in np.nonzero(table.Y))
+    with pytest.raises(DatasetError, match=r"must hold the tags .* remove them by hand"):
+        write_without(table, [(row, label)], Path("clean.parquet"))
+    assert not Path("clean.parquet").exists()
+
+
+def test_columns_are_ignored_one_by_one(tickets, capsys):
+    options = ("--ignore", "amount", "--ignore", "product", "--ignore", "agent,vip")
+    found = json.loads(run(capsys, "select", *tickets.arguments, *options, "--json", "--all")[1])
+    assert {row["column"] for row in found["columns"] if row["role"] == "ignored"} == {
+        "amount",
+        "product",
+        "agent",
+        "vip",
+    }
+
+
+def test_info_describes_what_is_missing(tickets, capsys):
+    code, out, err = run(capsys, "datasets", "info", *tickets.arguments)
+    assert code == 0, err
+    assert re.search(r"^rating +number +\d+", out, re.MULTILINE)
+    assert json.loads(run(capsys, "datasets", "info", *tickets.arguments, "--json")[1])["columns"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--role", "amount"), "COLUMN=ROLE was expected with a role of"),
+        (("--role", "amount=price"), "COLUMN=ROLE was expected"),
+        (("--text", "bert"), "'bert' is none of drop, tfidf"),
+        (("--label-sep", ""), "a mark such as ';' was expected"),
+        (("--text", "tfidf", "--missing", "mean"), "is for one table"),
+        (("--text", "tfidf", "--chunk-rows", "10", "--method", "sum-f"), "needs all rows at once"),
+        (("--write-data", "small.parquet"), "must end in one of"),
+    ],
+)
+def test_wrong_usage_is_told(tickets, capsys, options, said):
+    assert said in fails(capsys, 2, "select", *tickets.arguments, *options)
+
+
+def test_options_of_tables_are_not_for_the_catalogue(capsys, plain_terminal):
+    assert "is for tables in files" in fails(capsys, 2, "select", "digits", "--text", "tfidf")
+
+
+def test_the_number_of_columns_is_chosen(tickets, capsys):
+    code, out, err = run(
+        capsys, "select", *tickets.arguments, "-k", "auto", "--method", "sum-f", "--stability", "4"
+    )
+    assert code == 0, err
+    assert re.search(r"best precision, 0\.\d+, is that of \d of 8 columns", " ".join(out.split()))
+    assert "chosen in 4 halves of the rows" in out
+
+
+def test_the_python_of_the_page_on_tables_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(compile(block, "tables.md", "exec"), {})
+    assert "('opened', 'channel')" in capsys.readouterr().out
+
+
+def test_rankings_hold_no_formula_and_copies_of_the_table_hold_its_own(capsys, tmp_path, frame):
+    path, ranking, copy = (str(tmp_path / name) for name in ("mine.csv", "ranking.csv", "copy.csv"))
+    frame.assign(place=frame["place"].replace("north", "=1+1")).rename(columns={"place": "@place"}).to_csv(
+        path, index=False
+    )
+    outputs = ("-o", ranking, "--write-data", copy)
+    assert run(capsys, "select", path, "--labels", "tags", "-k", "3", *outputs)[0] == 0
+    assert ",'@place," in Path(ranking).read_text(encoding="utf-8")
+    kept = pd.read_csv(copy)
+    assert "=1+1" in set(kept["@place"])

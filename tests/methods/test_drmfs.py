@@ -1,0 +1,213 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.stats import spearmanr
+
+import graph_examples as example
+from labelsieve._numerics.graph import label_graph, neighbor_graph
+from labelsieve._numerics.norms import l21_weights
+from labelsieve.datasets import make_pml
+from labelsieve.methods.drmfs import DRMFS, _Problem, solve_drmfs
+
+EXAMPLE = {"alpha": 0.5, "beta": 0.5, "gamma": 0.5, "n_neighbors": 2, "bandwidth": "unit"}
+
+
+def published(max_iter, **options):
+    """The multiplicative updates of the worked example, from its start."""
+    start = example.values("drmfs", "init")["W"]
+    options = {
+        **EXAMPLE,
+        "solver": "multiplicative",
+        "start": start,
+        "max_iter": max_iter,
+        "tol": 0.0,
+    } | options
+    return solve_drmfs(example.X, example.Y, **options)
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_multiplicative_rounds_of_the_worked_example(rounds):
+    expected = example.values("drmfs", f"it{rounds}")
+    result = published(rounds)
+    np.testing.assert_allclose(result.extra["coef"].T, expected["W"], rtol=1e-12)
+    np.testing.assert_allclose(result.scores, expected["score"], rtol=1e-12)
+    np.testing.assert_allclose(result.objective[-1], expected["J"], rtol=1e-13)
+
+
+def test_objective_path_of_the_worked_example_and_where_the_published_stop_ends_it():
+    history = published(20).objective
+    assert history[0] == pytest.approx(6.8934059764, abs=5e-11)
+    np.testing.assert_allclose(
+        history[:7], [6.893406, 6.162173, 5.874784, 5.734551, 5.661780, 5.623380, 5.602831], atol=5e-7
+    )
+    stopped = published(300, tol=1e-3)
+    assert stopped.converged
+    assert len(stopped.objective) - 1 == 9
+    assert stopped.objective[-1] == pytest.approx(5.581464, abs=5e-7)
+
+
+def test_published_stop_waits_for_the_third_round():
+    assert len(published(300, tol=1.0).objective) - 1 == 3
+
+
+def test_objective_at_the_start_of_the_worked_example_by_term():
+    W = example.values("drmfs", "init")["W"]
+    graphs = neighbor_graph(example.X.T, 2), label_graph(example.Y, 2)
+
+    def value(alpha, beta, gamma):
+        return _Problem(example.X, example.Y, *graphs, alpha, beta, gamma).objective(W, example.X @ W)
+
+    loss = value(0, 0, 0)
+    terms = [value(0.5, 0, 0) - loss, value(0, 0.5, 0) - loss, value(0, 0, 0.5) - loss]
+    np.testing.assert_allclose(
+        [loss, *terms], [5.7741759443, 0.1688512258, 0.0216536453, 0.9287251610], atol=1e-10
+    )
+
+
+@pytest.mark.parametrize(("solver", "max_iter"), [("multiplicative", 5000), ("accelerated", 1000)])
+def test_both_solvers_reach_the_optimum_of_the_worked_example(solver, max_iter):
+    optimum = example.values("drmfs", "optimum")
+    result = published(max_iter, solver=solver)
+    assert result.objective[-1] == pytest.approx(float(optimum["J"]), abs=1e-12)
+    np.testing.assert_allclose(result.extra["coef"].T, optimum["W"], atol=1e-7)
+    # Round 5 ranks feature 1 first: an early stop does not show the optimum's order.
+    np.testing.assert_array_equal(np.argsort(-result.scores), [0, 1, 3, 2])
+    np.testing.assert_array_equal(np.argsort(-published(5).scores), [1, 0, 3, 2])
+
+
+def random_problem(seed, n_samples=40, n_features=8, n_labels=5):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_samples, n_features))
+    Y = (rng.random((n_samples, n_labels)) < 0.4).astype(float)
+    Y[:3] = 0  # rows without candidates
+    return X, Y
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.1, 5.0, 0.01), (10.0, 0.0, 3.0), (0.0, 0.0, 0.0)])
+@pytest.mark.parametrize("bandwidth", ["unit", "median"])
+def test_accelerated_solver_agrees_with_bounded_lbfgs(weights, bandwidth):
+    X, Y = random_problem(0)
+    alpha, beta, gamma = weights
+    feature_graph = neighbor_graph(X.T, 3, bandwidth=bandwidth)
+    graph_of_labels = label_graph(Y, 3, bandwidth=bandwidth)
+    L_X = np.diag(feature_graph.degrees) - feature_graph.affinity.toarray()
+    L_Y = np.diag(graph_of_labels.degrees) - graph_of_labels.affinity.toarray()
+
+    def objective_and_gradient(flat):
+        W = flat.reshape(8, 5)
+        R = X @ W - Y
+        loss, sizes = np.sqrt((R**2).sum(1) + 1e-16), np.sqrt((W**2).sum(1) + 1e-16)
+        value = loss.sum() + alpha * np.trace(W.T @ L_X @ W) + beta * np.trace(W @ L_Y @ W.T)
+        gradient = X.T @ (R / loss[:, None]) + 2 * alpha * L_X @ W + 2 * beta * W @ L_Y
+        return value + gamma * sizes.sum(), (gradient + gamma * W / sizes[:, None]).ravel()
+
+    reference = minimize(
+        objective_and_gradient,
+        np.full(40, 0.1),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * 40,
+        options={"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-10},
+    )
+    result = solve_drmfs(
+        X, Y, alpha=alpha, beta=beta, gamma=gamma, n_neighbors=3, bandwidth=bandwidth, solver="accelerated",
+        max_iter=20000, tol=1e-13,
+    )  # fmt: skip
+    assert result.objective[-1] <= reference.fun + 1e-6
+    assert result.objective[-1] == pytest.approx(reference.fun, rel=1e-5)
+    np.testing.assert_allclose(result.extra["coef"].T, reference.x.reshape(8, 5), atol=5e-3)
+
+
+def test_gradient_agrees_with_finite_differences():
+    X, Y = random_problem(1)
+    problem = _Problem(X, Y, neighbor_graph(X.T, 3, bandwidth="median"), label_graph(Y, 2), 0.7, 0.3, 0.9)
+    W = np.random.default_rng(2).random((8, 5))
+    R = X @ W - Y
+    gradient = 2 * (problem.half_gradient(W, R, l21_weights(R)) + 0.9 * l21_weights(W)[:, None] * W)
+    numerical = example.numerical_gradient(lambda W: problem.objective(W, X @ W), W)
+    np.testing.assert_allclose(gradient, numerical, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "multiplicative"])
+@pytest.mark.parametrize("seed", range(5))
+def test_objective_never_rises(solver, seed):
+    X, Y = random_problem(seed)
+    weights = 10 ** np.random.default_rng(seed).uniform(-2, 2, 3)
+    result = solve_drmfs(
+        X, Y, alpha=weights[0], beta=weights[1], gamma=weights[2], n_neighbors=5, bandwidth="median",
+        solver=solver, max_iter=500, tol=0.0,
+    )  # fmt: skip
+    assert np.diff(result.objective).max() <= 1e-12 * result.objective[0]
+
+
+def test_published_bandwidth_leaves_the_graphs_without_effect_and_the_median_gives_them_one():
+    X, Y = make_pml(300, 20, n_labels=6, random_state=0)
+    scores = {
+        (bandwidth, weight): DRMFS(alpha=weight, beta=weight, bandwidth=bandwidth).fit(X, Y).scores_
+        for bandwidth in ("unit", "median")
+        for weight in (0.0, 1.0)
+    }
+    np.testing.assert_allclose(scores["unit", 1.0], scores["unit", 0.0], rtol=1e-3, atol=1e-5)
+    effect = np.abs(scores["median", 1.0] - scores["median", 0.0]).max() / scores["median", 0.0].max()
+    assert effect > 0.05
+
+
+def test_a_tight_solve_forgets_its_start_and_the_published_stop_does_not():
+    X, Y = make_pml(150, 30, n_labels=6, random_state=1)
+    options = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "n_neighbors": 5, "bandwidth": "unit"}
+
+    def scores(seed, solver, tol, rounds):
+        start = np.random.default_rng(seed).random((30, 6))
+        return solve_drmfs(
+            X, Y, **options, solver=solver, tol=tol, max_iter=rounds, start=start
+        ).scores  # fmt: skip
+
+    tight = [scores(seed, "accelerated", 1e-10, 5000) for seed in (0, 1)]
+    loose = [scores(seed, "multiplicative", 0.0, 10) for seed in (0, 1)]
+    assert spearmanr(*tight).statistic > 0.99
+    assert spearmanr(*loose).statistic < 0.9
+
+
+def test_rows_that_are_fitted_exactly_do_not_break_the_weights():
+    X = np.eye(6)
+    Y = np.eye(6)[:, :3]
+    for solver in ("accelerated", "multiplicative"):
+        model = DRMFS(gamma=0.0, alpha=0.0, beta=0.0, solver=solver, max_iter=5000).fit(X, Y)
+        np.testing.assert_allclose(model.coef_.T, Y, atol=1e-4)
+
+
+def test_duplicate_and_empty_features_share_a_rank_and_come_last():
+    X, Y = make_pml(100, 6, n_informative=3, random_state=2)
+    X = np.column_stack([X, X[:, 0], np.zeros((100, 2))])
+    scores = DRMFS().fit(X, Y).scores_
+    assert scores[0] == pytest.approx(scores[6])
+    np.testing.assert_array_equal(scores[7:], 0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_signed_features_are_refused(kind):
+    X, Y = random_problem(3)
+    X[0, 0] = -1.0
+    with pytest.raises(ValueError, match="X must not be negative for this method"):
+        DRMFS(scale=None).fit(kind(X), Y)
+
+
+def test_order_of_the_labels_does_not_matter():
+    X, Y = make_pml(80, 12, n_labels=9, random_state=3)
+    order = np.random.default_rng(0).permutation(9)
+    for bandwidth in ("unit", "median"):
+        model = DRMFS(bandwidth=bandwidth).fit(X, Y)
+        moved = DRMFS(bandwidth=bandwidth).fit(X, Y[:, order])
+        np.testing.assert_allclose(moved.scores_, model.scores_, rtol=1e-9)
+        np.testing.assert_allclose(moved.coef_, model.coef_[order], rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
+def test_planted_features_come_first(noise):
+    found = []
+    for seed in range(5):
+        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
+        model = DRMFS(n_features_to_select=5).fit(X, Y)
+        found.append(np.isin(model.get_support(indices=True), informative).mean())
+    assert np.mean(found) > 0.6  # chance is 5 / 30

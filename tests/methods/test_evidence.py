@@ -1,0 +1,732 @@
+"""The evidence selector: its worked example, the direct computation, and every odd corner."""
+
+import logging
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelsieve import EvidenceSelector, SumF
+from labelsieve._blocks.blocks import MemoryBlocks
+from labelsieve._numerics.candidate_precision import average_precision_rows, ridge_precision
+from labelsieve._row_problem import check_rows, in_memory
+from labelsieve.methods import evidence as module
+from labelsieve.methods._evidence import gram as gram_module
+from labelsieve.methods._evidence.choice import best_pair, steadiest
+from labelsieve.methods._evidence.gram import FormedGram, is_gram_cheaper
+from labelsieve.methods._evidence.passes import products_of_columns, summarize
+from labelsieve.methods._evidence.plan import plan_fit, size_grid
+from labelsieve.methods._evidence.problem import Rows
+from labelsieve.methods.evidence import solve_evidence
+
+REDUNDANCIES = (np.inf, 1.0, 0.0)
+DEFAULTS = {"threshold": 4.0, "ridge": 1.0, "tolerance": 1.64, "n_folds": 3, "max_steps": 1000}
+
+# Six rows, four features, three labels: small enough to follow by hand.
+X_SMALL = np.array(
+    [[0, 3, 1, 2], [1, 1, 0, 2], [4, 2, 0, 1], [5, 2, 1, 0], [2, 0, 1, 1], [3, 3, 0, 0]], float
+)
+Y_SMALL = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1, 0]], float)
+
+
+def solve(X, Y, n_selected, redundancy=None, **options):
+    """Solve with the defaults; returns the order of the features and the result."""
+    rng = np.random.default_rng(0)
+    result = solve_evidence(
+        in_memory(X, Y),
+        **{**DEFAULTS, "n_selected": n_selected, "redundancy": redundancy, "rng": rng, **options},
+    )
+    return np.argsort(-result.scores, kind="stable"), result
+
+
+def nothing():
+    """Features that a search is likely to take: it cannot say."""
+    return np.empty(0, dtype=int)
+
+
+def problem(seed, n_samples=120, n_features=15, n_labels=6, density=1.0):
+    """Features that repeat one another in part, and labels that follow some of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, n_features)) @ (
+        np.eye(n_features) + 0.3 * rng.normal(size=(n_features,) * 2)
+    )
+    X *= rng.random(X.shape) < density
+    Y = (X[:, :4] @ rng.normal(size=(4, n_labels)) + rng.normal(size=(n_samples, n_labels)) > 1).astype(float)
+    return X, Y
+
+
+def standardized(M):
+    deviation = M.std(axis=0)
+    return (M - M.mean(axis=0)) / np.where(deviation > 1e-12 * np.abs(M).max(axis=0), deviation, np.inf)
+
+
+def direct(X, Y, redundancy, n_steps, threshold=4.0, ridge=1.0):
+    """The greedy search by the letter: at every step, what regression on the selection leaves of each feature."""
+    n = len(X)
+    Z, T = standardized(X), standardized(Y[:, (Y.min(axis=0) < 1) & (Y.max(axis=0) > 0)])
+    G, C = Z.T @ Z + ridge * n * np.eye(X.shape[1]), Z.T @ T
+
+    def evidence(j, S):
+        a, c = G[j, j], C[j]
+        if S:
+            weights = np.linalg.solve(G[np.ix_(S, S)], G[S, j])
+            a, c = a - G[j, S] @ weights, c - weights @ C[S]
+        e = (1 + ridge) * c**2 / max(a, 1e-10)
+        return np.maximum(e - threshold, 0).sum() + 1e-6 * e.sum()
+
+    alone = np.array([evidence(j, []) for j in range(X.shape[1])])
+    if np.isinf(redundancy):
+        return np.argsort(-alone, kind="stable"), alone, alone
+    S, reached = [], np.zeros(X.shape[1])
+    while True:
+        free = [j for j in range(X.shape[1]) if j not in S]
+        for j in free:
+            reached[j] = evidence(j, S) + redundancy * alone[j]
+        if len(S) == n_steps:
+            return np.array(S + sorted(free, key=lambda j: -reached[j])), reached, alone
+        S.append(max(free, key=lambda j: reached[j]))
+
+
+class TestWorkedExample:
+    @pytest.mark.parametrize(
+        ("redundancy", "order", "criterion"),
+        [
+            (np.inf, [2, 0, 3, 1], [2.0000073333333335, 0.6285789142857147, 5e-06, 2.7804878048780484e-06]),
+            (
+                1.0,
+                [2, 0, 3, 1],
+                [4.000014666666667, 1.0979578593931139, 6.605738976061118e-6, 5.023961335180661e-6],
+            ),
+            (
+                0.0,
+                [2, 0, 1, 3],
+                [2.0000073333333335, 0.4693789451073992, 2.386937159406737e-06, 1.4622753469569947e-06],
+            ),
+        ],
+    )
+    def test_order_and_criterion(self, redundancy, order, criterion):
+        found, result = solve(X_SMALL, Y_SMALL, 4, redundancy)
+        assert found.tolist() == order
+        np.testing.assert_allclose(result.extra["criterion"][order], criterion, rtol=0, atol=1e-12)
+
+    def test_evidence_is_the_sum_over_thresholded_squared_z_values(self):
+        z2 = 6 * np.corrcoef(X_SMALL.T, Y_SMALL.T)[:4, 4:] ** 2
+        np.testing.assert_allclose(z2[0], [4.628571428571429, 0.4 / 7, 2.8], atol=1e-12)
+        _, result = solve(X_SMALL, Y_SMALL, 2)
+        expected = np.maximum(z2 - 4, 0).sum(axis=1) + 1e-6 * z2.sum(axis=1)
+        np.testing.assert_allclose(result.extra["evidence"], expected, rtol=0, atol=1e-12)
+
+    def test_redundancy_is_chosen_by_the_rows_of_the_folds(self):
+        order, result = solve(X_SMALL, Y_SMALL, 2, folds=np.arange(6) % 3)
+        assert result.extra["redundancy"] == 0
+        assert order.tolist() == [2, 0, 1, 3]
+        expected = [2.0000073333333335, 0.4693789451073992, 2.386937159406737e-06, 1.6057389760611186e-06]
+        np.testing.assert_allclose(result.extra["criterion"][order], expected, rtol=0, atol=1e-12)
+        # Rows have the precisions (inf, 1, 0): fold 0 holds rows 0 and 3, and so on.
+        by_row = np.array(
+            [
+                [1 / 3, 1 / 3, 1],
+                [7 / 12, 1, 1],
+                [5 / 6, 5 / 6, 5 / 6],
+                [1, 1, 1],
+                [1, 1, 1],
+                [1 / 3, 1 / 2, 1 / 2],
+            ]
+        )
+        np.testing.assert_allclose(
+            result.extra["cv_scores"], (by_row[:3] + by_row[3:]) / 2, rtol=0, atol=1e-12
+        )
+        np.testing.assert_allclose(result.extra["cv_gap"], [5 / 24, 1 / 9, 0], rtol=0, atol=1e-12)
+        # 1.64 standard errors are .17 and more; a hundredth of the best mean, 8/9, is less.
+        np.testing.assert_allclose(result.extra["cv_allowed"], [0.08 / 9, 0.08 / 9, 0], rtol=0, atol=1e-12)
+
+    def test_equal_predictions_leave_the_steadiest_redundancy(self):
+        order, result = solve(X_SMALL, Y_SMALL, 1, folds=np.arange(6) % 3)
+        assert result.extra["redundancy"] == np.inf
+        assert order.tolist() == [2, 0, 3, 1]
+
+    def test_no_tolerance_takes_the_best(self):
+        assert solve(X_SMALL, Y_SMALL, 2, folds=np.arange(6) % 3, tolerance=0.0)[1].extra["redundancy"] == 0
+
+
+class TestAgainstTheDirectComputation:
+    @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+    @pytest.mark.parametrize("ridge", [1.0, 0.1, 0.0])
+    @pytest.mark.parametrize("redundancy", [np.inf, 1.0, 0.3, 0.0])
+    def test_order_criterion_and_evidence(self, redundancy, ridge, container):
+        for seed in range(3):
+            X, Y = problem(seed, density=0.4)
+            X[:, 6], Y[:, 2] = 3.0, 1.0
+            order, reached, alone = direct(X, Y, redundancy, 7, threshold=2.5, ridge=ridge)
+            found, result = solve(container(X), Y, 7, redundancy, threshold=2.5, ridge=ridge)
+            assert found.tolist() == order.tolist()
+            np.testing.assert_allclose(result.extra["evidence"], alone, rtol=1e-9)
+            np.testing.assert_allclose(result.extra["criterion"], reached, rtol=1e-9)
+
+    @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+    def test_cross_validation_is_a_fit_to_every_inner_training_part(self, container):
+        X, Y = problem(1, n_samples=70, density=0.5)
+        Y[5:, 4] = 0  # varies in some training parts only
+        Y[::7] = 0  # rows without candidates
+        folds = np.random.default_rng(3).permutation(70) % 4
+        precision = np.full((70, 3), np.nan)
+        for fold in range(4):
+            train, test = folds != fold, folds == fold
+            for i, redundancy in enumerate(REDUNDANCIES):
+                order = direct(X[train], Y[train], redundancy, 5)[0]
+                precision[test, i] = ridge_precision(X[train], Y[train], X[test], Y[test], order, [5])[:, 0]
+        for form in (True, False):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(module, "is_gram_cheaper", lambda *_, form=form, **__: form)
+                _, result = solve(container(X), Y, 5, folds=folds, n_folds=4)
+            expected = [np.nanmean(precision[folds == fold], axis=0) for fold in range(4)]
+            np.testing.assert_allclose(result.extra["cv_scores"], expected, atol=1e-12)
+            scored = precision[~np.isnan(precision[:, 0])]
+            gap = scored.mean(axis=0).max() - scored.mean(axis=0)
+            np.testing.assert_allclose(result.extra["cv_gap"], gap, atol=1e-12)
+
+    def test_the_size_curve_is_a_fit_at_every_size(self):
+        X, Y = problem(2, n_samples=60)
+        folds = np.arange(60) % 5
+        _, result = solve(X, Y, None, folds=folds)
+        curve = result.extra["size_curve"]
+        assert curve.sizes.tolist() == size_grid(15, 1000).tolist() == [1, 2, 3, 4, 5, 6, 7, 9, 15]
+        scores = np.empty((3, 5, 9))
+        for i, redundancy in enumerate(REDUNDANCIES):
+            for fold in range(5):
+                train, test = folds != fold, folds == fold
+                order = direct(X[train], Y[train], redundancy, 9)[0]
+                rows = ridge_precision(X[train], Y[train], X[test], Y[test], order, curve.sizes)
+                scores[i, fold] = np.nanmean(rows, axis=0)
+        mean = scores.mean(axis=1)
+        best = np.argwhere(mean >= mean.max() - 1e-12)
+        chosen, size = min(best.tolist(), key=lambda pair: (pair[1], pair[0]))
+        np.testing.assert_allclose(curve.scores, scores[chosen], atol=1e-12)
+        assert result.n_selected == curve.sizes[size]
+        assert result.extra["redundancy"] == REDUNDANCIES[chosen]
+        np.testing.assert_allclose(result.extra["cv_scores"], scores[:, :, size].T, atol=1e-12)
+        np.testing.assert_allclose(result.extra["cv_gap"], mean[chosen, size] - mean[:, size], atol=1e-12)
+
+
+class TestWaysToTheGramMatrix:
+    @pytest.mark.parametrize("n_selected", [6, None])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_formed_on_demand_and_sparse_agree(self, seed, n_selected, monkeypatch):
+        X, Y = problem(seed, n_samples=90, n_features=40, density=0.3)
+        found = []
+        for features, form in ((X, True), (X, False), (sp.csr_matrix(X), False), (sp.csc_array(X), False)):
+            monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, form=form, **__: form)
+            found.append(solve(features, sp.csr_matrix(Y), n_selected))
+        (order, expected), *others = found
+        for other, result in others:
+            assert other.tolist() == order.tolist()
+            for name in ("evidence", "criterion", "cv_scores", "redundancy"):
+                np.testing.assert_allclose(result.extra[name], expected.extra[name], rtol=1e-9)
+
+    @pytest.mark.parametrize("name", ["languagelog", "slashdot"])
+    def test_they_agree_on_real_words_of_which_many_are_equal(self, name, real, monkeypatch):
+        X, Y = real(name)
+        found = []
+        for features, form in ((X, False), (X.toarray(), False), (X.toarray(), True)):
+            monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, form=form, **__: form)
+            found.append(solve(features, Y, 30, tolerance=0.0))
+        (order, expected), *others = found
+        for other, result in others:
+            assert other.tolist() == order.tolist()
+            assert result.extra["redundancy"] == expected.extra["redundancy"]
+            np.testing.assert_allclose(result.extra["evidence"], expected.extra["evidence"], rtol=1e-9)
+            np.testing.assert_allclose(result.extra["cv_scores"], expected.extra["cv_scores"], atol=1e-12)
+
+    def test_a_feature_that_varies_in_the_held_out_rows_alone_does_not_lose_its_digits(self):
+        X, Y = problem(4)
+        X[0, 3], X[1, 4] = 1e9, 1e13  # row 0 and 1 are held out
+        X[2:, 4] = 1.0
+        held_out = np.arange(120) < 30
+        Z = standardized(X[30:])
+        for form in (True, False):
+            rows = Rows(in_memory(X, Y), held_out.astype(int))
+            rows.whole(form_gram=form)
+            gram = rows.without(1).gram
+            assert isinstance(gram, FormedGram) == form
+            np.testing.assert_allclose(next(gram.blocks([np.arange(15)])), Z.T @ Z, atol=1e-9)
+            np.testing.assert_allclose(gram.column(3, nothing), Z.T @ Z[:, 3], atol=1e-9)
+            np.testing.assert_array_equal(gram.column(4, nothing), 0)
+
+    def test_it_is_formed_where_that_takes_fewer_operations(self):
+        def is_formed(n_features, n_selected, is_sparse=False, redundancy=None):
+            plan = plan_fit(
+                (2000, n_features), n_selected=n_selected, redundancy=redundancy, n_folds=3, max_steps=1000
+            )
+            return is_gram_cheaper(n_features, plan.n_columns, plan.n_folds, is_sparse=is_sparse)
+
+        assert not is_formed(3000, 20)
+        assert is_formed(3000, 300)
+        assert is_formed(3000, None)
+        assert not is_formed(3000, 300, is_sparse=True)
+        assert not is_formed(5001, None)
+        assert not is_formed(3000, 300, redundancy=np.inf)
+
+    def test_a_column_is_made_once_for_all_searches_in_all_folds(self, monkeypatch):
+        X, Y = problem(5)
+        folds = np.arange(120) % 3
+        visits = []
+        rows = Rows(in_memory(X, Y), folds)
+        visit = rows.rows.fold
+
+        def count(function, *shared, **options):
+            if function is products_of_columns:
+                visits.append(shared[1].tolist())
+            return visit(function, *shared, **options)
+
+        monkeypatch.setattr(rows.rows, "fold", count)
+        problems = [rows.whole(form_gram=False), *(rows.without(fold) for fold in range(3))]
+        for fold, found in zip((None, 0, 1, 2), problems, strict=True):
+            Z = standardized(X[folds != fold])
+            np.testing.assert_allclose(found.gram.column(3, nothing), Z.T @ Z[:, 3], atol=1e-9)
+        assert visits == [[3]]
+        store = problems[0].gram.store
+        monkeypatch.setattr(store, "most", 1)
+        for feature in (4, 4, 3):  # no room for another
+            problems[1].gram.column(feature, nothing)
+        assert visits == [[3], [4], [3]]
+
+
+class TestInvariances:
+    @pytest.mark.parametrize("redundancy", REDUNDANCIES)
+    def test_order_of_rows_and_scale_of_columns_do_not_matter(self, redundancy):
+        X, Y = problem(6)
+        rng = np.random.default_rng(0)
+        order, expected = solve(X, Y, 6, redundancy)
+        rows = rng.permutation(len(X))
+        for other in (
+            solve(X[rows], Y[rows], 6, redundancy),
+            solve(X * 10.0 ** rng.integers(-6, 6, size=15), Y, 6, redundancy),
+            solve(-X + 3, Y, 6, redundancy),
+        ):
+            assert other[0].tolist() == order.tolist()
+            np.testing.assert_allclose(other[1].extra["criterion"], expected.extra["criterion"], rtol=1e-9)
+
+    @pytest.mark.parametrize("n_selected", [6, None])
+    def test_columns_and_labels_can_be_permuted(self, n_selected):
+        X, Y = problem(7)
+        rng = np.random.default_rng(0)
+        order, expected = solve(X, Y, n_selected)
+        columns, labels = rng.permutation(15), rng.permutation(6)
+        permuted, result = solve(X[:, columns], Y[:, labels], n_selected)
+        assert columns[permuted].tolist() == order.tolist()
+        assert result.extra["redundancy"] == expected.extra["redundancy"]
+        np.testing.assert_allclose(result.extra["evidence"], expected.extra["evidence"][columns], rtol=1e-9)
+
+    def test_without_threshold_a_filter_orders_like_the_sum_of_squared_correlations(self):
+        X, Y = problem(8)
+        order, result = solve(X, Y, 6, np.inf, threshold=0.0)
+        r2 = np.corrcoef(X.T, Y.T)[:15, 15:] ** 2
+        np.testing.assert_allclose(result.extra["evidence"], 120 * (1 + 1e-6) * r2.sum(axis=1), rtol=1e-12)
+        assert order.tolist() == np.argsort(-r2.sum(axis=1)).tolist()
+        assert order[0] == np.argmax(SumF().fit(X, Y).scores_)
+
+    def test_whole_numbers_do_for_every_weight(self):
+        X, Y = problem(9)
+        whole = EvidenceSelector(4, redundancy=1, threshold=4, ridge=1, tolerance=2).fit(X, Y)
+        expected = EvidenceSelector(4, redundancy=1.0, threshold=4.0, ridge=1.0, tolerance=2.0).fit(X, Y)
+        np.testing.assert_array_equal(whole.criterion_, expected.criterion_)
+        assert EvidenceSelector(4, redundancy=0, ridge=0).fit(X, Y).redundancy_ == 0
+
+    def test_extreme_scales_change_nothing(self):
+        X, Y = problem(9)
+        order, expected = solve(X, Y, 6)
+        # Powers of two, as others round the values.
+        for exponent in (-900, 900):
+            found, result = solve(np.ldexp(X, exponent), Y, 6)
+            assert found.tolist() == order.tolist()
+            np.testing.assert_array_equal(result.extra["criterion"], expected.extra["criterion"])
+        for scale in (1e-300, 1e300):
+            assert solve(sp.csr_matrix(X * scale), Y, 6)[0].tolist() == order.tolist()
+
+
+class TestOddData:
+    def test_constant_features_come_last_by_column(self):
+        X, Y = problem(10)
+        X[:, [9, 2]] = [4.0, 0.0]
+        for n_selected, redundancy in ((5, None), (14, 0.0), (15, 1.0), (3, np.inf)):
+            order, result = solve(X, Y, n_selected, redundancy)
+            assert order[-2:].tolist() == [2, 9]
+            np.testing.assert_array_equal(result.extra["evidence"][[2, 9]], 0)
+
+    def test_a_copy_keeps_a_share_of_its_evidence(self):
+        X, Y = problem(11)
+        for ridge, share in ((1.0, 1 / 3), (0.1, 1 / 21)):
+            best = np.argmax(solve(X, Y, 1, 0.0, threshold=0.0)[1].scores)
+            twins = np.column_stack([X, X[:, best]])
+            order, result = solve(twins, Y, 1, 0.0, threshold=0.0, ridge=ridge)
+            evidence, criterion = result.extra["evidence"], result.extra["criterion"]
+            assert order[0] == best  # of equal features the first column
+            assert criterion[15] == pytest.approx(share * evidence[15], rel=1e-9)
+
+    @pytest.mark.parametrize("ridge", [0.0, 1.0])
+    @pytest.mark.parametrize("redundancy", [0.0, 1.0])
+    def test_repeated_features_never_divide_by_zero(self, redundancy, ridge):
+        X, Y = problem(12, n_samples=10)
+        order, result = solve(np.hstack([X, X, X]), Y, 45, redundancy, ridge=ridge)
+        assert sorted(order) == list(range(45))
+        assert np.isfinite(result.extra["criterion"]).all()
+
+    @pytest.mark.parametrize("copies", [2, 7])
+    def test_equal_features_are_taken_in_the_order_of_the_columns(self, copies):
+        X, Y = problem(13, n_features=9, n_labels=11)
+        for redundancy in REDUNDANCIES:
+            order, _ = solve(np.tile(X, copies), Y, 5, redundancy)
+            for j in range(9):
+                places = [order.tolist().index(j + 9 * copy) for copy in range(copies)]
+                assert places == sorted(places)
+
+    @pytest.mark.parametrize("labels", [np.ones((20, 3)), np.eye(20)[:, :0]])
+    @pytest.mark.parametrize("n_selected", [2, None])
+    @pytest.mark.parametrize("redundancy", [None, *REDUNDANCIES])
+    def test_labels_that_do_not_vary_leave_the_column_order(self, labels, n_selected, redundancy):
+        X = np.random.default_rng(0).normal(size=(20, 5))
+        order, result = solve(X, labels, n_selected, redundancy)
+        assert order.tolist() == [0, 1, 2, 3, 4]
+        np.testing.assert_array_equal(result.extra["evidence"], 0)
+        if redundancy is None:
+            assert result.extra["redundancy"] == np.inf
+            np.testing.assert_array_equal(result.extra["cv_scores"], 0)
+
+    @pytest.mark.parametrize(
+        ("X", "Y"), [(np.ones((8, 3)), np.eye(8)[:, :4]), (np.eye(8)[:, :3], np.ones((8, 2)))]
+    )
+    def test_no_evidence_at_all_is_a_warning(self, X, Y):
+        message = "^EvidenceSelector found no evidence at all.*features and labels vary"
+        with pytest.warns(UserWarning, match=message) as caught:
+            selector = EvidenceSelector().fit(X, Y)
+        assert caught[0].filename == __file__  # where fit was called
+        assert selector.ranking_.tolist() == [1, 2, 3]
+
+    def test_one_label(self):
+        X, Y = problem(14)
+        order, reached, _ = direct(X, Y[:, :1], 0.0, 5)
+        found, result = solve(X, Y[:, :1], 5, 0.0)
+        assert found.tolist() == order.tolist()
+        np.testing.assert_allclose(result.extra["criterion"], reached, rtol=1e-9)
+        # Whatever is predicted, the only label stands first: every redundancy is perfect.
+        assert solve(X, Y[:, :1], 5)[1].extra["redundancy"] == np.inf
+
+    def test_rows_without_candidates_are_zeros_that_only_the_precision_skips(self):
+        X, Y = problem(15)
+        Y[::2] = 0
+        _, _, alone = direct(X, Y, np.inf, 0)
+        _, result = solve(X, Y, 5, folds=np.arange(120) % 3)
+        np.testing.assert_allclose(result.extra["evidence"], alone, rtol=1e-9)
+        assert (result.extra["cv_scores"] > 0.3).all()
+
+    def test_a_fold_without_candidates_scores_zero(self):
+        X, Y = problem(16)
+        folds = np.arange(120) % 3
+        Y[folds == 1] = 0
+        _, result = solve(X, Y, 5, folds=folds)
+        np.testing.assert_array_equal(result.extra["cv_scores"][1], 0)
+        assert (result.extra["cv_scores"][[0, 2]] > 0).all()
+
+    @pytest.mark.parametrize(("n_samples", "n_folds"), [(5, 2), (9, 5)])
+    def test_few_rows_are_not_divided(self, n_samples, n_folds):
+        X, Y = problem(17, n_samples=40)
+        _, result = solve(X[:n_samples], Y[:n_samples], 3, n_folds=n_folds)
+        assert result.extra["redundancy"] == 1
+        assert "cv_scores" not in result.extra
+
+    def test_of_few_rows_half_the_features_are_kept_or_the_folds_are_fewer(self):
+        X, Y = problem(17, n_samples=40)
+        _, result = solve(X[:5], Y[:5], None)
+        assert (result.n_selected, result.extra["redundancy"]) == (7, 1)
+        assert "size_curve" not in result.extra
+        _, result = solve(X[:7], Y[:7], None)
+        assert result.extra["size_curve"].scores.shape[0] == 3
+
+    def test_all_features_need_no_choice(self):
+        X, Y = problem(18)
+        _, result = solve(X, Y, 15)
+        assert result.extra["redundancy"] == 1
+        assert "cv_scores" not in result.extra
+
+    @pytest.mark.parametrize("n_selected", [1, None])
+    def test_one_feature(self, n_selected):
+        X, Y = problem(19)
+        order, result = solve(X[:, :1], Y, n_selected)
+        assert (order.tolist(), result.n_selected) == ([0], 1)
+
+    def test_features_beyond_the_steps_follow_by_the_criterion_at_that_moment(self):
+        X, Y = problem(20)
+        order, reached, _ = direct(X, Y, 0.0, 4)
+        found, result = solve(X, Y, 9, 0.0, max_steps=4)
+        assert found.tolist() == order.tolist()
+        np.testing.assert_allclose(result.extra["criterion"], reached, rtol=1e-9)
+        assert (np.diff(result.extra["criterion"][found[4:]]) <= 0).all()
+
+
+class TestMemory:
+    def test_rare_labels_are_left_out_where_memory_is_short(self):
+        X, Y = problem(21)
+        Y[:, 3] = np.arange(120) < 4
+        _, without = solve(X, np.delete(Y, 3, axis=1), 4, 0.0)
+        _, enough = solve(X, Y, 4, 0.0, budget=8 * 15 * (2 * 6 + 4))
+        _, short = solve(X, Y, 4, 0.0, budget=8 * 15 * (2 * 6 + 4) - 1)
+        assert not np.allclose(enough.extra["evidence"], without.extra["evidence"])
+        np.testing.assert_allclose(short.extra["evidence"], without.extra["evidence"])
+
+    def test_what_is_too_much_is_refused_with_the_bytes_it_needs(self):
+        X, Y = problem(22)
+        with pytest.raises(
+            ValueError, match=r"^EvidenceSelector must hold .* Got 1920 bytes.* Leave out labels"
+        ):
+            solve(X, Y, 4, 0.0, budget=1919)
+
+    def test_inner_folds_need_room_for_their_products(self):
+        X, Y = problem(22)
+        assert len(solve(X, Y, 4, budget=8 * 15 * (3 * 6 + 4))[0]) == 15
+        with pytest.raises(ValueError, match="Got 2640 bytes"):
+            solve(X, Y, 4, budget=8 * 15 * (3 * 6 + 4) - 1)
+
+    def test_a_filter_needs_no_room_for_steps(self):
+        X, Y = problem(22)
+        assert len(solve(X, Y, 4, np.inf, budget=8 * 15 * 6)[0]) == 15
+
+    def test_sparse_features_are_never_made_dense(self):
+        rng = np.random.default_rng(0)
+        # 1500 x 60000 would take 720 MB dense, all pairs 29 GB.
+        words = rng.integers(60_000, size=(1500, 6))
+        X = sp.csr_matrix((rng.random(9000), words.ravel(), np.arange(0, 9001, 6)), shape=(1500, 60_000))
+        X.sum_duplicates()
+        Y = (rng.random((1500, 3)) < 0.3).astype(float)
+        tracemalloc.start()
+        try:
+            solve(X, Y, 8)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 60e6
+
+
+class TestSelector:
+    def test_scores_fall_with_the_place_in_the_dtype_of_the_features(self):
+        X, Y = problem(23)
+        for dtype in (np.float64, np.float32):
+            selector = EvidenceSelector(4).fit(X.astype(dtype), Y)
+            np.testing.assert_array_equal(selector.scores_, ((16 - selector.ranking_) / 15).astype(dtype))
+            assert selector.scores_.dtype == dtype
+            assert selector.evidence_.dtype == selector.criterion_.dtype == np.float64
+
+    def test_single_precision_is_computed_in_double(self):
+        X, Y = problem(24)
+        X = X.astype(np.float32)
+        single, double = (EvidenceSelector(4).fit(features, Y) for features in (X, X.astype(np.float64)))
+        np.testing.assert_array_equal(single.evidence_, double.evidence_)
+        np.testing.assert_array_equal(single.criterion_, double.criterion_)
+
+    def test_attributes_of_a_choice_exist_where_there_was_one(self):
+        X, Y = problem(25)
+        selector = EvidenceSelector("auto").fit(X, Y)
+        assert selector.n_features_ == selector.size_curve_.best == selector.get_support().sum()
+        assert selector.size_curve_.scores.shape == (5, len(selector.size_curve_.sizes))
+        assert selector.cv_scores_.shape == (5, 3)
+        selector.set_params(n_features_to_select=4).fit(X, Y)
+        assert not hasattr(selector, "size_curve_")
+        assert (selector.cv_scores_.shape, selector.cv_gap_.shape, selector.cv_allowed_.shape) == (
+            (3, 3),
+            (3,),
+            (3,),
+        )
+        selector.set_params(redundancy=1).fit(X, Y)
+        assert not any(name.startswith("cv_") for name in vars(selector))
+        selector.set_params(n_features_to_select="auto").fit(X, Y)
+        assert selector.redundancy_ == 1
+        assert selector.size_curve_.best == selector.n_features_
+        assert not hasattr(selector, "cv_scores_")
+
+    def test_the_seed_decides_about_the_folds_and_nothing_else(self):
+        X, Y = problem(26)
+        selector = EvidenceSelector(4, random_state=1).fit(X, Y)
+        folds = np.random.default_rng(1).permutation(120) % 3
+        np.testing.assert_array_equal(selector.cv_scores_, solve(X, Y, 4, folds=folds)[1].extra["cv_scores"])
+        fixed = (EvidenceSelector(4, redundancy=0.5, random_state=seed).fit(X, Y) for seed in (0, 1))
+        first, second = (selector.criterion_ for selector in fixed)
+        np.testing.assert_array_equal(first, second)
+
+    def test_more_folds_than_five_choose_the_size_too(self):
+        X, Y = problem(27)
+        assert EvidenceSelector("auto", n_folds=7).fit(X, Y).size_curve_.scores.shape[0] == 7
+
+    def test_other_methods_do_not_choose_their_size(self):
+        with pytest.raises(ValueError, match="The 'n_features_to_select' parameter of SumF must be"):
+            SumF("auto").fit(X_SMALL, Y_SMALL)
+
+    def test_the_ranking_depends_on_the_size(self):
+        assert EvidenceSelector.ranking_depends_on_size
+        assert not SumF.ranking_depends_on_size
+
+    def test_progress_is_logged(self, caplog):
+        X, Y = problem(28)
+        with caplog.at_level(logging.INFO, "labelsieve"):
+            EvidenceSelector(2, redundancy="auto", tolerance=0, verbose=1).fit(X, Y)
+        messages = [record.getMessage() for record in caplog.records]
+        assert messages[:3] == [f"inner fold {fold} of 3" for fold in (1, 2, 3)]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"redundancy": -1},
+            {"redundancy": "best"},
+            {"redundancy": np.nan},
+            {"threshold": -1},
+            {"threshold": np.inf},
+            {"ridge": np.inf},
+            {"tolerance": -0.1},
+            {"n_folds": 1},
+            {"max_steps": 0},
+            {"n_features_to_select": "all"},
+        ],
+    )
+    def test_wrong_parameters_are_refused(self, wrong):
+        with pytest.raises(
+            ValueError, match=f"The '{next(iter(wrong))}' parameter of EvidenceSelector must be"
+        ):
+            EvidenceSelector(**wrong).fit(X_SMALL, Y_SMALL)
+
+
+class TestChoice:
+    folds = np.arange(4) % 2
+
+    def test_differences_of_rounding_do_not_choose(self):
+        precision = np.full((4, 3), [0.3, 0.1 + 0.2, 0.2])
+        assert 0.1 + 0.2 > 0.3
+        precision = summarize(precision[:, :, None], self.folds, 2)
+        choice = steadiest(precision, REDUNDANCIES, 5, tolerance=0.0)
+        assert (choice.redundancy, choice.n_selected) == (np.inf, 5)
+        pair = best_pair(precision, REDUNDANCIES, np.array([5]))
+        assert (pair.redundancy, pair.n_selected) == (np.inf, 5)
+
+    def test_of_equal_pairs_the_smaller_size_then_the_steadier_redundancy(self):
+        precision = np.full((4, 3, 3), 0.5)
+        precision[:, 1, 1] = precision[:, 2, 1] = precision[:, 0, 2] = 0.9
+        choice = best_pair(summarize(precision, self.folds, 2), REDUNDANCIES, np.array([2, 4, 8]))
+        assert (choice.redundancy, choice.n_selected) == (1, 4)
+
+    def test_the_standard_error_bounds_what_steadiness_may_cost(self):
+        rng = np.random.default_rng(0)
+        best = 0.5 + 0.1 * rng.random(1000)
+        # Behind by .001 in every row: sure, however little. By .001 on average only: unsure.
+        surely, unsurely = best - 0.001, best - 0.001 + 0.05 * np.tile([1, -1], 500)
+        folds = np.arange(1000) % 3
+        for worse, expected in ((surely, 0.0), (unsurely, np.inf)):
+            precision = summarize(np.column_stack([worse, best - 0.3, best])[:, :, None], folds, 3)
+            choice = steadiest(precision, REDUNDANCIES, 5, tolerance=1.64)
+            assert choice.redundancy == expected
+            np.testing.assert_allclose(choice.grounds["cv_gap"], [0.001, 0.3, 0], atol=1e-12)
+        assert choice.grounds["cv_allowed"][0] == pytest.approx(1.64 * 0.05 / np.sqrt(1000))
+
+    def test_rows_without_precision_do_not_count(self):
+        precision = np.array([[np.nan] * 3, [0.4, 0.5, 0.6], [np.nan] * 3, [np.nan] * 3])[:, :, None]
+        found = summarize(precision, np.array([0, 1, 1, 2]), 3)
+        choice = steadiest(found, REDUNDANCIES, 5, tolerance=1.64)
+        assert choice.redundancy == 0
+        np.testing.assert_array_equal(choice.grounds["cv_scores"], [[0, 0, 0], [0.4, 0.5, 0.6], [0, 0, 0]])
+        found = summarize(precision[:1], np.array([0]), 1)
+        assert steadiest(found, REDUNDANCIES, 5, tolerance=0.0).redundancy == np.inf
+
+
+def test_the_grid_of_sizes():
+    assert size_grid(1, 1000).tolist() == [1]
+    assert size_grid(2, 1000).tolist() == [1, 2]
+    assert size_grid(5000, 1000)[-2:].tolist() == [3000, 5000]
+    assert size_grid(5001, 1000)[-2:].tolist() == [534, 1000]
+    assert size_grid(5001, 9000)[-1] == 3001
+
+
+def test_the_precision_by_which_a_redundancy_is_judged_is_that_of_its_candidates():
+    # The prediction of held-out rows by hand: one feature that is the label, another that is noise.
+    rng = np.random.default_rng(0)
+    Y = np.eye(3)[rng.integers(3, size=90)]
+    X = np.column_stack([Y, rng.normal(size=(90, 3))])
+    _, result = solve(X, Y, 3)
+    np.testing.assert_array_equal(result.extra["cv_scores"], 1)
+    assert average_precision_rows(Y, Y).mean() == 1
+
+
+def blocks_of(X, Y, sizes):
+    """The same rows in several blocks."""
+    cuts = list(pairwise(np.cumsum([0, *sizes])))
+    return check_rows(MemoryBlocks([{"X": X[a:b], "Y": Y[a:b]} for a, b in cuts]))
+
+
+class TestRowsInBlocks:
+    @pytest.mark.parametrize("container", [np.asarray, np.float32, sp.csr_matrix])
+    @pytest.mark.parametrize("n_selected", [6, None])
+    @pytest.mark.parametrize("form", [True, False])
+    def test_all_that_is_found_is_that_of_one_block(self, form, n_selected, container, monkeypatch):
+        monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: form)
+        X, Y = problem(3, n_features=40, density=0.4)
+        X[:, 6], Y[:, 2], Y[:40, 1] = 3.0, 1.0, 0
+        X, Y = container(X), sp.csr_matrix(Y)
+        _, expected = solve(X, Y, n_selected)
+        for sizes in ((17,) * 7 + (1,), (1, 60, 59), (120,)):
+            rng = np.random.default_rng(0)
+            options = {**DEFAULTS, "n_selected": n_selected, "redundancy": None, "rng": rng}
+            result = solve_evidence(blocks_of(X, Y, sizes), **options)
+            np.testing.assert_array_equal(result.scores, expected.scores)
+            assert result.n_selected == expected.n_selected
+            for name in expected.extra:
+                if name == "size_curve":
+                    np.testing.assert_allclose(
+                        result.extra[name].scores, expected.extra[name].scores, rtol=1e-9
+                    )
+                else:
+                    np.testing.assert_allclose(
+                        result.extra[name], expected.extra[name], rtol=1e-9, atol=1e-12
+                    )
+
+    def test_extreme_scales_change_nothing(self):
+        X, Y = problem(9)
+        _, expected = solve(X, Y, 6)
+        options = {**DEFAULTS, "n_selected": 6, "redundancy": None}
+        for exponent in (-900, 900):
+            lazily = blocks_of(np.ldexp(X, exponent), Y, (50, 70))
+            result = solve_evidence(lazily, **options, rng=np.random.default_rng(0))
+            np.testing.assert_array_equal(result.scores, expected.scores)
+
+    def test_a_pass_fetches_the_columns_that_searches_are_likely_to_need(self, monkeypatch):
+        X, Y = problem(5, n_samples=200, n_features=300)
+        asked = []
+        visit = MemoryBlocks.fold
+
+        def count(rows, function, *shared, **options):
+            if function is products_of_columns:
+                asked.append(shared[1].tolist())
+            return visit(rows, function, *shared, **options)
+
+        monkeypatch.setattr(MemoryBlocks, "fold", count)
+        monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: False)
+        options = {**DEFAULTS, "n_selected": 40, "redundancy": None, "tolerance": 0.0}
+        solve_evidence(blocks_of(X, Y, (100, 100)), **options, rng=np.random.default_rng(0))
+        in_blocks = asked.copy()
+        asked.clear()
+        solve_evidence(in_memory(X, Y), **options, rng=np.random.default_rng(0))
+        # In memory one after the other, each once for all searches in all folds.
+        assert {len(features) for features in asked} == {1}
+        needed = {feature for features in asked for feature in features}
+        assert len(needed) == len(asked) > 64
+        # Every pass in blocks but the last fetches 64 that are not yet known.
+        fetched = [feature for features in in_blocks for feature in features]
+        assert {len(features) for features in in_blocks[:-1]} == {64}
+        assert len(fetched) == len(set(fetched))
+        assert needed <= set(fetched)
+        assert len(in_blocks) < len(asked) / 10
+
+    def test_where_there_is_room_for_few_columns_those_asked_for_last_stay(self, monkeypatch):
+        monkeypatch.setattr(gram_module, "_KEPT", 3 * 15 * 4)
+        monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: False)
+        X, Y = problem(5)
+        _, expected = solve(X, Y, 8)
+        options = {**DEFAULTS, "n_selected": 8, "redundancy": None}
+        result = solve_evidence(blocks_of(X, Y, (60, 60)), **options, rng=np.random.default_rng(0))
+        np.testing.assert_array_equal(result.scores, expected.scores)

@@ -1,0 +1,239 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import roc_auc_score
+
+import graph_examples as example
+from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve.datasets import make_pml
+from labelsieve.methods.fpml import FPML, Problem, State, solve_fpml
+
+# Worked example, computed independently of this library.
+X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
+Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
+W_STRONG = {
+    1: [[0.12483, 0.067932, 0.034862], [0.067974, 0.075776, 0.110159], [0.066661, 0.07056, 0.09921]],
+    2: [[0.113085, 0.060489, 0.031616], [0.062475, 0.065073, 0.103459], [0.064842, 0.062722, 0.094297]],
+    16: [[0.111832, 0.054346, 0.032205], [0.059851, 0.064097, 0.104113], [0.067497, 0.061651, 0.091026]],
+}
+W_WEAK = {
+    1: [[0.963571, 0.312452, -0.229065], [0.399135, 0.594992, 0.999561], [0.060622, 0.305719, 0.658056]],
+    10: [[0.917403, 0.324643, -0.224757], [0.37281, 0.505359, 0.966853], [0.135032, 0.303118, 0.690455]],
+}
+EXAMPLE = {"n_components": 2, "lambda1": 1.0, "lambda2": 1.0, "reg_all": False, "fit_intercept": False}
+
+
+def solve_example(lambda3, max_iter, tol=0.0, **options):
+    return solve_fpml(X, Y, lambda3=lambda3, max_iter=max_iter, tol=tol, **EXAMPLE | options)
+
+
+@pytest.mark.parametrize(
+    ("lambda3", "n_iter", "W"),
+    [(10.0, 1, W_STRONG[1]), (10.0, 2, W_STRONG[2]), (0.1, 1, W_WEAK[1])],
+)
+def test_classifier_of_the_worked_example(lambda3, n_iter, W):
+    np.testing.assert_allclose(solve_example(lambda3, n_iter).extra["coef"].T, W, atol=6e-7)
+
+
+@pytest.mark.parametrize(
+    ("lambda3", "path", "n_iter", "last", "W", "norms"),
+    [
+        (10.0, [10.799128, 7.091184, 6.991323], 16, 6.985495, W_STRONG[16], [0.128441, 0.136125, 0.129005]),
+        (0.1, [4.425175, 3.47824, 3.438387], 10, 3.429503, W_WEAK[10], [0.998767, 1.1529, 0.766057]),
+    ],
+)
+def test_objective_and_end_of_the_worked_example(lambda3, path, n_iter, last, W, norms):
+    result = solve_example(lambda3, 200, tol=1e-6)
+    np.testing.assert_allclose(result.objective[:3], path, atol=1e-6)
+    assert result.converged
+    assert len(result.objective) - 1 == n_iter
+    assert result.objective[-1] == pytest.approx(last, abs=1e-6)
+    np.testing.assert_allclose(result.extra["coef"].T, W, atol=1e-6)
+    np.testing.assert_allclose(result.scores, norms, atol=1e-6)
+
+
+def problem_of(X, Y, ridge=1e-8, lambda1=1.0, lambda2=1.0, lambda3=10.0):
+    problem = Problem(X, Y, float((X**2).sum()), lambda1, lambda2, lambda3, ridge)
+    return problem, WeightedRidge(X).solver(np.full(X.shape[1], lambda3 / lambda2))
+
+
+def test_start_of_the_worked_example_is_the_truncated_svd():
+    problem, solve_W = problem_of(X, Y)
+    state = problem.start(2, solve_W)
+    np.testing.assert_allclose(state.SG[0], [1.179478, 0.578087, 0.179478], atol=6e-7)
+    W = [[0.182365, 0.098223, 0.048536], [0.113887, 0.127248, 0.185244], [0.088281, 0.102313, 0.152234]]
+    np.testing.assert_allclose(state.W, W, atol=6e-7)
+    state, _ = problem.round(solve_W, state)
+    np.testing.assert_allclose(state.SG[0], [0.762219, 0.358399, 0.080299], atol=6e-7)
+
+
+def plain_objective(X, Y, S, G, F, W, l1, l2, l3, ridge):
+    """J as it is written, with every matrix formed."""
+    return (
+        ((Y - S @ G) ** 2).sum()
+        + l1 * ((X - S @ F) ** 2).sum()
+        + l2 * ((S @ G - X @ W) ** 2).sum()
+        + l3 * (W**2).sum()
+        + ridge * ((S**2).sum() + (G**2).sum() + (F**2).sum())
+    )
+
+
+@pytest.mark.parametrize("ridge", [1e-8, 0.3])
+def test_every_step_ends_where_the_gradient_of_its_block_vanishes(ridge):
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((12, 6)), (rng.random((12, 5)) < 0.4).astype(float)
+    weights = (0.7, 1.6, 0.3, ridge)
+    problem, solve_W = problem_of(X, Y, ridge, *weights[:3])
+    old = problem.start(3, solve_W)
+    new, value = problem.round(solve_W, old)
+    assert value == pytest.approx(plain_objective(X, Y, new.S, new.G, new.F, new.W, *weights), rel=1e-12)
+
+    # F, G, S and W are solved for in turn: each at the newest values of the blocks before it.
+    moments = {
+        "F": (old.S, old.G, new.F, old.W),
+        "G": (old.S, new.G, new.F, old.W),
+        "S": (new.S, new.G, new.F, old.W),
+        "W": (new.S, new.G, new.F, new.W),
+    }
+    for place, name in enumerate("SGFW"):
+        blocks = list(moments[name])
+
+        def along(block, place=place, blocks=blocks):
+            return plain_objective(X, Y, *blocks[:place], block, *blocks[place + 1 :], *weights)
+
+        gradient = example.numerical_gradient(along, blocks[place], step=1e-5)
+        np.testing.assert_allclose(gradient, 0, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("reg_all", [False, True])
+def test_objective_never_rises(seed, reg_all):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.random((30, 8)), (rng.random((30, 6)) < 0.4).astype(float)
+    lambda1, lambda2, lambda3 = 10 ** rng.uniform(-2, 2, 3)
+    history = solve_fpml(
+        X, Y, n_components=4, lambda1=lambda1, lambda2=lambda2, lambda3=lambda3, reg_all=reg_all,
+        fit_intercept=True, max_iter=100, tol=0.0,
+    ).objective  # fmt: skip
+    assert np.diff(history).max() <= 1e-12 * history[0]
+
+
+def test_result_does_not_depend_on_the_gauge():
+    rng = np.random.default_rng(1)
+    X, Y = rng.random((15, 5)), (rng.random((15, 6)) < 0.4).astype(float)
+    problem, solve_W = problem_of(X, Y)
+    start = problem.start(3, solve_W)
+    A = rng.normal(size=(3, 3)) + 2 * np.eye(3)
+    S, G, F = start.S @ A, np.linalg.solve(A, start.G), np.linalg.solve(A, start.F)
+    other = State(S, G, F, start.W, S @ G, start.P, S.T @ S, S.T @ X)
+    for _ in range(5):
+        start, value = problem.round(solve_W, start)
+        other, other_value = problem.round(solve_W, other)
+    np.testing.assert_allclose(other.W, start.W, rtol=1e-5)
+    np.testing.assert_allclose(other.SG, start.SG, rtol=1e-4, atol=1e-6)
+    assert other_value == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_more_features_than_rows_and_sparse_features_give_the_same(monkeypatch, kind):
+    X, Y = make_pml(25, 40, density=0.5, random_state=0)
+    expected = FPML().fit(X, Y)
+    monkeypatch.setattr("labelsieve._numerics.ridge._LARGEST_FACTOR", 0)  # solve without any factorisation
+    for data in (kind(X), kind(np.vstack([X, X, X]))):
+        model = FPML(lambda3=10.0 * data.shape[0] / 25).fit(
+            data, sp.csr_matrix(np.tile(Y, (data.shape[0] // 25, 1)))
+        )
+        np.testing.assert_allclose(model.scores_, expected.scores_, rtol=1e-5, atol=1e-8)
+
+
+def test_confidence_stays_on_the_candidates_and_tells_true_from_noise():
+    X, Y, Y_true, _ = make_pml(300, 20, n_labels=8, noise=0.3, density=0.8, return_truth=True, random_state=1)
+    confidence = FPML().fit(X, Y).label_confidence_
+    assert confidence.min() >= 0
+    assert confidence.max() <= 1
+    np.testing.assert_array_equal(confidence[Y == 0], 0)
+    candidates = Y == 1
+    assert roc_auc_score(Y_true[candidates], confidence[candidates]) > 0.6
+    sparse = FPML().fit(sp.csr_matrix(X), sp.csr_matrix(Y)).label_confidence_
+    assert sp.issparse(sparse)
+    np.testing.assert_allclose(sparse.toarray(), confidence, atol=1e-8)
+
+
+def test_full_rank_without_coupling_repeats_the_candidates():
+    X, Y = make_pml(60, 10, random_state=2)
+    full = FPML(n_components=1.0, lambda1=1e-9, lambda2=1e-9, lambda3=1e-8).fit(X, Y)
+    np.testing.assert_allclose(full.label_confidence_, Y, atol=1e-3)
+    low = FPML(n_components=1, lambda1=1e-9, lambda2=1e-9, lambda3=1e-8).fit(X, Y)
+    assert np.abs(low.label_confidence_ - Y).max() > 0.3
+
+
+def test_labels_that_are_never_candidate_get_no_weight():
+    X, Y = make_pml(60, 10, random_state=3)
+    Y[:, 2] = 0
+    np.testing.assert_allclose(FPML().fit(X, Y).coef_[2], 0, atol=1e-6)
+
+
+def test_decision_is_the_linear_map_of_scaled_features():
+    X, Y, Y_true, _ = make_pml(300, 10, noise=0.0, return_truth=True, random_state=4)
+    X = 5 * X - 2  # scaling must be learned and applied
+    for scale in ("minmax", "standard", None):
+        model = FPML(scale=scale, lambda3=0.1, n_components=1.0).fit(X, Y)
+        low, high = X.min(axis=0), X.max(axis=0)
+        scaled = {"minmax": (X - low) / (high - low), "standard": (X - X.mean(0)) / X.std(0), None: X}[scale]
+        decision = model.decision_function(X)
+        np.testing.assert_allclose(decision, scaled @ model.coef_.T + model.intercept_, atol=1e-10)
+        np.testing.assert_allclose(model.decision_function(sp.csr_matrix(X)), decision, atol=1e-10)
+        np.testing.assert_array_equal(model.predict(X), (decision >= 0.5).astype(int))
+        assert (model.predict(X) == Y_true).mean() > 0.75  # always "no" would be right in 0.7
+
+
+def test_classes_are_predicted_as_classes():
+    rng = np.random.default_rng(5)
+    X = rng.random((90, 4))
+    y = np.array(["low", "middle", "top"])[np.minimum((3 * X[:, 0]).astype(int), 2)]
+    model = FPML(n_components=1.0, lambda3=0.01).fit(X, y)
+    assert model.predict(X).shape == (90,)
+    assert (model.predict(X) == y).mean() > 0.6
+
+
+def test_intercept_is_no_feature():
+    X, Y = make_pml(80, 6, random_state=6)
+    model = FPML().fit(X, Y)
+    assert model.coef_.shape == (5, 6)
+    assert model.intercept_.any()
+    assert not FPML(fit_intercept=False).fit(X, Y).intercept_.any()
+
+
+def test_equal_singular_values_do_not_make_the_label_order_matter():
+    rng = np.random.default_rng(7)
+    X = rng.random((60, 6))
+    Y = np.eye(5)[np.arange(60) % 5]  # five equal singular values, three of them kept
+    order = rng.permutation(5)
+    model, moved = FPML().fit(X, Y), FPML().fit(X, Y[:, order])
+    np.testing.assert_allclose(moved.scores_, model.scores_, rtol=1e-8)
+    np.testing.assert_allclose(moved.coef_, model.coef_[order], rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize(("n_components", "rank"), [(0.6, 3), (0.1, 1), (4, 4), (50, 5)])
+def test_rank_is_a_rounded_share_of_the_labels_or_a_number_and_capped(n_components, rank):
+    X, Y = make_pml(40, 8, random_state=8)
+    with pytest.MonkeyPatch.context() as patch:
+        ranks = []
+
+        def spy(*data, n_components, **options):
+            ranks.append(n_components)
+            return solve_fpml(*data, n_components=n_components, **options)
+
+        patch.setattr("labelsieve.methods.fpml.solve_fpml", spy)
+        FPML(n_components=n_components).fit(X, Y)
+    assert ranks == [rank]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
+def test_planted_features_come_first(noise):
+    found = []
+    for seed in range(5):
+        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
+        model = FPML(n_features_to_select=5).fit(X, Y)
+        found.append(np.isin(model.get_support(indices=True), informative).mean())
+    assert np.mean(found) > 0.6  # chance is 5 / 30

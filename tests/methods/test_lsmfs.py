@@ -1,0 +1,193 @@
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import mutual_info_score
+
+from labelsieve._numerics.discretize import bin_features
+from labelsieve.datasets import make_pml
+from labelsieve.methods.lsmfs import LSMFS, supplementation
+from labelsieve.methods.sum_mi import SumMI
+
+
+def bits(a, b):
+    return mutual_info_score(a, b) / np.log(2)
+
+
+def conditional_bits(a, b, given):
+    return sum(np.mean(given == g) * bits(a[given == g], b[given == g]) for g in np.unique(given))
+
+
+def problem(seed, n_samples=70, n_features=7, n_labels=4):
+    """Features whose values 0, 1, 2 are their own symbols with three bins."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(n_samples, n_features)).astype(float)
+    Y = (rng.random((n_samples, n_labels)) < 0.3).astype(int)
+    Y[:, 0] |= X[:, 2] > 1
+    Y[:, 1] ^= X[:, 5] > 1
+    Y[:, 2] = Y[:, 1] ^ (X[:, 3] > 0)  # supplements: feature 3 tells about 2 once 1 is known
+    return X, Y
+
+
+def tables(X, Y):
+    """I(f; y_i) and I(f; y_i | y_j), one by one."""
+    plain = np.array([[bits(x, y) for y in Y.T] for x in X.T])
+    conditional = np.array([[[conditional_bits(x, y, z) for z in Y.T] for y in Y.T] for x in X.T])
+    return plain, conditional
+
+
+@cache
+def tables_of(seed):
+    return tables(*problem(seed))
+
+
+def relevance(seed, criterion, average):
+    """Rel of a problem by the letter."""
+    plain, conditional = tables_of(seed)
+    n_labels = plain.shape[1]
+    pairs = [(i, j) for i in range(n_labels) for j in range(n_labels) if i != j]
+    if criterion == "max":
+        return np.array(
+            [
+                sum(max(C[i, j] for j in range(n_labels) if j != i) for i in range(n_labels))
+                for C in conditional
+            ]
+        )
+    gains = [
+        sum(max(0, C[i, j] - R[i]) for i, j in pairs) for C, R in zip(conditional, plain, strict=True)
+    ]  # fmt: skip
+    return plain.sum(axis=1) + np.array(gains) / (n_labels - 1 if average else 1)
+
+
+@pytest.mark.parametrize("as_labels", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("as_features", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize(("criterion", "average"), [("sum", True), ("sum", False), ("max", True)])
+def test_relevance_equals_the_direct_computation(criterion, average, as_features, as_labels):
+    X, Y = problem(0)
+    # With one feature to select, the others keep the criterion that nothing was subtracted from.
+    selector = LSMFS(1, criterion=criterion, average=average).fit(as_features(X), as_labels(Y))
+    np.testing.assert_allclose(selector.criterion_, relevance(0, criterion, average), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_selection_and_criterion_equal_the_direct_computation(seed):
+    X, Y = problem(seed)
+    rel = relevance(seed, "sum", True)
+    selected, reached = [], rel.copy()
+    for _ in range(4):
+        waiting = [f for f in range(X.shape[1]) if f not in selected]
+        for f in waiting:
+            reached[f] = rel[f] - (np.mean([bits(X[:, f], X[:, s]) for s in selected]) if selected else 0)
+        selected.append(max(waiting, key=lambda f: reached[f]))
+    selector = LSMFS(4).fit(X, Y)
+    np.testing.assert_array_equal(np.argsort(selector.ranking_)[:4], selected)
+    np.testing.assert_allclose(selector.criterion_, reached, atol=1e-12)
+    np.testing.assert_array_equal(selector.scores_, 8 - selector.ranking_)
+
+
+@given(
+    arrays(np.int8, (12, 1), elements=st.integers(0, 2)), arrays(np.int8, (12, 3), elements=st.integers(0, 1))
+)
+def test_gain_is_symmetric_and_both_of_its_forms_agree(symbols, Y):
+    gain = next(supplementation(bin_features(symbols.astype(float), 3), Y))
+    np.testing.assert_array_equal(gain, gain.T)
+    x = symbols[:, 0]
+    for i, j in [(0, 1), (1, 2), (2, 0)]:
+        expected = conditional_bits(x, Y[:, i], Y[:, j]) - bits(x, Y[:, i])
+        assert gain[i, j] == pytest.approx(expected, abs=1e-12)
+
+
+#: What the worked example prints: relevance, order of selection, criterion when selected.
+EXAMPLE = {
+    "sum": (
+        {},
+        [2.08822084, 2.08822084, 2.08822084, 2.25162917],
+        [3, 0, 2, 1],
+        [2.25162917, 1.16992500, 1.33659167, 1.05881389],
+    ),
+    "plain sum": (
+        {"average": False},
+        [2.84310834, 2.84310834, 2.84310834, 2.50325833],
+        [0, 2, 1, 3],
+        [2.84310834, 2.25814584, 1.75814584, 1.58496250],
+    ),
+    "max": (
+        {"criterion": "max"},
+        [2.08822084, 2.08822084, 2.08822084, 2.42155417],
+        [3, 0, 2, 1],
+        [2.42155417, 1.16992500, 1.33659167, 1.05881389],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLE)
+def test_worked_example(name, tiny):
+    options, rel, order, reached = EXAMPLE[name]
+    np.testing.assert_allclose(LSMFS(1, **options).fit(*tiny).criterion_, rel, atol=5e-9)
+    selector = LSMFS(4, **options).fit(*tiny)
+    np.testing.assert_array_equal(np.argsort(selector.ranking_), order)
+    np.testing.assert_allclose(selector.criterion_[order], reached, atol=5e-9)
+
+
+def test_tables_of_the_worked_example_and_what_the_program_of_this_name_makes_of_them(tiny):
+    X, Y = tiny
+    symbols = np.array([[1, 1, 3, 3, 2, 2], [3, 3, 1, 1, 2, 2], [1, 2, 3, 2, 1, 3], [0, 3, 1, 2, 1, 3]]).T
+    plain, _ = tables(symbols, Y)
+    thirds = [[2, 0, 2], [2, 0, 2], [2, 2, 0], [1, 2, 3]]
+    np.testing.assert_allclose(plain, np.array(thirds) / 3, atol=1e-12)
+    gains = np.array([*supplementation(bin_features(X, 3), Y)])
+    conditional = plain[:, :, None] + gains
+    for (i, j), value in {(0, 1): 0.91829583, (1, 0): 0.25162917, (2, 1): 0.91829583}.items():
+        assert conditional[0, i, j] == pytest.approx(value, abs=5e-9)
+    pairs = ~np.eye(3, dtype=bool)
+    redundant = plain.sum(axis=1) + np.maximum(-gains, 0)[:, pairs].sum(axis=1)
+    np.testing.assert_allclose(redundant, [4 / 3, 4 / 3, 4 / 3, 2.32681666], atol=5e-9)
+    one_pair = plain.sum(axis=1) + conditional[:, pairs].max(axis=1)
+    np.testing.assert_allclose(one_pair, [2.25162917] * 3 + [2.91829583], atol=5e-9)
+
+
+def test_a_feature_that_tells_something_only_beside_another_label_comes_first():
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, (400, 2))
+    X = np.column_stack([rng.integers(0, 2, (400, 3)), Y[:, 0] ^ Y[:, 1]])
+    assert SumMI(1).fit(X, Y).scores_[3] < 0.02
+    assert LSMFS(1).fit(X, Y).ranking_[3] == 1
+    assert LSMFS(1, criterion="max").fit(X, Y).criterion_[3] == pytest.approx(2, abs=0.02)
+
+
+@pytest.mark.parametrize("criterion", ["sum", "max"])
+def test_a_single_label_leaves_its_information_alone(criterion):
+    X, Y = problem(3)
+    selector = LSMFS(1, criterion=criterion).fit(X, Y[:, :1])
+    np.testing.assert_allclose(selector.criterion_, [bits(x, Y[:, 0]) for x in X.T], atol=1e-12)
+
+
+def test_a_copy_waits_for_what_it_repeats():
+    rng = np.random.default_rng(4)
+    Y = (rng.random((500, 2)) < 0.5).astype(int)
+    flips = rng.random((500, 2)) < [0.05, 0.1]
+    good, other = (Y ^ flips).T
+    selector = LSMFS(2).fit(np.column_stack([good, good, other]), Y)
+    assert selector.ranking_.tolist() == [1, 3, 2]
+
+
+def test_features_without_information_give_zero_scores_and_a_warning():
+    with pytest.warns(UserWarning, match="score 0"):
+        selector = LSMFS().fit(np.ones((6, 4)), np.eye(6)[:, :3])
+    assert selector.ranking_.tolist() == [1, 2, 3, 4]
+
+
+def test_the_plain_sum_suffers_more_from_few_rows_than_the_average():
+    found = {True: [], False: []}
+    for seed in range(4):
+        X, Y, _, informative = make_pml(
+            200, 100, n_informative=10, n_labels=10, noise=0.4, return_truth=True, random_state=seed
+        )
+        for average, shares in found.items():
+            shares.append(LSMFS(10, average=average).fit(X, Y).get_support()[informative].mean())
+    assert np.mean(found[True]) > np.mean(found[False]) + 0.1
+    assert np.mean(found[True]) > 0.6  # chance is 0.1

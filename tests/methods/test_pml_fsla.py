@@ -1,0 +1,319 @@
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import lsq_linear
+from sklearn.cluster import OPTICS
+
+from graph_examples import fill, numerical_gradient
+from labelsieve._numerics.norms import l21_weights
+from labelsieve.datasets import make_pml
+from labelsieve.methods.pml_fsla import (
+    PMLFSLA,
+    Factors,
+    Problem,
+    State,
+    capped_step,
+    number_of_clusters,
+    project_rows_on_simplex,
+    random_start,
+    solve_pml_fsla,
+    sweep,
+)
+
+EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.2}
+
+
+def start_of_example():
+    return Factors(
+        Q=fill(0.2, 1, 1, 4, (4, 2)),
+        L=fill(0.2, 1, 2, 4, (6, 2)),
+        P=fill(0.3, 2, 1, 3, (6, 2)),
+        M=fill(0.3, 2, 1, 3, (2, 3)),
+    )
+
+
+def solve_example(data, update, max_iter, tol=0.0, rank_by="qm", **weights):
+    return solve_pml_fsla(
+        *data, start=start_of_example(), **EXAMPLE | weights, rank_by=rank_by, update=update, max_iter=max_iter, tol=tol
+    )  # fmt: skip
+
+
+def states_of(X, Y, start, update, n_sweeps, **weights):
+    """The start, and the states after every sweep."""
+    problem = Problem(X, Y != 0, (X**2).sum(), **weights)
+    T = Y if update == "coded" else Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
+    states = [State(start, T, start.P @ start.M, start.Q @ start.M)]
+    for _ in range(n_sweeps):
+        states.append(sweep(problem, states[-1], update=update)[0])
+    return states
+
+
+def plain_objective(X, Q, L, P, M, T, alpha, beta, gamma):
+    """J as it is written, with every matrix formed."""
+    return (
+        ((X - L @ Q.T) ** 2).sum()
+        + alpha * ((T - P @ M) ** 2).sum()
+        + beta * ((L - P) ** 2).sum()
+        + gamma * np.sqrt(((Q @ M) ** 2).sum(axis=1)).sum()
+    )
+
+
+def test_objective_at_the_start_of_the_worked_example_term_by_term(tiny):
+    terms = {"alpha": 2.5936, "beta": 0.17, "gamma": 0.39036916}
+    whole = solve_example(tiny, "exact", 1).objective[0]
+    assert whole == pytest.approx(6.7071691649, abs=5e-11)
+    for name, value in terms.items():
+        twice = solve_example(tiny, "exact", 1, **{name: 2 * EXAMPLE[name]}).objective[0]
+        assert twice - whole == pytest.approx(value, abs=5e-9)
+    assert solve_example(tiny, "coded", 1).objective[0] == pytest.approx(9.2371691649, abs=5e-11)
+
+
+#: Q, M and chosen rows of T of the worked example, by form and number of sweeps.
+FACTORS = {
+    ("exact", 1): (
+        [
+            [0.51686089, 0.58414365],
+            [0.46127456, 0.81591947],
+            [0.59203735, 0.71266032],
+            [0.96620055, 0.41423339],
+        ],
+        [[0.21279002, 0.40274247, 0.44816579], [0.46450557, 0.29349879, 0.30199488]],
+        {0: [1, 0, 0], 1: [0.505, 0.495, 0], 4: [0.465, 0, 0.535]},
+    ),
+    ("exact", 5): (
+        [
+            [0.71956789, 0.29746765],
+            [0.19011181, 0.91716651],
+            [0.54424995, 0.56024073],
+            [0.87007311, 0.32463761],
+        ],
+        [[0.01340554, 0.39164839, 0.59079009], [0.73841874, 0.17512288, 0.04506570]],
+        {1: [0.58980869, 0.41019131, 0], 4: [0.58990399, 0, 0.41009601]},
+    ),
+    ("coded", 1): (
+        [
+            [0.51686089, 0.58414365],
+            [0.46127456, 0.81591947],
+            [0.59203735, 0.71266032],
+            [0.96620055, 0.41423339],
+        ],
+        [[0.21103284, 0.39733326, 0.45548358], [0.46174245, 0.29052231, 0.30649072]],
+        {1: [0.50847458, 0.49152542, 0], 4: [0.44776119, 0, 0.55223881]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("update", "n_sweeps"), FACTORS)
+def test_factors_of_the_worked_example(update, n_sweeps, tiny):
+    state = states_of(*tiny, start_of_example(), update, n_sweeps, **EXAMPLE)[-1]
+    Q, M, rows_of_T = FACTORS[update, n_sweeps]
+    np.testing.assert_allclose(state.factors.Q, Q, atol=5e-9)
+    np.testing.assert_allclose(state.factors.M, M, atol=5e-9)
+    for row, expected in rows_of_T.items():
+        np.testing.assert_allclose(state.T[row], expected, atol=5e-9)
+
+
+@pytest.mark.parametrize(
+    ("update", "n_sweeps", "value", "scores"),
+    [
+        ("exact", 1, 4.7602518863, [0.45601023, 0.61383776, 0.64013995, 0.73072651]),
+        ("exact", 5, 3.0873641961, [0.35637497, 0.54099776, 0.39437726, 0.50077213]),
+        ("coded", 1, 4.7649752716, None),
+        ("coded", 5, 3.0705662056, [0.35587529, 0.56366735, 0.39962894, 0.49854525]),
+    ],
+)
+def test_objective_and_scores_of_the_worked_example(update, n_sweeps, value, scores, tiny):
+    result = solve_example(tiny, update, n_sweeps)
+    assert result.objective[-1] == pytest.approx(value, abs=5e-11)
+    if scores:
+        np.testing.assert_allclose(result.scores, scores, atol=5e-9)
+    np.testing.assert_allclose((result.extra["coef"] ** 2).sum(axis=0), result.scores, rtol=1e-12)
+
+
+def test_path_of_the_worked_example_and_where_1e_3_stops_it(tiny):
+    path = solve_example(tiny, "exact", 6).objective
+    np.testing.assert_allclose(
+        path, [6.707169, 4.760252, 4.322233, 3.852456, 3.420226, 3.087364, 2.848564], atol=5e-7
+    )
+    for update, n_sweeps, value in (("exact", 44, 2.1601517614), ("coded", 43, 2.1872271469)):
+        stopped = solve_example(tiny, update, 500, tol=1e-3)
+        assert len(stopped.objective) - 1 == n_sweeps
+        assert stopped.objective[-1] == pytest.approx(value, abs=5e-11)
+    ends = [solve_example(tiny, update, 5000) for update in ("exact", "coded")]
+    assert ends[0].objective[-1] == pytest.approx(2.0394168886, abs=5e-11)
+    np.testing.assert_array_equal(np.argsort(-ends[0].scores), [1, 3, 2, 0])
+    for end, expected in zip(ends, ([0.7601, 0, 0.2399], [0.9572, 0, 0.0428]), strict=True):
+        np.testing.assert_allclose(end.extra["label_confidence"][4], expected, atol=5e-5)
+
+
+def test_ranking_by_q_alone_is_an_option(tiny):
+    orders = [np.argsort(-solve_example(tiny, "exact", 1, rank_by=rank_by).scores) for rank_by in ("qm", "q")]
+    np.testing.assert_array_equal(orders, [[3, 2, 1, 0], [3, 1, 2, 0]])
+
+
+def test_published_objective_has_no_minimiser_and_the_bound_gives_it_one(tiny):
+    assert solve_example(tiny, "exact", 2000).scores.max() < 5e-3
+    Q, L, P, M = states_of(*tiny, start_of_example(), "exact", 300, **EXAMPLE)[-1].factors
+    T, X = P @ M, tiny[0]
+    values = [plain_objective(X, s * Q, L / s, L / s, s * M, T, **EXAMPLE) for s in (1, 0.1, 0.001)]
+    assert (np.diff(values) < 0).all()
+    sizes = [solve_example(tiny, "bounded", n).scores for n in (1000, 2000)]
+    np.testing.assert_allclose(sizes[1], sizes[0], rtol=1e-2)
+    assert sizes[1].min() > 0.1
+    factors = states_of(*tiny, start_of_example(), "bounded", 300, **EXAMPLE)[-1].factors
+    assert max(factors.L.max(), factors.P.max()) == 1  # the bound binds
+
+
+def random_problem(seed, n_samples=12, n_features=5, n_labels=4, n_components=3):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_samples, n_features))
+    Y = (rng.random((n_samples, n_labels)) < 0.5).astype(float)
+    Y[1] = 0  # a row without candidates
+    return X, Y, random_start(X, Y, n_components, rng)
+
+
+def test_exact_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
+    X, Y, (Q, L, P, M) = random_problem(0)
+    a, b, g = weights = (0.7, 1.3, 0.4)
+
+    def J(Q, L, P, M, T):
+        return plain_objective(X, Q, L, P, M, T, *weights)
+
+    def check(name, new, old, negative, positive, function):
+        gradient = 2 * (positive - negative)
+        np.testing.assert_allclose(gradient, numerical_gradient(function, old), atol=2e-6, err_msg=name)
+        np.testing.assert_allclose(new, old * negative / positive, rtol=1e-12, err_msg=name)
+
+    start, end = states_of(X, Y, Factors(Q, L, P, M), "exact", 1, alpha=a, beta=b, gamma=g)
+    T, new = start.T, end.factors
+    D = l21_weights(Q @ M)[:, None]
+    check("Q", new.Q, Q, X.T @ L, Q @ L.T @ L + g * (D * (Q @ M)) @ M.T, lambda Q: J(Q, L, P, M, T))
+    Q = new.Q
+    check("L", new.L, L, X @ Q + b * P, L @ Q.T @ Q + b * L, lambda L: J(Q, L, P, M, T))
+    L, T = new.L, end.T
+    check("P", new.P, P, a * T @ M.T + b * L, a * P @ M @ M.T + b * P, lambda P: J(Q, L, P, M, T))
+    P, D = new.P, l21_weights(Q @ M)[:, None]
+    positive = a * P.T @ P @ M + g * Q.T @ (D * (Q @ M))
+    check("M", new.M, M, a * P.T @ T, positive, lambda M: J(Q, L, P, M, T))
+
+
+@pytest.mark.parametrize("update", ["bounded", "exact"])
+@pytest.mark.parametrize("seed", range(6))
+def test_objective_is_the_stated_one_and_never_rises(update, seed):
+    rng = np.random.default_rng(seed)
+    X, Y, start = random_problem(seed, 40, 15, 6)
+    weights = dict(zip(("alpha", "beta", "gamma"), 10 ** rng.uniform(-2, 2, 3), strict=True))
+    result = solve_pml_fsla(X, Y, start=start, **weights, rank_by="qm", update=update, max_iter=300, tol=0.0)
+    assert np.diff(result.objective).max() <= 1e-12 * result.objective[0]
+    T = Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
+    assert result.objective[0] == pytest.approx(plain_objective(X, *start, T, **weights), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weights", "largest_rise"), [((100, 1, 10), 4.6e3), ((0.01, 1, 1), 0.05), ((10, 1, 0.1), 12)]
+)
+def test_coded_updates_raise_the_objective_where_alpha_is_not_one(weights, largest_rise, tiny):
+    weights = dict(zip(("alpha", "beta", "gamma"), weights, strict=True))
+    coded, exact = (solve_example(tiny, update, 500, **weights) for update in ("coded", "exact"))
+    assert np.diff(coded.objective).max() == pytest.approx(largest_rise, rel=0.03)
+    assert np.diff(exact.objective).max() <= 1e-12 * exact.objective[0]
+    if weights["alpha"] == 10:
+        np.testing.assert_array_equal(np.argsort(-coded.scores), [0, 2, 3, 1])
+        np.testing.assert_array_equal(np.argsort(-exact.scores), [1, 3, 2, 0])
+
+
+@pytest.mark.parametrize("largest", [1.0, np.inf])
+def test_repeated_capped_steps_reach_the_optimum_of_an_independent_solver(largest):
+    X, _, (Q, L, P, _) = random_problem(3, n_samples=20)
+    Q = Q / 2  # small enough for the cap to matter
+    for _ in range(5000):
+        L = capped_step(L, X @ Q + 0.05 * P, L @ (Q.T @ Q) + 0.05 * L, largest)
+    # min |X - LQ'|^2 + 0.05 |L - P|^2: every row is a least squares problem between bounds.
+    design = np.vstack([Q, np.sqrt(0.05) * np.eye(3)])
+    expected = [
+        lsq_linear(design, np.append(x, np.sqrt(0.05) * p), (0, largest), method="bvls", tol=1e-12).x
+        for x, p in zip(X, P, strict=True)
+    ]
+    np.testing.assert_allclose(L, expected, atol=1e-5)
+    assert (L.max() == 1) == (largest == 1)
+
+
+@given(
+    arrays(np.float64, (3, 4), elements=st.floats(-2, 2)), arrays(np.bool_, (3, 4), elements=st.booleans())
+)
+def test_projection_on_the_simplex_satisfies_its_optimality_conditions(M, allowed):
+    projected = project_rows_on_simplex(M, allowed)
+    for row, given_row, places in zip(projected, M, allowed, strict=True):
+        assert (row[~places] == 0).all()
+        if not places.any():
+            continue
+        assert row.min() >= 0
+        assert row.sum() == pytest.approx(1)
+        # One number is subtracted where the result is positive, and at least what is there elsewhere.
+        lowered = (given_row - row)[places & (row > 0)]
+        np.testing.assert_allclose(lowered, lowered[0], atol=1e-12)
+        assert (given_row[places & (row == 0)] <= lowered[0] + 1e-12).all()
+
+
+def test_projection_on_the_simplex_equals_that_of_an_independent_solver():
+    rng = np.random.default_rng(5)
+    M = rng.normal(size=(10, 5))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    A = sp.vstack([sp.csc_matrix(np.ones((1, 5))), -sp.eye(5)], format="csc")
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(5)]
+    for row, projected in zip(M, project_rows_on_simplex(M, np.ones_like(M, dtype=bool)), strict=True):
+        solver = clarabel.DefaultSolver(sp.eye(5, format="csc"), -row, A, np.eye(6)[0], cones, settings)
+        np.testing.assert_allclose(projected, solver.solve().x, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:PMLFSLA did not converge")
+def test_cleaned_labels_are_distributions_over_the_candidates():
+    X, Y = make_pml(60, 12, n_labels=6, random_state=0)
+    Y[3] = 0
+    for update in ("bounded", "coded"):
+        T = PMLFSLA(update=update, max_iter=20, tol=1e-2, random_state=0).fit(X, Y).label_confidence_
+        assert (T[Y == 0] == 0).all()
+        np.testing.assert_allclose(T.sum(axis=1), Y.any(axis=1), atol=1e-12)
+    sparse = PMLFSLA(max_iter=20, tol=1e-2, random_state=0).fit(X, sp.csr_matrix(Y)).label_confidence_
+    assert sp.issparse(sparse)
+
+
+def test_number_of_components_is_half_the_labels_a_number_or_that_of_the_clusters(monkeypatch):
+    rng = np.random.default_rng(0)
+    sizes = []
+
+    def spy(X, Y, n_components, rng):
+        sizes.append(n_components)
+        return random_start(X, Y, n_components, rng)
+
+    monkeypatch.setattr("labelsieve.methods.pml_fsla.random_start", spy)
+    X, Y = rng.random((300, 2)), rng.integers(0, 2, (300, 110))
+    found = OPTICS(min_samples=5, xi=0.05, min_cluster_size=0.01).fit(X).labels_
+    for labels, n_components in ((Y[:, :10], None), (Y[:, :1], None), (Y, None), (Y, 7), (Y, "optics")):
+        PMLFSLA(n_components=n_components, scale=None, tol=1.0).fit(X, labels)
+    assert sizes == [5, 2, 50, 7, len({*found} - {-1})]
+    assert number_of_clusters(sp.csr_matrix(X)) == sizes[-1]
+    assert number_of_clusters(np.ones((10, 2))) == 1
+
+
+def test_features_without_values_get_no_score():
+    X, Y = make_pml(40, 8, random_state=7)
+    X[:, 3] = 2.5
+    model = PMLFSLA(random_state=0).fit(X, Y)
+    assert model.scores_[3] == 0
+    assert model.ranking_[3] == 8
+
+
+def test_features_of_the_latent_space_of_the_labels_come_first():
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        Y = rng.integers(0, 2, (150, 4))
+        X = rng.random((150, 20))
+        X[:, :8] = 0.5 * X[:, :8] + np.repeat(Y, 2, axis=1)
+        candidates = np.maximum(Y, rng.random(Y.shape) < 0.2)
+        assert PMLFSLA(8, n_components=4, random_state=0).fit(X, candidates).get_support()[:8].mean() >= 0.75

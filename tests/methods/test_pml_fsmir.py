@@ -1,0 +1,290 @@
+"""What is peculiar to PML-FSMIR: its worked example, its invariances, its switches."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from graph_examples import fill
+from labelsieve import PMLFSMIR
+from labelsieve._numerics.information import binary_mutual_information
+from labelsieve._numerics.norms import row_norms
+from labelsieve._row_problem import in_memory
+from labelsieve.datasets import load_digits_attributes, make_pml
+from labelsieve.methods._fsmir.confidence import label_confidence
+from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
+from labelsieve.methods._fsmir.symbols import symbol_mutual_information
+from labelsieve.methods.pml_fsmir import solve_pml_fsmir
+
+# Worked example in double precision, from an implementation independent of this one.
+Z_OFF_DIAGONAL = 0.08170416594551039
+T_SINGLE = 0.9244671801054835
+INFORMATION = (1.4591479170272446, 1 / 3)
+HISTORY = {
+    "exact": (7.350129894208109, 5.578838293220312, 5.519043492587462, 5.479316619978619),
+    "printed": (7.350129894208109, 5.582083030443322, 5.515747420555217, 5.477639985545478),
+}
+W_SWEEP_1 = {
+    "exact": [
+        [0.09648979481042254, 0.29998808370641095, 0.09500554701518273],
+        [0.18148883512622246, 0.40359698788366205, 0.19492241844452793],
+        [0.2620810563741919, 0.11107269521600331, 0.2830037848912102],
+        [0.3749020129671778, 0.21646128404085557, 0.36042462554842647],
+    ],
+    "printed": [
+        [0.09435993032329981, 0.2940719245633116, 0.09285482325746687],
+        [0.17382355727567447, 0.39015863307506654, 0.1876603572978732],
+        [0.2526102345529529, 0.1083060211413952, 0.2743411792348735],
+        [0.3582816757135309, 0.20862823466800928, 0.34305511606155237],
+    ],
+}
+SCORES = {
+    "exact": {
+        1: [0.6317590859441921, 0.9776532493090255, 0.8190612655320515, 1.1764628504502015],
+        5: [0.5795732558437634, 0.9090278815195244, 0.7322793179630706, 1.1057908174429805],
+        200: [1.760158338825826, 1.7164536977359466, 0.0047448306933517235, 0.0368528036130116],
+    },
+    "printed": {
+        1: [0.6187783312502235, 0.942455457554478, 0.7928050406420484, 1.1245076855216665],
+        5: [0.5724141796315431, 0.8500113590174349, 0.7026059935507182, 1.0148876449591713],
+        200: [1.548799378113397, 1.4669834385766563, 0.08975378606790081, 0.2831756694467226],
+    },
+}
+F_SWEEP_200 = {"exact": 3.509439364118321, "printed": 3.544341200994832}
+
+
+def quiet_fit(X, Y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return PMLFSMIR(**parameters).fit(X, Y)
+
+
+def test_worked_example_of_the_label_stage(tiny):
+    _, Y = tiny
+    Z = binary_mutual_information(Y)
+    np.testing.assert_allclose(
+        Z, np.full((3, 3), Z_OFF_DIAGONAL) + (1 - Z_OFF_DIAGONAL) * np.eye(3), atol=1e-10
+    )
+    T = label_confidence(Y)
+    expected = np.array(
+        [[T_SINGLE, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, T_SINGLE], [1, 0, 1], [0, T_SINGLE, 0]]
+    )
+    np.testing.assert_allclose(T, expected, atol=1e-10)
+    np.testing.assert_allclose(label_confidence(sp.csr_matrix(Y)).toarray(), expected, atol=1e-10)
+    diagonal, off_diagonal = INFORMATION
+    expected = np.full((3, 3), off_diagonal) + (diagonal - off_diagonal) * np.eye(3)
+    np.testing.assert_allclose(symbol_mutual_information(T), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["exact", "printed"])
+def test_worked_example_of_the_factorisation(tiny, form):
+    X, Y = tiny
+    T = label_confidence(Y)
+    information = symbol_mutual_information(T)
+    problem = FactorizationProblem.of_arrays(X, T, information, alpha=0.5, beta=0.2, gamma=0.3)
+    problem.rows.blocks[0]["U"] = fill(0.2, 1, 2, 4, (6, 2))
+    factors = Factors(fill(0.3, 2, 1, 3, (2, 4)), fill(0.1, 1, 2, 4, (4, 3)))
+    history = [problem.objective(problem.grams(), factors.V, factors.W, factors.V @ factors.W)]
+    for sweep in range(1, 201):
+        factors, value = multiplicative_sweep(problem, factors, printed=form == "printed")
+        history.append(value)
+        if sweep == 1:
+            np.testing.assert_allclose(factors.W, W_SWEEP_1[form], atol=1e-10)
+        if sweep in SCORES[form]:
+            np.testing.assert_allclose(row_norms(factors.W @ information), SCORES[form][sweep], atol=1e-10)
+    np.testing.assert_allclose(history[:4], HISTORY[form], atol=1e-10)
+    assert history[-1] == pytest.approx(F_SWEEP_200[form], abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "solver", "max_iter"),
+    [
+        ("yeast", "cd", 1000),
+        ("yeast", "mu", 1000),
+        ("birds", "cd", 1000),
+        ("birds", "mu", 1000),
+        ("slashdot", "mu", 200),
+    ],
+)
+@pytest.mark.slow
+def test_objective_never_rises_however_long_on_real_data(real, name, solver, max_iter):
+    X, Y = real(name)
+    history = quiet_fit(X, Y, solver=solver, max_iter=max_iter, tol=0).objective_history_
+    assert np.diff(history).max() <= 1e-10 * history[0]
+    assert len(history) == max_iter + 1 or history[-1] == history[-11], "stopped only where F stands still"
+
+
+def test_solvers_agree_where_the_minimum_is_unique(real):
+    """On CHD_49 every start and solver is known to end at the same value."""
+    X, Y = real("chd_49")
+    ends = [
+        quiet_fit(X, Y, solver=solver, init=init, max_iter=5000, tol=1e-7).objective_history_[-1]
+        for solver, init in (("cd", "nndsvda"), ("mu", "nndsvda"), ("cd", "nndsvd"))
+    ]
+    np.testing.assert_allclose(ends, ends[0], rtol=1e-3)
+
+
+def test_repeated_rows_are_doubled_weights():
+    """Doubling the rows doubles both fits and leaves both penalties, so it halves beta and gamma."""
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    once = quiet_fit(X, Y, beta=0.5, gamma=0.5, tol=1e-10)
+    twice = quiet_fit(np.tile(X, (2, 1)), np.tile(Y, (2, 1)), beta=1.0, gamma=1.0, tol=1e-10)
+    assert twice.objective_history_[-1] == pytest.approx(2 * once.objective_history_[-1], rel=1e-6)
+    np.testing.assert_allclose(twice.scores_, once.scores_, atol=1e-3 * once.scores_.max())
+
+
+def test_order_of_rows_is_irrelevant():
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    order = np.random.default_rng(0).permutation(60)
+    np.testing.assert_allclose(quiet_fit(X[order], Y[order]).scores_, quiet_fit(X, Y).scores_, rtol=1e-6)
+
+
+def test_shift_and_scale_of_features_are_irrelevant():
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    moved = X * np.array([1, 10, 0.1, 3, 1, 7, 1000, 1e-3]) + np.arange(8) - 4
+    np.testing.assert_allclose(quiet_fit(moved, Y).scores_, quiet_fit(X, Y).scores_, rtol=1e-5)
+
+
+def test_equal_features_have_equal_scores():
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    doubled = np.hstack([X, X])
+    scores = quiet_fit(doubled, Y).scores_
+    np.testing.assert_allclose(scores[:8], scores[8:], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_two_thread_counts_give_the_same_ranking():
+    digits = load_digits_attributes()
+    rankings = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            rankings.append(quiet_fit(digits.X, digits.Y_candidates).ranking_)
+    assert (rankings[0] == rankings[1]).all()
+
+
+def test_single_precision_agrees_on_real_features():
+    digits = load_digits_attributes()
+    double = quiet_fit(digits.X, digits.Y_candidates)
+    single = quiet_fit(digits.X.astype(np.float32), digits.Y_candidates)
+    assert single.coef_.dtype == np.float32
+    np.testing.assert_allclose(single.scores_, double.scores_, atol=1e-3 * double.scores_.max())
+
+
+def test_objective_never_rises_in_single_precision():
+    digits = load_digits_attributes()
+    history = quiet_fit(
+        digits.X.astype(np.float32), digits.Y_candidates, tol=0, max_iter=150
+    ).objective_history_
+    assert np.diff(history).max() <= 0
+
+
+def test_switches_turn_the_stages_off(tiny):
+    X, Y = tiny
+    plain = quiet_fit(X, Y, reconstruct_labels=False, reconstruct_weights=False, scale=None)
+    assert (plain.label_confidence_ == Y).all()
+    np.testing.assert_allclose(plain.label_information_, binary_mutual_information(Y))
+    full = quiet_fit(X, Y, reconstruct_labels=False, scale=None)
+    np.testing.assert_allclose(full.coef_, plain.label_information_ @ plain.coef_)
+
+
+def test_the_solver_needs_no_estimator(tiny):
+    X, Y = tiny
+    options = {"alpha": 0.5, "beta": 0.2, "gamma": 0.3, "solver": "mu", "max_iter": 50, "tol": 1e-9}
+    switches = {"w_update": "exact", "reconstruct_labels": True, "reconstruct_weights": True}
+    others = {"n_components": "sqrt", "n_bins": None, "init": "random", "rng": np.random.default_rng(3)}
+    result = solve_pml_fsmir(in_memory(X, Y), **options, **switches, **others)
+    fitted = quiet_fit(X, Y, **options, init="random", scale=None, random_state=3)
+    np.testing.assert_array_equal(result.scores, fitted.scores_)
+    np.testing.assert_array_equal(result.objective, fitted.objective_history_)
+    assert not result.converged
+    for name, value in result.extra.items():
+        np.testing.assert_array_equal(value, getattr(fitted, f"{name}_"))
+
+
+def test_confidence_is_sparse_when_the_labels_are(tiny):
+    X, Y = tiny
+    confidence = quiet_fit(X, sp.csr_matrix(Y)).label_confidence_
+    assert sp.issparse(confidence)
+    np.testing.assert_allclose(confidence.toarray(), quiet_fit(X, Y).label_confidence_)
+
+
+def test_constant_labels_leave_the_candidates_as_they_are():
+    assert (label_confidence(np.ones((4, 2))) == 1).all()
+    assert (label_confidence(sp.csr_matrix(np.ones((4, 2)))).toarray() == 1).all()
+
+
+def test_constant_features_come_last():
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    X[:, 3] = 5.0
+    selector = quiet_fit(X, Y)
+    assert selector.scores_[3] == 0
+    assert selector.ranking_[3] >= 8 - (selector.scores_ == 0).sum() + 1
+
+
+def test_binned_information_is_what_it_says(tiny):
+    X, Y = tiny
+    selector = quiet_fit(X, Y, mi_estimator="binned", n_bins=4)
+    np.testing.assert_allclose(selector.label_information_, symbol_mutual_information(label_confidence(Y), 4))
+
+
+@pytest.mark.parametrize("init", ["nndsvda", "nndsvd"])
+def test_default_starts_do_not_depend_on_the_seed(init):
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    first, second = (quiet_fit(X, Y, init=init, random_state=seed).scores_ for seed in (0, 1))
+    assert (first == second).all()
+
+
+def test_random_start_depends_on_the_seed_alone():
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    first, again, other = (
+        quiet_fit(X, Y, init="random", random_state=s, max_iter=3).scores_ for s in (0, 0, 1)
+    )
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_sparsity_that_kills_every_weight_warns(tiny):
+    X, Y = tiny
+    with pytest.warns(UserWarning, match="gave every feature the score 0"):
+        quiet_fit(X, Y, gamma=1e6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 5}, r"n_components must be at most min\(n_samples, n_features\) = 4. Got 5"),
+        ({"w_update": "printed"}, "Got solver='cd'. Use solver='mu'"),
+        ({"alpha": 0}, "alpha"),
+        ({"beta": -1.0}, "beta"),
+        ({"gamma": "much"}, "gamma"),
+        ({"init": "zeros"}, "init"),
+        ({"n_features_to_select": 9}, r"at most the number of features \(4\). Got 9"),
+    ],
+)
+def test_bad_parameters_are_named(tiny, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        PMLFSMIR(**parameters).fit(*tiny)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+def test_negative_features_are_refused_with_the_remedy(tiny, container):
+    X, Y = tiny
+    X = container(X - 0.5)
+    remedy = "use scale='minmax'" if isinstance(X, np.ndarray) else "shift or clip"
+    with pytest.raises(ValueError, match=rf"minimum of -0.5. To mend it, {remedy}"):
+        PMLFSMIR(scale=None).fit(X, Y)
+
+
+def test_more_features_than_rows_work():
+    X, Y = make_pml(6, 100, n_labels=3, random_state=0)
+    assert np.isfinite(quiet_fit(X, Y).scores_).all()
+
+
+def test_verbose_fit_reports_to_the_log(tiny, caplog):
+    quiet_fit(*tiny, max_iter=3)
+    assert not caplog.records
+    quiet_fit(*tiny, max_iter=3, verbose=1)
+    assert [record.iteration for record in caplog.records] == [1, 2, 3]

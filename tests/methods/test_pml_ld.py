@@ -1,0 +1,305 @@
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import softmax
+from scipy.stats import spearmanr
+
+import graph_examples as example
+from labelsieve._numerics.graph import neighbor_graph
+from labelsieve._numerics.norms import row_norms
+from labelsieve._numerics.shifted import Shifted
+from labelsieve.datasets import make_pml
+from labelsieve.methods.pml_ld import (
+    PMLLD,
+    Enhancement,
+    EnhancementState,
+    Regression,
+    group_rows,
+    improve_correlation,
+    margins,
+)
+
+# Worked example, computed independently of this library; its objective leaves the ridge of 1e-8 out.
+RIDGE = 1e-8
+X, Y = example.X, example.Y.astype(float)
+PATH = [8.73747555, 1.77283484, 1.59124516, 1.56193841, 1.56113014, 1.56112142, 1.56112132]
+WEIGHTS = {
+    1: [
+        [-0.13612319, -0.04478420, 0.83382116],
+        [0.72381951, -0.06021262, -0.28800168],
+        [-0.96475683, 0.83446940, -0.70867339],
+        [0.00633630, 0.31436869, -0.05805759],
+        [0.58769639, -0.10499682, 0.54581946],
+    ],
+    5: [
+        [-0.20935210, 0.00545152, 0.87427551],
+        [0.84253883, -0.05828429, -0.25374516],
+        [-1.02452339, 0.88023447, -0.66136611],
+        [0.05540000, 0.31488678, -0.13424592],
+        [0.63318680, -0.05283278, 0.62053033],
+    ],
+}
+SCORES = {
+    1: [0.84604544, 0.78133553, 1.45921653, 0.31974756],
+    5: [0.89900817, 0.88184769, 1.50395015, 0.34676333],
+}
+
+
+def solve_example(max_iter):
+    groups = [np.array([0, 1, 4]), np.array([2, 3, 5])]
+    problem = Enhancement(
+        Shifted(X).with_constant(), Y, neighbor_graph(X, 2, bandwidth=10.0), groups, 0.1, 0.2, RIDGE
+    )
+    start = example.fill(0.1, 1, 2, 4, (5, 3)) - 0.2
+    return problem.solve(max_iter=max_iter, tol=0.0, start=start)
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_rounds_of_the_worked_example(rounds):
+    state, history, _ = solve_example(rounds)
+    # Two features sum to 1, so in one direction the ridge of 1e-8 alone fixes the weights: leave it out.
+    open_direction = np.array([1, 1, 0, 0, -1]) / np.sqrt(3)
+    weights = state.weights - np.outer(open_direction, open_direction @ state.weights)
+    np.testing.assert_allclose(weights, WEIGHTS[rounds], atol=5e-8)
+    np.testing.assert_allclose(row_norms(weights[:-1]), SCORES[rounds], atol=5e-8)
+    without_ridge = history[-1] - RIDGE * (state.weights**2).sum()
+    assert without_ridge == pytest.approx(PATH[rounds], abs=6e-9)
+
+
+def test_limit_of_the_worked_example():
+    state, history, converged = solve_example(100)
+    assert converged
+    np.testing.assert_allclose(history[:7], PATH, atol=6e-8)  # the ridge is at most 5e-8
+    assert history[-1] - RIDGE * (state.weights**2).sum() == pytest.approx(1.5611213138, abs=1e-10)
+    signs = np.array([[1, -1, -1], [1, -1, 1]])
+    for Z, sign in zip(state.Z, signs, strict=True):
+        np.testing.assert_allclose(Z @ Z.T, np.outer(sign, sign), atol=1e-6)
+    np.testing.assert_allclose(state.D[0], [0.96073124, 0.24735053, 0.21504096], atol=6e-9)
+    np.testing.assert_allclose(softmax(state.D, axis=1)[0], [0.50906346, 0.24943341, 0.24150313], atol=6e-9)
+
+
+def test_second_stage_of_the_worked_example():
+    state, _, _ = solve_example(100)
+    problem = Regression(Shifted(X).with_constant(), softmax(state.D, axis=1), margins(Y), 1.0, 0.1, 0.1)
+    weights, history, _ = problem.solve(max_iter=200, tol=0.0)
+    # The example leaves the intercepts' ridge out of the objective, here at most 2e-9.
+    np.testing.assert_allclose(history[:2], [0.7798729131, -0.0290974760], atol=2e-9)
+    assert history[-1] == pytest.approx(-0.0337166110, abs=2e-9)
+    W = [
+        [-0.10406783, -0.00176784, 0.10583567],
+        [0.10406783, 0.00176784, -0.10583567],
+        [-0.06745735, 0.10414269, -0.03668534],
+        [-0.05059301, 0.10060702, -0.05001400],
+    ]
+    # Its W is near the optimum to six digits; see the next test for ours.
+    np.testing.assert_allclose(weights[:-1], W, atol=2e-6)
+    np.testing.assert_allclose(weights[:-1].sum(axis=1), 0, atol=1e-7)
+
+
+def random_problem(seed, n_samples=30, n_features=6, n_labels=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, n_features))
+    Y = (rng.random((n_samples, n_labels)) < 0.4).astype(float)
+    Y[0], Y[1] = 0, 1  # no candidates, only candidates
+    return X, Y, rng
+
+
+@pytest.mark.parametrize(
+    ("C1", "C2", "epsilon"), [(1.0, 0.1, 0.1), (0.03, 0.03, 0.01), (1.0, 50.0, 0.1), (2.0, 0.0, 0.3)]
+)
+def test_second_stage_agrees_with_lbfgs_and_never_rises(C1, C2, epsilon):
+    X, Y, rng = random_problem(0)
+    target = rng.dirichlet(np.ones(4), size=30)
+    problem = Regression(Shifted(X).with_constant(), target, margins(Y), C1, C2, epsilon)
+    weights, history, converged = problem.solve(max_iter=500, tol=1e-14)
+    assert converged
+    assert np.diff(history).max() <= 1e-12 * np.abs(history).max()
+    A = np.column_stack([X, np.ones(30)])
+    ridge = np.append(np.ones(6), 1e-8)[:, None]
+
+    def objective_and_gradient(flat):
+        M = flat.reshape(7, 4)
+        R = A @ M - target
+        distance = np.sqrt((R**2).sum(axis=1))
+        excess = np.maximum(distance - epsilon, 0)
+        value = (ridge * M**2).sum() / 2 + C1 / 2 * (excess**2).sum() - C2 * (margins(Y) * (A @ M)).sum()
+        slope = (C1 * excess / distance)[:, None] * R - C2 * margins(Y)
+        return value, (ridge * M + A.T @ slope).ravel()
+
+    assert problem.objective(weights) == pytest.approx(objective_and_gradient(weights.ravel())[0], rel=1e-12)
+    start = rng.normal(size=28)
+    gradient = example.numerical_gradient(lambda flat: objective_and_gradient(flat)[0], start)
+    np.testing.assert_allclose(gradient, objective_and_gradient(start)[1], rtol=1e-5, atol=1e-6)
+    reference = minimize(
+        objective_and_gradient, np.zeros(28), jac=True, method="L-BFGS-B",
+        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 100_000},
+    )  # fmt: skip
+    assert history[-1] == pytest.approx(reference.fun, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(weights, reference.x.reshape(7, 4), atol=2e-4 * np.abs(weights).max())
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_weights_of_the_first_stage_solve_the_whole_linear_system(kind):
+    X, Y, rng = random_problem(1, n_samples=20)
+    offset = rng.normal(size=6)
+    groups = [np.arange(0, 20, 2), np.arange(1, 20, 2)]
+    problem = Enhancement(
+        Shifted(kind(X), offset).with_constant(),
+        Y,
+        neighbor_graph(X, 3, bandwidth="median"),
+        groups,
+        0.7,
+        0.9,
+        0.3,
+    )
+    Z = [M / row_norms(M)[:, None] for M in rng.normal(size=(2, 4, 4))]
+    weights = problem.solve_weights(EnhancementState(np.zeros((7, 4)), np.zeros((20, 4)), Z))
+
+    # The same system written out, the unknowns row by row.
+    A = np.column_stack([X - offset, np.ones(20)])
+    G = np.diag(problem.graph.degrees) - problem.graph.affinity.toarray()
+    system = np.kron(A.T @ A + 0.7 * A.T @ G @ A + 0.3 * np.eye(7), np.eye(4))
+    for rows, Z_group in zip(groups, Z, strict=True):
+        system += 0.9 * np.kron(A[rows].T @ A[rows], Z_group @ Z_group.T)
+    expected = np.linalg.solve(system, (A.T @ Y).ravel()).reshape(7, 4)
+    np.testing.assert_allclose(weights, expected, atol=1e-8)
+
+    def objective(weights):
+        return problem.objective(EnhancementState(weights, A @ weights, Z))
+
+    np.testing.assert_allclose(example.numerical_gradient(objective, expected), 0, atol=1e-6)
+
+
+def test_correlations_reach_the_optimum_of_the_semidefinite_program():
+    n = 4
+    D = np.random.default_rng(2).normal(size=(9, n))
+    M, Z = D.T @ D, np.eye(n)
+    values = [np.trace(M)]
+    for _ in range(2000):
+        Z = improve_correlation(D, Z, np.arange(n))
+        values.append(np.sum((D @ Z) ** 2))
+    np.testing.assert_allclose(row_norms(Z), 1)
+    assert np.diff(values).max() <= 1e-12 * values[0]
+
+    # Clarabel: the upper triangle of S column by column, off-diagonal entries times sqrt(2).
+    columns, rows = np.tril_indices(n)  # entry (row, column) with row <= column
+    factor = np.where(rows == columns, 1.0, np.sqrt(2))
+    is_diagonal = rows == columns
+    A = sp.vstack([sp.eye(len(rows), format="csc")[is_diagonal], -sp.eye(len(rows))], format="csc")
+    b = np.append(np.ones(n), np.zeros(len(rows)))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    cones = [clarabel.ZeroConeT(n), clarabel.PSDTriangleConeT(n)]
+    empty = sp.csc_matrix((len(rows), len(rows)))
+    optimum = clarabel.DefaultSolver(empty, M[rows, columns] * factor, A, b, cones, settings).solve()
+    assert values[-1] == pytest.approx(optimum.obj_val, rel=1e-6)
+
+
+def test_a_label_without_any_decision_keeps_its_correlations():
+    D = np.array([[1.0, 0.0], [2.0, 0.0]])
+    np.testing.assert_array_equal(improve_correlation(D, np.eye(2), np.arange(2)), np.eye(2))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("stage", [1, 2])
+def test_objective_never_rises_with_weights_that_act(seed, stage):
+    X, Y, rng = random_problem(seed, n_samples=60)
+    lambda1, lambda2 = 10 ** rng.uniform(-1, 1, 2)
+    model = PMLLD(
+        stage=stage, lambda1=lambda1, lambda2=lambda2, n_groups=3, bandwidth="median", tol=1e-9,
+        max_iter=1000, random_state=0,
+    ).fit(X, Y)  # fmt: skip
+    history = model.objective_history_
+    assert np.diff(history).max() <= 1e-11 * np.abs(history).max()
+
+
+def test_without_graph_and_correlations_the_first_stage_is_ridge_regression():
+    X, Y = make_pml(80, 6, random_state=0)
+    model = PMLLD(lambda1=0.0, lambda2=0.0, rho=0.2).fit(X, Y)
+    A = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(80)])
+    weights = np.linalg.solve(A.T @ A + 16 * np.eye(7), A.T @ Y)
+    np.testing.assert_allclose(model.coef_.T, weights[:-1], atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, weights[-1], atol=1e-9)
+
+
+def test_c2_as_in_the_program_makes_true_and_random_distributions_the_same():
+    """What the documentation says of C2 = 50, and that the defaults are not like that."""
+    X, Y, Y_true, _ = make_pml(
+        300, 50, n_informative=8, n_labels=8, noise=0.4, return_truth=True, random_state=0
+    )
+    features = Shifted((X - X.mean(axis=0)) / X.std(axis=0)).with_constant()
+    of_truth = Y_true / Y_true.sum(axis=1, keepdims=True)
+    at_random = np.random.default_rng(0).dirichlet(np.ones(8), size=300)
+
+    def scores(distribution, C1, C2, epsilon):
+        problem = Regression(features, distribution, margins(Y), C1, C2, epsilon)
+        return row_norms(problem.solve(max_iter=500, tol=1e-6)[0][:-1])
+
+    def agreement(*options):
+        return spearmanr(scores(of_truth, *options), scores(at_random, *options)).statistic
+
+    assert agreement(1.0, 50.0, 0.1) > 0.99
+    assert agreement(10.0, 1.0, 0.1) < 0.9
+
+
+def test_distributions_hide_a_feature_that_all_labels_share():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 5))
+    Y = (2 * X[:, [0]] + X[:, 1:4] + 0.3 * rng.normal(size=(400, 3)) > 0.5).astype(
+        int
+    )  # 0 raises every label
+    first, second = PMLLD().fit(X, Y), PMLLD(stage=2, C2=0.0).fit(X, Y)
+    assert first.ranking_[0] == 1
+    np.testing.assert_allclose(second.coef_.sum(axis=0), 0, atol=5e-3)
+    assert second.ranking_[0] >= 4
+
+
+def test_confidence_is_the_distribution_on_the_candidates():
+    X, Y = make_pml(100, 10, random_state=4)
+    model = PMLLD().fit(X, Y)
+    expected = softmax(model.decision_function(X), axis=1) * Y
+    np.testing.assert_allclose(model.label_confidence_, expected, atol=1e-9)
+    sparse = PMLLD().fit(sp.csr_matrix(X), sp.csr_matrix(Y)).label_confidence_
+    assert sp.issparse(sparse)
+    np.testing.assert_allclose(sparse.toarray(), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+@pytest.mark.parametrize("scale", ["standard", "minmax", None])
+def test_decision_is_linear_in_scaled_features(stage, scale):
+    X, Y, Y_true, _ = make_pml(300, 10, noise=0.0, return_truth=True, random_state=5)
+    X = 5 * X - 2
+    model = PMLLD(stage=stage, scale=scale).fit(X, Y)
+    decision = model.decision_function(X)
+    np.testing.assert_allclose(
+        decision, model.scaling_.apply(X) @ model.coef_.T + model.intercept_, atol=1e-9
+    )
+    np.testing.assert_array_equal(model.predict(X), (decision >= {1: 0.5, 2: 0.2}[stage]).astype(int))
+    if scale == "standard":
+        assert (model.predict(X) == Y_true).mean() > 0.7  # half of all entries would be chance
+
+
+def test_groups_are_those_of_k_means_and_repeat_with_the_seed():
+    rng = np.random.default_rng(6)
+    X = np.repeat([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]], 10, axis=0) + rng.normal(size=(30, 2))
+    groups = group_rows(X, 3, np.random.default_rng(0))
+    assert sorted(rows.tolist() for rows in groups) == [list(range(k, k + 10)) for k in (0, 10, 20)]
+    assert len(group_rows(np.zeros((5, 2)), 3, np.random.default_rng(0))) == 1
+    X, Y = make_pml(100, 8, random_state=6)
+    options = {"n_groups": 5, "lambda2": 1.0, "max_iter": 1000}
+    first, second = (PMLLD(**options, random_state=1).fit(X, Y).scores_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(first - PMLLD(lambda2=1.0, max_iter=1000).fit(X, Y).scores_).max() > 1e-4 * first.max()
+
+
+@pytest.mark.parametrize(("stage", "least"), [(1, 0.8), (2, 0.5)])
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
+def test_planted_features_come_first(noise, stage, least):
+    found = []
+    for seed in range(5):
+        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
+        model = PMLLD(n_features_to_select=5, stage=stage).fit(X, Y)
+        found.append(np.isin(model.get_support(indices=True), informative).mean())
+    assert np.mean(found) > least  # chance is 5 / 30

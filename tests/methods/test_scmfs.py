@@ -1,0 +1,291 @@
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize, nnls
+
+from graph_examples import fill, numerical_gradient
+from labelsieve._numerics.multiplicative import multiplicative_step
+from labelsieve._numerics.norms import l21_weights
+from labelsieve.datasets import make_pml
+from labelsieve.methods.scmfs import (
+    SCMFS,
+    Factors,
+    Problem,
+    bounded_loadings,
+    multiplicative_loadings,
+    random_start,
+    solve_scmfs,
+    sweep,
+)
+
+EXAMPLE = {"alpha": 0.5, "beta": 1.0, "gamma": 0.2}
+
+
+def start_of_example():
+    return Factors(
+        W=fill(0.1, 1, 2, 3, (4, 2)),
+        V=fill(0.2, 1, 2, 4, (6, 2)),
+        Q=fill(0.2, 1, 1, 4, (2, 4)),
+        B=fill(0.3, 2, 1, 3, (2, 3)),
+    )
+
+
+def solve_example(data, update, max_iter, tol=0.0, **weights):
+    weights = EXAMPLE | weights
+    return solve_scmfs(*data, start=start_of_example(), **weights, update=update, max_iter=max_iter, tol=tol)
+
+
+def factors_after(X, Y, start, n_sweeps, step_of_loadings, alpha, beta, gamma):
+    """The four factors after some sweeps."""
+    problem = Problem(X, Y, alpha * (X**2).sum() + beta * (Y**2).sum(), alpha, beta, gamma)
+    state = problem.state(start.W, start.V, np.hstack([np.sqrt(alpha) * start.Q, np.sqrt(beta) * start.B]))
+    for _ in range(n_sweeps):
+        state, _ = sweep(problem, step_of_loadings, state)
+    n_features = X.shape[1]
+    Q, B = state.Z[:, :n_features] / np.sqrt(alpha), state.Z[:, n_features:] / np.sqrt(beta)
+    return Factors(state.W, state.V, Q, B)
+
+
+def plain_objective(X, Y, W, V, Q, B, alpha, beta, gamma):
+    """J as it is written, with every matrix formed."""
+    return (
+        ((X @ W - V) ** 2).sum()
+        + alpha * ((X - V @ Q) ** 2).sum()
+        + beta * ((Y - V @ B) ** 2).sum()
+        + gamma * np.sqrt((W**2).sum(axis=1)).sum()
+    )
+
+
+def test_objective_at_the_start_of_the_worked_example_term_by_term(tiny):
+    terms = {"alpha": 1.7766, "beta": 5.3986, "gamma": 0.24332349}
+    whole = solve_example(tiny, "published", 1).objective[0]
+    assert whole == pytest.approx(7.7466234915, abs=5e-11)
+    for name, value in terms.items():
+        twice = solve_example(tiny, "published", 1, **{name: 2 * EXAMPLE[name]}).objective[0]
+        assert twice - whole == pytest.approx(value, abs=5e-9)
+
+
+def test_one_published_sweep_of_the_worked_example(tiny):
+    W, V, Q, B = factors_after(*tiny, start_of_example(), 1, multiplicative_loadings, **EXAMPLE)
+    expected_W = [
+        [0.10467866, 0.19201686], [0.13788092, 0.10153658], [0.23986605, 0.15072755], [0.08443075, 0.21842094]
+    ]  # fmt: skip
+    expected_Q = [
+        [0.42345190, 0.36909784, 0.45137051, 0.75932309], [0.51406228, 0.60965823, 0.52818411, 0.31301952]
+    ]  # fmt: skip
+    expected_B = [[0.28732721, 0.65510138, 0.61162186], [0.67754546, 0.46002458, 0.39670346]]
+    np.testing.assert_allclose(W, expected_W, atol=5e-9)
+    np.testing.assert_allclose(V[0], [0.23683609, 0.45452971], atol=5e-9)
+    np.testing.assert_allclose(Q, expected_Q, atol=5e-9)
+    np.testing.assert_allclose(B, expected_B, atol=5e-9)
+    result = solve_example(tiny, "published", 1)
+    assert result.objective[1] == pytest.approx(5.8167943835, abs=5e-11)
+    np.testing.assert_allclose(result.scores, [0.04782810, 0.02932083, 0.08025452, 0.05483626], atol=5e-9)
+    np.testing.assert_allclose(result.extra["coef"].T, W @ B, rtol=1e-12)
+
+
+def test_published_path_of_the_worked_example_and_where_1e_3_stops_it(tiny):
+    W, V, *_ = factors_after(*tiny, start_of_example(), 5, multiplicative_loadings, **EXAMPLE)
+    expected_W = [
+        [0.26744708, 0.17944501], [0.11405961, 0.27545108], [0.31443608, 0.16222871], [0.13166125, 0.22044664]
+    ]  # fmt: skip
+    np.testing.assert_allclose(W, expected_W, atol=5e-9)
+    np.testing.assert_allclose(V[0], [0.05868683, 0.58242309], atol=5e-9)
+    path = solve_example(tiny, "published", 6).objective
+    np.testing.assert_allclose(
+        path, [7.746623, 5.816794, 5.276445, 4.951275, 4.557341, 4.176146, 3.872637], atol=5e-7
+    )
+    assert path[5] == pytest.approx(4.1761456773, abs=5e-11)
+    stopped = solve_example(tiny, "published", 500, tol=1e-3)
+    assert len(stopped.objective) - 1 == 43
+    assert stopped.objective[-1] == pytest.approx(2.9637945968, abs=5e-11)
+    np.testing.assert_allclose(stopped.scores, [0.14217195, 0.09305123, 0.00355850, 0.00167463], atol=5e-9)
+
+
+def test_bounded_path_of_the_worked_example(tiny):
+    W, *_ = factors_after(*tiny, start_of_example(), 5, bounded_loadings, **EXAMPLE)
+    expected_W = [
+        [0.39212256, 0.23193607], [0.14399691, 0.37872011], [0.43617961, 0.23183778], [0.17548175, 0.32571334]
+    ]  # fmt: skip
+    np.testing.assert_allclose(W, expected_W, atol=5e-9)
+    result = solve_example(tiny, "bounded", 5000)
+    np.testing.assert_allclose(
+        result.objective[:6],
+        [7.74662349, 5.90159139, 5.32330890, 5.00060223, 4.75439852, 4.54860348],
+        atol=5e-9,
+    )
+    assert result.objective[-1] == pytest.approx(3.5564844006, abs=5e-11)
+    # Where the objective stands still in its last digit, the factors are known to the root of that.
+    np.testing.assert_allclose(result.scores, [2.04767721, 1.70086156, 0, 0.00138733], atol=1e-6)
+    assert np.sqrt(result.scores.sum()) == pytest.approx(1.936, abs=5e-4)
+
+
+def test_published_objective_has_no_minimiser_and_the_bound_gives_it_one(tiny):
+    sizes = [np.sqrt(solve_example(tiny, "published", n).scores.sum()) for n in (300, 3000)]
+    np.testing.assert_allclose(sizes, [0.09, 1.6e-8], rtol=0.02)
+    X, Y = tiny
+    W, V, Q, B = factors_after(X, Y, start_of_example(), 300, multiplicative_loadings, **EXAMPLE)
+    assert np.linalg.norm(Q) == pytest.approx(14, abs=0.5)
+    values = [plain_objective(X, Y, s * W, s * V, Q / s, B / s, **EXAMPLE) for s in (1, 0.1, 0.001)]
+    assert (np.diff(values) < 0).all()
+    bounded = [np.sqrt(solve_example(tiny, "bounded", n).scores.sum()) for n in (1000, 4000)]
+    assert bounded[1] == pytest.approx(bounded[0], rel=1e-3)
+
+
+def random_problem(seed, n_samples=12, n_features=5, n_labels=4, n_components=3):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_samples, n_features))
+    Y = (rng.random((n_samples, n_labels)) < 0.4).astype(float)
+    return X, Y, random_start(X, Y, n_components, rng)
+
+
+def test_published_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
+    X, Y, (W, V, Q, B) = random_problem(0)
+    weights = {"alpha": 0.7, "beta": 1.3, "gamma": 0.4}
+
+    def check(name, new, old, negative, positive, weight, function):
+        gradient = 2 * weight * (positive - negative)
+        np.testing.assert_allclose(gradient, numerical_gradient(function, old), atol=2e-6, err_msg=name)
+        np.testing.assert_allclose(new, old * negative / positive, rtol=1e-12, err_msg=name)
+
+    def J(W, V, Q, B):
+        return plain_objective(X, Y, W, V, Q, B, **weights)
+
+    new = factors_after(X, Y, Factors(W, V, Q, B), 1, multiplicative_loadings, **weights)
+    positive = X.T @ X @ W + 0.4 * l21_weights(W)[:, None] * W
+    check("W", new.W, W, X.T @ V, positive, 1, lambda W: J(W, V, Q, B))
+    W = new.W
+    negative = X @ W + 0.7 * X @ Q.T + 1.3 * Y @ B.T
+    positive = V + V @ (0.7 * Q @ Q.T + 1.3 * B @ B.T)
+    check("V", new.V, V, negative, positive, 1, lambda V: J(W, V, Q, B))
+    V = new.V
+    check("Q", new.Q, Q, V.T @ X, V.T @ V @ Q, 0.7, lambda Q: J(W, V, Q, B))
+    check("B", new.B, B, V.T @ Y, V.T @ V @ B, 1.3, lambda B: J(W, V, Q, B))
+
+
+@pytest.mark.parametrize("update", ["bounded", "published"])
+@pytest.mark.parametrize("seed", range(6))
+def test_objective_is_the_stated_one_and_never_rises(update, seed):
+    rng = np.random.default_rng(seed)
+    X, Y, start = random_problem(seed, 40, 15, 6)
+    weights = dict(zip(("alpha", "beta", "gamma"), 10 ** rng.uniform(-2, 2, 3), strict=True))
+    result = solve_scmfs(X, Y, start=start, **weights, update=update, max_iter=300, tol=0.0)
+    assert np.diff(result.objective).max() <= 1e-12 * result.objective[0]
+    if update == "published":
+        assert result.objective[0] == pytest.approx(plain_objective(X, Y, *start, **weights), rel=1e-12)
+
+
+def test_repeated_bounded_steps_reach_the_loadings_of_an_independent_solver():
+    rng = np.random.default_rng(1)
+    V, T = rng.random((20, 3)), 2 * rng.random((20, 6))
+    Z = np.full((3, 6), 0.1)
+    for _ in range(500):
+        Z = bounded_loadings(V.T @ V, V.T @ T, Z)
+    # min |T - VZ|^2, Z >= 0, rows of Z in the unit ball: (1, row) lies in a second-order cone.
+    blocks, offsets = [-sp.eye(18)], [np.zeros(18)]
+    for row in range(3):
+        members = sp.csr_matrix((np.ones(6), (range(6), range(6 * row, 6 * row + 6))), shape=(6, 18))
+        blocks += [sp.csr_matrix((1, 18)), -members]
+        offsets += [np.ones(1), np.zeros(6)]
+    cones = [clarabel.NonnegativeConeT(18), *[clarabel.SecondOrderConeT(7)] * 3]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    quadratic = sp.triu(sp.kron(2 * V.T @ V, sp.eye(6)), format="csc")
+    solver = clarabel.DefaultSolver(
+        quadratic, -2 * (V.T @ T).ravel(), sp.vstack(blocks, format="csc"), np.concatenate(offsets), cones, settings
+    )  # fmt: skip
+    expected = np.reshape(solver.solve().x, (3, 6))
+    np.testing.assert_allclose(Z, expected, atol=1e-4)
+    assert ((T - V @ Z) ** 2).sum() == pytest.approx(((T - V @ expected) ** 2).sum(), rel=1e-7)
+    assert np.linalg.norm(Z, axis=1).max() == pytest.approx(1)  # the bound binds
+
+
+def test_repeated_steps_on_one_factor_reach_the_optimum_of_an_independent_solver():
+    X, Y, (W, V, Q, B) = random_problem(2, n_samples=25)
+    problem = Problem(X, Y, 0.0, 0.7, 1.3, 2.0)
+    Z = np.hstack([np.sqrt(0.7) * Q, np.sqrt(1.3) * B])
+
+    def keep(VtV, VtT, Z):
+        return Z
+
+    state = problem.state(W, V, Z)
+    for _ in range(3000):
+        state = sweep(problem, keep, state)[0]._replace(V=V)  # W alone moves
+
+    def objective_and_gradient(flat):
+        W = flat.reshape(5, 3)
+        R, sizes = X @ W - V, np.sqrt((W**2).sum(axis=1) + 1e-16)
+        gradient = 2 * X.T @ R + 2.0 * W / sizes[:, None]
+        return (R**2).sum() + 2.0 * sizes.sum(), gradient.ravel()
+
+    options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-10}
+    reference = minimize(
+        objective_and_gradient, np.full(15, 0.1), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 15, options=options
+    )  # fmt: skip
+    assert objective_and_gradient(state.W.ravel())[0] == pytest.approx(reference.fun, rel=1e-7)
+    # V: every row is a non-negative least squares problem.
+    P, moving = X @ W, V
+    for _ in range(3000):
+        moving = multiplicative_step(moving, P + problem.target(Z), moving + moving @ (Z @ Z.T))
+    design = np.vstack([np.eye(3), Z.T])
+    T = np.hstack([np.sqrt(0.7) * X, np.sqrt(1.3) * Y])
+    expected = [nnls(design, np.append(p, t))[0] for p, t in zip(P, T, strict=True)]
+    np.testing.assert_allclose(moving, expected, atol=1e-5)
+
+
+def test_bounded_loadings_of_an_empty_mode_stay():
+    Z = np.full((2, 3), 0.5)
+    np.testing.assert_array_equal(bounded_loadings(np.zeros((2, 2)), np.zeros((2, 3)), Z), Z)
+
+
+def test_decision_function_is_the_linear_model_of_the_scaled_features():
+    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
+    model = SCMFS(random_state=0).fit(X, Y)
+    scaled = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
+    np.testing.assert_allclose(model.decision_function(X), scaled @ model.coef_.T, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), scaled @ model.coef_.T >= 0.5)
+
+
+def test_confidence_is_low_where_candidates_are_wrong():
+    X, Y, Y_true, _ = make_pml(300, 20, n_labels=8, noise=0.3, return_truth=True, random_state=0)
+    confidence = SCMFS(random_state=0).fit(X, Y).label_confidence_
+    assert (confidence[Y == 0] == 0).all()
+    assert confidence.max() <= 1
+    assert confidence[Y_true == 1].mean() > confidence[(Y == 1) & (Y_true == 0)].mean() + 0.05
+    sparse = SCMFS(random_state=0).fit(X, sp.csr_matrix(Y)).label_confidence_
+    np.testing.assert_allclose(sparse.toarray(), confidence, atol=1e-6)
+
+
+def test_number_of_modes_is_half_that_of_the_labels_or_a_number(monkeypatch):
+    sizes = []
+
+    def spy(X, Y, n_components, rng):
+        sizes.append(n_components)
+        return random_start(X, Y, n_components, rng)
+
+    monkeypatch.setattr("labelsieve.methods.scmfs.random_start", spy)
+    X, Y = make_pml(30, 6, n_labels=110, random_state=1)
+    for labels, n_components in ((Y[:, :10], None), (Y[:, :1], None), (Y, None), (Y, 7)):
+        SCMFS(n_components=n_components, tol=1.0).fit(X, labels)
+    assert sizes == [5, 2, 50, 7]
+
+
+def test_features_without_values_get_no_score():
+    X, Y = make_pml(40, 8, random_state=7)
+    X[:, 3] = 2.5
+    model = SCMFS(random_state=0).fit(X, Y)
+    assert model.scores_[3] == 0
+    assert model.ranking_[3] == 8
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
+def test_planted_features_come_first(noise):
+    found = []
+    for seed in range(3):
+        X, Y, _, informative = make_pml(
+            150, 20, n_labels=10, noise=noise, return_truth=True, random_state=seed
+        )
+        model = SCMFS(n_features_to_select=5, random_state=0).fit(X, Y)
+        found.append(np.isin(model.get_support(indices=True), informative).mean())
+    assert np.mean(found) > 0.6  # chance is 5 / 20

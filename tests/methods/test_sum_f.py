@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_selection import f_classif
+
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.moments import column_moments
+from labelsieve.methods.sum_f import SumF
+
+
+def problem(seed, n_samples=60, n_features=7, n_labels=4, offset=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, n_features)) + offset
+    Y = (rng.random((n_samples, n_labels)) < 0.3).astype(int)
+    X[:, 0] += 2 * Y[:, 0]
+    return X, Y
+
+
+def direct(X, Y):
+    return sum(f_classif(X, y)[0] for y in Y.T)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_dense_scores_equal_the_summed_f_classif(seed, offset):
+    X, Y = problem(seed, offset=offset)
+    expected = direct(X - offset, Y)
+    np.testing.assert_allclose(SumF().fit(X, Y).scores_, expected, rtol=1e-9)
+    np.testing.assert_allclose(SumF().fit(X, sp.csr_matrix(Y)).scores_, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("as_sparse", [sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("as_labels", [np.asarray, sp.csr_matrix])
+def test_sparse_scores_equal_the_summed_f_classif(as_sparse, as_labels):
+    X, Y = problem(2)
+    X[X < 0.5] = 0
+    np.testing.assert_allclose(SumF().fit(as_sparse(X), as_labels(Y)).scores_, direct(X, Y), rtol=1e-9)
+
+
+def test_float32_stays_float32_and_is_computed_accurately():
+    X, Y = problem(3, offset=100.0)
+    X = X.astype(np.float32)
+    scores = SumF().fit(X, Y).scores_
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, direct(X.astype(np.float64), Y), rtol=1e-6)
+
+
+def test_a_label_with_one_class_adds_nothing():
+    X, Y = problem(4)
+    constant = np.column_stack([np.zeros(len(Y)), Y, np.ones(len(Y))])
+    np.testing.assert_allclose(SumF().fit(X, constant).scores_, SumF().fit(X, Y).scores_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e6 / 3])
+def test_a_constant_feature_scores_zero(value):
+    X, Y = problem(5)
+    X[:, 3] = value
+    assert SumF().fit(X, Y).scores_[3] == 0
+    assert SumF().fit(sp.csr_matrix(X), Y).scores_[3] == 0
+
+
+def test_perfect_separation_is_finite_and_other_labels_still_count():
+    _, Y = problem(6)
+    X = np.column_stack([Y[:, 0], Y[:, 0] + 1e-3 * Y[:, 1], Y[:, 2], np.arange(len(Y))]).astype(float)
+    scores = SumF().fit(X, Y).scores_
+    assert np.isfinite(scores).all()
+    assert scores[[0, 2]].min() > 1e4 * scores[3]
+    others = direct(X[:, [0]], Y[:, 1:])
+    np.testing.assert_allclose(scores[0], (len(Y) - 2) * 1e8 + others, rtol=1e-6)
+
+
+def test_two_rows_still_give_a_ranking():
+    scores = SumF().fit(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[1, 0], [0, 1]])).scores_
+    assert scores[0] > scores[1] == 0
+
+
+def test_many_blocks_give_the_same_scores(monkeypatch):
+    X, Y = problem(7)
+    expected = SumF().fit(X, Y).scores_
+    monkeypatch.setattr(
+        "labelsieve.methods.sum_f.batches", lambda length, width, *_: batches(length, width, 120)
+    )
+    np.testing.assert_allclose(SumF().fit(X, Y).scores_, expected, rtol=1e-12)
+
+
+def test_moments_agree_with_numpy_for_every_layout():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(30, 5)) * (rng.random((30, 5)) < 0.4)
+    X[:, 1] += 1e3
+    for matrix in (X, sp.csr_matrix(X), sp.csc_matrix(X)):
+        mean, deviation = column_moments(matrix)
+        np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(deviation, ((X - X.mean(axis=0)) ** 2).sum(axis=0), rtol=1e-9)

@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import graph_examples as example
+from labelsieve._numerics.graph import label_graph, laplacian_product, neighbor_graph
+
+KINDS = [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.csr_array]
+
+
+def plain_affinity(points, n_neighbors, width=1.0):
+    """The graph by its definition, with loops and an n x n matrix."""
+    squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    affinity = np.eye(len(points))
+    for node in range(len(points)):
+        others = [other for other in np.argsort(squared[node], kind="stable") if other != node]
+        for other in others[:n_neighbors]:
+            affinity[node, other] = affinity[other, node] = np.exp(-squared[node, other] / (2 * width))
+    return affinity
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_row_and_feature_graphs_of_the_worked_example(kind):
+    for points, name in ((example.X, "row"), (example.X.T, "feature")):
+        graph = neighbor_graph(kind(points), example.N_NEIGHBORS)
+        np.testing.assert_allclose(graph.affinity.toarray(), example.graph(name), rtol=1e-14)
+        np.testing.assert_allclose(graph.degrees, example.graph(name).sum(axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_label_graph_of_the_worked_example(kind):
+    graph = label_graph(kind(example.Y), example.N_NEIGHBORS)
+    np.testing.assert_allclose(graph.affinity.toarray(), example.graph("label"), rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (60, 30), (8, 60)])
+def test_ties_of_binary_points_are_broken_alike_whatever_the_container(shape):
+    points = (np.random.default_rng(8).random(shape) < 0.3).astype(float)
+    expected = plain_affinity(points, 4)
+    for kind in KINDS:
+        np.testing.assert_allclose(
+            neighbor_graph(kind(points), 4).affinity.toarray(), expected, rtol=1e-14
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (40, 30)])
+def test_graph_is_the_plain_definition(shape):
+    points = np.random.default_rng(0).random(shape)
+    affinity = neighbor_graph(points, 4).affinity
+    assert sp.issparse(affinity)
+    np.testing.assert_allclose(affinity.toarray(), plain_affinity(points, 4), rtol=1e-12)
+
+
+def test_median_bandwidth_is_the_median_squared_length_and_makes_the_graph_scale_free():
+    points = np.random.default_rng(1).random((30, 5))
+    squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    width = np.median(np.sort(squared, axis=1)[:, 1:4])
+    graph = neighbor_graph(points, 3, bandwidth="median").affinity.toarray()
+    np.testing.assert_allclose(graph, plain_affinity(points, 3, width), rtol=1e-12)
+    np.testing.assert_allclose(
+        neighbor_graph(1e4 * points, 3, bandwidth="median").affinity.toarray(), graph, rtol=1e-9
+    )
+
+
+def test_bandwidth_is_a_number_or_the_mean_squared_length():
+    points = np.array([[0.0], [1.0], [3.0]])
+    # Lengths to the nearest neighbour are 1, 1 and 2, their squares 2 on average: weights exp(-d^2 / 2).
+    graph = neighbor_graph(points, 1, bandwidth="mean").affinity.toarray()
+    np.testing.assert_allclose(graph[[0, 1], [1, 2]], np.exp([-1 / 2, -4 / 2]))
+    graph = neighbor_graph(points, 1, bandwidth=10.0).affinity.toarray()
+    np.testing.assert_allclose(graph[[0, 1], [1, 2]], np.exp([-1 / 200, -4 / 200]))
+    assert neighbor_graph(np.zeros((3, 1)), 1, bandwidth="mean").affinity.max() == 1
+
+
+def test_unit_bandwidth_switches_off_between_far_points():
+    points = 1000 * np.random.default_rng(2).random((20, 5))
+    assert neighbor_graph(points, 3).affinity.nnz == 20  # the self-loops alone
+    assert neighbor_graph(points, 3, bandwidth="median").affinity.nnz > 60
+
+
+def test_neighbours_are_clamped_to_the_other_nodes():
+    points = np.random.default_rng(3).random((3, 2))
+    np.testing.assert_allclose(neighbor_graph(points, 5).affinity.toarray(), plain_affinity(points, 2))
+    np.testing.assert_array_equal(neighbor_graph(points[:1], 5).affinity.toarray(), [[1.0]])
+    Y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    np.testing.assert_allclose(label_graph(Y, 5).affinity.toarray(), plain_affinity(Y.T, 1))
+    np.testing.assert_array_equal(label_graph(Y[:, :1], 5).affinity.toarray(), [[1.0]])
+
+
+@pytest.mark.parametrize("bandwidth", ["unit", "median"])
+def test_coinciding_points_are_neighbours_of_weight_one(bandwidth):
+    graph = neighbor_graph(np.zeros((4, 3)), 2, bandwidth=bandwidth)
+    assert set(graph.affinity.data) == {1.0}
+    np.testing.assert_array_equal(graph.affinity.diagonal(), 1.0)
+    assert (graph.degrees >= 3).all()
+
+
+def test_nearly_coinciding_points_keep_their_digits():
+    points = np.array([[1e8, 0.0], [1e8, 1e-3], [0.0, 0.0]])
+    affinity = neighbor_graph(points, 1).affinity
+    np.testing.assert_allclose(affinity[0, 1], np.exp(-0.5e-6), rtol=1e-15)
+
+
+def test_label_graph_moves_with_the_labels_despite_ties():
+    rng = np.random.default_rng(4)
+    Y = (rng.random((12, 9)) < 0.4).astype(float)
+    Y[:, 3] = Y[:, 5] = 0  # two labels that are never candidate
+    order = rng.permutation(9)
+    graph = label_graph(Y, 2).affinity.toarray()
+    np.testing.assert_array_equal(label_graph(Y[:, order], 2).affinity.toarray(), graph[np.ix_(order, order)])
+
+
+def test_laplacian_product_is_the_dense_product_and_ignores_self_loops():
+    rng = np.random.default_rng(5)
+    graph = neighbor_graph(rng.random((15, 4)), 3)
+    V = rng.normal(size=(15, 2))
+    without_loops = graph.affinity.toarray() - np.eye(15)
+    laplacian = np.diag(without_loops.sum(axis=0)) - without_loops
+    np.testing.assert_allclose(laplacian_product(graph, V), laplacian @ V, atol=1e-14)
+    np.testing.assert_allclose(laplacian_product(graph, np.ones((15, 1))), 0, atol=1e-14)
+
+
+def test_edges_of_many_blocks_are_those_of_one(monkeypatch):
+    points = np.random.default_rng(6).random((50, 6))
+    whole = neighbor_graph(points, 5).affinity.toarray()
+    monkeypatch.setattr("labelsieve._numerics.graph._EDGE_BLOCK", 7)
+    np.testing.assert_array_equal(neighbor_graph(points, 5).affinity.toarray(), whole)
+
+
+def test_graph_keeps_single_precision():
+    points = np.random.default_rng(7).random((20, 6))
+    single = neighbor_graph(points.astype(np.float32), 3)
+    assert single.affinity.dtype == single.degrees.dtype == np.float32
+    np.testing.assert_allclose(
+        single.affinity.toarray(), neighbor_graph(points, 3).affinity.toarray(), rtol=1e-5
+    )

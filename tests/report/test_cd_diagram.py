@@ -1,0 +1,127 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle
+
+from labelsieve.report.charts.cd_diagram import draw_cd_diagram, draw_control_diagram, groups_not_different
+from labelsieve.report.statistics import bonferroni_dunn_cd, nemenyi_cd
+
+# Demsar 2006, Table 6: C4.5 with and without tuning of two parameters, 14 data sets.
+DEMSAR = {"C4.5": 3.143, "C4.5+m": 2.000, "C4.5+cf": 2.893, "C4.5+m+cf": 1.964}
+
+
+def labelled(picture, label):
+    return [line for line in picture.figure.axes[0].lines if line.get_label() == label]
+
+
+def slow_groups(ranks, cd):
+    """The definition: sets of pairs that do not differ, none within another."""
+    sets = [
+        set(members)
+        for size in range(2, len(ranks) + 1)
+        for members in combinations(range(len(ranks)), size)
+        if all(abs(ranks[i] - ranks[j]) < cd for i, j in combinations(members, 2))
+    ]
+    return [group for group in sets if not any(group < other for other in sets)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_groups_are_the_largest_sets_without_a_difference(seed):
+    rng = np.random.default_rng(seed)
+    # Quarters make ties, and differences of exactly the critical difference.
+    ranks = (rng.integers(4, 33, size=rng.integers(1, 9)) / 4).tolist()
+    cd = float(rng.integers(1, 20)) / 4
+    found = groups_not_different(ranks, cd)
+    assert sorted(sorted(group) for group in found) == sorted(
+        sorted(group) for group in slow_groups(ranks, cd)
+    )
+    assert all(
+        [ranks[place] for place in group] == sorted(ranks[place] for place in group) for group in found
+    )
+
+
+def test_demsars_example_of_all_pairs_has_two_groups():
+    # Section 3.2.2: with a critical difference of 1.25 no two of the four differ; at 0.10 (1.12), C4.5 differs
+    # from the two variants with m, but cf does not.
+    assert [len(group) for group in groups_not_different(list(DEMSAR.values()), nemenyi_cd(4, 14))] == [4]
+    names = list(DEMSAR)
+    groups = groups_not_different(list(DEMSAR.values()), nemenyi_cd(4, 14, alpha=0.1))
+    assert [{names[place] for place in group} for group in groups] == [
+        {"C4.5+m+cf", "C4.5+m", "C4.5+cf"},
+        {"C4.5", "C4.5+cf"},
+    ]
+
+
+def test_a_bar_joins_each_group_and_no_two_touch():
+    rng = np.random.default_rng(3)
+    ranks = {f"m{i}": rank for i, rank in enumerate(np.sort(rng.uniform(1, 16, 16)))}
+    picture = draw_cd_diagram(ranks, cd=3.0)
+    bars = labelled(picture, "group")
+    assert len(bars) == len(groups_not_different(list(ranks.values()), 3.0)) > 3
+    for one, other in combinations(bars, 2):
+        if one.get_ydata()[0] == other.get_ydata()[0]:
+            (right, left), (other_right, other_left) = one.get_xdata(), other.get_xdata()
+            assert right < other_left or other_right < left
+
+
+def test_the_best_rank_is_at_the_right_and_lengths_are_to_scale():
+    picture = draw_cd_diagram({"worst": 4.0, "best": 1.0, "third": 2.5, "fourth": 2.5}, cd=1.5)
+    starts = {round(line.get_xdata()[0], 9) for line in labelled(picture, "leader")}
+    left, middle, right = sorted(starts)
+    assert middle == pytest.approx((left + right) / 2)
+    (length,) = labelled(picture, "cd")
+    assert np.ptp(length.get_xdata()) == pytest.approx((right - left) / 2)
+    # 1.0 and 2.5 differ by the critical difference itself, hence significantly.
+    (bar,) = labelled(picture, "group")
+    assert bar.get_xdata().mean() == pytest.approx(middle)
+
+
+def test_leaders_do_not_cross():
+    rng = np.random.default_rng(5)
+    picture = draw_cd_diagram({f"m{i}": rank for i, rank in enumerate(rng.uniform(1, 16, 16))}, cd=2.0)
+    leaders = [line.get_xydata() for line in labelled(picture, "leader")]
+    assert len(leaders) == 16
+    for one, other in combinations(leaders, 2):
+        for (start, bend, end), (top, corner, _) in ((one, other), (other, one)):
+            low, high = sorted((bend[0], end[0]))
+            # The horizontal part of one against the vertical part of the other.
+            assert not (low < top[0] < high and top[1] < bend[1] < corner[1]), (start, top)
+
+
+def test_all_tied_methods_are_one_group_and_one_method_is_none():
+    assert len(labelled(draw_cd_diagram({"a": 2.0, "b": 2.0, "c": 2.0}, cd=1.0), "group")) == 1
+    alone = draw_cd_diagram({"a": 1.0}, cd=1.0)
+    assert labelled(alone, "group") == []
+    assert alone.description == "Average ranks: a 1.00. Critical difference 1.00; not different: none."
+
+
+def test_a_critical_difference_longer_than_the_axis_says_so():
+    picture = draw_cd_diagram({"a": 1.0, "b": 2.0}, cd=9.0)
+    assert "CD = 9.00 (more than the axis)" in [text.get_text() for text in picture.figure.axes[0].texts]
+
+
+def test_methods_without_a_rank_are_left_out():
+    assert len(labelled(draw_cd_diagram({"a": 1.0, "b": float("nan"), "c": 2.0}, cd=1.0), "leader")) == 2
+
+
+def test_the_band_around_the_control_holds_what_does_not_differ():
+    # Demsar, section 3.2.2: at 0.10 the difference must be 1.04, so that C4.5 differs from C4.5+m+cf and
+    # C4.5+m (1.179 and 1.143), but not from C4.5+cf.
+    cd = bonferroni_dunn_cd(4, 14, alpha=0.1)
+    picture = draw_control_diagram(DEMSAR, cd, control="C4.5")
+    assert picture.description.endswith("Different from C4.5 by at least 1.04: C4.5+m+cf and C4.5+m.")
+    axes = picture.figure.axes[0]
+    (band,) = axes.findobj(lambda artist: isinstance(artist, Rectangle) and artist in axes.patches)
+    dots = {line.get_xdata()[0]: line for line in axes.lines if line.get_marker() == "o"}
+    assert len(dots) == 4
+    inside = [x for x in dots if band.get_x() < x < band.get_x() + band.get_width()]
+    assert len(inside) == 2
+    open_dots = [x for x, dot in dots.items() if dot.get_markerfacecolor() == "none"]
+    assert len(open_dots) == 1
+    assert open_dots[0] in inside
+
+
+def test_the_control_must_have_a_rank():
+    with pytest.raises(ValueError, match=r"control must have a rank, as \['a'\] do. Got 'b'"):
+        draw_control_diagram({"a": 1.0, "b": float("nan")}, 1.0, control="b")

@@ -1,0 +1,388 @@
+import base64
+import hashlib
+import json
+import os
+import re
+import unicodedata
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from test_report_analysis import noisy
+
+import quick_cells
+from conftest import fails, run
+from labelsieve.bench import RunError, results
+from labelsieve.cli import main
+from labelsieve.report import contents, sections
+from labelsieve.report import page as report_page
+from labelsieve.report.analysis import run_analysis
+from labelsieve.report.contents import make_report
+from labelsieve.report.page import render_report, write_report
+from synthetic_runs import make_summary
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    'a" onload="x',
+    "{{ 7 * 7 }}",
+    "</td></table><img src=x onerror=alert(1)>",
+    "&amp; 'quoted'",
+)
+VOID = ("meta", "link", "br")
+
+
+class Reader(HTMLParser):
+    """Checks that elements nest, and collects text, addresses, handlers and the cells of tables."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.text, self.addresses, self.handlers, self.ids = [], "", [], [], []
+        self.n_scripts = 0
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.n_scripts += tag == "script"
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href", "action"):
+                self.addresses.append(value)
+            if name.startswith("on"):
+                self.handlers.append(name)
+            if name == "id" and "svg" not in self.open:
+                self.ids.append(value)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"style", "script"} & set(self.open):
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A run whose every name tries to break out, with all kinds of sections, failures and gaps."""
+    return make_report(
+        make_summary(
+            noisy(),
+            datasets=HOSTILE[:3],
+            methods=HOSTILE,
+            references=("random-ranking", "no-features", "<b>filter"),
+            ablation=("<i>whole", "part & parcel"),
+            sweeps={f"<m> alpha={value:g}": {"alpha": value} for value in (0.1, 1.0, 10.0)},
+            noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
+            metrics=("ranking_loss",),
+            fails=lambda dataset, method, fold, **_: (dataset, method, fold) == (HOSTILE[0], HOSTILE[1], 1),
+            error="ValueError: \x1b[2J</summary><script>alert(2)</script>",
+            traceback="Traceback:\n \x1b[2J</pre><script>alert(3)</script>",
+            notes=("<u>warned</u>", "\x1b[31mred\x07 \u202eturned"),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def hostile_page(hostile):
+    return render_report(hostile)
+
+
+def test_names_from_data_are_text_and_nothing_else(hostile_page):
+    page = Reader(hostile_page)
+    assert page.n_scripts == 2  # its data, and the one that runs
+    assert page.handlers == []
+    for name in (*HOSTILE, "<b>filter", "<i>whole", "<u>warned</u>"):
+        assert name in page.text
+    assert "</summary><script>alert(2)</script>" in page.text
+    assert "</pre><script>alert(3)</script>" in page.text
+    assert "49" not in re.findall(r"\{\{.*?\}\}|\b49\b", page.text)
+
+
+def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', hostile_page)[1]
+    policy = policy.replace("&#39;", "'").replace("&#43;", "+")
+    assert policy.startswith("default-src 'none';")
+    for what, tag in (("script", "script"), ("style", "style")):
+        text = re.search(rf"<{tag}>(.*)</{tag}>", hostile_page, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{what}-src 'sha256-{digest}';" in policy
+    assert "unsafe" not in policy
+    assert " style=" not in hostile_page
+    page = Reader(hostile_page)
+    assert {address for address in page.addresses if not address.startswith("#")} == {"data:,"}
+    assert "@import" not in hostile_page
+    assert "url(" not in re.sub(r"url\(#[^)]*\)", "", hostile_page)
+
+
+def test_escape_sequences_are_shown_not_sent(hostile_page):
+    assert not {letter for letter in hostile_page if unicodedata.category(letter) in ("Cc", "Cf")} - {"\n"}
+    text = Reader(hostile_page).text
+    assert r"\x1b[31mred\x07 \u202eturned" in text
+    assert "Traceback:\n \\x1b[2J" in text
+
+
+def test_every_link_in_the_page_leads_somewhere(hostile_page):
+    page = Reader(hostile_page)
+    assert len(set(page.ids)) == len(page.ids)
+    inner = {address[1:] for address in page.addresses if address.startswith("#")}
+    assert {anchor for anchor in inner if anchor in page.ids or f'id="{anchor}"' in hostile_page} == inner
+
+
+def test_the_findings_stand_before_everything_else(hostile_page):
+    text = Reader(hostile_page).text
+    assert (
+        text.index("This run is incomplete") < text.index("best average rank") < text.index("Average ranks")
+    )
+
+
+def test_every_section_there_is_data_for_is_on_the_page(hostile_page):
+    expected = (
+        "ranks metrics references curves statistics costs convergence stability noise ablation sensitivity"
+    )
+    ids = Reader(hostile_page).ids
+    for anchor in (*expected.split(), "failures", "warnings", "provenance"):
+        assert anchor in ids
+    assert "paper" not in ids  # nothing in common with it
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"datasets": ("one",)},
+        {"methods": ("a",)},
+        {"datasets": ("one",), "methods": ("a",), "sizes": (10.0,)},
+        {"methods": (), "references": ("random-ranking", "no-features")},
+        {"methods": (), "ablation": ("whole", "part")},
+        {"methods": (), "sweeps": {"m alpha=1": {"alpha": 1.0}, "m alpha=2": {"alpha": 2.0}}},
+        {"methods": ("a", "b"), "skip": lambda method, **_: method == "b"},
+        {"fails": lambda dataset, method, **_: (dataset == "one") == (method == "a")},
+        {"references": ("no-features",), "methods": ("a",), "fails": lambda method, **_: method == "a"},
+    ],
+    ids=(
+        "one data set",
+        "one method",
+        "one of all",
+        "references only",
+        "variants",
+        "sweep",
+        "a method missing",
+        "no data set complete",
+        "methods failed",
+    ),
+)
+def test_any_run_has_a_page(shape):
+    report = make_report(make_summary(noisy(), **shape))
+    page = Reader(render_report(report))
+    assert "A made-up run" in page.text
+    assert "nan" not in page.text.lower().split()
+
+
+def test_a_page_of_the_papers_size_stays_small():
+    from test_report_analysis import PAPER_DATASETS, PAPER_METHODS
+
+    report = make_report(
+        make_summary(
+            noisy(), datasets=PAPER_DATASETS, methods=PAPER_METHODS, references=("sum-f",), n_folds=2
+        )
+    )
+    # Two of the eight metrics, without figures.
+    assert len(render_report(report).encode()) < 200_000
+
+
+# the folder
+
+
+@pytest.fixture(scope="module")
+def small():
+    return make_report(make_summary(noisy(), metrics=("ranking_loss",)))
+
+
+def test_a_report_is_a_page_and_tables_and_figures_are_drawn_when_asked_for(tmp_path, small):
+    assert sorted(os.listdir(write_report(small, tmp_path / "plain").parent)) == ["index.html", "tables"]
+    page = write_report(small, tmp_path / "deep" / "report", figures=("svg", "png"))
+    assert page == tmp_path / "deep" / "report" / "index.html"
+    assert sorted(os.listdir(page.parent)) == ["figures", "index.html", "tables"]
+    tables = os.listdir(page.parent / "tables")
+    for ending in ("csv", "md", "tex"):
+        assert {f"ranking_loss.{ending}", f"average_ranks.{ending}", f"win_tie_loss.{ending}"} <= set(tables)
+    assert "curves.csv" in tables
+    assert "curves.tex" not in tables
+    figures = os.listdir(page.parent / "figures")
+    assert {"cd_ranking_loss.svg", "cd_ranking_loss.png", "curves_ranking_loss.png"} <= set(figures)
+    assert {name.rpartition(".")[2] for name in figures} == {"svg", "png"}
+    assert "figures/ every figure as SVG and PNG" in page.read_text("utf-8")
+    assert os.listdir(tmp_path / "deep") == ["report"]
+
+
+def test_the_same_run_gives_the_same_page(small):
+    assert render_report(small) == render_report(small)
+
+
+def test_a_new_report_replaces_the_old_one(tmp_path, small):
+    write_report(small, tmp_path / "report")
+    stale = tmp_path / "report" / "tables" / "stale.csv"
+    stale.write_text("x")
+    write_report(small, tmp_path / "report")
+    assert not stale.exists()
+    assert os.listdir(tmp_path) == ["report"]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "tables/notes.txt", "index.html", ".git"])
+def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path, small, name):
+    folder = tmp_path / "mine"
+    file = folder / name
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    with pytest.raises(RunError, match=r"an empty folder or an earlier report was expected, but '.*' in it"):
+        write_report(small, folder)
+    assert file.read_text() == "mine"
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_a_file_is_no_folder_for_a_report(tmp_path, small):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunError, match="a folder for the report was expected, got a file"):
+        write_report(small, tmp_path / "file")
+
+
+def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkeypatch):
+    page = write_report(small, tmp_path / "report")
+    before = page.read_bytes()
+
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report_page, "render_report", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(small, tmp_path / "report")
+    assert page.read_bytes() == before
+    assert os.listdir(tmp_path) == ["report"]
+
+
+def test_a_linked_folder_is_written_where_it_leads(tmp_path, small):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    write_report(small, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "index.html").is_file()
+
+
+# the command line
+
+CONFIGURATION = """
+title = "Small & quick"
+folds = 2
+datasets = ["planted"]
+noise = [{ model = "flip", rate = 0.2 }]
+methods = ["sum-f", "sum-mi"]
+references = ["no-features"]
+metrics = ["ranking_loss", "macro_f1"]
+[sizes]
+percent = [10, 20]
+"""
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    """A real run of a few cells; its folder."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "small.toml").write_text(CONFIGURATION)
+    run_folder = folder / "runs" / "small"
+    with quick_cells.one_job_here():
+        assert (
+            main(["bench", "run", str(folder / "small.toml"), "--out", str(run_folder), "-q", "-j", "1"]) == 0
+        )
+    return run_folder
+
+
+@pytest.fixture
+def in_project(plain_terminal, small_run, monkeypatch):
+    """The folder that holds ``runs``."""
+    monkeypatch.chdir(small_run.parent.parent)
+
+
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize("target", [[], ["small"], ["runs/small"], ["runs/small/results.sqlite"]])
+def test_a_run_is_found_by_folder_file_name_or_as_the_latest(capsys, target, tmp_path):
+    out_folder = tmp_path / "out"
+    code, out, _ = run(capsys, "report", *target, "--out", str(out_folder))
+    assert code == 0
+    assert "share the best average rank" in out or "has the best average rank" in out
+    assert "Tests across data sets need two data sets" in " ".join(out.split())
+    assert re.search(r"^sum-f +\d\.\d\d +\d\.\d\d$", out, re.MULTILINE)
+    assert out.splitlines()[-1] == f"wrote {out_folder / 'index.html'}"
+    page = Reader((out_folder / "index.html").read_text("utf-8"))
+    assert "Small & quick" in page.text
+    assert "planted" in page.text
+    assert "(rank of the worst true label − 1) / number of labels" in page.text
+
+
+@pytest.mark.usefixtures("in_project")
+def test_the_report_is_told_to_programs_as_json(capsys):
+    code, out, err = run(capsys, "report", "small", "--json", "--control", "sum-mi")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert Path(told["page"]).is_file()
+    assert told["control"] == "sum-mi"
+    assert set(told["average_ranks"]) == {"sum-f", "sum-mi"}
+    assert told["complete"] is True
+    # What stands on the page, with nothing rounded; tables for programs alone are files.
+    ranks = {row["method"]: row["all metrics"] for row in told["tables"]["average_ranks"]}
+    assert {name: ranks[name] for name in told["average_ranks"]} == told["average_ranks"]
+    assert {"ranking_loss", "macro_f1", "references", "environment"} <= set(told["tables"])
+    assert "curves" not in told["tables"]
+
+
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "a run folder, its results.sqlite or a name below runs/ was expected, got 'nothing'"),
+        (["small", "--control", "no-features"], r"control must be one of the methods \(sum-f, sum-mi\)"),
+        (["small", "--out", "runs"], "'small' in it is not part of a report"),
+        (["small", "--out", "/proc/none/here"], "cannot be written .* name another folder with --out"),
+    ],
+)
+def test_bad_requests_end_in_one_line(capsys, arguments, message):
+    assert re.search(message, fails(capsys, 1, "report", *arguments))
+
+
+@pytest.mark.usefixtures("in_project")
+def test_an_unknown_format_of_figures_is_refused(capsys):
+    told = fails(capsys, 2, "report", "small", "--figures", "pdf", "--figures", "jpeg")
+    assert "one of pdf, svg, png was expected, got 'jpeg'" in " ".join(told.split())
+
+
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_report_reads_the_results_and_computes_everything_once(capsys, tmp_path, monkeypatch, form):
+    calls = Counter()
+
+    def counted(module, name):
+        original = getattr(module, name)
+
+        def call(*arguments, **options):
+            calls[name] += 1
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(results, "Store")
+    counted(run_analysis, "compare")  # one noise and one classifier: one comparison
+    for name in ("analyse", "find", "missing_parts", "make_sections"):
+        counted(contents, name)
+    tables = [name for name in vars(sections) if re.search(r"_(tables?|file|p_values)$", name)]
+    for name in tables:
+        counted(sections, name)
+    code, _, err = run(capsys, "report", "small", "--out", str(tmp_path / "out"), *form)
+    assert code == 0, err
+    assert {"Store", "compare", "analyse", "find", "missing_parts", "make_sections", "metric_tables"} <= set(
+        calls
+    )
+    assert set(calls.values()) == {1}
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_without_any_run_the_next_step_is_named(capsys):
+    assert "no run is below runs/" in fails(capsys, 1, "report")

@@ -1,0 +1,286 @@
+import gzip
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import quick_cells
+from conftest import fails, run
+from labelsieve.bench import RunError
+from labelsieve.bench.results import read_results
+from labelsieve.cli import main
+from labelsieve.report.analysis import summary_file
+from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.analysis.summary_file import read_summary, write_summary
+from labelsieve.report.contents import make_report
+from synthetic_runs import make_results
+
+PUBLISHED = sorted((Path(__file__).parents[2] / "docs" / "results").glob("*.csv.gz"))
+
+# Everything that has a section: methods, references, an ablation, a sweep, two noises, two classifiers, a method
+# that fails, and names that a terminal or a spreadsheet would obey.
+CONFIGURATION = r"""
+title = "Rich"
+folds = 2
+datasets = ["planted"]
+noise = [{ model = "flip", rate = 0.2 }, { model = "flip", rate = 0.4 }]
+methods = [
+  "sum-f",
+  "sum-mi",
+  { name = "=bad\u001b[31m, \"#1\"", method = "rfs", params = { max_iter = 5 } },
+  { name = "fails", method = "rfs", params = { max_iter = -1 } },
+]
+references = ["no-features", "all-features", "random-ranking"]
+ablation = [{ name = "whole", method = "sum-f" }, { name = "part", method = "sum-mi" }]
+metrics = ["ranking_loss", "macro_f1"]
+classifiers = ["linear-svm", "ml-knn"]
+random_draws = 2
+[[sweeps]]
+method = "rfs"
+parameters = { alpha = [0.1, 1.0] }
+params = { max_iter = 5 }
+[sizes]
+percent = [10, 20]
+"""
+
+
+@pytest.fixture(scope="module")
+def rich_run(tmp_path_factory):
+    """The folder of a run with everything in it."""
+    folder = tmp_path_factory.mktemp("rich")
+    (folder / "rich.toml").write_text(CONFIGURATION)
+    # Failed cells make it end with 3.
+    with quick_cells.one_job_here():
+        assert (
+            main(["bench", "run", str(folder / "rich.toml"), "--out", str(folder / "run"), "-q", "-j", "1"])
+            == 3
+        )
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def rich(rich_run):
+    return summarise(read_results(rich_run))
+
+
+@pytest.fixture
+def file(rich, tmp_path):
+    """The summary as a file."""
+    path = tmp_path / "rich.csv.gz"
+    write_summary(rich, path)
+    return path
+
+
+def test_the_deviation_is_over_folds_and_seeds_of_means_over_draws():
+    # Draws lie 0.1 below and above the value of their fold, and the folds at 0 and 0.4: std = sqrt(2 * 0.2^2).
+    made = make_results(
+        lambda fold, draw, **_: 0.4 * fold + (0.1 if draw else -0.1),
+        datasets=("one",),
+        references=("random-ranking",),
+    )
+    curve = summarise(made).curves["one", "flip 0.2", "random-ranking", "linear-svm", "ranking_loss"]
+    np.testing.assert_allclose(curve.values, 0.2)
+    np.testing.assert_allclose(curve.fold_std, np.sqrt(0.08), rtol=1e-5)
+
+
+def test_a_single_fold_has_no_deviation():
+    curves = summarise(make_results(lambda **_: 0.5, n_folds=1)).curves
+    assert all(np.isnan(curve.fold_std).all() for curve in curves.values())
+
+
+def test_a_summary_comes_back_as_it_was_written(rich, file):
+    found = read_summary(file)
+    assert found.experiment == rich.experiment
+    assert found.facts == rich.facts
+    assert list(found.curves) == list(rich.curves)
+    for key, curve in rich.curves.items():
+        assert found.curves[key].sizes == curve.sizes
+        for part in ("n_features", "values", "fold_std"):
+            np.testing.assert_array_equal(getattr(found.curves[key], part), getattr(curve, part))
+
+
+def test_the_same_summary_gives_the_same_bytes(rich, file, tmp_path):
+    write_summary(read_summary(file), tmp_path / "again.csv.gz")
+    assert (tmp_path / "again.csv.gz").read_bytes() == file.read_bytes()
+    assert file.read_bytes()[4:8] == bytes(4)  # no time
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_the_same_scores_give_the_same_bytes_whatever_cell_was_finished_first(rich_run, file, tmp_path):
+    results = read_results(rich_run)
+    write_summary(summarise(replace(results, scores=results.scores[::-1])), tmp_path / "again.csv.gz")
+    assert (tmp_path / "again.csv.gz").read_bytes() == file.read_bytes()
+
+
+def test_neither_the_file_nor_the_page_says_where_the_configuration_lay(capsys, rich_run, file, tmp_path):
+    assert read_results(rich_run).experiment.folder == str(rich_run.parent.resolve())
+    assert run(capsys, "report", str(rich_run), "--out", str(tmp_path / "report"))[0] == 0
+    head = gzip.decompress(file.read_bytes()).decode().splitlines()[0]
+    page = (tmp_path / "report" / "index.html").read_text()
+    for text in (head, page):
+        assert re.search(r'(&#34;|")folder(&#34;|"): ?null', text)
+
+
+def test_the_report_of_the_file_is_the_report_of_the_run(capsys, rich_run, tmp_path):
+    first, second, file = tmp_path / "first", tmp_path / "second", tmp_path / "rich.csv.gz"
+    code, told, _ = run(capsys, "report", str(rich_run), "--out", str(first), "--summary", str(file))
+    assert code == 0
+    assert told.splitlines()[-2:] == [f"wrote {file}", f"wrote {first / 'index.html'}"]
+    code, again, _ = run(capsys, "report", str(file), "--out", str(second))
+    assert code == 0
+    assert again.splitlines()[:-1] == told.splitlines()[:-2]
+    names = [path.relative_to(first) for path in sorted(first.rglob("*.*"))]
+    assert names == [path.relative_to(second) for path in sorted(second.rglob("*.*"))]
+    assert len(names) > 60
+    for name in names:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+@pytest.mark.usefixtures("plain_terminal")
+def test_a_report_goes_beside_its_summary_unless_told(capsys, file):
+    code, out, _ = run(capsys, "report", str(file))
+    assert code == 0
+    assert out.splitlines()[-1] == f"wrote {file.parent / 'rich' / 'index.html'}"
+
+
+def test_pandas_reads_the_table(rich, file):
+    table = pd.read_csv(file, skiprows=1)
+    assert len(table) == sum(len(curve.sizes) for curve in rich.curves.values())
+    assert set(table["role"]) == {"method", "ablation", "sweep", "reference"}
+    key = "planted", "flip 0.2", "sum-f", "linear-svm", "macro_f1"
+    columns = ["dataset", "noise", "method", "classifier", "metric"]
+    rows = table.set_index(columns).sort_index().loc[key]
+    np.testing.assert_array_equal(rows["mean"], rich.curves[key].values)
+    np.testing.assert_array_equal(rows["fold_std"], rich.curves[key].fold_std)
+    np.testing.assert_array_equal(rows["size"], rich.curves[key].sizes)
+
+
+def test_names_in_the_file_give_no_orders(file):
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert "\x1b" not in text
+    assert re.search(r'^planted,flip 0.2,"\'=bad\\x1b\[31m, ""#1""",method,', text, re.MULTILINE)
+
+
+def test_a_flipped_bit_is_noticed_or_changes_nothing(file):
+    """A few bits of a packed file say nothing: its time, or the length of a code that does not occur."""
+    content = file.read_bytes()
+    text = gzip.decompress(content)
+    n_noticed = 0
+    places = sorted({*range(12), *range(0, len(content), 7), *range(len(content) - 8, len(content))})
+    for place in places:
+        changed = bytearray(content)
+        changed[place] ^= 1 << place % 8
+        file.write_bytes(changed)
+        try:
+            read_summary(file)
+        except RunError:
+            n_noticed += 1
+        else:
+            assert gzip.decompress(changed) == text
+    assert n_noticed > 0.9 * len(places)
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 0.999])
+def test_a_cut_file_is_noticed(file, share):
+    content = file.read_bytes()
+    file.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(RunError, match="--summary FILE' was expected, got something else or a damaged one"):
+        read_summary(file)
+
+
+def rewritten(change):
+    """A damage: the text of the file after a change."""
+
+    def damage(path):
+        path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()).decode()).encode()))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: path.unlink(), "No such file"),
+        (lambda path: path.write_text("a,b\n1,2\n"), "Not a gzipped file"),
+        (lambda path: path.write_bytes(gzip.compress(b"a,b\n1,2\n")), "its first line is another"),
+        (lambda path: path.write_bytes(gzip.compress(b"\xff\xfe")), "can't decode byte"),
+        (rewritten(lambda text: text.replace("summary 1", "summary 2", 1)), "its first line is another"),
+        (rewritten(lambda text: re.sub(r"\{.*\}", "{}", text, count=1)), "Field required"),
+        (rewritten(lambda text: re.sub(r"\{.*\}", "[" * 100_000, text, count=1)), "recursion limit"),
+        (rewritten(lambda text: text.replace("fold_std", "std", 1)), "its columns are others"),
+        (rewritten(lambda text: text.replace("\nplanted,", "\nother,")), "'other'"),
+        (
+            rewritten(lambda text: text.replace('"metrics":["ranking_loss"', '"metrics":["../x"', 1)),
+            "no '../x'",
+        ),
+        (rewritten(lambda text: text + "planted,flip 0.2\n"), "not enough values"),
+        (
+            rewritten(lambda text: re.sub(r'"classifiers":\["[^]]*\]', '"classifiers":[]', text, count=1)),
+            "finished cells without a classifier",
+        ),
+        (
+            rewritten(lambda text: text.replace('"jaccard":', '"jacquard":', 1)),
+            "indices of stability are others",
+        ),
+    ],
+)
+def test_what_is_no_summary_is_refused_in_one_sentence(capsys, plain_terminal, file, damage, reason):
+    damage(file)
+    told = fails(capsys, 1, "report", str(file))
+    assert f"{file}: a file written by 'labelsieve report RUN --summary FILE' was expected" in told
+    assert reason in told
+
+
+def test_what_unpacks_to_too_much_is_refused(file, monkeypatch):
+    monkeypatch.setattr(summary_file, "_MOST_BYTES", 1000)
+    with pytest.raises(RunError, match="it is too large"):
+        read_summary(file)
+
+
+def test_a_summary_with_a_name_from_elsewhere_is_refused(rich, file):
+    write_summary(replace(rich, facts=replace(rich.facts, usual_noise={"../up": "flip 0.2"})), file)
+    with pytest.raises(RunError, match=r"the experiment has no '\.\./up'"):
+        read_summary(file)
+
+
+@pytest.mark.parametrize(("fact", "field"), [("stability", "method"), ("descents", "dataset")])
+def test_names_that_figures_look_up_are_those_of_the_experiment(rich, file, fact, field):
+    first, *others = getattr(rich.facts, fact)
+    forged = {fact: (replace(first, **{field: "nobody"}), *others)}
+    write_summary(replace(rich, facts=replace(rich.facts, **forged)), file)
+    with pytest.raises(RunError, match="the experiment has no 'nobody'"):
+        read_summary(file)
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize(
+    ("target", "code", "message"),
+    [
+        ("results.sqlite", 2, "a file name that ends in .csv.gz was expected, got 'results.sqlite'"),
+        ("/proc/none/x.csv.gz", 1, "cannot be written .* name another file with --summary"),
+    ],
+)
+def test_a_summary_goes_to_a_file_of_its_own(capsys, rich_run, tmp_path, target, code, message):
+    told = fails(
+        capsys,
+        code,
+        "report",
+        str(rich_run),
+        "--summary",
+        target,
+        "--out",
+        str(tmp_path / "out"),
+    )
+    assert re.search(message, told)
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.name)
+def test_published_results_are_small_and_have_a_report(path):
+    assert os.path.getsize(path) <= 400_000
+    report = make_report(read_summary(path))
+    assert report.missing == ()
+    assert len(report.sections) > 6

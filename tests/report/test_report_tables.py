@@ -1,0 +1,354 @@
+import csv
+import io
+import re
+import unicodedata
+
+import pytest
+from test_report_analysis import PAPER_DATASETS, PAPER_METHODS, noisy, ranked
+
+from labelsieve.report.analysis.paper import check_against_paper, paper_values
+from labelsieve.report.analysis.run_analysis import analyse
+from labelsieve.report.tables.comparison import (
+    all_ranks_table,
+    duel_table,
+    metric_tables,
+    rank_table,
+)
+from labelsieve.report.tables.fits import cost_tables, stability_tables
+from labelsieve.report.tables.paper import agreement_tables, paper_tables
+from labelsieve.report.tables.sensitivity import ablation_table, effect_tables, noise_tables, setting_table
+from labelsieve.report.tables.table import Column, Entry, Table, as_csv, as_latex, as_markdown, as_records
+from synthetic_runs import make_summary
+
+HOSTILE = (
+    "=cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "-1+2",
+    r"\input{/etc/passwd}",
+    "100% & $5 #1_a^b~{c}",
+    "a|b*c_d`e`",
+    "<script>alert(1)</script>",
+    "two\nlines",
+    "\x1b[31mred\x07 \u202eturned",
+)
+
+
+def small(**options):
+    """A metric table of numbers that can be checked by eye."""
+    means = {("one", "a"): 0.25, ("one", "b"): 0.5, ("two", "a"): 0.5, ("two", "b"): 0.125}
+
+    def value(*, dataset, method, size, fold, **_):
+        # Sizes 10 and 20 lie 0.1 below and above the mean.
+        if method == "no-features":
+            return 0.02 * fold - 0.01 + (0.2)
+        return 0.02 * fold - 0.01 + (means[dataset, method] + (-0.1 if size == 10 else 0.1))
+
+    run = make_summary(value, metrics=("ranking_loss",), references=("no-features",), **options)
+    return metric_tables(analyse(run).main)[0]
+
+
+def test_best_second_and_average_ranks_are_shown():
+    lines = as_markdown(small()).splitlines()
+    # At every size the two folds are 0.01 from the mean: std = sqrt(2 * 0.0001) = 0.014.
+    assert lines[4:] == [
+        "| data set     |                        a |                        b |     no-features |",
+        "| ------------ | -----------------------: | -----------------------: | --------------: |",
+        "| one          |        **0.250** ± 0.014 | <ins>0.500</ins> ± 0.014 | 0.200 † ± 0.014 |",
+        "| two          | <ins>0.500</ins> ± 0.014 |        **0.125** ± 0.014 |   0.200 ± 0.014 |",
+        "| average rank |                 **1.50** |                 **1.50** |               – |",
+    ]
+    assert lines[0] == "### Ranking loss ↓"
+    assert "± standard deviation over the folds at one size" in lines[2]
+
+
+def test_the_deviation_over_folds_is_pooled_over_the_sizes():
+    """Folds that differ by 0.06 at one size and not at all at the other; sizes that differ by 0.2 in the mean."""
+    run = make_summary(
+        lambda size, fold, **_: 0.3 if size == 10 else 0.47 + 0.06 * fold, datasets=("one",), methods=("a",)
+    )
+    (entry,) = metric_tables(analyse(run).main)[0].rows[0][1:]
+    # At the second size the deviation is 0.06 / sqrt(2); the mean of squares is half its square.
+    assert entry.spread == pytest.approx(0.06 / 2, rel=1e-5)
+    assert entry.size_spread == pytest.approx(0.2 / 2**0.5)
+
+
+def test_references_are_ranked_under_every_classifier():
+    """The second classifier turns the order around."""
+    order = {"linear-svm": ("a", "b", "sum-f"), "ml-knn": ("sum-f", "b", "a")}
+
+    def value(*, method, classifier, **_):
+        return order[classifier].index(method) / 4
+
+    run = make_summary(value, metrics=("ranking_loss",), references=("sum-f",), classifiers=tuple(order))
+    table = all_ranks_table(analyse(run))
+    assert [[entry.value for entry in row] for row in table.rows] == [
+        ["a", 1.0, 3.0],
+        ["b", 2.0, 2.0],
+        ["sum-f", 3.0, 1.0],
+    ]
+    assert [column.heading for column in table.columns] == ["method", "as above", "ml-knn"]
+
+
+def test_latex_is_a_booktabs_table():
+    text = as_latex(small())
+    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}"):
+        assert command in text
+    assert (
+        r"one & \textbf{0.250} $\pm$ 0.014 & \underline{0.500} $\pm$ 0.014 & 0.200$^\dagger$ $\pm$ 0.014 \\"
+        in text
+    )
+    assert r"\caption{Ranking loss $\downarrow$." in text
+    assert r"average rank & \textbf{1.50} & \textbf{1.50} & -- \\" in text
+
+
+def test_csv_holds_numbers_in_full():
+    rows = list(csv.reader(io.StringIO(as_csv(small()))))
+    spreads = ("std over folds", "std over sizes")
+    names = [f"{name} {spread}".strip() for name in "ab" for spread in ("", *spreads)]
+    assert rows[0][:-2] == ["data set", *names]
+    # A reference without sizes has no deviation over them.
+    assert rows[0][-2:] == ["no-features", "no-features std over folds"]
+    # Sizes 10 and 20 are 0.1 from the mean, folds 0.01.
+    assert list(map(float, rows[1][1:4])) == pytest.approx([0.25, 0.01 * 2**0.5, 0.1 * 2**0.5], rel=1e-5)
+    assert rows[3] == ["average rank", "1.5", "", "", "1.5", "", "", "", ""]
+
+
+def test_ties_share_the_mark():
+    table = metric_tables(analyse(make_summary(lambda **_: 0.5, methods=("a", "b", "c"))).main)[0]
+    assert [entry.mark for entry in table.rows[0][1:]] == ["best"] * 3
+
+
+def test_gaps_are_shown_as_such():
+    run = make_summary(noisy(), skip=lambda dataset, method, **_: (dataset, method) == ("one", "b"))
+    table = metric_tables(analyse(run).main)[0]
+    assert table.rows[0][2].text == "–"
+    assert list(csv.reader(io.StringIO(as_csv(table))))[1][4:] == ["", "", ""]
+
+
+@pytest.fixture
+def hostile():
+    columns = tuple(Column(name, "group &_%") for name in HOSTILE)
+    return Table(
+        "x_%", HOSTILE[4], columns, tuple((Entry(name),) * len(HOSTILE) for name in HOSTILE), note=HOSTILE[3]
+    )
+
+
+def test_latex_takes_no_orders_from_names(hostile):
+    text = as_latex(hostile)
+    # What is left after the escaped signs must balance, and only our own commands may occur.
+    bare = re.sub(r"\\[&%$#_{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    assert bare.count("$") % 2 == 0
+    assert "%" not in bare.replace("% needs", "").replace("{!}{%", "")
+    assert "#" not in bare
+    known = (
+        "usepackage begin end centering caption label resizebox ifdim width textwidth else fi toprule midrule"
+    )
+    known += (
+        " bottomrule multicolumn cmidrule textbackslash textasciitilde textasciicircum textless textgreater"
+    )
+    known += " textbar"
+    assert set(re.findall(r"\\([A-Za-z]+)", bare)) <= set(known.split())
+    body = bare[bare.index(r"\toprule") : bare.index(r"\bottomrule")]
+    rows = [line for line in body.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+    assert {line.count(" & ") for line in rows} == {len(HOSTILE) - 1}
+
+
+def test_a_spreadsheet_takes_no_orders_from_names(hostile):
+    rows = list(csv.reader(io.StringIO(as_csv(hostile))))
+    assert len(rows) == 1 + len(HOSTILE)
+    for cell in (text for row in rows for text in row):
+        assert not cell.startswith(("=", "+", "-", "@"))
+    # Numbers are no formulas.
+    assert as_csv(Table("t", "t", (Column("x"),), ((Entry(-0.5),),))) == "x\n-0.5\n"
+
+
+def test_markdown_takes_no_orders_from_names(hostile):
+    lines = as_markdown(hostile).splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + len(HOSTILE)
+    # As many cells in every row as there are columns, all as wide.
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {len(HOSTILE) + 1}
+    assert len({len(line) for line in table}) == 1
+    assert "<script" not in "".join(lines)
+
+
+@pytest.mark.parametrize("write", [as_csv, as_markdown, as_latex])
+def test_escape_sequences_reach_no_file(hostile, write):
+    text = write(hostile)
+    assert not {letter for letter in text if unicodedata.category(letter) in ("Cc", "Cf")} - {"\n"}
+    assert "red" in text
+
+
+def test_wide_letters_line_up():
+    from rich.cells import cell_len
+
+    rows = ((Entry("データ"), Entry(0.5)), (Entry("x"), Entry(0.25)))
+    text = as_markdown(Table("t", "t", (Column("name", numeric=False), Column("value")), rows))
+    assert len({cell_len(line) for line in text.splitlines() if line.startswith("|")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (Entry(0.0004, form="p"), "<0.001"),
+        (Entry(0.0104, form="p"), "0.010"),
+        (Entry(-0.25, form="+.2f"), "−0.25"),
+        (Entry(-0.001, form="+.2f"), "0.00"),
+        (Entry(float("inf")), "∞"),
+        (Entry(float("nan")), "–"),
+        (Entry(3), "3"),
+    ],
+)
+def test_numbers_are_written_for_readers(entry, text):
+    assert entry.text == text
+
+
+def test_average_ranks_stand_best_first_and_references_last():
+    run = make_summary(ranked(("all-features", "b", "a")), references=("all-features",))
+    table = rank_table(analyse(run).main)
+    assert [row[0].text for row in table.rows] == ["b", "a", "all-features"]
+    assert [entry.text for entry in table.rows[0][1:]] == ["1.00", "1.00", "1.00", "2.00"]
+    assert [entry.text for entry in table.rows[2][1:]] == ["–", "–", "–", "1.00"]
+
+
+def test_win_tie_loss_says_when_nothing_can_be_significant():
+    few = duel_table(analyse(make_summary(ranked(("a", "b")))).main)
+    assert [entry.text for entry in few.rows[0]] == ["b", "2/0/0", "2/0/0", "4/0/0"]
+    # Two data sets: 2 * 0.5^2 = 0.5.
+    assert few.note.endswith("With 2 data sets and 2 methods it is never below 0.500: nothing can be bold.")
+    many = duel_table(analyse(make_summary(ranked(("a", "b")), datasets=tuple(map(str, range(8))))).main)
+    # Eight: 2 * 0.5^8 = 0.008.
+    assert many.note.endswith("is below 0.05.")
+    assert {entry.mark for entry in many.rows[0][1:3]} == {"best"}
+
+
+def test_ours_and_the_papers_stand_side_by_side():
+    run = make_summary(
+        lambda **_: 0.4, datasets=("birds",), methods=("pml-fsmir",), metrics=("ranking_loss",)
+    )
+    by_metric, cells = paper_tables(
+        check_against_paper(analyse(run).main.tables, run.experiment, "linear-svm")
+    )
+    assert by_metric.rows[0][1].text == "0.40 / 0.32"
+    assert [entry.text for entry in cells.rows[0]] == [
+        "ranking loss",
+        "birds",
+        "pml-fsmir",
+        "0.400",
+        "0.32",
+        "+0.080",
+    ]
+
+
+def test_agreement_with_the_paper_is_told_for_every_judge_and_metric():
+    """One judge gives the paper's numbers, the other 0.1 more for all but PML-FSMIR; frequencies are at 0."""
+
+    def value(method, metric, dataset, classifier, **_):
+        if method == "every-label":
+            return 0.0
+        more = 0.1 * (classifier == "shifted" and method != "pml-fsmir")
+        return paper_values()[metric, dataset, method][0] + more
+
+    run = make_summary(
+        value,
+        datasets=PAPER_DATASETS,
+        methods=PAPER_METHODS,
+        references=("every-label",),
+        classifiers=("exact", "shifted"),
+        metrics=("ranking_loss", "average_precision"),
+        n_folds=1,
+    )
+    overall, by_metric = map(as_records, agreement_tables(analyse(run)))
+    assert [row["judged by"] for row in overall] == ["exact", "shifted"]
+    exact, shifted = overall
+    assert (exact["cells"], exact["correlation"], exact["Spearman"]) == (
+        144,
+        pytest.approx(1),
+        pytest.approx(1),
+    )
+    assert exact["mean difference"] == pytest.approx(0, abs=1e-12)
+    assert shifted["mean difference"] == pytest.approx(0.1 * 8 / 9)
+    assert shifted["difference of pml-fsmir"] == pytest.approx(0, abs=1e-12)
+    own = [paper_values()[metric, dataset, "pml-fsmir"][0]
+           for metric in ("ranking_loss", "average_precision") for dataset in PAPER_DATASETS]  # fmt: skip
+    assert exact["difference of frequencies"] == pytest.approx(sum(own) / len(own))
+    assert exact["rank of pml-fsmir"] == pytest.approx(exact["rank in the paper"])
+    # At 0, frequencies have the best ranking loss and the worst average precision of nine.
+    assert exact["rank among ours"] == exact["rank among the printed"] == 5
+    named = {(row["judged by"], row["metric"]): row for row in by_metric}
+    assert named["exact", "ranking loss"]["rank among the printed"] == 1
+    assert named["shifted", "average precision"]["rank among ours"] == 9
+    assert named["exact", "ranking loss"]["cells"] == 72
+
+
+def test_means_over_data_sets_are_of_the_same_data_sets():
+    run = make_summary(
+        lambda dataset, **_: float(dataset == "two"),
+        noises=(("flip 0", 0.0), ("flip 0.2", 0.2)),
+        fails=lambda dataset, method, **_: (dataset, method) == ("two", "b"),
+    )
+    table = noise_tables(analyse(run))[0]
+    assert [[entry.text for entry in row] for row in table.rows] == [
+        ["a", "0.000", "0.000"],
+        ["b", "0.000", "0.000"],
+    ]
+    assert table.note == "Means over 1 data set: one."
+    stable = stability_tables(analyse(run))[0]
+    assert [entry.text for entry in stable.foot[0]] == ["mean", "1.00", "–"]
+
+
+def test_variants_are_counted_against_the_whole():
+    run = make_summary(ranked(("whole", "part")), methods=(), ablation=("whole", "part"))
+    table = ablation_table(analyse(run))
+    assert [entry.text for entry in table.rows[0]] == ["Ranking loss ↓", "0.000", "0.100 (0 of 2)"]
+
+
+def test_what_each_part_adds_is_one_line_a_judge():
+    def value(method, classifier, dataset, metric, **_):
+        gain = 0.2 if classifier == "own-weights" else -0.1 * (dataset == "two")
+        better = gain * (method == "whole")
+        return 0.5 - better if metric == "ranking_loss" else 0.5 + better
+
+    run = make_summary(
+        value, methods=(), ablation=("whole", "part"), classifiers=("linear-svm", "own-weights")
+    )
+    table, by_metric = effect_tables(analyse(run))
+    assert [[entry.text for entry in row] for row in table.rows] == [
+        ["linear-svm", "whole", "part", "", "0/2/2, −0.0500", "0/1/1, −0.0500", "0/1/1, −0.0500"],
+        ["own-weights", "whole", "part", "", "4/0/0, +0.2000", "2/0/0, +0.2000", "2/0/0, +0.2000"],
+    ]
+    assert [entry.mark for entry in table.rows[1][4:]] == ["best"] * 3
+    assert as_records(by_metric)[0] == {
+        "judged by": "linear-svm",
+        "with": "whole",
+        "against": "part",
+        "which sets": "",
+        "metric": "ranking loss",
+        "better": 0,
+        "equal": 1,
+        "worse": 1,
+        "mean gain": pytest.approx(-0.05),
+    }
+
+
+def test_the_best_setting_is_told_for_every_judge():
+    sweeps = {f"m alpha={value:g}": {"alpha": value} for value in (0.1, 1.0, 10.0)}
+
+    def value(method, classifier, **_):
+        alpha = float(method.partition("=")[2])
+        return alpha / 100 if classifier == "linear-svm" else 0.3 - alpha / 50
+
+    run = make_summary(
+        value, methods=(), sweeps=sweeps, metrics=("ranking_loss",), classifiers=("linear-svm", "own-weights")
+    )
+    table = setting_table(analyse(run))
+    assert [[entry.text for entry in row] for row in table.rows] == [
+        ["linear-svm", "m", "alpha", "alpha = 0.1", "1.00", "alpha = 10.0", "3.00", "2 of 2", "+0.0990", "0.0990"],
+        ["own-weights", "m", "alpha", "alpha = 10.0", "1.00", "alpha = 0.1", "3.00", "2 of 2", "+0.1980", "0.1980"],
+    ]  # fmt: skip
+
+
+def test_what_was_not_measured_has_no_table():
+    run = make_summary(noisy(), methods=("no-features",), datasets=("one",))
+    assert [table.stem for table in cost_tables(analyse(run))] == ["seconds", "peak_mib"]
