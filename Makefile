@@ -10,7 +10,7 @@ IN_PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The tests start many processes: without compiled files every one of them would compile the package, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage test-oldest lint docs drawing bench bench-full clean
+.PHONY: demo test coverage test-oldest lint docs bench bench-full clean
 
 # One environment for everything; it is rebuilt when the dependencies in pyproject.toml change.
 $(VENV)/ready: pyproject.toml
@@ -51,9 +51,6 @@ docs: $(VENV)/docs-ready
 	rm -rf docs/_build/html  # pages that nobody writes any more
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
-
-drawing: $(VENV)/ready
-	$(BIN)/python docs/draw_packages.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
