@@ -159,7 +159,6 @@ def test_every_public_name_has_an_example_that_runs():
     [
         "api_pages",
         "repository_pages",
-        "package_drawing",
         "committed_results",
         "notebook_pages",
     ],
