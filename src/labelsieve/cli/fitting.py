@@ -22,7 +22,7 @@ from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.inspection.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.tables import ColumnSelector, Table
+from labelsieve.io.tables import ColumnSelector
 from labelsieve.io.tables.reading import require_rows
 from labelsieve.size_curve import SizeCurve
 
@@ -104,7 +104,7 @@ def fit(
     *,
     choose_size: bool = False,
     n_resamples: int = 0,
-    table: Table | None = None,
+    table: Dataset | None = None,
     ids: Sequence[str] | None = None,
     subject: Subject | None = None,
 ) -> Selection:
