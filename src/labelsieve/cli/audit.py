@@ -1,4 +1,4 @@
-"""``labelsieve audit``: four answers about a table in one run, in the terminal and as a page to explore."""
+"""``labelsieve audit``: rank columns, choose how many to keep, check stability, flag label errors."""
 
 from __future__ import annotations
 
@@ -12,115 +12,85 @@ from rich.text import Text
 
 from labelsieve._base import share_of
 from labelsieve._text import printable
-from labelsieve.cli.console import messages, results, typed
-from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
-from labelsieve.cli.opening import LabelSep, Role, TableOptions, open_data
-from labelsieve.cli.opening import Text as TextColumns
-from labelsieve.cli.select import parse_amount
-from labelsieve.cli.tables import lay_out
-from labelsieve.cli.target import (
-    Candidates,
-    Files,
-    Identifier,
-    Ignore,
-    Labels,
-    check_targets,
-    find_target,
-    naming_column,
-    reading_options,
-    refuse_repeated,
-    refuse_without_jinja,
-    told_if_unwritable,
+from labelsieve.cli._console import lay_out, messages, progress, results, short, typed, warnings_as_notes
+from labelsieve.cli._options import (
+    AsJson,
+    Checked,
+    DataOptions,
+    Html,
+    Quiet,
+    check_outputs,
+    describe_columns,
+    parse_amount,
+    with_data_options,
+    write_errors,
 )
+from labelsieve.cli.fitting import told_as_data_errors
 from labelsieve.inspection.auditing.budget import Budget
 from labelsieve.inspection.auditing.result import Audit
 from labelsieve.inspection.auditing.run import audit_subject
+from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.auditing.wording import CHANCE, answers, headline
-from labelsieve.inspection.review import read_review
+from labelsieve.inspection.review import RowNames, read_review
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve audit tickets.csv --labels tags --html audit.html
-
-labelsieve audit data.csv --labels 'label_*' --id name --budget 30
-
-labelsieve audit data.csv --labels 2 -k 3 --json
-
-labelsieve audit data.csv --labels 'label_*' --id name --checked check.csv --html audit.html
-
-Without checked candidates the labels to doubt are an order, no count of errors: labelsieve issues FILE --draw 50 picks
-candidates to check.
+  labelsieve audit tickets.csv --labels tags --html audit.html
+  labelsieve audit data.csv --labels 2 -k 3 --json
+  labelsieve audit data.csv --labels 'label_*' --id name --checked check.csv
 """
 
 _SHOWN = 5
 _AUTOMATIC = "auto"
 
 
+@with_data_options
 def audit(
-    files: Files,
-    labels: Labels = None,
-    candidates: Candidates = None,
-    label_sep: LabelSep = None,
-    identifier: Identifier = None,
-    ignore: Ignore = None,
-    text: TextColumns = None,
-    role: Role = None,
+    data: DataOptions,
     columns: Annotated[
         str,
         typer.Option(
-            "--features", "-k", help="How many columns to keep: a number, a share such as 20%, or 'auto'."
+            "--features", "-k", metavar="K", help="Columns to keep: an integer, a fraction (20%), or 'auto'."
         ),
     ] = _AUTOMATIC,
-    budget: Annotated[
-        float,
-        typer.Option(
-            "--budget", metavar="SECONDS", min=0.1, help="Seconds; if they run short, stability is cut first."
-        ),
-    ] = 120.0,
-    checked: Annotated[
-        Path | None, typer.Option("--checked", help="Review file whose verdicts to learn from.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of folds, halves and shuffles.")] = 0,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the page to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a summary.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
+    checked: Checked = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
+    html: Html = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Tell which columns of a table matter, how many, how surely, and which labels look wrong.
+    """Rank columns, choose how many to keep, flag label errors.
 
-    What is ranked are the columns of your table: the categories of a code or the parts of a date count as one.
+    Columns are ranked as they are in your table: the categories of a column or the parts of a date count as one.
     """
-    refuse_repeated(files)
     amount = None if columns == _AUTOMATIC else parse_amount(columns)
-    wishes = TableOptions.of(label_sep, text, role)
-    refuse_without_jinja(html)
-    check_targets((*files, labels, candidates, checked), {"--html": html}, data="")
-    options = reading_options(labels=labels, candidates=candidates, ignore=ignore)
-    column = naming_column(identifier, checked)
-    clock = Budget(budget)
+    check_outputs(data, {"--html": html}, reads=[checked])
+    data = data.with_id_of(checked)
     console = messages(quiet=quiet)
-    entry = find_target(files, options, console)
-    with progress(console) as name_activity:
-        name_activity(f"reading {printable(Path(files[0]).name)}")
-        opened = open_data(files, entry, options, wishes, column, as_table=True)
-        opened.tell(console, is_coded=entry is None)
-        subject = opened.subject
+    with progress(console) as status:
+        status(f"reading {Path(data.files[0]).name}")
+        dataset = data.read(console)
+        describe_columns(dataset, console)
+        names = None if dataset.id_column is None else tuple(map(str, dataset.row_ids))
+        subject = Subject.of_dataset(dataset, names)
         verdicts = None
         if checked is not None:
-            verdicts = read_review(checked, subject.label_names, opened.ids, subject.Y).checked
-        with warnings_as_notes(console), told_as_data_errors(opened.dataset):
+            ids = None if names is None else RowNames(str(dataset.id_column), names)
+            verdicts = read_review(checked, subject.label_names, ids, subject.Y).checked
+        with warnings_as_notes(console), told_as_data_errors(dataset):
             found = audit_subject(
                 subject,
                 n_columns=share_of(len(subject.columns), amount) if isinstance(amount, float) else amount,
                 checked=verdicts,
-                budget=clock,
+                budget=Budget(120),
                 random_state=seed,
-                progress=name_activity,
+                progress=status,
                 command=typed(),
             )
         if html is not None:
-            name_activity("drawing the page")
-            with told_if_unwritable(html):
+            status("writing the page")
+            with write_errors(html):
                 found.to_html(html)
     if as_json:
         typer.echo(found.to_json(), nl=False)
@@ -131,7 +101,7 @@ def audit(
 
 
 def _print_summary(found: Audit, console: Console) -> None:
-    """Print the four answers, the first columns and the first labels to doubt: one screen."""
+    """Print the four answers, the first columns and the first flagged labels on one screen."""
     console.print(Text(headline(found), style="bold"))
     if found.is_no_better_than_chance:
         console.print()
@@ -143,9 +113,8 @@ def _print_summary(found: Audit, console: Console) -> None:
     console.print()
     console.print(_columns_table(found, console), "", sep="\n")
     issues = found.doubts.issues
-    first = issues.unchecked[:_SHOWN]
-    if len(first) and not found.is_no_better_than_chance:
-        console.print(_doubts_table(found, console), "", sep="\n")
+    if len(issues.unchecked) and not found.is_no_better_than_chance:
+        console.print(_issues_table(found, console), "", sep="\n")
     for cut in found.cuts:
         console.print(cut)
     console.print(issues.caveat())
@@ -156,15 +125,15 @@ def _columns_table(found: Audit, console: Console) -> Any:
     cells = {
         "rank": [str(column["rank"]) for column in first],
         "column": [column["column"] for column in first],
-        "holds": [column["role"] for column in first],
+        "role": [column["role"] for column in first],
         "evidence": [f"{column['evidence']:.0f}" for column in first],
     }
     if found.steadiness.n_resamples:
-        cells["chosen"] = [f"{column['frequency']:.0%}" for column in first]
-    return lay_out(console.width, cells, long="column", title="columns that matter most")
+        cells["selected"] = [f"{column['frequency']:.0%}" for column in first]
+    return lay_out(console.width, cells, long="column", title="most important columns")
 
 
-def _doubts_table(found: Audit, console: Console) -> Any:
+def _issues_table(found: Audit, console: Console) -> Any:
     issues, reasons, subject = found.doubts.issues, found.doubts.reasons, found.subject
     listed = found.doubts.listed[:_SHOWN]
     rows, labels = issues.rows[listed], issues.labels[listed]
@@ -173,11 +142,9 @@ def _doubts_table(found: Audit, console: Console) -> Any:
         for place, row in enumerate(rows)
     ]
     cells = {
-        "row": [printable(issues.row_ids[row])[:24] for row in rows],
-        "label": [printable(issues.label_names[label])[:30] for label in labels],
+        "row": [short(issues.row_ids[row]) for row in rows],
+        "label": [short(issues.label_names[label], 30) for label in labels],
         "support": [f"{value:.2f}" for value in issues.support[rows, labels]],
         "strongest reason against it": why,
     }
-    return lay_out(
-        console.width, cells, long="strongest reason against it", title="candidate labels to doubt first"
-    )
+    return lay_out(console.width, cells, long="strongest reason against it", title="labels to check first")

@@ -12,7 +12,8 @@ from rich.table import Table
 from labelsieve._text import closest, one_line, printable, shortened
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli import bench_doctor, bench_files
-from labelsieve.cli.console import AsJson, duration, messages, results, typed
+from labelsieve.cli._console import duration, messages, results, typed
+from labelsieve.cli._options import AsJson
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import Experiment

@@ -14,21 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from labelsieve.bench import require_packages
+from labelsieve.cli._console import messages, results, shown_if_long, shows_progress
+from labelsieve.cli._options import AsJson, Candidates, DataOptions, Ignore, Labels, Missing, Nominal
 from labelsieve.cli.bench_effects import markdown, print_diagnosis
-from labelsieve.cli.console import AsJson, messages, results, shown_if_long, shows_progress
-from labelsieve.cli.target import (
-    Candidates,
-    Ignore,
-    Labels,
-    Missing,
-    Nominal,
-    find_target,
-    reading_options,
-)
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import DatasetSpec
-    from labelsieve.io.options import ReadOptions
 
 EPILOG = """\
 Examples:
@@ -84,10 +75,10 @@ def doctor(
         raise typer.BadParameter("give one of --json and --markdown, not both", param_hint="--markdown")
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
-    options = reading_options(
-        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    options = DataOptions(
+        [dataset], labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    spec = _find_data(dataset, console, options)
+    spec = _find_data(options, console)
     with _bar(console) as advance:
         found = diagnose(
             spec,
@@ -111,12 +102,13 @@ def doctor(
         print_diagnosis(found, results())
 
 
-def _find_data(dataset: str, console: Console, options: ReadOptions) -> DatasetSpec:
-    """Tell files from names; what has to be downloaded is."""
+def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
+    """Return the dataset to measure on, downloaded if necessary."""
     from labelsieve.bench.config import DatasetSpec
 
-    if find_target([dataset], options, console) is None:
-        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options.given})
+    [dataset] = data.files
+    if data.find_entry(console) is None:
+        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **data.given})
     return DatasetSpec(name=dataset)
 
 

@@ -11,7 +11,8 @@ import typer
 
 from labelsieve._text import one_line
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import AsJson, messages, typed
+from labelsieve.cli._console import messages, typed
+from labelsieve.cli._options import AsJson, write_errors
 
 MERGE_EPILOG = """\
 Examples:
@@ -103,14 +104,13 @@ def _merge_results(runs: list[str], out: Path, command: str) -> dict[str, str | 
 
 def _merge_means(runs: list[str], out: Path, command: str) -> dict[str, str | int]:
     from labelsieve.cli.report import find_source, read_means
-    from labelsieve.cli.target import told_if_unwritable
     from labelsieve.report.analysis.merged import merge_summaries
     from labelsieve.report.analysis.summary_file import write_summary
 
     if out.exists():
         raise RunError(f"{out}: is there already; choose another file with --out.")
     merged = merge_summaries([(run, read_means(find_source(run)[0])) for run in runs], command=command)
-    with told_if_unwritable(out, "name another file with --out"):
+    with write_errors(out, "name another file with --out"):
         write_summary(merged, out)
     coverage = merged.facts.coverage
     messages().print(

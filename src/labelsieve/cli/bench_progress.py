@@ -15,8 +15,7 @@ from labelsieve.bench.cells import CellResult, Task
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.plan import Cell
 from labelsieve.bench.runner import Observer
-from labelsieve.cli.console import duration, shows_progress
-from labelsieve.cli.downloads import download_bars
+from labelsieve.cli._console import download_bars, duration, shows_progress
 from labelsieve.datasets.fetch import availability, fetch, is_known
 
 # Seconds between lines where there is no terminal.

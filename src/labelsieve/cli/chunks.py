@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector
 from labelsieve._text import printable
-from labelsieve.cli.fitting import settles_size_itself, told_as_data_errors, warnings_as_notes
+from labelsieve.cli._console import warnings_as_notes
+from labelsieve.cli.fitting import settles_size_itself, told_as_data_errors
 from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.io import Dataset, DatasetError
 

@@ -18,24 +18,22 @@ from rich.text import Text
 from labelsieve._base import BaseSelector
 from labelsieve._numerics.sparse import dense
 from labelsieve._pages import missing_packages
-from labelsieve.cli.console import messages, results, typed
-from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress, size_curve
+from labelsieve.cli._console import messages, progress, results, typed
+from labelsieve.cli._options import write_errors, write_text
+from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, size_curve
 from labelsieve.cli.methods import find_method
-from labelsieve.cli.tables import ranking_table, suspects_table
-from labelsieve.cli.target import told_if_unwritable
+from labelsieve.cli.select import ranking_table, suspects_table
 from labelsieve.datasets import load_digits_attributes
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection
 from labelsieve.inspection.stability import STEADY
 from labelsieve.io import write
-from labelsieve.io.writing import replacing
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve demo
-
-labelsieve demo --output my-demo
+  labelsieve demo
+  labelsieve demo --output my-demo
 """
 
 _SIDE = 8
@@ -47,15 +45,17 @@ _PICTURED = 10
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the picture, the page and the data.")] = Path(
-        "labelsieve-demo"
-    ),
-    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = DEFAULT_METHOD,
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the picture, the page and the data.")
+    ] = Path("labelsieve-demo"),
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="Method, see labelsieve methods.")
+    ] = DEFAULT_METHOD,
 ) -> None:
-    """Select pixels of handwritten digits: real data, no download.
+    """Select pixels of handwritten digits, without a download.
 
-    Labels are attributes of the digit, such as even or prime, with noise among them. The ranking is shown
-    here; a picture, a page and the data are written to a folder.
+    The labels are attributes of the digit, such as even or prime, with noise. The ranking is printed. A picture, a
+    page and the data are written to a folder.
     """
     selector = find_method(method)(n_features_to_select=_N_SELECTED)
     console, notes = results(), messages()
@@ -65,16 +65,16 @@ def demo(
         "Every label that does not apply was made a candidate with probability 0.2.\n"
     )
     subject = Subject.of_dataset(digits)
-    with progress(notes) as name_activity:
-        found = fit(selector, digits, method, notes, name_activity, n_resamples=_N_RESAMPLES, subject=subject)
-        name_activity("trying numbers of pixels")
+    with progress(notes) as status:
+        found = fit(selector, digits, method, notes, status, n_resamples=_N_RESAMPLES, subject=subject)
+        status("trying numbers of pixels")
         found = replace(found, curve=size_curve(selector, digits))
-        with told_if_unwritable(output):
+        with write_errors(output):
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")
         files = ["digits.csv"]
         if not missing_packages():
-            name_activity("drawing")
+            status("drawing")
             files += _write_report(found, selector, subject, output)
     grid = _pixel_grid(found, console)
     if console.width >= 70:
@@ -141,11 +141,10 @@ def _write_report(found: Selection, selector: BaseSelector, subject: Subject, fo
         pixels.draw_pixel_worth(found, mean_image.shape),
         pixels.draw_suspects(found.suspects[:_PICTURED], images),
     ]
-    with told_if_unwritable(folder):
+    with write_errors(folder):
         pixels.draw_overview(found, mean_image).save_png(folder / "demo.png")
         page = page_of_selection(found, selector, subject, command=typed(), pictures=pictures)
-        with replacing(folder / "demo.html") as stream:
-            stream.write(page.encode())
+        write_text(folder / "demo.html", page)
     return ["demo.png", "demo.html"]
 
 

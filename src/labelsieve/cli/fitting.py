@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve._base import BaseSelector, check_parameters
-from labelsieve._text import one_line, printable
-from labelsieve.cli.console import shown_if_long, shows_progress
+from labelsieve.cli._console import warnings_as_notes
 from labelsieve.inspection import size_choice
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection, summarise
@@ -33,66 +29,6 @@ DEFAULT_METHOD = "evidence"
 ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
 # Seconds of a fit from which on the halves of the rows are shared among processes.
 _LONG_FIT = 0.5
-
-_LOG = logging.getLogger("labelsieve")
-
-
-@contextmanager
-def progress(console: Console) -> Iterator[Callable[[str], None]]:
-    """Show what is going on, from the second second on and only on a terminal.
-
-    Gives a function that names the present activity. Solvers report their iterations by logging.
-    """
-    display = _Display(console)
-    level = _LOG.level
-    if display.visible:
-        _LOG.setLevel(logging.DEBUG)  # blocks of rows are told there
-    _LOG.addHandler(display)
-    try:
-        with shown_if_long(display.progress):
-            yield display.announce
-    finally:
-        _LOG.removeHandler(display)
-        _LOG.setLevel(level)
-
-
-class _Display(logging.Handler):
-    """One line: a spinner, the activity, the iteration, the objective, the block of rows and the time."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self.visible = shows_progress(console)
-        self._console = console
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            TextColumn("{task.fields[state]}", markup=False),
-            TextColumn("{task.fields[block]}", markup=False),
-            TimeElapsedColumn(),
-        )
-        self.progress = Progress(*columns, console=console, transient=True, disable=not self.visible)
-        self._task = self.progress.add_task("", total=None, state="", block="")
-        self._n_passes = 0
-
-    def announce(self, activity: str) -> None:
-        self.progress.update(self._task, description=printable(activity), state="", block="")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = one_line(record.getMessage())
-        block = getattr(record, "block", None)
-        if block is not None:
-            self._n_passes += block == 1
-            self.progress.update(self._task, block=f"pass {self._n_passes}, {message}")
-        elif record.levelno >= logging.WARNING:
-            self._console.print(f"note: {message}")
-        elif self.visible:
-            iteration, objective = getattr(record, "iteration", None), getattr(record, "objective", None)
-            value = "" if objective is None else f", objective {objective:.5g}"
-            self.progress.update(
-                self._task, state=message if iteration is None else f"iteration {iteration}{value}"
-            )
-        else:  # the method's own `verbose` asked for it
-            self._console.print(message)
 
 
 def fit(
@@ -187,17 +123,6 @@ def settles_size_itself(selector: BaseSelector | ColumnSelector) -> bool:
     except ValueError:
         return False
     return True
-
-
-@contextmanager
-def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage]]:
-    """Collect warnings, and tell what they say to users, once each."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield caught
-    told = [warning for warning in caught if issubclass(warning.category, UserWarning)]
-    for text in dict.fromkeys(one_line(warning.message) for warning in told):
-        console.print(f"note: {text}")
 
 
 @contextmanager

@@ -11,10 +11,8 @@ import typer
 from labelsieve._pages import missing_packages
 from labelsieve._text import printable
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import AsJson, messages, results
-from labelsieve.cli.fitting import progress
-from labelsieve.cli.tables import answer_table, lay_out
-from labelsieve.cli.target import told_if_unwritable
+from labelsieve.cli._console import answer_table, lay_out, messages, progress, results
+from labelsieve.cli._options import AsJson, write_errors
 
 if TYPE_CHECKING:
     from labelsieve.report.analysis.summary import Summary
@@ -106,10 +104,10 @@ def report(
         found = read_means(source)
         name_activity("comparing")
         made = make_report(found, control=control)
-        with told_if_unwritable(folder, "name another folder with --out"):
+        with write_errors(folder, "name another folder with --out"):
             page = write_report(made, folder, figures=formats, announce=name_activity)
         if summary is not None:
-            with told_if_unwritable(summary, "name another file with --summary"):
+            with write_errors(summary, "name another file with --summary"):
                 write_summary(found, summary)
     if as_json:
         typer.echo(json.dumps({"page": str(page), **made.as_dict()}, indent=2, allow_nan=False))

@@ -9,8 +9,7 @@ import typer
 
 from labelsieve._text import count, printable
 from labelsieve.bench import RunError
-from labelsieve.cli.console import results
-from labelsieve.cli.tables import lay_out
+from labelsieve.cli._console import lay_out, results
 from labelsieve.report.analysis.summary import Summary
 from labelsieve.report.analysis.two_runs import Difference, TwoRuns, compare_runs
 from labelsieve.report.wording import listed, metric_title

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import io
 import json
-import math
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, printable
+from labelsieve.cli._console import (
+    PlainConsole,
+    free_width,
+    lay_out,
+    messages,
+    progress,
+    results,
+    short,
+    typed,
+)
+from labelsieve.cli._options import (
+    DataOptions,
+    Html,
+    Quiet,
+    check_outputs,
+    describe_columns,
+    parse_amount,
+    parse_value,
+    with_data_options,
+    write_errors,
+    write_text,
+)
 from labelsieve.cli.chunks import (
     Checkpoint,
     ChunkRows,
@@ -26,138 +46,110 @@ from labelsieve.cli.chunks import (
     refuse_without_chunks,
     size_hint,
 )
-from labelsieve.cli.console import PlainConsole, messages, results, typed
-from labelsieve.cli.copies import write_selected
-from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
+from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit
 from labelsieve.cli.methods import find_method
-from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
-from labelsieve.cli.tables import ranking_table, size_table, stability_table, suspects_table
-from labelsieve.cli.target import (
-    Candidates,
-    Files,
-    Identifier,
-    Ignore,
-    Labels,
-    Missing,
-    Nominal,
-    check_targets,
-    find_target,
-    reading_options,
-    refuse_repeated,
-    refuse_without_jinja,
-    told_if_unwritable,
-)
-from labelsieve.inspection.selection import Selection
-from labelsieve.io import Dataset
+from labelsieve.inspection.auditing.subject import Subject
+from labelsieve.inspection.selection import RankedFeature, Selection
+from labelsieve.io import Dataset, write
 from labelsieve.io.tables import ColumnSelector
-from labelsieve.io.writing import replacing
+from labelsieve.io.tables.opening import kind_of
+from labelsieve.io.tables.writing import write_columns
+from labelsieve.size_curve import SizeCurve
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve select data.csv --labels 'label_*' --ignore name
-
-labelsieve select data.csv --labels 2 -k auto --stability 30
-
-labelsieve select data.csv --labels 2 -k 3 --output ranking.csv
-
-labelsieve select data.arff -k 20% --method pml-fsmir -p max_iter=500 --json
-
-labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
-
-labelsieve select data.csv --labels 2 --html page.html
-
-labelsieve select data.csv --labels 'label_*' -k 5 --chunk-rows auto
+  labelsieve select data.csv --labels 'label_*' -k 20% --output ranking.csv
+  labelsieve select data.csv --labels 2 -k auto --stability 30 --html page.html
+  labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
+  labelsieve select data.arff --method pml-fsmir -p max_iter=500 --json
 """
 
 _AUTOMATIC = "auto"
 _SUSPECTS_SHOWN = 5
+_MORE = "More options"
+# Below this width only one number per feature is shown.
+_TWO_MEASURES = 60
+_MIN_MEMBER = 12
 
 
 class Format(StrEnum):
-    """Forms of the ranking."""
+    """Formats of the ranking."""
 
     table = "table"
     csv = "csv"
     json = "json"
 
 
+@with_data_options
 def select(
-    files: Files,
-    labels: Labels = None,
-    candidates: Candidates = None,
-    ignore: Ignore = None,
-    nominal: Nominal = None,
-    missing: Missing = None,
-    identifier: Identifier = None,
-    label_sep: LabelSep = None,
-    text: Text = None,
-    role: Role = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = DEFAULT_METHOD,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; repeatable."
-        ),
-    ] = None,
+    data: DataOptions,
     features: Annotated[
         str | None,
         typer.Option(
             "--features",
             "-k",
-            help="How many to select: a number, a share such as 20%, or 'auto' (the data decide); half unless given.",
+            metavar="K",
+            help="Number to keep: an integer, a fraction (20%), or 'auto'. Default: half.",
         ),
     ] = None,
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="Method, see labelsieve methods.")
+    ] = DEFAULT_METHOD,
     stability: Annotated[
-        int,
-        typer.Option(
-            "--stability",
-            metavar="N",
-            min=0,
-            help="Select on N random halves of the rows too, say 30: how often is each feature chosen?",
-        ),
+        int, typer.Option("--stability", metavar="N", min=0, help="Number of subsamples, e.g. 30.")
     ] = 0,
-    form: Annotated[
-        Format | None,
+    html: Html = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, like --format json.")] = False,
+    quiet: Quiet = False,
+    parameters: Annotated[
+        list[str] | None,
         typer.Option(
-            "--format",
-            help="Form of the ranking; unless given, that of the ending of --output, else 'table'.",
+            "--param",
+            "-p",
+            metavar="NAME=VALUE",
+            rich_help_panel=_MORE,
+            help="Parameter of the method. Repeatable.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
+    chunk_rows: ChunkRows = None,
+    dask: DaskAddress = None,
+    checkpoint: Checkpoint = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Write the ranking to this file: as CSV or JSON if it ends in .csv or .json.",
+            metavar="FILE",
+            rich_help_panel=_MORE,
+            help="File for the ranking: .csv, .json or text.",
         ),
     ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", metavar="FORMAT", rich_help_panel=_MORE, help="table, csv or json."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", rich_help_panel=_MORE, help="List all features, not only the selected.")
+    ] = False,
     data_copy: Annotated[
         Path | None,
-        typer.Option("--write-data", help="Write the data with the selected features only to this file."),
+        typer.Option(
+            "--write-data",
+            metavar="FILE",
+            rich_help_panel=_MORE,
+            help="Copy of the data with the selected features.",
+        ),
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page to explore.")] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="List all features, not the selected only.")
-    ] = False,
-    chunk_rows: ChunkRows = None,
-    dask: DaskAddress = None,
-    checkpoint: Checkpoint = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
-    """Select the features that matter for the labels of a data set.
+    """Select the features that matter for the labels.
 
-    Candidate labels are used where the data has them, otherwise all labels are taken as candidates. In the ranking,
-    evidence is what a feature says about the labels by itself; the criterion is what it was worth when it was taken,
-    beside the features before it.
-
-    Of a table of anything but numbers the columns are ranked, each by the best of the features made of it, and -k
-    counts columns. What every column was taken for is said, and --role overrules it.
+    Non-numeric columns are encoded first. A column is ranked by its best encoded feature, and -k counts columns.
     """
     selector = _selector(method, parameters or [], features)
-    form = _form(form, as_json, output)
-    _check_usage(files, html, stability)
+    form = _format(form, as_json, output)
+    if stability == 1:
+        raise typer.BadParameter("must be at least 2, e.g. 30", param_hint="--stability")
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
     if chunks is None:
@@ -169,75 +161,62 @@ def select(
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
-    outputs = {"--output": output, "--write-data": data_copy, "--html": html}
-    check_targets((*files, labels, candidates), outputs, data="--write-data")
-    options = reading_options(
-        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
-    )
-    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
+    check_outputs(data, {"--output": output, "--write-data": data_copy, "--html": html}, copy="--write-data")
     console = messages(quiet=quiet)
-    entry = find_target(files, options, console, in_blocks=chunks is not None)
-    hint = size_hint(files) if entry is None and chunks is None else None
+    hint = size_hint(data.files) if chunks is None else None
     if hint is not None:
         console.print(hint)
-    with progress(console) as name_activity:
-        name_activity(f"reading {printable(Path(files[0]).name)}")
-        data = open_data(files, entry, options, wishes, identifier, chunks=chunks)
-        data.tell(console, is_coded=entry is None and options.nominal != "onehot")
-        dataset, ids = data.dataset, None if data.ids is None else data.ids.names
-        chosen = selector if data.table is None else _of_columns(selector, data.table)
-        subject = None if html is None else data.subject
-        company = (method, console, name_activity)
+    with progress(console) as status:
+        status(f"reading {Path(data.files[0]).name}")
+        dataset = data.read(console, chunks=chunks)
+        describe_columns(dataset, console)
+        ids = None if dataset.id_column is None else tuple(map(str, dataset.row_ids))
+        chosen = _of_columns(selector, dataset) if dataset.is_table else selector
+        subject = None if html is None else Subject.of_dataset(dataset, ids)
         if chunks is None:
             found = fit(
                 chosen,
                 dataset,
-                *company,
+                method,
+                console,
+                status,
                 choose_size=choose_size,
                 n_resamples=stability,
-                table=data.table,
+                table=dataset if dataset.is_table else None,
                 ids=ids,
                 subject=subject,
             )
         else:
             found = fit_in_blocks(
-                selector, dataset, *company, choose_size=choose_size, address=dask, checkpoint=checkpoint
+                selector,
+                dataset,
+                method,
+                console,
+                status,
+                choose_size=choose_size,
+                address=dask,
+                checkpoint=checkpoint,
             )
     console.print(_headline(found))
-    texts: dict[Path, str] = {}
+    if data_copy is not None:
+        _write_copy(dataset, chosen.get_support(indices=True).tolist(), data_copy, console)
     if output is not None:
-        file_console = PlainConsole(file=io.StringIO(), width=100)
-        texts[output] = _ranking(found, form, everything, file_console)
+        write_text(output, _ranking(found, form, everything, PlainConsole(file=io.StringIO(), width=100)))
     if html is not None:
         from labelsieve.inspection.page import page_of_selection
 
         assert subject is not None
-        texts[html] = page_of_selection(found, chosen, subject, command=typed())
-    with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
-        _write(texts, unfinished)
-        if data_copy is not None:
-            note = write_selected(data, chosen.get_support(indices=True).tolist(), files, options, data_copy)
-            if note:
-                console.print(note)
+        write_text(html, page_of_selection(found, chosen, subject, command=typed()))
     if output is None:
         typer.echo(_ranking(found, form, everything, results()), nl=False)
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {printable(written)}")
 
 
-def _write(texts: Mapping[Path, str], unfinished: ExitStack) -> None:
-    """Write files; each takes its place when `unfinished` ends."""
-    for path, text in texts.items():
-        unfinished.enter_context(told_if_unwritable(path))
-        stream = unfinished.enter_context(replacing(path))
-        stream.write(text.encode())
-        stream.flush()
-
-
-def _form(form: Format | None, as_json: bool, output: Path | None) -> Format:
-    """The form of the ranking, asked for in one of two ways, or by the ending of the file."""
+def _format(form: Format | None, as_json: bool, output: Path | None) -> Format:
+    """Return the format that was asked for, or that of the file ending."""
     if as_json and form not in (None, Format.json):
-        raise typer.BadParameter("give one of --json and --format, not both", param_hint="--json")
+        raise typer.BadParameter("cannot be combined with --format", param_hint="--json")
     if as_json or form is not None:
         return form or Format.json
     ending = "" if output is None else output.suffix.lower().removeprefix(".")
@@ -245,14 +224,14 @@ def _form(form: Format | None, as_json: bool, output: Path | None) -> Format:
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:
-    """Build the method with the user's parameters, checked before any data is read."""
+    """Build the method and check its parameters before any data are read."""
     chosen = find_method(method)
     known = chosen().get_params()
     parameters: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise typer.BadParameter(f"NAME=VALUE was expected, got {assignment!r}", param_hint="--param")
+            raise typer.BadParameter(f"must be NAME=VALUE, got {assignment!r}", param_hint="--param")
         if name not in known:
             raise typer.BadParameter(
                 f"{method} has no parameter {name!r}; {closest(name, known)}", param_hint="--param"
@@ -260,7 +239,7 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
         parameters[name] = parse_value(value)
     if features is not None:
         if "n_features_to_select" in parameters:
-            raise typer.BadParameter("n_features_to_select is set by --param too", param_hint="--features")
+            raise typer.BadParameter("is also set by --param", param_hint="--features")
         if features != _AUTOMATIC:
             parameters["n_features_to_select"] = parse_amount(features)
     selector = chosen(**parameters)
@@ -271,73 +250,40 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
     return selector
 
 
-def parse_value(text: str) -> int | float | bool | str | None:
-    """Read a value as Python would write it; what is no number, truth value or None stays text.
-
-    Examples
-    --------
-    >>> [parse_value(text) for text in ("10", "1e-3", "inf", "true", "None", "minmax")]
-    [10, 0.001, inf, True, None, 'minmax']
-    """
-    words = {"true": True, "false": False, "none": None, "inf": math.inf}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            value = kind(text)
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            return value
-    return text
+def _of_columns(selector: BaseSelector, table: Dataset) -> ColumnSelector:
+    return ColumnSelector(selector, table.column_of, selector.n_features_to_select)
 
 
-def parse_amount(text: str) -> int | float:
-    """Read a number of features or a share of them."""
-    number = parse_value(text.removesuffix("%"))
-    amount = number / 100 if text.endswith("%") and isinstance(number, (int, float)) else number
-    is_number = isinstance(amount, int) and not isinstance(amount, bool) and amount >= 1
-    is_share = isinstance(amount, float) and 0 < amount <= 1
-    if not (is_number or is_share):
-        raise typer.BadParameter(
-            f"a number such as 20, a share such as 0.2 or 20%, or auto was expected, got {text!r}",
-            param_hint="--features",
-        )
-    return amount  # type: ignore[return-value]  # narrowed above
-
-
-def _check_usage(files: Sequence[str], html: Path | None, n_halves: int) -> None:
-    """Refuse what cannot be meant or done, whatever the data."""
-    refuse_repeated(files)
-    if n_halves == 1:
-        raise typer.BadParameter("needs two halves or more, such as 30", param_hint="--stability")
-    refuse_without_jinja(html)
+def _write_copy(dataset: Dataset, kept: Sequence[int], path: Path, console: Console) -> None:
+    """Write the data with the selected features or columns, as columns of the table if the format allows it."""
+    if not dataset.is_table:
+        write(dataset.keep_features(kept), path)
+        return
+    chosen = [dataset.ranked[place] for place in kept]
+    if kind_of(path) is not None:
+        named = [at for at, column in enumerate(dataset.columns) if column.role in ("id", "label")]
+        with write_errors(path):
+            write_columns(dataset, [*named, *chosen], path)
+        return
+    features = [feature for at in chosen for feature in dataset.columns[at].features]
+    write(dataset.keep_features(features), path)
+    console.print(f"note: {printable(path)} holds encoded features, not the columns of the table.")
 
 
 def _headline(found: Selection) -> str:
-    """Say in one line what was done."""
     rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
     end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
     return (
-        f"{printable(found.data)}: {count(found.n_samples, 'sample')}, {count(found.n_features, found.unit)}, "
+        f"{printable(found.data)}: {count(found.n_samples, 'row')}, {count(found.n_features, found.unit)}, "
         f"{count(found.n_labels, 'label')}; {found.method}: {end}{count(len(found.selected), found.unit)} selected"
     )
 
 
 def _ranking(found: Selection, form: Format, everything: bool, console: Console) -> str:
-    """The ranking as text; a table is laid out for `console`."""
+    """Return the ranking as text. A table is laid out for `console`."""
     if form is Format.table:
         with console.capture() as captured:
-            console.print(ranking_table(found, console, everything=everything))
-            console.print()
-            if found.curve is not None:
-                console.print(size_table(found.curve, console, found.unit), "", found.size_note, "", sep="\n")
-            if found.stability is not None:
-                console.print(stability_table(found, console), "", found.stability_note, "", sep="\n")
-            if found.suspects:
-                console.print(
-                    suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
-                )
+            _print_tables(found, everything, console)
         return captured.get()
     if form is Format.csv:
         listed = found.features if everything else found.selected
@@ -353,6 +299,87 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
     return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 
-def _of_columns(selector: BaseSelector, table: Dataset) -> ColumnSelector:
-    """The method, asked for columns of a table instead of features."""
-    return ColumnSelector(selector, table.column_of, selector.n_features_to_select)
+def _print_tables(found: Selection, everything: bool, console: Console) -> None:
+    console.print(ranking_table(found, console, everything=everything))
+    console.print()
+    if found.curve is not None:
+        console.print(_size_table(found.curve, console, found.unit), "", found.size_note, "", sep="\n")
+    if found.stability is not None:
+        console.print(_stability_table(found, console), "", found.stability_note, "", sep="\n")
+    if found.suspects:
+        console.print(
+            suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
+        )
+
+
+def ranking_table(
+    found: Selection, console: Console, *, width: int | None = None, everything: bool = False
+) -> RenderableType:
+    """Draw rank, name and measures of the selected features, or of all with the selected marked."""
+    listed = found.features if everything else found.selected
+    width = width or console.width
+    columns = {
+        "rank": [str(feature.rank) for feature in listed],
+        found.unit: [feature.name for feature in listed],
+    }
+    for name in found.measure_names[: None if width >= _TWO_MEASURES else 1]:
+        # Evidence is a number like 55.8, a score has any size.
+        form = "#.4g" if name == "score" else ".1f"
+        columns[name] = [f"{feature.shown[name]:{form}}" for feature in listed]
+    if everything:
+        columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
+    if any(len(feature.members) > 1 for feature in listed):
+        free = free_width(width, columns)
+        if free >= _MIN_MEMBER:
+            columns["best part"] = [_best_member(feature, free) for feature in listed]
+    shares = [found.share(feature) for feature in listed]
+    return lay_out(width, columns, long=found.unit, bars=(console, shares))
+
+
+def _best_member(feature: RankedFeature, width: int) -> str:
+    """Return the best feature of a column with several, without the name of the column."""
+    if len(feature.members) < 2:
+        return ""
+    return short(feature.members[0].removeprefix(feature.name).lstrip(":= "), width)
+
+
+def suspects_table(found: Selection, console: Console, n_shown: int) -> RenderableType:
+    """Draw the labels with the least support."""
+    listed = found.suspects[:n_shown]
+    columns = {
+        "row": [short(suspect.sample if suspect.id is None else suspect.id) for suspect in listed],
+        "label": [suspect.label for suspect in listed],
+        "support": [f"{suspect.support:.2f}" for suspect in listed],
+    }
+    if found.n_wrong is not None:
+        columns["truth"] = ["wrong" if suspect.wrong else "right" for suspect in listed]
+    title = f"labels to check first, of {found.n_candidates}"
+    return lay_out(console.width, columns, long="label", title=title)
+
+
+def _size_table(curve: SizeCurve, console: Console, unit: str) -> RenderableType:
+    columns = {
+        f"{unit}s": [str(size) for size in curve.sizes],
+        "precision": [f"{value:.3f}" for value in curve.mean],
+        "spread": [f"{value:.3f}" for value in curve.spread],
+        "selected": ["yes" if size == curve.best else "" for size in curve.sizes],
+    }
+    shares = curve.mean / (curve.mean.max() or 1.0)
+    title = "average precision on held-out rows by size"
+    return lay_out(console.width, columns, long=f"{unit}s", title=title, bars=(console, shares.tolist()))
+
+
+def _stability_table(found: Selection, console: Console) -> RenderableType:
+    stability = found.stability
+    assert stability is not None
+    columns = [feature.column for feature in found.selected]
+    chosen, with_substitutes = stability.frequency[columns], stability.group_frequency[columns]
+    cells = {
+        found.unit: [feature.name for feature in found.selected],
+        "selected": [f"{share:.0%}" for share in chosen],
+        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[columns]],
+    }
+    if (with_substitutes > chosen).any():
+        cells["or a substitute"] = [f"{share:.0%}" for share in with_substitutes]
+    title = f"selection frequency in {stability.n_resamples} subsamples"
+    return lay_out(console.width, cells, long=found.unit, title=title, bars=(console, chosen.tolist()))
