@@ -30,7 +30,7 @@ from labelsieve._base import (
     without_tags,
 )
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import canonical, check_structure, dense, with_short_indices
 from labelsieve._numerics.squared_hinge import solve_squared_hinge

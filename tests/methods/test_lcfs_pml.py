@@ -6,10 +6,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from graph_examples import fill, numerical_gradient
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import WeightedRidge, largest_eigenvalue
 from labelsieve.datasets import make_pml
 from labelsieve.methods import lcfs_pml
 from labelsieve.methods._lcfs import confidence

@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 import graph_examples as example
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.ridge import Shifted
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml3er import (
     PML3er,

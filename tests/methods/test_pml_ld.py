@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 import graph_examples as example
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.ridge import Shifted
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml_ld import (
     PMLLD,

@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 
 import graph_examples as example
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.ridge import Shifted
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml_lfc import PMLLFC, Problem, Similarity, solve_pml_lfc
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.graph import nearest_rows
 from labelsieve.methods._particle.propagation import (
     Elicitation,
     _spectral_norm_below,

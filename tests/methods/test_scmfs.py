@@ -5,8 +5,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize, nnls
 
 from graph_examples import fill, numerical_gradient
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import l21_weights
+from labelsieve._numerics.norms import l21_weights, multiplicative_step
 from labelsieve.datasets import make_pml
 from labelsieve.methods.scmfs import (
     SCMFS,

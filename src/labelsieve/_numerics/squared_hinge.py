@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._numerics.ridge import conjugate_gradient
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 

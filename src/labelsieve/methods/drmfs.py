@@ -9,18 +9,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelsieve._base import (
+    COUNT,
     LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
     SCALE_CONSTRAINTS,
     BaseSelector,
-    Integral,
-    Interval,
-    Real,
     StrOptions,
     nonnegative_features,
 )
 from labelsieve._numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner
 from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve._numerics.sparse import dense
@@ -114,10 +112,10 @@ class DRMFS(BaseSelector):
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "solver": [StrOptions({"accelerated", "multiplicative"})],
     }

@@ -10,15 +10,23 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from scipy.linalg import solve
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
-from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.label_order import label_order
+from labelsieve._base import (
+    COUNT,
+    LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
+    POSITIVE,
+    BaseSelector,
+    Integral,
+    Interval,
+    RealNotInt,
+    StrOptions,
+)
+from labelsieve._numerics.candidates import confidence_on_candidates, label_order
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import WeightedRidge, with_constant
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.shifted import with_constant
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
@@ -126,11 +134,11 @@ class FPML(LinearLabelPredictor, BaseSelector):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
-        "lambda1": [Interval(Real, 0, None, closed="left")],
-        "lambda2": [Interval(Real, 0, None, closed="neither")],
-        "lambda3": [Interval(Real, 0, None, closed="neither")],
+        "lambda1": NON_NEGATIVE,
+        "lambda2": POSITIVE,
+        "lambda3": POSITIVE,
         "n_components": [
-            Interval(Integral, 1, None, closed="left"),
+            *COUNT,
             Interval(RealNotInt, 0, 1, closed="right"),
         ],
         "reg_all": ["boolean"],

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelsieve._base import BlockSelector, Integral, Interval, RowProblem
-from labelsieve._numerics.feature_information import count_in_rows, information_of_counts
+from labelsieve._numerics.information import count_in_rows, information_of_counts
 from labelsieve._numerics.result import SolverResult
 
 __all__ = ["GMM", "solve_gmm"]

@@ -9,16 +9,23 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
+from labelsieve._base import (
+    COUNT,
+    LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
+    POSITIVE,
+    BaseSelector,
+    Interval,
+    Real,
+    StrOptions,
+)
 from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
 from labelsieve._numerics.moments import centre_columns
 from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm, soft_threshold
 from labelsieve._numerics.products import inner, squared_norm
 from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
-from labelsieve._numerics.shifted import Shifted
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
@@ -140,15 +147,15 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "gamma": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "lam": [Interval(Real, 0, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": [StrOptions({"auto"}), *POSITIVE],
+        "gamma": [StrOptions({"auto"}), *NON_NEGATIVE],
+        "lam": NON_NEGATIVE,
         "theta": [Interval(Real, 0, 1, closed="both")],
         "threshold": [StrOptions({"value", "quantile"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": COUNT,
         "confidence": [StrOptions({"distance", "prediction"})],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "max_rounds": COUNT,
     }
 
     def __init__(

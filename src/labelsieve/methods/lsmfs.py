@@ -9,9 +9,14 @@ import numpy as np
 
 from labelsieve._base import BaseSelector, Integral, Interval, StrOptions
 from labelsieve._numerics.discretize import BinnedFeatures, bin_features
-from labelsieve._numerics.feature_information import feature_information, label_information
-from labelsieve._numerics.greedy import places_as_scores, select_greedily
-from labelsieve._numerics.information import cooccurrence, plogp
+from labelsieve._numerics.information import (
+    cooccurrence,
+    feature_information,
+    label_information,
+    places_as_scores,
+    plogp,
+    select_greedily,
+)
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.typing import Matrix
 

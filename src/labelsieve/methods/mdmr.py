@@ -8,12 +8,13 @@ import numpy as np
 
 from labelsieve._base import BaseSelector, Integral, Interval
 from labelsieve._numerics.discretize import bin_features
-from labelsieve._numerics.feature_information import (
+from labelsieve._numerics.information import (
     conditional_label_information,
     feature_information,
     label_information,
+    places_as_scores,
+    select_greedily,
 )
-from labelsieve._numerics.greedy import places_as_scores, select_greedily
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.typing import Matrix
 

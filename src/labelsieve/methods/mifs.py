@@ -10,22 +10,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelsieve._base import (
+    COUNT,
     LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
     RANDOM_CONSTRAINTS,
     BaseSelector,
-    Integral,
-    Interval,
-    Real,
     StrOptions,
     as_generator,
 )
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve._numerics.label_order import uniform_per_label
 from labelsieve._numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
 from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import WeightedRidge, conjugate_gradient
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.typing import Matrix
 
@@ -145,11 +143,11 @@ class MIFS(BaseSelector):
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
         **RANDOM_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "n_components": COUNT,
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"gauss-seidel", "jacobi", "unit-ball"})],
         "init": [StrOptions({"uniform", "balanced"})],

@@ -8,9 +8,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
+from labelsieve._base import (
+    COUNT,
+    LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
+    POSITIVE,
+    BaseSelector,
+    StrOptions,
+)
 from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.moments import centre_columns
 from labelsieve._numerics.norms import (
@@ -22,9 +28,8 @@ from labelsieve._numerics.norms import (
 )
 from labelsieve._numerics.products import inner, squared_norm
 from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
-from labelsieve._numerics.shifted import Shifted
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
@@ -140,12 +145,12 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         **LOOP_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "lam": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "mu": [Interval(Real, 0, None, closed="neither")],
-        "eta": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "lam": [StrOptions({"auto"}), *POSITIVE],
+        "mu": POSITIVE,
+        "eta": NON_NEGATIVE,
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "solver": [StrOptions({"exact", "authors"})],
     }

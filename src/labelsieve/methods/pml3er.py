@@ -10,14 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import Integral, Interval, Real
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, Interval, Real
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import squared_norm
 from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.scaling import minmax_rows
-from labelsieve._numerics.shifted import Shifted
 from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._regression.base import LabelRegressor
 
@@ -123,11 +122,11 @@ class PML3er(LabelRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelRegressor._parameter_constraints,
-        "lambda1": [Interval(Real, 0, None, closed="neither")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
-        "lambda3": [Interval(Real, 0, None, closed="neither")],
+        "lambda1": POSITIVE,
+        "lambda2": NON_NEGATIVE,
+        "lambda3": POSITIVE,
         "alpha": [Interval(Real, 0, 1, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": COUNT,
         "fit_intercept": ["boolean"],
     }
 

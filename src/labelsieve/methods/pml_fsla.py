@@ -10,20 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._base import (
+    COUNT,
     LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
     RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
-    Integral,
-    Interval,
-    Real,
     StrOptions,
     as_generator,
     nonnegative_features,
 )
-from labelsieve._numerics.label_order import uniform_per_label
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.candidates import uniform_per_label
+from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
 from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve._numerics.sparse import dense, is_sparse
@@ -146,10 +144,10 @@ class PMLFSLA(BaseSelector):
         **LOOP_CONSTRAINTS,
         **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"optics"}), None],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "n_components": [*COUNT, StrOptions({"optics"}), None],
         "rank_by": [StrOptions({"qm", "q"})],
         "update": [StrOptions({"bounded", "exact", "coded"})],
     }

@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from labelsieve._base import (
+    COUNT,
     LOOP_CONSTRAINTS,
+    POSITIVE,
     RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BlockSelector,
-    Integral,
-    Interval,
-    Real,
     RowProblem,
     StrOptions,
     as_generator,
@@ -140,16 +139,16 @@ class PMLFSMIR(BlockSelector):
         **LOOP_CONSTRAINTS,
         **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"sqrt"})],
+        "alpha": POSITIVE,
+        "beta": POSITIVE,
+        "gamma": POSITIVE,
+        "n_components": [*COUNT, StrOptions({"sqrt"})],
         "reconstruct_labels": ["boolean"],
         "reconstruct_weights": ["boolean"],
         "w_update": [StrOptions({"exact", "printed"})],
         "solver": [StrOptions({"cd", "mu"})],
         "mi_estimator": [StrOptions({"distinct", "binned"})],
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
+        "n_bins": COUNT,
         "init": [StrOptions({"nndsvda", "nndsvd", "random"})],
     }
 

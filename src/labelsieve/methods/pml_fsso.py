@@ -9,23 +9,29 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelsieve._base import (
+    COUNT,
     LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
     RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
     Integral,
     Interval,
-    Real,
     RealNotInt,
     StrOptions,
     as_generator,
     nonnegative_features,
 )
 from labelsieve._numerics.batches import batches
+from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.graph import Graph, neighbor_graph
-from labelsieve._numerics.label_order import uniform_per_label
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import l21_norm, l21_weights, row_norms, squared_row_norms
+from labelsieve._numerics.norms import (
+    l21_norm,
+    l21_weights,
+    multiplicative_step,
+    row_norms,
+    squared_row_norms,
+)
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
 from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve._numerics.sparse import dense, is_sparse
@@ -136,15 +142,15 @@ class PMLFSSO(BaseSelector):
         **LOOP_CONSTRAINTS,
         **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "theta": [Interval(Real, 0, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "theta": NON_NEGATIVE,
         "n_components": [
-            Interval(Integral, 1, None, closed="left"),
+            *COUNT,
             Interval(RealNotInt, 0, 1, closed="right"),
         ],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"exact", "coded"})],
     }

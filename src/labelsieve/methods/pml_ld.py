@@ -12,15 +12,22 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from labelsieve._base import RANDOM_CONSTRAINTS, Integral, Interval, Options, Real, StrOptions, as_generator
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._base import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    RANDOM_CONSTRAINTS,
+    Integral,
+    Options,
+    StrOptions,
+    as_generator,
+)
+from labelsieve._numerics.candidates import label_order
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve._numerics.label_order import label_order
 from labelsieve._numerics.norms import row_norms, squared_row_norms
 from labelsieve._numerics.products import inner, squared_norm
 from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.ridge import Shifted, WeightedRidge, conjugate_gradient
 from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._regression.base import LabelRegressor
 
@@ -156,15 +163,15 @@ class PMLLD(LabelRegressor):
         **LabelRegressor._parameter_constraints,
         **RANDOM_CONSTRAINTS,
         "stage": [Options(Integral, {1, 2})],
-        "lambda1": [Interval(Real, 0, None, closed="left")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
-        "rho": [Interval(Real, 0, None, closed="neither")],
-        "n_groups": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "bandwidth": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "C1": [Interval(Real, 0, None, closed="neither")],
-        "C2": [Interval(Real, 0, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "lambda1": NON_NEGATIVE,
+        "lambda2": NON_NEGATIVE,
+        "rho": POSITIVE,
+        "n_groups": COUNT,
+        "n_neighbors": COUNT,
+        "bandwidth": [*POSITIVE, StrOptions({"median"})],
+        "C1": POSITIVE,
+        "C2": NON_NEGATIVE,
+        "epsilon": NON_NEGATIVE,
     }
 
     def __init__(

@@ -9,13 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import Interval, Real, StrOptions
+from labelsieve._base import NON_NEGATIVE, POSITIVE, StrOptions
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.norms import row_norms, squared_row_norms
 from labelsieve._numerics.products import inner, squared_norm
 from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._regression.base import LabelRegressor
@@ -122,8 +121,8 @@ class PMLLFC(LabelRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelRegressor._parameter_constraints,
-        "lambda1": [Interval(Real, 0, None, closed="neither")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
+        "lambda1": POSITIVE,
+        "lambda2": NON_NEGATIVE,
         "similarity": [StrOptions({"and", "or"})],
     }
 

@@ -10,21 +10,25 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelsieve._base import (
+    COUNT,
     LOOP_CONSTRAINTS,
+    NON_NEGATIVE,
+    POSITIVE,
     RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
-    Integral,
-    Interval,
-    Real,
     StrOptions,
     as_generator,
     nonnegative_scaling,
 )
-from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.label_order import uniform_per_label
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import into_unit_ball, l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.candidates import confidence_on_candidates, uniform_per_label
+from labelsieve._numerics.norms import (
+    into_unit_ball,
+    l21_weights,
+    multiplicative_step,
+    row_norms,
+    smooth_l21_norm,
+)
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm, transposed_product
 from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve._numerics.scaling import Scaling
@@ -130,10 +134,10 @@ class SCMFS(LabelPredictor, BaseSelector):
         **LOOP_CONSTRAINTS,
         **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "alpha": NON_NEGATIVE,
+        "beta": POSITIVE,
+        "gamma": NON_NEGATIVE,
+        "n_components": [*COUNT, None],
         "update": [StrOptions({"bounded", "published"})],
     }
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.neighbors import DISTANCE_STEPS
+from labelsieve._numerics.graph import DISTANCE_STEPS
 from labelsieve._numerics.norms import squared_row_norms
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix

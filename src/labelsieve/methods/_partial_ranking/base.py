@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real, StrOptions
+from labelsieve._base import LOOP_CONSTRAINTS, POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
 
-WEIGHT = [Interval(Real, 0, None, closed="neither")]
+WEIGHT = POSITIVE
 
 
 class PartialRanker(LinearLabelPredictor, BaseSelector):

@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
 from labelsieve._base import (
+    COUNT,
     LOOP_CONSTRAINTS,
+    POSITIVE,
     RANDOM_CONSTRAINTS,
     BaseSelector,
     Integral,
@@ -39,10 +41,10 @@ class BaseParticle(LabelPredictor, BaseSelector):
         **LOOP_CONSTRAINTS,
         **RANDOM_CONSTRAINTS,
         "weights": [StrOptions({"mean", "stacked"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": COUNT,
         "alpha": [Interval(Real, 0, 1, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="right")],
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": POSITIVE,
         "exclude_self": ["boolean"],
         "fallback": [StrOptions({"candidate", "labels"})],
         "cv": [Interval(Integral, 2, None, closed="left")],

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.result import logger
 from labelsieve._numerics.scaling import minmax_rows
 from labelsieve._numerics.sparse import is_sparse

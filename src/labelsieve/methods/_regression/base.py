@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, StrOptions
 from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import Shifted
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.shifted import Shifted
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
