@@ -19,8 +19,7 @@ def confidence_on_candidates(M: np.ndarray, Y: Matrix) -> Matrix:
            [0.7, 0. ]])
     """
     confidence = np.clip(M, 0, 1)
-    kept: Matrix = Y.multiply(confidence).tocsr() if is_sparse(Y) else confidence * (Y != 0)
-    return kept
+    return Y.multiply(confidence).tocsr() if is_sparse(Y) else confidence * (Y != 0)
 
 
 def label_order(Y: Matrix) -> np.ndarray:

@@ -287,11 +287,10 @@ class BinnedFeatures:
 def feature_sums(offsets: np.ndarray) -> SparseMatrix:
     """Return the 0/1 matrix (n_features, n_symbols) that sums over the symbols of every feature."""
     n_symbols = int(offsets[-1])
-    sums: SparseMatrix = sp.csr_matrix(
+    return sp.csr_matrix(
         (np.ones(n_symbols, dtype=np.int32), np.arange(n_symbols), offsets),
         shape=(len(offsets) - 1, n_symbols),
     )
-    return sums
 
 
 def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:

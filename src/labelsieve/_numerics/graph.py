@@ -161,8 +161,7 @@ def label_graph(Y: Matrix, n_neighbors: int = 5, *, bandwidth: str = "unit") -> 
 
 def laplacian_product(graph: Graph, V: np.ndarray) -> np.ndarray:
     """Return L V for the Laplacian L = diag(degrees) - affinity."""
-    product: np.ndarray = graph.degrees[:, None] * V - graph.affinity @ V
-    return product
+    return graph.degrees[:, None] * V - graph.affinity @ V
 
 
 def _heat_graph(

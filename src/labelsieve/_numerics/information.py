@@ -16,7 +16,7 @@ import numpy as np
 from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.discretize import BinnedFeatures, Cuts, cut_features, feature_sums, find_cuts
-from labelsieve._numerics.result import logger
+from labelsieve._numerics.result import SolverResult, logger
 from labelsieve._numerics.sparse import columns_of, dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
@@ -265,8 +265,7 @@ def _sums(
     binned: BinnedFeatures, of_symbols: np.ndarray, of_zero: np.ndarray, table: np.ndarray
 ) -> np.ndarray:
     """Sum f over the symbols of every feature: (n_features, n_groups)."""
-    sums: np.ndarray = feature_sums(binned.offsets) @ table[of_symbols] + table[of_zero]
-    return sums
+    return feature_sums(binned.offsets) @ table[of_symbols] + table[of_zero]
 
 
 def _information(
@@ -280,36 +279,26 @@ def _information(
 
 
 def select_greedily(
-    relevance: np.ndarray, redundancy_with: Callable[[int], np.ndarray], n_selected: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Choose features by ``relevance - mean over the chosen s of redundancy_with(s)``.
+    relevance: np.ndarray,
+    redundancy_with: Callable[[int], np.ndarray],
+    n_selected: int,
+    dtype: np.dtype[Any] | type = np.float64,
+) -> SolverResult:
+    """Choose features one by one by ``relevance - mean over the chosen s of redundancy_with(s)``.
 
     Of features that are equally good, the first is taken. Choosing more never changes the order of those
-    chosen before.
-
-    Parameters
-    ----------
-    relevance : ndarray of shape (n_features,)
-        The criterion while nothing is chosen.
-    redundancy_with : callable
-        Maps a feature to the redundancy of every feature with it; called once for every chosen one.
-    n_selected : int
-        How many to choose.
-
-    Returns
-    -------
-    order : ndarray of shape (n_features,)
-        The chosen features in their order, then the others by the last criterion.
-    criterion : ndarray of shape (n_features,)
-        The criterion when the feature was chosen, or at the end.
+    chosen before. A feature scores how many stand behind it, plus one: first the chosen ones in their order,
+    then the others by the last criterion. All score 0 if no feature has any relevance. ``criterion`` in
+    ``extra`` is the criterion when the feature was chosen, or at the end.
 
     Examples
     --------
     The second repeats the first.
 
     >>> redundancy = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> select_greedily(np.array([3.0, 2.5, 2.0]), redundancy.__getitem__, 2)
-    (array([0, 2, 1]), array([3. , 1.6, 2. ]))
+    >>> result = select_greedily(np.array([3.0, 2.5, 2.0]), redundancy.__getitem__, 2)
+    >>> result.scores, result.extra["criterion"]
+    (array([3., 1., 2.]), array([3. , 1.6, 2. ]))
     """
     criterion = relevance.copy()
     redundancy = np.zeros_like(relevance)
@@ -328,20 +317,10 @@ def select_greedily(
         criterion[waiting] = (relevance - redundancy / len(selected))[waiting]
     rest = np.flatnonzero(waiting)
     order = np.concatenate([selected, rest[np.argsort(-criterion[rest], kind="stable")]]).astype(np.intp)
-    return order, criterion
-
-
-def places_as_scores(order: np.ndarray) -> np.ndarray:
-    """Score the features by how many stand behind them in the order, plus one.
-
-    Examples
-    --------
-    >>> places_as_scores(np.array([2, 0, 1]))
-    array([2., 1., 3.])
-    """
-    scores = np.empty(len(order))
-    scores[order] = np.arange(len(order), 0, -1)
-    return scores
+    scores = np.zeros(len(order), dtype)
+    if relevance.any():
+        scores[order] = np.arange(len(order), 0, -1)
+    return SolverResult(scores=scores, extra={"criterion": criterion.astype(dtype)})
 
 
 def _first_largest(criterion: np.ndarray, waiting: np.ndarray) -> int:

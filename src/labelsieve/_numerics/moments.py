@@ -24,8 +24,7 @@ def centre_columns(M: np.ndarray) -> np.ndarray:
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
-    centred: np.ndarray = M - M.mean(axis=0)
-    return centred
+    return M - M.mean(axis=0)
 
 
 def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
@@ -162,5 +161,4 @@ def correlated_groups(X: Matrix, threshold: float) -> np.ndarray:
         rows, columns = np.nonzero((np.abs(products) >= limits * (1 - 1e-12)) & (limits > rounding))
         strong.append(sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=products.shape))
     _, groups = connected_components(sp.vstack(strong), directed=False)
-    numbers: np.ndarray = groups.astype(np.intp)
-    return numbers
+    return groups.astype(np.intp)

@@ -197,16 +197,14 @@ class Shifted:
     def squared_column_norms(self) -> np.ndarray:
         """Squared Euclidean norm of every column."""
         _, deviation = column_moments(self.X)
-        squares: np.ndarray = deviation + self.shape[0] * self.mean_row() ** 2
-        return squares
+        return deviation + self.shape[0] * self.mean_row() ** 2
 
     def squared_row_norms(self) -> np.ndarray:
         """Squared Euclidean norm of every row."""
         squares = squared_row_norms(self.X)
         if self.offset is not None:
             squares = squares - 2 * (self.X @ self.offset) + self.offset @ self.offset
-        limited: np.ndarray = np.maximum(squares, 0)
-        return limited
+        return np.maximum(squares, 0)
 
 
 def with_constant(X: Matrix) -> Matrix:
@@ -241,8 +239,7 @@ class WeightedRidge:
 
     def normal_product(self, W: np.ndarray) -> np.ndarray:
         """Return X'X W, by X'X where it is formed."""
-        product: np.ndarray = self.X.transposed_times(self.X.times(W)) if self.gram is None else self.gram @ W
-        return product
+        return self.X.transposed_times(self.X.times(W)) if self.gram is None else self.gram @ W
 
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function from T to W for positive ``weights``.
@@ -265,8 +262,7 @@ class WeightedRidge:
                 Z = conjugate_gradient(
                     lambda Z: unit * X.transposed_times(X.times(unit * Z)) + Z, target, start
                 )
-                W: np.ndarray = unit * Z
-                return W
+                return unit * Z
 
         elif self.gram is not None:
             factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
@@ -310,8 +306,7 @@ class WeightedRidge:
 
         def invert(V: np.ndarray) -> np.ndarray:
             Z = unit * V
-            inverse: np.ndarray = unit * (Z - scaled.transposed_times(cho_solve(factor, scaled.times(Z))))
-            return inverse
+            return unit * (Z - scaled.transposed_times(cho_solve(factor, scaled.times(Z))))
 
         return invert
 
