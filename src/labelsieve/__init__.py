@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_HOMES` says the same 
     from labelsieve.inspection.stability import evidence_test as evidence_test
     from labelsieve.inspection.stability import selection_stability as selection_stability
     from labelsieve.methods import METHODS as METHODS
+    from labelsieve.methods._columns import ColumnSelector as ColumnSelector
     from labelsieve.methods.drmfs import DRMFS as DRMFS
     from labelsieve.methods.evidence import EvidenceSelector as EvidenceSelector
     from labelsieve.methods.fpml import FPML as FPML
@@ -61,6 +62,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Audit": "inspection.auditing.result",
     "BaseSelector": "_base",
+    "ColumnSelector": "methods._columns",
     "DRMFS": "methods.drmfs",
     "EvidenceSelector": "methods.evidence",
     "FPML": "methods.fpml",

@@ -12,10 +12,10 @@ import pytest
 from scipy.sparse import issparse
 
 from conftest import fails, run
-from labelsieve import EvidenceSelector, SumF, choose_size, selection_stability
+from labelsieve import ColumnSelector, EvidenceSelector, SumF, choose_size, selection_stability
 from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve.io import DatasetError
-from labelsieve.io.tables import ColumnSelector, read_table
+from labelsieve.io.tables import read_table
 from labelsieve.io.tables.features import MOST_CATEGORIES, encode
 from labelsieve.io.tables.understanding import Understood
 from labelsieve.io.tables.writing import write_without
