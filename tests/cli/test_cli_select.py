@@ -42,7 +42,9 @@ def test_long_names_are_cut_and_numbers_are_not(capsys, monkeypatch, table, widt
 
 def test_json_holds_the_findings_and_nothing_else_is_on_standard_output(capsys, planted):
     write(planted, "data.npz")
-    code, out, _ = run(capsys, "select", "data.npz", "--json", "--check-labels", "-k", "40%", "-p", "ridge=0.5")
+    code, out, _ = run(
+        capsys, "select", "data.npz", "--json", "--check-labels", "-k", "40%", "-p", "ridge=0.5"
+    )
     assert code == 0
     found = json.loads(out, parse_constant=pytest.fail)
     assert (found["method"], found["n_samples"], found["n_features"], found["n_labels"]) == (
@@ -210,7 +212,19 @@ def test_halves_of_the_rows_say_how_sure_a_feature_is(capsys, table):
 def test_the_page_is_that_of_an_audit_with_what_was_asked_for(capsys, table):
     code, _, err = run(
         capsys,
-        *("select", table, "--labels", "2", "-k", "2", "-m", "sum-f", "--html", "page.html", "--check-labels"),
+        *(
+            "select",
+            table,
+            "--labels",
+            "2",
+            "-k",
+            "2",
+            "-m",
+            "sum-f",
+            "--html",
+            "page.html",
+            "--check-labels",
+        ),
     )
     assert code == 0, err
     with open("page.html", encoding="utf-8") as stream:

@@ -351,7 +351,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     Y[Y.sum(axis=1) == 0, 0] = 1
     whole = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
     parts = ("leave_one_out", "other_labels", "confidence", "checks")
-    for module in ("numerics.standardized", *(f"_support.{part}" for part in parts)):
+    for module in ("_numerics.standardized", *(f"inspection._support.{part}" for part in parts)):
         monkeypatch.setattr(f"labelsieve.{module}.batches", lambda length, width: batches(length, width, 30))
     small = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
     np.testing.assert_allclose(small.support_, whole.support_, rtol=0, atol=1e-12)

@@ -465,7 +465,7 @@ def test_without_dask_the_sentence_says_what_to_install(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,0\n")
     program = (
         "import sys; sys.modules['dask'] = None\n"
-        "from labelsieve.datasets import read\n"
+        "from labelsieve.io import read\n"
         "try: read(sys.argv[1], labels=1, chunks=2)\n"
         "except ValueError as error: print(error)"
     )

@@ -29,7 +29,6 @@ from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.inspection.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.tables import Table
 from labelsieve.io.tables.reading import require_rows
 from labelsieve.methods._columns import ColumnSelector
 from labelsieve.methods.evidence import EvidenceSelector
@@ -118,7 +117,7 @@ def fit(
     *,
     choose_size: bool = False,
     n_resamples: int = 0,
-    table: Table | None = None,
+    table: Dataset | None = None,
     ids: Sequence[str] | None = None,
     subject: Subject | None = None,
     check_labels: bool = False,

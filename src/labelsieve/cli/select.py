@@ -48,7 +48,7 @@ from labelsieve.cli.target import (
     told_if_unwritable,
 )
 from labelsieve.inspection.selection import Selection
-from labelsieve.io.tables import Table
+from labelsieve.io import Dataset
 from labelsieve.io.writing import replacing
 from labelsieve.methods._columns import ColumnSelector
 
@@ -358,6 +358,6 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
     return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 
-def _of_columns(selector: BaseSelector, table: Table) -> ColumnSelector:
+def _of_columns(selector: BaseSelector, table: Dataset) -> ColumnSelector:
     """The method, asked for columns of a table instead of features."""
     return ColumnSelector(selector, table.column_of, selector.n_features_to_select)

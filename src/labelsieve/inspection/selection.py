@@ -16,7 +16,6 @@ from labelsieve.inspection.label_issues import LabelIssues, find_label_issues
 from labelsieve.inspection.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
 from labelsieve.io import Dataset
 from labelsieve.io.dataset import known_wrong
-from labelsieve.io.tables import Table
 from labelsieve.methods._columns import ColumnSelector
 from labelsieve.size_curve import SizeCurve
 
@@ -266,7 +265,7 @@ def summarise(
     curve: SizeCurve | None = None,
     chance: EvidenceTest | None = None,
     stability: SelectionStability | None = None,
-    table: Table | None = None,
+    table: Dataset | None = None,
     ids: Sequence[str] | None = None,
     subject: Subject | None = None,
     check_labels: bool = False,
@@ -337,7 +336,7 @@ def summarise(
     )
 
 
-def _members(table: Table, fitted: BaseSelector) -> dict[int, tuple[str, ...]]:
+def _members(table: Dataset, fitted: BaseSelector) -> dict[int, tuple[str, ...]]:
     """Names of the features of every ranked column, best first."""
     found: dict[int, tuple[str, ...]] = {}
     for place, position in enumerate(table.ranked):

@@ -82,7 +82,7 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             )
         method = clone(self.selector)
         if hasattr(self, "size_curve_"):  # from an earlier fit
-            del self.size_curve_
+            delattr(self, "size_curve_")
         if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
             chosen = evaluate_sizes(method, *check_problem(X, y), column_of=group)
             self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve

@@ -18,7 +18,7 @@ from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.stability import n_shuffles, resample, shuffle_labels
 from labelsieve.io import Dataset
-from labelsieve.io.tables import Table, read_table
+from labelsieve.io.tables import read_table
 
 __all__ = ["audit", "audit_subject"]
 
@@ -44,7 +44,7 @@ def audit(
 
     Parameters
     ----------
-    data : path, DataFrame, Table, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
+    data : path, DataFrame, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
         The table: anything `labelsieve.io.tables.read_table` reads, what it returns, or features.
     labels : int, str, sequence of str or {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
         Which columns of the table are labels, as in `read_table`; or, beside features, the candidate labels, 0/1. None
@@ -92,11 +92,9 @@ def audit(
 def _subject(data: Any, labels: Any, name: str) -> Subject:
     if isinstance(data, Dataset):
         return Subject.of_dataset(data)
-    if isinstance(data, Table):
-        return Subject.of_table(data)
     is_frame = hasattr(data, "iloc") and np.ndim(labels) < 2
     if is_frame or isinstance(data, (str, os.PathLike)):
-        return Subject.of_table(read_table(data, labels=labels, name=name or None))
+        return Subject.of_dataset(read_table(data, labels=labels, name=name or None))
     return Subject.of_arrays(data, labels, name=name)
 
 
