@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from labelsieve import EvidenceSelector, audit
 from labelsieve._numerics.candidate_precision import average_precision_rows, ridge_precision
 from labelsieve.datasets import make_pml
-from labelsieve.inspection._support.leave_one_out import LeaveOneOut, linear_directions
+from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions
 from labelsieve.inspection.auditing.distributions import distribution
 from labelsieve.inspection.auditing.ranking import rank_columns
 from labelsieve.inspection.auditing.run import audit_subject

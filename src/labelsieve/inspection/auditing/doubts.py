@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.inspection._support.leave_one_out import LeaveOneOut
+from labelsieve.inspection._leave_one_out import LeaveOneOut
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.label_issues import LabelIssues, issues_of
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
