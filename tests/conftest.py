@@ -10,11 +10,11 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import settings
-from labelsieve.inspection._support import leave_one_out
 
 import labelsieve
 from labelsieve.cli import main
 from labelsieve.datasets import add_candidates, load
+from labelsieve.inspection import _leave_one_out as leave_one_out
 from labelsieve.io import Dataset
 
 # No deadlines: how fast a shared machine is says nothing about the code.
