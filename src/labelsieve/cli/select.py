@@ -49,8 +49,8 @@ from labelsieve.cli.target import (
 )
 from labelsieve.inspection.selection import Selection
 from labelsieve.io import Dataset
-from labelsieve.io.tables import ColumnSelector
 from labelsieve.io.writing import replacing
+from labelsieve.methods._columns import ColumnSelector
 
 EPILOG = """\
 Examples:
@@ -137,6 +137,9 @@ def select(
         Path | None,
         typer.Option("--write-data", help="Write the data with the selected features only to this file."),
     ] = None,
+    check_labels: Annotated[
+        bool, typer.Option("--check-labels", help="List the candidate labels that look wrong, too.")
+    ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to explore.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="List all features, not the selected only.")
@@ -166,6 +169,7 @@ def select(
         unwanted = {
             "--stability": stability > 0,
             "--html": html is not None,
+            "--check-labels": check_labels,
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
@@ -198,6 +202,7 @@ def select(
                 table=data.table,
                 ids=ids,
                 subject=subject,
+                check_labels=check_labels,
             )
         else:
             found = fit_in_blocks(
