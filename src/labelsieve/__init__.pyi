@@ -27,6 +27,7 @@ from .inspection.size_choice import choose_size as choose_size
 from .inspection.stability import evidence_test as evidence_test
 from .inspection.stability import selection_stability as selection_stability
 from .methods import METHODS as METHODS
+from .methods._columns import ColumnSelector as ColumnSelector
 from .methods.drmfs import DRMFS as DRMFS
 from .methods.evidence import EvidenceSelector as EvidenceSelector
 from .methods.fpml import FPML as FPML

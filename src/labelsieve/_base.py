@@ -35,7 +35,10 @@ from labelsieve._ranked import RankedFeatures
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
 
 __all__ = [
+    "COUNT",
     "LOOP_CONSTRAINTS",
+    "NON_NEGATIVE",
+    "POSITIVE",
     "RANDOM_CONSTRAINTS",
     "SCALE_CONSTRAINTS",
     "BaseSelector",
@@ -67,6 +70,10 @@ LOOP_CONSTRAINTS: dict[str, list[Any]] = {
     "tol": [Interval(Real, 0, None, closed="left")],
     "verbose": ["verbose"],
 }
+#: Constraints of a weight, of a weight that must not vanish, and of a number of things.
+NON_NEGATIVE: list[Any] = [Interval(Real, 0, None, closed="left")]
+POSITIVE: list[Any] = [Interval(Real, 0, None, closed="neither")]
+COUNT: list[Any] = [Interval(Integral, 1, None, closed="left")]
 RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.random.Generator]}
 SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
 

@@ -30,7 +30,7 @@ from labelsieve._base import (
     without_tags,
 )
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import canonical, check_structure, dense, with_short_indices
 from labelsieve._numerics.squared_hinge import solve_squared_hinge
@@ -256,8 +256,7 @@ class LabelwiseSVM(_MultilabelClassifier):
         return scores
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        chosen: np.ndarray = (scores > 0) | self._is_always
-        return chosen
+        return (scores > 0) | self._is_always
 
 
 class MLkNN(_MultilabelClassifier):
@@ -343,8 +342,7 @@ class MLkNN(_MultilabelClassifier):
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         counts = self._count(self.scaling_.apply(X))
-        scores: np.ndarray = self.log_odds_[np.arange(counts.shape[1]), counts]
-        return scores
+        return self.log_odds_[np.arange(counts.shape[1]), counts]
 
     def _count(self, X: Matrix | None) -> np.ndarray:
         """Count the neighbours of each row, or of each training row, that have each label."""
@@ -352,8 +350,7 @@ class MLkNN(_MultilabelClassifier):
         rows = np.arange(0, neighbors.size + 1, self.n_neighbors)
         ones = np.ones(neighbors.size, dtype=np.intp)
         graph = sp.csr_array((ones, neighbors.ravel(), rows), shape=(len(neighbors), len(self._Y)))
-        counts: np.ndarray = graph @ self._Y
-        return counts
+        return graph @ self._Y
 
 
 class LabelFrequency(_MultilabelClassifier):

@@ -156,8 +156,7 @@ def _score_labels(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     probabilities = estimator.predict_proba(X)
     if not isinstance(probabilities, list):
         # One label comes as two classes; its own score is the last.
-        shown: np.ndarray = probabilities if n_labels > 1 else probabilities[:, -1:]
-        return shown
+        return probabilities if n_labels > 1 else probabilities[:, -1:]
     # Multi-output estimators list the probabilities of the classes of each label; a label with one class
     # has one column, whichever class it is.
     return np.column_stack(

@@ -147,7 +147,7 @@ def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client, tmp_pa
 def short_start(monkeypatch):
     """Passes that repeat one another show nothing new, and each of them costs the scheduler what it costs."""
     monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._WARM_UP", 2)
-    monkeypatch.setattr("labelsieve.methods._fsmir.start._POWER_ITERATIONS", 1)
+    monkeypatch.setattr("labelsieve.methods._fsmir.factorization._POWER_ITERATIONS", 1)
 
 
 @pytest.mark.usefixtures("short_start")

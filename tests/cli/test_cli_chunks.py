@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 import pytest
+from labelsieve.cli.console import PlainConsole
 
 from conftest import fails, run
 from labelsieve.cli import chunks
-from labelsieve.cli.console import PlainConsole
 from labelsieve.cli.fitting import _Display
 from labelsieve.io import write
 

@@ -2,19 +2,15 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from graph_examples import fill, numerical_gradient
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import WeightedRidge, largest_eigenvalue
 from labelsieve.datasets import make_pml
 from labelsieve.methods import lcfs_pml
-from labelsieve.methods._lcfs import confidence
-from labelsieve.methods._lcfs.confidence import density_confidence, trusted_candidates
-from labelsieve.methods.lcfs_pml import LCFSPML, Problem
+from labelsieve.methods.lcfs_pml import LCFSPML, Problem, density_confidence, trusted_candidates
 
 # Worked example, computed independently of this library.
 T = [
@@ -223,8 +219,8 @@ def test_confidence_is_the_slow_one_whatever_the_container_and_the_blocks(monkey
     np.testing.assert_allclose(
         density_confidence(kind(X), kind(Y), n_neighbors=6, lam=lam), expected, atol=1e-9
     )
-    cut = confidence.batches
-    monkeypatch.setattr(confidence, "batches", lambda length, width: cut(length, width, budget=500))
+    cut = lcfs_pml.batches
+    monkeypatch.setattr(lcfs_pml, "batches", lambda length, width: cut(length, width, budget=500))
     np.testing.assert_allclose(density_confidence(kind(X), Y, n_neighbors=6, lam=lam), expected, atol=1e-9)
 
 
@@ -264,17 +260,6 @@ def test_the_weight_whose_share_is_automatic_is_where_features_vanish(factor):
     assert state.S.any() == (factor < 1)
 
 
-@pytest.mark.parametrize("shape", [(60, 12), (20, 30)])
-def test_sparse_features_are_centred_implicitly(shape):
-    X, Y = make_pml(*shape, density=0.5, random_state=6)
-    dense = LCFSPML().fit(X, Y)
-    for kind in (sp.csr_matrix, sp.csc_matrix):
-        sparse = LCFSPML().fit(kind(X), sp.csr_matrix(Y))
-        np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-8)
-        np.testing.assert_allclose(sparse.label_confidence_.toarray(), dense.label_confidence_, atol=1e-8)
-        np.testing.assert_allclose(sparse.decision_function(kind(X)), dense.decision_function(X), atol=1e-7)
-
-
 def test_rounds_end_when_the_trusted_labels_repeat_and_at_the_budget():
     X, Y = make_pml(100, 10, noise=0.3, random_state=7)
     assert LCFSPML(max_rounds=1).fit(X, Y).n_rounds_ == 1
@@ -311,18 +296,3 @@ def test_predictions_tell_wrong_candidates_better_than_distances_do():
         model.label_confidence_, np.clip(model.decision_function(X), 0, 1) * Y, atol=1e-10
     )
     assert found["distance"] < 0.7 < 0.8 < found["prediction"]
-
-
-def test_a_round_that_was_cut_short_warns():
-    X, Y = make_pml(80, 10, noise=0.3, random_state=10)
-    with pytest.warns(ConvergenceWarning, match="LCFSPML did not converge"):
-        LCFSPML(max_iter=1).fit(X, Y)
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-def test_planted_features_come_first(noise):
-    found = []
-    for seed in range(3):
-        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
-        found.append(LCFSPML(n_features_to_select=5).fit(X, Y).get_support()[informative].mean())
-    assert np.mean(found) > 0.7  # chance is 5 / 30

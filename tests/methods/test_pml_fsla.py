@@ -1,4 +1,3 @@
-import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,13 +14,10 @@ from labelsieve.methods.pml_fsla import (
     PMLFSLA,
     Factors,
     Problem,
-    State,
     capped_step,
     number_of_clusters,
     project_rows_on_simplex,
     random_start,
-    solve_pml_fsla,
-    sweep,
 )
 
 EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.2}
@@ -37,18 +33,16 @@ def start_of_example():
 
 
 def solve_example(data, update, max_iter, tol=0.0, rank_by="qm", **weights):
-    return solve_pml_fsla(
-        *data, start=start_of_example(), **EXAMPLE | weights, rank_by=rank_by, update=update, max_iter=max_iter, tol=tol
-    )  # fmt: skip
+    model = PMLFSLA(**EXAMPLE | weights, rank_by=rank_by, update=update, max_iter=max_iter, tol=tol)
+    return model._descend(*data, start_of_example())
 
 
 def states_of(X, Y, start, update, n_sweeps, **weights):
     """The start, and the states after every sweep."""
-    problem = Problem(X, Y != 0, (X**2).sum(), **weights)
-    T = Y if update == "coded" else Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
-    states = [State(start, T, start.P @ start.M, start.Q @ start.M)]
+    problem = Problem(PMLFSLA(**weights, update=update), X, Y != 0)
+    states = [problem.start(start, Y)]
     for _ in range(n_sweeps):
-        states.append(sweep(problem, states[-1], update=update)[0])
+        states.append(problem.sweep(states[-1])[0])
     return states
 
 
@@ -207,7 +201,7 @@ def test_objective_is_the_stated_one_and_never_rises(update, seed):
     rng = np.random.default_rng(seed)
     X, Y, start = random_problem(seed, 40, 15, 6)
     weights = dict(zip(("alpha", "beta", "gamma"), 10 ** rng.uniform(-2, 2, 3), strict=True))
-    result = solve_pml_fsla(X, Y, start=start, **weights, rank_by="qm", update=update, max_iter=300, tol=0.0)
+    result = PMLFSLA(**weights, update=update, max_iter=300, tol=0.0)._descend(X, Y, start)
     assert np.diff(result.objective).max() <= 1e-12 * result.objective[0]
     T = Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
     assert result.objective[0] == pytest.approx(plain_objective(X, *start, T, **weights), rel=1e-12)
@@ -257,18 +251,6 @@ def test_projection_on_the_simplex_satisfies_its_optimality_conditions(M, allowe
         lowered = (given_row - row)[places & (row > 0)]
         np.testing.assert_allclose(lowered, lowered[0], atol=1e-12)
         assert (given_row[places & (row == 0)] <= lowered[0] + 1e-12).all()
-
-
-def test_projection_on_the_simplex_equals_that_of_an_independent_solver():
-    rng = np.random.default_rng(5)
-    M = rng.normal(size=(10, 5))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    A = sp.vstack([sp.csc_matrix(np.ones((1, 5))), -sp.eye(5)], format="csc")
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(5)]
-    for row, projected in zip(M, project_rows_on_simplex(M, np.ones_like(M, dtype=bool)), strict=True):
-        solver = clarabel.DefaultSolver(sp.eye(5, format="csc"), -row, A, np.eye(6)[0], cones, settings)
-        np.testing.assert_allclose(projected, solver.solve().x, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:PMLFSLA did not converge")

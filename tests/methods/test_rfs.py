@@ -2,13 +2,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog, minimize
-from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve._numerics.norms import l21_norm, row_norms
 from labelsieve._row_problem import in_memory
 from labelsieve.datasets import make_pml
+from labelsieve.methods import rfs
 from labelsieve.methods.rfs import RFS, _directions, _geometric_median, _vanishing_weight
-from labelsieve.methods.rfs import solve_rfs as solve_in_rows
 
 SHAPES = [(60, 8, 3), (12, 30, 3), (20, 20, 1)]
 
@@ -21,7 +20,7 @@ def problem(seed, n_samples, n_features, n_labels):
 
 
 def solve_rfs(X, Y, **options):
-    return solve_in_rows(in_memory(X, Y), **options)
+    return RFS(**options)._solve(X, Y)
 
 
 def directions_to_median(Y):
@@ -124,13 +123,13 @@ def test_the_objective_never_rises_even_where_the_labels_are_met_exactly(shape, 
 
 def test_no_system_is_larger_than_the_shorter_side(monkeypatch):
     sizes = set()
-    ridge = solve_in_rows.__globals__["_solve_ridge"]
+    ridge = rfs._solve_ridge
 
     def watched(system, target, alpha):
         sizes.add(system.shape)
         return ridge(system, target, alpha)
 
-    monkeypatch.setattr("labelsieve.methods.rfs._solve_ridge", watched)
+    monkeypatch.setattr(rfs, "_solve_ridge", watched)
     solve_rfs(*problem(4, 12, 30, 3), alpha=1.0, max_iter=5, tol=0)
     solve_rfs(*problem(4, 30, 12, 3), alpha=1.0, max_iter=5, tol=0)
     assert sizes == {(12, 12)}
@@ -178,25 +177,6 @@ def test_constant_features_score_zero_and_nothing_is_nan():
     selector = RFS(alpha=10.0).fit(X, Y)
     assert selector.scores_[2] == 0
     assert np.isfinite(selector.coef_).all()
-
-
-def test_float32_features_give_float32_results_near_those_of_float64():
-    X, Y = problem(10, 60, 8, 3)
-    single, double = RFS(alpha=10.0).fit(X.astype(np.float32), Y), RFS(alpha=10.0).fit(X, Y)
-    assert single.scores_.dtype == single.coef_.dtype == np.float32
-    np.testing.assert_allclose(single.scores_, double.scores_, atol=1e-5)
-
-
-def test_too_small_a_budget_warns():
-    X, Y = problem(11, 60, 8, 3)
-    with pytest.warns(ConvergenceWarning, match="RFS did not converge"):
-        RFS(alpha=10.0, max_iter=1).fit(X, Y)
-
-
-@pytest.mark.parametrize("alpha", [0, "automatic"])
-def test_alpha_must_be_positive_or_automatic(alpha):
-    with pytest.raises(ValueError, match="alpha"):
-        RFS(alpha=alpha).fit(*problem(12, 20, 3, 2))
 
 
 # The automatic weight

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.graph import nearest_rows
 
 KINDS = [np.asarray, sp.csr_matrix]
 

@@ -19,8 +19,8 @@ from labelsieve._numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve._numerics.products import left_product, right_product
 from labelsieve._numerics.result import iterate
 from labelsieve._numerics.scaling import column_extremes, scale_columns
-from labelsieve.methods._fsmir import symbols as symbol_module
-from labelsieve.methods._fsmir.symbols import symbol_information, symbol_mutual_information
+from labelsieve.methods._fsmir import labels
+from labelsieve.methods._fsmir.labels import symbol_information, symbol_mutual_information
 
 
 def pair_loop(symbols):
@@ -58,7 +58,7 @@ def test_symbol_information_does_not_depend_on_blocks_and_batches(monkeypatch, n
     rng = np.random.default_rng(0)
     T = np.round(rng.random((60, 7)), 1) * (rng.random((60, 7)) < 0.6)
     whole = symbol_mutual_information(T, n_bins)
-    monkeypatch.setattr(symbol_module, "_MOST_PAIRS", most_pairs)
+    monkeypatch.setattr(labels, "_MOST_PAIRS", most_pairs)
     for container in (np.asarray, sp.csr_matrix):
         rows = MemoryBlocks([{"confidence": container(T[a : a + 7])} for a in range(0, 60, 7)])
         np.testing.assert_allclose(symbol_information(rows, 7, n_bins), whole, atol=1e-12)

@@ -61,6 +61,7 @@ def pages(tmp_path_factory):
 
 def _audit(subject):
     from labelsieve.inspection.auditing.budget import Budget
+
     from labelsieve.inspection.auditing.run import audit_subject
 
     return audit_subject(

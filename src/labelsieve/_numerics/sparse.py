@@ -88,8 +88,7 @@ def with_short_indices(M: Matrix) -> Matrix:
         return M
     matrix: Any = type(M)
     parts = (M.data, M.indices.astype(np.int32), M.indptr.astype(np.int32))
-    shortened: Matrix = matrix(parts, shape=M.shape)
-    return shortened
+    return matrix(parts, shape=M.shape)
 
 
 def check_structure(M: Any, name: str) -> None:

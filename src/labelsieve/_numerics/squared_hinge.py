@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._numerics.ridge import conjugate_gradient
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
@@ -242,15 +242,12 @@ def _with_ones(X: Matrix) -> Matrix:
     ones = np.ones((X.shape[0], 1))
     if not is_sparse(X):
         return np.hstack([X.astype(np.float64, copy=False), ones])
-    extended: Matrix = sp.hstack([X.astype(np.float64), sp.csr_matrix(ones)], format="csr")
-    return extended
+    return sp.hstack([X.astype(np.float64), sp.csr_matrix(ones)], format="csr")
 
 
 def _dot(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    products: np.ndarray = np.einsum("ij,ij->j", A, B)
-    return products
+    return np.einsum("ij,ij->j", A, B)
 
 
 def _norm(A: np.ndarray) -> np.ndarray:
-    norms: np.ndarray = np.sqrt(_dot(A, A))
-    return norms
+    return np.sqrt(_dot(A, A))

@@ -75,8 +75,7 @@ def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
     if is_sparse(X):
         S, mean = scaling.split(X)
         assert mean is not None  # as standardised features have an offset
-        centred: np.ndarray = dense(S.T @ S) - n_samples * np.outer(mean, mean)
-        return centred
+        return dense(S.T @ S) - n_samples * np.outer(mean, mean)
     total = np.zeros((n_features, n_features))
     for rows in batches(n_samples, n_features):
         Z = scaling.apply(X[rows])
@@ -168,18 +167,15 @@ class _Sparse(StandardizedFeatures):
         self.mean = np.asarray(scaling.offset) * scaling.factor
 
     def take(self, rows: slice) -> np.ndarray:
-        taken: np.ndarray = dense(self.rows[rows]) - self.mean
-        return taken
+        return dense(self.rows[rows]) - self.mean
 
     def row_products(self) -> np.ndarray:
         shift = self.rows @ self.mean
-        gram: np.ndarray = dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
-        return gram
+        return dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
 
     def gram(self, features: np.ndarray | slice) -> np.ndarray:
         S, mean = self.rows[:, features], self.mean[features]
-        centred: np.ndarray = dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
-        return centred
+        return dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
 
     def products(self, Y: Matrix) -> np.ndarray:
         product = np.ascontiguousarray(dense(self.rows.T @ Y))

@@ -26,7 +26,6 @@ from labelsieve.cli._options import (
     write_errors,
 )
 from labelsieve.cli.fitting import told_as_data_errors
-from labelsieve.inspection.auditing.budget import Budget
 from labelsieve.inspection.auditing.result import Audit
 from labelsieve.inspection.auditing.run import audit_subject
 from labelsieve.inspection.auditing.subject import Subject
@@ -37,7 +36,7 @@ EPILOG = """\
 \b
 Examples:
   labelsieve audit tickets.csv --labels tags --html audit.html
-  labelsieve audit data.csv --labels 2 -k 3 --json
+  labelsieve audit data.csv --labels 2 -k 3 --fast --json
   labelsieve audit data.csv --labels 'label_*' --id name --checked check.csv
 """
 
@@ -54,6 +53,9 @@ def audit(
             "--features", "-k", metavar="K", help="Columns to keep: an integer, a fraction (20%), or 'auto'."
         ),
     ] = _AUTOMATIC,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Use 10 subsamples instead of 30, and fewer permutations.")
+    ] = False,
     checked: Checked = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
     html: Html = None,
@@ -83,9 +85,9 @@ def audit(
                 subject,
                 n_columns=share_of(len(subject.columns), amount) if isinstance(amount, float) else amount,
                 checked=verdicts,
-                budget=Budget(120),
+                fast=fast,
                 random_state=seed,
-                progress=status,
+                progress=status.advance,
                 command=typed(),
             )
         if html is not None:
@@ -115,8 +117,6 @@ def _print_summary(found: Audit, console: Console) -> None:
     issues = found.doubts.issues
     if len(issues.unchecked) and not found.is_no_better_than_chance:
         console.print(_issues_table(found, console), "", sep="\n")
-    for cut in found.cuts:
-        console.print(cut)
     console.print(issues.caveat())
 
 

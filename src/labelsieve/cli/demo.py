@@ -66,7 +66,16 @@ def demo(
     )
     subject = Subject.of_dataset(digits)
     with progress(notes) as status:
-        found = fit(selector, digits, method, notes, status, n_resamples=_N_RESAMPLES, subject=subject)
+        found = fit(
+            selector,
+            digits,
+            method,
+            notes,
+            status,
+            n_resamples=_N_RESAMPLES,
+            subject=subject,
+            check_labels=True,
+        )
         status("trying numbers of pixels")
         found = replace(found, curve=size_curve(selector, digits))
         with write_errors(output):

@@ -18,8 +18,9 @@ from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.inspection.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.tables import ColumnSelector
 from labelsieve.io.tables.reading import require_rows
+from labelsieve.methods._columns import ColumnSelector
+from labelsieve.methods.evidence import EvidenceSelector
 from labelsieve.size_curve import SizeCurve
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
@@ -43,6 +44,7 @@ def fit(
     table: Dataset | None = None,
     ids: Sequence[str] | None = None,
     subject: Subject | None = None,
+    check_labels: bool = False,
 ) -> Selection:
     """Fit on the candidates and ask how far that can be trusted; tells the warnings as notes.
 
@@ -73,7 +75,8 @@ def fit(
                 n_jobs=n_jobs,
                 progress=lambda done, total: name_activity(f"half {done} of {total}"),
             )
-        name_activity("checking the labels")
+        if check_labels:
+            name_activity("checking the labels")
         converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
         found = summarise(
             selector,
@@ -86,6 +89,7 @@ def fit(
             table=table,
             ids=ids,
             subject=subject,
+            check_labels=check_labels,
         )
     if found.n_arbitrary and found.features[0].leading > 0:  # when all are 0, the method itself warns
         n_selected = len(found.selected)
@@ -115,9 +119,9 @@ def _settle_size(selector: BaseSelector | ColumnSelector, dataset: Dataset) -> S
 
 
 def settles_size_itself(selector: BaseSelector | ColumnSelector) -> bool:
-    """Whether the method chooses the number of features in its own fit; none chooses that of columns."""
+    """Return whether the method chooses the number of features, or columns, in its own fit."""
     if isinstance(selector, ColumnSelector):
-        return False
+        return isinstance(selector.selector, EvidenceSelector)
     try:
         check_parameters(clone(selector).set_params(n_features_to_select="auto"))
     except ValueError:

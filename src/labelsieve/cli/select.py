@@ -51,9 +51,9 @@ from labelsieve.cli.methods import find_method
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import RankedFeature, Selection
 from labelsieve.io import Dataset, write
-from labelsieve.io.tables import ColumnSelector
 from labelsieve.io.tables.opening import kind_of
 from labelsieve.io.tables.writing import write_columns
+from labelsieve.methods._columns import ColumnSelector
 from labelsieve.size_curve import SizeCurve
 
 EPILOG = """\
@@ -99,6 +99,9 @@ def select(
     stability: Annotated[
         int, typer.Option("--stability", metavar="N", min=0, help="Number of subsamples, e.g. 30.")
     ] = 0,
+    check_labels: Annotated[
+        bool, typer.Option("--check-labels", help="List the labels most likely to be wrong, too.")
+    ] = False,
     html: Html = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, like --format json.")] = False,
     quiet: Quiet = False,
@@ -158,6 +161,7 @@ def select(
         unwanted = {
             "--stability": stability > 0,
             "--html": html is not None,
+            "--check-labels": check_labels,
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
@@ -185,6 +189,7 @@ def select(
                 table=dataset if dataset.is_table else None,
                 ids=ids,
                 subject=subject,
+                check_labels=check_labels,
             )
         else:
             found = fit_in_blocks(

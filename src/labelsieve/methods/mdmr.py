@@ -8,16 +8,14 @@ import numpy as np
 
 from labelsieve._base import BaseSelector, Integral, Interval
 from labelsieve._numerics.discretize import bin_features
-from labelsieve._numerics.feature_information import (
+from labelsieve._numerics.information import (
     conditional_label_information,
     feature_information,
     label_information,
+    select_greedily,
 )
-from labelsieve._numerics.greedy import places_as_scores, select_greedily
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.typing import Matrix
-
-__all__ = ["MDMR", "solve_mdmr"]
 
 
 class MDMR(BaseSelector):
@@ -99,21 +97,13 @@ class MDMR(BaseSelector):
         self.verbose = verbose
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_mdmr(X, Y, n_selected=self._n_selected(X.shape[1]), n_bins=self.n_bins)
+        Y = Y.astype(np.int32)
+        binned = bin_features(X, self.n_bins)
+        dependency = sum(information.sum(axis=1) for information in label_information(binned, Y))
 
+        def redundancy_with(feature: int) -> np.ndarray:
+            return np.asarray(
+                feature_information(binned, feature) - conditional_label_information(binned, Y, feature)
+            )
 
-def solve_mdmr(X: Matrix, Y: Matrix, *, n_selected: int, n_bins: int) -> SolverResult:
-    """Select ``n_selected`` features greedily and rank the rest by the last criterion."""
-    Y = Y.astype(np.int32)
-    binned = bin_features(X, n_bins)
-    dependency = sum(information.sum(axis=1) for information in label_information(binned, Y))
-
-    def redundancy_with(feature: int) -> np.ndarray:
-        relevance: np.ndarray = feature_information(binned, feature) - conditional_label_information(
-            binned, Y, feature
-        )
-        return relevance
-
-    order, criterion = select_greedily(dependency, redundancy_with, n_selected)
-    scores = places_as_scores(order) if dependency.any() else np.zeros(X.shape[1])
-    return SolverResult(scores=scores.astype(X.dtype), extra={"criterion": criterion.astype(X.dtype)})
+        return select_greedily(dependency, redundancy_with, self._n_selected(X.shape[1]), X.dtype)

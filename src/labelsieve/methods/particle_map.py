@@ -8,17 +8,9 @@ import numpy as np
 
 from labelsieve._base import StrOptions
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._particle.base import (
-    BaseParticle,
-    as_double_rows,
-    particle_result,
-    ridge_weights,
-)
-from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
-from labelsieve.methods._particle.propagation import Elicitation, elicit_credible_labels
+from labelsieve.methods._pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+from labelsieve.methods._particle import BaseParticle
 
 
 class ParticleMAP(BaseParticle):
@@ -138,8 +130,22 @@ class ParticleMAP(BaseParticle):
 
     log_odds_: np.ndarray
 
-    def _solve_scaled(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_particle_map(X, Y, **self._options(X.shape[0]))
+    def _score_features(
+        self, X: Matrix, candidates: np.ndarray, credible: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        n_labels = candidates.shape[1]
+        classifiers = train_pairwise(X, credible, candidates > 0, self.C)
+        votes = count_votes(X, classifiers, n_labels).astype(np.intp)
+        wins_with = _count_by_votes(votes, credible)
+        wins_without = _count_by_votes(votes, candidates == 0)
+        log_odds = posterior_log_odds(candidates, wins_with, wins_without)
+        is_trained = len(classifiers.first) > 0
+        coef = mean_weights(classifiers, n_labels) if is_trained else self._ridge_weights(X, candidates)
+        if is_trained and self.weights == "slope":
+            coef *= vote_slopes(log_odds, wins_with + wins_without)[:, None]
+        stacked = is_trained and self.weights == "stacked"
+        scores = stacked_norms(classifiers) if stacked else row_norms(coef.T)
+        return scores, coef, {"classifiers": classifiers, "log_odds": log_odds}
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         n_labels = len(self.label_names_in_)
@@ -150,31 +156,7 @@ class ParticleMAP(BaseParticle):
         odds = np.exp(scores)
         middle = (odds.min(axis=1, keepdims=True) + odds.max(axis=1, keepdims=True)) / 2
         # Odds that rounding alone tells apart are equal.
-        chosen: np.ndarray = odds > middle * (1 + 1e-12)
-        return chosen
-
-
-def solve_particle_map(
-    X: Matrix, Y: Matrix, *, folds: list[np.ndarray], elicitation: Elicitation, C: float, weights: str
-) -> SolverResult:
-    """Run both stages on scaled features; returns a SolverResult."""
-    rows, candidates = as_double_rows(X), dense(Y)
-    n_labels = candidates.shape[1]
-    credible = elicit_credible_labels(rows, candidates, folds, elicitation)
-    classifiers = train_pairwise(rows, credible.labels, candidates > 0, C)
-    votes = count_votes(rows, classifiers, n_labels).astype(np.intp)
-    wins_with = _count_by_votes(votes, credible.labels)
-    wins_without = _count_by_votes(votes, candidates == 0)
-    log_odds = posterior_log_odds(candidates, wins_with, wins_without)
-    if not len(classifiers.first):
-        coef = ridge_weights(rows, candidates, elicitation)
-    else:
-        coef = mean_weights(classifiers, n_labels)
-        if weights == "slope":
-            coef *= vote_slopes(log_odds, wins_with + wins_without)[:, None]
-    stacked = weights == "stacked" and len(classifiers.first)
-    scores = stacked_norms(classifiers) if stacked else row_norms(coef.T)
-    return particle_result(scores, coef, classifiers, credible, like=(X, Y), extra={"log_odds": log_odds})
+        return odds > middle * (1 + 1e-12)
 
 
 def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.ndarray) -> np.ndarray:
@@ -193,8 +175,7 @@ def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.nd
     likelihood_without = (1 + wins_without) / (
         wins_without.shape[1] + wins_without.sum(axis=1, keepdims=True)
     )
-    log_odds: np.ndarray = np.log(prior_odds[:, None] * likelihood / likelihood_without)
-    return log_odds
+    return np.log(prior_odds[:, None] * likelihood / likelihood_without)
 
 
 def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._particle.base import (
-    BaseParticle,
-    as_double_rows,
-    particle_result,
-    ridge_weights,
-)
-from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
-from labelsieve.methods._particle.propagation import Elicitation, elicit_credible_labels
+from labelsieve.methods._pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+from labelsieve.methods._particle import BaseParticle
 
 
 class ParticleVLS(BaseParticle):
@@ -125,8 +119,26 @@ class ParticleVLS(BaseParticle):
     array([1, 0])
     """
 
-    def _solve_scaled(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_particle_vls(X, Y, **self._options(X.shape[0]))
+    def _score_features(
+        self, X: Matrix, candidates: np.ndarray, credible: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        n_labels = candidates.shape[1]
+        # The virtual label is credible in every row and a candidate in none: its pairs have all the credible
+        # rows of a label on one side, and all rows where the label is no candidate on the other.
+        classifiers = train_pairwise(
+            X,
+            np.pad(credible, ((0, 0), (0, 1)), constant_values=True),
+            np.pad(candidates > 0, ((0, 0), (0, 1)), constant_values=False),
+            self.C,
+        )
+        accuracy, is_trained = classifiers.accuracy, len(classifiers.first) > 0
+        if is_trained:
+            coef = mean_weights(classifiers, n_labels + 1, accuracy)[:n_labels]
+        else:
+            coef = self._ridge_weights(X, candidates)
+        stacked = is_trained and self.weights == "stacked"
+        scores = stacked_norms(classifiers, accuracy) if stacked else row_norms(coef.T)
+        return scores, coef, {"classifiers": classifiers}
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         virtual = len(self.label_names_in_)
@@ -137,27 +149,3 @@ class ParticleVLS(BaseParticle):
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         return scores > 0
-
-
-def solve_particle_vls(
-    X: Matrix, Y: Matrix, *, folds: list[np.ndarray], elicitation: Elicitation, C: float, weights: str
-) -> SolverResult:
-    """Run both stages on scaled features; returns a SolverResult."""
-    rows, candidates = as_double_rows(X), dense(Y)
-    n_labels = candidates.shape[1]
-    credible = elicit_credible_labels(rows, candidates, folds, elicitation)
-    # The virtual label is credible in every row and a candidate in none: its pairs have all the credible
-    # rows of a label on one side, and all rows where the label is no candidate on the other.
-    classifiers = train_pairwise(
-        rows,
-        np.pad(credible.labels, ((0, 0), (0, 1)), constant_values=True),
-        np.pad(candidates > 0, ((0, 0), (0, 1)), constant_values=False),
-        C,
-    )
-    if not len(classifiers.first):
-        coef = ridge_weights(rows, candidates, elicitation)
-        scores = row_norms(coef.T)
-    else:
-        coef = mean_weights(classifiers, n_labels + 1, classifiers.accuracy)[:n_labels]
-        scores = row_norms(coef.T) if weights == "mean" else stacked_norms(classifiers, classifiers.accuracy)
-    return particle_result(scores, coef, classifiers, credible, like=(X, Y))

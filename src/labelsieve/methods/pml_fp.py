@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from labelsieve._base import POSITIVE
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._partial_ranking.alternation import rank_partial_labels
-from labelsieve.methods._partial_ranking.base import WEIGHT, PartialRanker, candidate_mask
+from labelsieve.methods._partial_ranking.base import PartialRanker
 
 
 class PMLFP(PartialRanker):
@@ -107,7 +105,7 @@ class PMLFP(PartialRanker):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PartialRanker._parameter_constraints,
-        "C3": WEIGHT,
+        "C3": POSITIVE,
     }
 
     def __init__(
@@ -129,16 +127,8 @@ class PMLFP(PartialRanker):
         self.tol = tol
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        solve = partial(solve_pml_fp, C1=self.C1, C3=self.C3, max_iter=self.max_iter, tol=self.tol)
-        return self._solve_scaled(X, Y, solve)
-
-
-def solve_pml_fp(X: Matrix, Y: Matrix, *, C1: float, C3: float, **options: Any) -> SolverResult:
-    """Solve PML-FP for features that are scaled already; options are those of `rank_partial_labels`."""
-    candidates = candidate_mask(Y)
-    cost = C3 * prototype_distances(X, candidates)
-    return rank_partial_labels(X, candidates, C1=C1, cost=cost, **options)
+    def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[np.ndarray, None]:
+        return self.C3 * prototype_distances(X, candidates), None
 
 
 def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:
@@ -154,5 +144,4 @@ def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:
     prototypes = X.T @ candidates.astype(np.float64) / np.maximum(candidates.sum(axis=0), 1)
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if is_sparse(X) else row_norms(X) ** 2
     squared = squares[:, None] - 2 * (X @ prototypes) + (prototypes**2).sum(axis=0)
-    distances: np.ndarray = np.sqrt(np.maximum(squared, 0)) * candidates
-    return distances
+    return np.sqrt(np.maximum(squared, 0)) * candidates

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from labelsieve._numerics.result import SolverResult
+from labelsieve._base import POSITIVE
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._partial_ranking.alternation import rank_partial_labels
-from labelsieve.methods._partial_ranking.base import WEIGHT, PartialRanker, candidate_mask
+from labelsieve.methods._partial_ranking.base import PartialRanker
 
 
 class PMLLC(PartialRanker):
@@ -110,7 +108,7 @@ class PMLLC(PartialRanker):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PartialRanker._parameter_constraints,
-        "C2": WEIGHT,
+        "C2": POSITIVE,
     }
 
     def __init__(
@@ -132,16 +130,9 @@ class PMLLC(PartialRanker):
         self.tol = tol
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        solve = partial(solve_pml_lc, C1=self.C1, C2=self.C2, max_iter=self.max_iter, tol=self.tol)
-        return self._solve_scaled(X, Y, solve)
-
-
-def solve_pml_lc(X: Matrix, Y: Matrix, *, C1: float, C2: float, **options: Any) -> SolverResult:
-    """Solve PML-LC for features that are scaled already; options are those of `rank_partial_labels`."""
-    candidates = candidate_mask(Y)
-    S = cooccurrence_rates(candidates)
-    return rank_partial_labels(X, candidates, C1=C1, affinity=C2 * (S + S.T) / 2, **options)
+    def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[None, np.ndarray]:
+        S = cooccurrence_rates(candidates)
+        return None, self.C2 * (S + S.T) / 2
 
 
 def cooccurrence_rates(candidates: np.ndarray) -> np.ndarray:

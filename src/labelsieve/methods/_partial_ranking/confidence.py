@@ -138,8 +138,7 @@ def minimise_lovasz(linear: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.n
 def set_cost(trusted: np.ndarray, linear: np.ndarray, B: np.ndarray) -> np.ndarray:
     """h(T) of every row: the linear costs of T and the costs of all pairs it separates."""
     inside = trusted.astype(linear.dtype)
-    cost: np.ndarray = ((linear + np.einsum("rkl,rl->rk", B, 1 - inside)) * inside).sum(axis=1)
-    return cost
+    return ((linear + np.einsum("rkl,rl->rk", B, 1 - inside)) * inside).sum(axis=1)
 
 
 def confidence_value(
@@ -248,8 +247,7 @@ def _best_prefix(x: np.ndarray, linear: np.ndarray, B: np.ndarray) -> tuple[np.n
 def _lower_bound(x: np.ndarray) -> np.ndarray:
     """Smallest value of ``x . p`` over the feasible confidences."""
     smallest = x.min(axis=-1)
-    bound: np.ndarray = np.where(smallest < 0, np.minimum(x, 0).sum(axis=-1), smallest)
-    return bound
+    return np.where(smallest < 0, np.minimum(x, 0).sum(axis=-1), smallest)
 
 
 def _wolfe(x: np.ndarray, linear: np.ndarray, B: np.ndarray, tolerance: float) -> np.ndarray:

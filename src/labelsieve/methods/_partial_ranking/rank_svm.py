@@ -190,8 +190,7 @@ class PairCurvature:
         tied = running.take(self._last)
         tied -= running.take(self._first)
         tied *= self._scale
-        product: np.ndarray = self.diagonal * D - tied
-        return product
+        return self.diagonal * D - tied
 
 
 def _places_among_others(
@@ -313,8 +312,7 @@ class RankSVM:
         gtol = _gradient_tolerance(tol)
         options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": gtol}
         result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
-        minimiser: np.ndarray = result.x.reshape(self.shape)
-        return minimiser
+        return result.x.reshape(self.shape)
 
     def _polish(
         self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, tol: float
@@ -436,5 +434,4 @@ def _gradient_tolerance(tol: float) -> float:
 
 def _centred(M: np.ndarray) -> np.ndarray:
     """Shift every row to a sum of zero."""
-    centred: np.ndarray = M - M.mean(axis=1, keepdims=True)
-    return centred
+    return M - M.mean(axis=1, keepdims=True)
