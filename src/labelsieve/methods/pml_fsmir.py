@@ -26,7 +26,7 @@ from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve.methods._fsmir.block_descent import BlockDescent
 from labelsieve.methods._fsmir.confidence import derive_confidence, derive_target, label_counts
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods._fsmir.start import settle_generator, start_factors
+from labelsieve.methods._fsmir.start import start_factors
 from labelsieve.methods._fsmir.symbols import symbol_information
 
 #: The objective must stand still over this many iterations: single ones may be slow or rejected.
@@ -237,8 +237,6 @@ def solve_pml_fsmir(
         raise ValueError("w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'.")
     rows, n_labels = problem.rows, problem.n_labels
     n_components = _latent_size(n_components, problem.shape)
-    if init == "random":
-        settle_generator(rows, rng)
     counts = label_counts(rows)
     information = information_of_pairs(counts, rows.n_rows)
     derive_confidence(rows, information if reconstruct_labels else None)

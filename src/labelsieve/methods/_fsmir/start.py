@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve._blocks.blocks import Columns, RowBlocks, add, block_function
+from labelsieve._blocks.blocks import Columns, add, block_function
 from labelsieve._numerics.batches import BUDGET
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._row_problem import RowProblem
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors
 
-__all__ = ["leading_singular_vectors", "nndsvd", "settle_generator", "start_at_ones", "start_factors"]
+__all__ = ["leading_singular_vectors", "nndsvd", "start_at_ones", "start_factors"]
 
 #: Power iterations and extra directions of the subspace iteration; a start needs no more accuracy.
 _POWER_ITERATIONS = 7
@@ -59,23 +59,6 @@ def _sum_of_labels(rows: Mapping[str, Any]) -> tuple[Columns, float]:
 
 
 # Random numbers
-
-
-def settle_generator(rows: RowBlocks, rng: np.random.Generator) -> None:
-    """Bring the generator to where it was when the fit began, should this be a fit that goes on.
-
-    Whoever records the folds records its state with them: a generator without a seed would be another one.
-    """
-    rng.bit_generator.state = rows.fold(_note, rng.bit_generator.state, combine=_first)
-
-
-@block_function()
-def _note(_: Mapping[str, Any], value: Any) -> tuple[Columns, Any]:
-    return {}, value
-
-
-def _first(a: Any, _: Any) -> Any:
-    return a
 
 
 @block_function("T", gives=("U",))
