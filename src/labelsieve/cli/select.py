@@ -17,13 +17,11 @@ from rich.console import Console
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, printable
 from labelsieve.cli.chunks import (
-    Checkpoint,
     ChunkRows,
     DaskAddress,
     check_usage,
     fit_in_blocks,
     parse_rows,
-    refuse_without_chunks,
     size_hint,
 )
 from labelsieve.cli.console import PlainConsole, messages, results, typed
@@ -146,7 +144,6 @@ def select(
     ] = False,
     chunk_rows: ChunkRows = None,
     dask: DaskAddress = None,
-    checkpoint: Checkpoint = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
     """Select the features that matter for the labels of a data set.
@@ -164,7 +161,8 @@ def select(
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
     if chunks is None:
-        refuse_without_chunks({"--dask": dask, "--checkpoint": checkpoint})
+        if dask is not None:
+            raise typer.BadParameter("is for --chunk-rows; give both", param_hint="--dask")
     else:
         unwanted = {
             "--stability": stability > 0,
@@ -205,9 +203,7 @@ def select(
                 check_labels=check_labels,
             )
         else:
-            found = fit_in_blocks(
-                selector, dataset, *company, choose_size=choose_size, address=dask, checkpoint=checkpoint
-            )
+            found = fit_in_blocks(selector, dataset, *company, choose_size=choose_size, address=dask)
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:
