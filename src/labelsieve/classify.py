@@ -100,7 +100,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose labels, or class, are predicted rightly.
+        """Return the share of rows whose labels, or class, are predicted rightly.
 
         Parameters
         ----------
@@ -110,11 +110,6 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
             True labels, or classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows.
-
-        Returns
-        -------
-        accuracy : float
-            In [0, 1].
         """
         check_structure(y, "y")
         return float(super().score(X, y, sample_weight=sample_weight))

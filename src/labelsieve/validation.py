@@ -80,6 +80,12 @@ def pml_cross_validate(
     >>> bool(results["test_average_precision"].mean() > 0.7)
     True
     """
+    if not hasattr(estimator, "predict"):
+        kind = "a feature selector" if hasattr(estimator, "get_support") else "an estimator"
+        raise TypeError(
+            f"estimator must predict labels. {type(estimator).__name__} is {kind} without predict. "
+            f"Put a classifier behind it, for example make_pipeline(selector, LabelwiseSVM())."
+        )
     metrics = _chosen_metrics(scoring)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     true_shape, candidate_shape = np.shape(Y_true), np.shape(Y_candidates)

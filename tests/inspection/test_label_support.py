@@ -2,8 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from labelsieve.inspection._support import checks as checks_module
-from labelsieve.inspection._support import other_labels
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -11,6 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from broken_sparse import broken
 from labelsieve import LabelSupport
 from labelsieve._numerics.batches import batches
+from labelsieve.inspection import _checked as checks_module
+from labelsieve.inspection import _other_labels as other_labels
 from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions, rbf_directions
 from labelsieve.inspection._other_labels import explain_by_other_labels
 
@@ -350,8 +350,8 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = problem(40, 5)
     Y[Y.sum(axis=1) == 0, 0] = 1
     whole = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
-    parts = ("leave_one_out", "other_labels", "confidence", "checks")
-    for module in ("_numerics.standardized", *(f"inspection._support.{part}" for part in parts)):
+    parts = ("leave_one_out", "other_labels", "confidence", "checked")
+    for module in ("_numerics.standardized", *(f"inspection._{part}" for part in parts)):
         monkeypatch.setattr(f"labelsieve.{module}.batches", lambda length, width: batches(length, width, 30))
     small = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
     np.testing.assert_allclose(small.support_, whole.support_, rtol=0, atol=1e-12)

@@ -26,14 +26,9 @@ _BUDGET = 2**22
 
 @dataclass(frozen=True)
 class Cuts:
-    """The first value of every bin.
+    """First values of the bins of all features, ascending within a feature; ``offsets`` say where each begins.
 
-    Parameters
-    ----------
-    starts : ndarray
-        Of all bins of all features, ascending within a feature. What lies below the first belongs to it too.
-    offsets : ndarray of shape (n_features + 1,)
-        Where those of each feature begin.
+    What lies below the first value of a feature belongs to its first bin too.
     """
 
     starts: np.ndarray
@@ -255,13 +250,9 @@ def _value(numbers: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 class BinnedFeatures:
     """Discrete features as a sparse matrix of symbol indicators; the symbol zero is left implicit.
 
-    Parameters
-    ----------
-    indicators : sparse matrix of shape (n_samples, n_symbols)
-        Column ``s`` is 1 in the rows whose feature has symbol ``s``. The symbols of a feature are adjacent
-        columns; a row in which none of them is set has the symbol zero.
-    offsets : ndarray of shape (n_features + 1,)
-        The symbols of feature ``j`` are the columns ``offsets[j]`` to ``offsets[j + 1]``.
+    Column ``s`` of the indicators is 1 in the rows whose feature has symbol ``s``; a row in which no symbol of a
+    feature is set has the symbol zero. The symbols of feature ``j`` are the columns ``offsets[j]`` to
+    ``offsets[j + 1]``.
     """
 
     indicators: SparseMatrix
@@ -298,21 +289,8 @@ def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
 
     Zero is always a symbol of its own, so a sparse matrix and the same matrix stored densely give the same
     symbols and 0/1 features are kept as they are. The other values of a feature are cut into ``n_bins`` bins
-    of about equally many rows: a value goes where the middle of its run in the sorted column falls. Equal
-    values therefore share a bin, two distinct values never do if they are the only ones, and the bins do not
-    change under any increasing map of the non-zero values, such as a scaling or a logarithm.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Sparse matrices must not hold an entry twice.
-    n_bins : int
-        Bins for the values other than zero, at least 2.
-
-    Returns
-    -------
-    binned : BinnedFeatures
-        The indicators in CSC format.
+    of about equally many rows: equal values share a bin, two distinct values never do if they are the only
+    ones, and the bins do not change under any increasing map of the non-zero values.
 
     Examples
     --------

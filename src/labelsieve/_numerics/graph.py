@@ -33,21 +33,9 @@ def nearest_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest rows of ``X``, nearest first, the lower index first among equally far ones.
 
-    Parameters
-    ----------
-    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
-        Rows to choose from.
-    n_neighbors : int
-        How many; no more than there are.
-    queries : matrix of the kind of X or None, default=None
-        Rows to find neighbours for; None for the rows of ``X`` themselves.
-    exclude_self : bool, default=False
-        Without ``queries``: whether a row is kept out of its own neighbours.
-
-    Returns
-    -------
-    indices, distances : ndarrays of shape (n_queries, min(n_neighbors, available rows))
-        Row numbers and Euclidean distances.
+    ``queries`` are the rows to find neighbours for; None for the rows of ``X`` themselves, which ``exclude_self``
+    keeps out of their own neighbours. Returns row numbers and Euclidean distances, n_queries x n_neighbors, or as
+    many as there are.
 
     Examples
     --------
@@ -99,20 +87,9 @@ class Graph(NamedTuple):
 def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str | float = "unit") -> Graph:
     """Connect every row of ``points`` with its nearest rows.
 
-    Parameters
-    ----------
-    points : ndarray or sparse matrix of shape (n_nodes, n_dimensions)
-        One node per row; pass the transpose to connect columns.
-    n_neighbors : int, default=5
-        Neighbours per node, at most all the others.
-    bandwidth : {"unit", "median", "mean"} or float, default="unit"
-        ``t`` itself; "unit" is 1. With "median", ``t^2`` is the median squared length of the edges to
-        neighbours, with "mean", ``2 t^2`` is their mean.
-
-    Returns
-    -------
-    Graph
-        Affinity and degrees in the dtype of ``points``.
+    Pass the transpose to connect columns. ``bandwidth`` is ``t`` itself, or "unit" for 1; with "median", ``t^2`` is
+    the median squared length of the edges to neighbours, with "mean", ``2 t^2`` is their mean. Affinity and degrees
+    have the dtype of ``points``.
 
     Examples
     --------

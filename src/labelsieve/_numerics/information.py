@@ -25,17 +25,7 @@ _DENSE_FROM = 0.05
 
 
 def binary_mutual_information(Y: Matrix) -> np.ndarray:
-    """Mutual information of every pair of columns of a 0/1 matrix; the diagonal holds the entropies.
-
-    Parameters
-    ----------
-    Y : {ndarray, sparse matrix} of shape (n_samples, n_labels)
-        Entries 0 and 1.
-
-    Returns
-    -------
-    information : ndarray of shape (n_labels, n_labels)
-        Symmetric, non-negative, in bits.
+    """Return the mutual information of every pair of columns of a 0/1 matrix; the diagonal holds the entropies.
 
     Examples
     --------
@@ -81,9 +71,9 @@ def cooccurrence(Y: Matrix) -> np.ndarray:
     if is_sparse(Y) and Y.nnz < _DENSE_FROM * n_samples * n_labels:
         return (Y.T @ Y).toarray().astype(np.float64)
     counts = np.zeros((n_labels, n_labels))
-    for block in _dense_row_blocks(Y):
+    for rows in batches(*Y.shape):
         # A block is far shorter than 2**24 rows, so float32 counts exactly, at half the cost.
-        ones = block.astype(np.float32)
+        ones = dense(Y[rows]).astype(np.float32)
         counts += ones.T @ ones
     return counts
 
@@ -99,12 +89,6 @@ def plogp(counts: np.ndarray) -> np.ndarray:
     return counts * np.log2(np.maximum(counts, 1))
 
 
-def _dense_row_blocks(Y: Matrix) -> Iterator[np.ndarray]:
-    """Yield dense blocks of rows of bounded size."""
-    for rows in batches(*Y.shape):
-        yield dense(Y[rows])
-
-
 #: Counts of symbols with labels that are held at once: 128 MiB.
 _MOST_COUNTS = 2**25
 
@@ -112,17 +96,7 @@ _MOST_COUNTS = 2**25
 def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
     """Yield the mutual information of every feature with a batch of labels, until all labels were had.
 
-    Parameters
-    ----------
-    binned : BinnedFeatures
-        Discrete features.
-    Y : {ndarray, sparse matrix} of shape (n_samples, n_labels)
-        Entries 0 and 1.
-
-    Yields
-    ------
-    information : ndarray of shape (n_features, n_labels of the batch)
-        Non-negative, in bits; exactly 0 where it is no more than rounding.
+    It is exactly 0 where it is no more than rounding.
 
     Examples
     --------

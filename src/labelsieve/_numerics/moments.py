@@ -28,22 +28,10 @@ def centre_columns(M: np.ndarray) -> np.ndarray:
 
 
 def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sum of squared deviations of every column, both in float64.
+    """Return the mean and the sum of squared deviations of every column, both in float64.
 
     The deviations are taken from the mean, not from the difference of two large sums, and are exactly 0
-    where they are no more than the rounding of a constant column.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
-        Sparse matrices must not hold an entry twice.
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-        Mean of every column.
-    deviation : ndarray of shape (n_features,)
-        Sum of the squared deviations from it.
+    where they are no more than the rounding of a constant column. Sparse matrices must not hold an entry twice.
 
     Examples
     --------
@@ -118,19 +106,8 @@ def correlated_groups(X: Matrix, threshold: float) -> np.ndarray:
     """Number the groups of columns that are joined by absolute correlations of at least ``threshold``.
 
     Columns of a group need not all be correlated with each other: a chain joins its ends. A constant column is a
-    group of its own. Correlations are computed in blocks, and only the strong ones are kept.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR, CSC} of shape (n_samples, n_columns)
-        The columns; sparse ones are centred implicitly and never made dense.
-    threshold : float
-        Correlation in (0, 1].
-
-    Returns
-    -------
-    groups : ndarray of int of shape (n_columns,)
-        Number of the group of every column; groups are numbered in the order of their first columns.
+    group of its own. Groups are numbered in the order of their first columns. Correlations are computed in blocks,
+    and only the strong ones are kept; sparse columns are centred implicitly and never made dense.
 
     Examples
     --------

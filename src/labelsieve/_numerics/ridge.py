@@ -73,12 +73,7 @@ _ACCURACY = 1e-6
 def largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -> float:
     """Return the largest eigenvalue of a positive semidefinite matrix, or very little more.
 
-    Parameters
-    ----------
-    product : callable
-        Multiplies the matrix with a matrix of ``size`` rows.
-    size : int
-        Number of its rows.
+    ``product`` multiplies the matrix with a matrix of ``size`` rows.
 
     Examples
     --------
@@ -100,14 +95,7 @@ def largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -
 
 @dataclass(frozen=True)
 class Shifted:
-    """The matrix ``X - 1 offset'``, as the products that are made with it.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
-        What is stored.
-    offset : ndarray of shape (n_features,) or None, default=None
-        What is subtracted from every row; None for nothing.
+    """The matrix ``X - 1 offset'``, as the products that are made with it; None subtracts nothing.
 
     Examples
     --------
@@ -221,12 +209,7 @@ class WeightedRidge:
     """Minimise ``|X W - T|^2 + sum_j weights_j |w_j|^2`` over W.
 
     Works in the smaller of the two sides of ``X``: with X'X, formed once, or with X X'. Where both are too
-    large to factorise, by conjugate gradients.
-
-    Parameters
-    ----------
-    X : ndarray, sparse matrix or Shifted of shape (n_samples, n_features)
-        Features; sparse matrices stay sparse.
+    large to factorise, by conjugate gradients. Sparse features stay sparse.
     """
 
     def __init__(self, X: Matrix | Shifted) -> None:

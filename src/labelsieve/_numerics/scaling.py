@@ -23,12 +23,7 @@ _LARGEST_VALUE = 1e140
 class Scaling:
     """What brings features to a common scale: x becomes ``(x - offset) * factor``.
 
-    Parameters
-    ----------
-    offset : ndarray of shape (n_features,) or None
-        What is subtracted; None for nothing.
-    factor : ndarray of shape (n_features,)
-        What the difference is multiplied by; 0 for a feature that was constant.
+    The offset is None if nothing is subtracted; the factor of a feature that was constant is 0.
 
     Examples
     --------
@@ -49,17 +44,8 @@ class Scaling:
         """Learn to bring every feature to [0, 1] or to unit variance, or to leave it as it is.
 
         Sparse features are only multiplied, since an offset would fill them: by 1 / max|x| for "minmax", which
-        is the same thing for a column of zeros and positive entries.
-
-        Parameters
-        ----------
-        X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
-            Features.
-        scale : {"minmax", "standard"} or None
-            How to scale.
-        centre : bool, default=False
-            Subtract the mean whatever the scale, from sparse features too, for which `split` does it without
-            filling them; and learn in float64.
+        is the same thing for a column of zeros and positive entries. ``centre`` subtracts the mean whatever the
+        scale, from sparse features too, for which `split` does it without filling them, and learns in float64.
         """
         if not centre and scale is None:
             return cls(None, np.ones(X.shape[1], dtype=X.dtype))

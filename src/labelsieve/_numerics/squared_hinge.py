@@ -47,31 +47,13 @@ def solve_squared_hinge(
     share a preconditioner, I + 2 C X'X. That is the Hessian of a label with every row inside the margin, and
     noisy labels come near it. Wide data have its diagonal only.
 
-    Parameters
-    ----------
-    X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
-        Features; computed in float64, and sparse ones stay sparse.
-    Y : ndarray of bool, of shape (n_samples, n_labels)
-        Which rows are positive.
-    C : float, default=1.0
-        Weight of the loss.
-    tol : float, default=1e-7
-        A label is solved when its gradient is at most ``tol`` times that at 0 times the share of its rarer class,
-        which is liblinear's rule, or when double precision leaves nothing to gain.
-    max_iter : int, default=1000
-        Newton steps a label may take.
+    A label is solved when its gradient is at most ``tol`` times that at 0 times the share of its rarer class,
+    which is liblinear's rule, or when double precision leaves nothing to gain. One that is not solved within
+    ``max_iter`` Newton steps has the best that was found. Computes in float64; sparse features stay sparse.
 
-    Returns
-    -------
-    fit : SquaredHingeFit
-        Weights, intercepts, steps, and which labels were solved; a label that was not has the best that was found.
-
-    Notes
-    -----
     Labels are solved in blocks, so that a table of a number per row and label stays within 4 MiB, or has one
-    column. The same input gives the same bytes. Which labels share a block changes the rounding of products, and
-    rounding may tip a stopping rule, so with others beside it a label is the same to the tolerance, not to the
-    last digit.
+    column. The same input gives the same bytes. Which labels share a block changes the rounding of products, so
+    with others beside it a label is the same to the tolerance, not to the last digit.
 
     Examples
     --------

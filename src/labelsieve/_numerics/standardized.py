@@ -20,15 +20,7 @@ __all__ = ["ProductSums", "StandardizedFeatures", "product_sums", "second_moment
 
 
 class StandardizedFeatures(ABC):
-    """Features with mean 0 and variance 1; constant ones are 0. Computes in float64.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows.
-    scaling : Scaling
-        What standardises the features.
-    """
+    """Features with mean 0 and variance 1; constant ones are 0. Computes in float64."""
 
     def __init__(self, n_samples: int, scaling: Scaling) -> None:
         self.n_samples = n_samples
@@ -86,16 +78,7 @@ def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
 class ProductSums(NamedTuple):
     """What some rows add to Z'Y: sums that can be added to those of other rows.
 
-    Parameters
-    ----------
-    n_samples : int
-        Rows.
-    n_positive : ndarray of shape (n_labels,)
-        Column sums of Y.
-    rest : ndarray of shape (n_features,)
-        Column sums of Z, which would be 0 if the means were not rounded; left out of sparse features.
-    total : ndarray of shape (n_features, n_labels)
-        Z'Y.
+    ``rest`` are the column sums of Z, which would be 0 if the means were not rounded; 0 for sparse features.
     """
 
     n_samples: int

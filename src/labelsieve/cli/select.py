@@ -37,13 +37,11 @@ from labelsieve.cli._options import (
     write_text,
 )
 from labelsieve.cli.chunks import (
-    Checkpoint,
     ChunkRows,
     DaskAddress,
     check_usage,
     fit_in_blocks,
     parse_rows,
-    refuse_without_chunks,
     size_hint,
 )
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit
@@ -117,7 +115,6 @@ def select(
     ] = None,
     chunk_rows: ChunkRows = None,
     dask: DaskAddress = None,
-    checkpoint: Checkpoint = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -156,7 +153,8 @@ def select(
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
     if chunks is None:
-        refuse_without_chunks({"--dask": dask, "--checkpoint": checkpoint})
+        if dask is not None:
+            raise typer.BadParameter("needs --chunk-rows", param_hint="--dask")
     else:
         unwanted = {
             "--stability": stability > 0,
@@ -193,14 +191,7 @@ def select(
             )
         else:
             found = fit_in_blocks(
-                selector,
-                dataset,
-                method,
-                console,
-                status,
-                choose_size=choose_size,
-                address=dask,
-                checkpoint=checkpoint,
+                selector, dataset, method, console, status, choose_size=choose_size, address=dask
             )
     console.print(_headline(found))
     if data_copy is not None:

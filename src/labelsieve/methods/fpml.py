@@ -180,17 +180,13 @@ class FPML(LinearLabelPredictor, BaseSelector):
             problem.round, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
         )
         W = state.W[:n_features]
-        return SolverResult(
-            scores=row_norms(W),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": W.T,
-                "intercept": state.W[n_features] if self.fit_intercept else np.zeros(n_labels, dtype=X.dtype),
-                "label_confidence": confidence_on_candidates(state.SG, Y),
-                "scaling": scaling,
-            },
-        )
+        extra = {
+            "coef": W.T,
+            "intercept": state.W[n_features] if self.fit_intercept else np.zeros(n_labels, dtype=X.dtype),
+            "label_confidence": confidence_on_candidates(state.SG, Y),
+            "scaling": scaling,
+        }
+        return SolverResult(row_norms(W), history, converged, extra=extra)
 
 
 class State(NamedTuple):

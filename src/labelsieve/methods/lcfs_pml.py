@@ -221,20 +221,16 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         intercept = labels.mean(axis=0)
         if self.confidence == "prediction":
             confidence = features.times(state.W) + intercept
-        return SolverResult(
-            scores=row_norms(state.W).astype(X.dtype),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": state.W.T.astype(X.dtype),
-                "intercept": intercept.astype(X.dtype),
-                "scaling": scaling,
-                "label_confidence": confidence_on_candidates(confidence, Y),
-                "beta": problem.beta,
-                "gamma": problem.gamma,
-                "n_rounds": n_rounds,
-            },
-        )
+        extra = {
+            "coef": state.W.T.astype(X.dtype),
+            "intercept": intercept.astype(X.dtype),
+            "scaling": scaling,
+            "label_confidence": confidence_on_candidates(confidence, Y),
+            "beta": problem.beta,
+            "gamma": problem.gamma,
+            "n_rounds": n_rounds,
+        }
+        return SolverResult(row_norms(state.W).astype(X.dtype), history, converged, extra=extra)
 
     def _first_round(self, features: Shifted, labels: np.ndarray) -> tuple[Problem, np.ndarray, np.ndarray]:
         """Return the problem of the first round, the confidence in the candidates and the trusted ones."""

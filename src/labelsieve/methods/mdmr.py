@@ -53,16 +53,12 @@ class MDMR(BaseSelector):
 
     Notes
     -----
-    The features are binned and the information is computed from counts, in bits. The terms of a newly
-    selected feature are counted once, for all other features and all labels together, so selecting ``k``
-    features takes ``k`` passes over the data. Of features that are equally good, the first column is taken.
-    Selecting more features never changes the order of those selected before.
+    The features are binned and the information is computed from counts, in bits. Of features that are equally
+    good, the first column is taken. Selecting more features never changes the order of those selected before.
+    ``J`` is the form in which the criterion is usually quoted; PyIT-MLFS takes the interaction information of
+    ``f``, ``s`` and every label as redundancy, and its sum over ``S`` instead of the mean.
 
-    ``J`` is the form in which the criterion is usually quoted. Other implementations differ: PyIT-MLFS, for
-    one, takes the interaction information of ``f``, ``s`` and every label as redundancy, and its sum over
-    ``S`` instead of the mean.
-
-    Cost: one pass over the data for every selected feature.
+    Cost: one pass over the data for every selected feature, for all other features and all labels together.
 
     References
     ----------

@@ -200,12 +200,7 @@ class MIFS(BaseSelector):
         )
         W = state.factors.W.astype(X.dtype, copy=False)
         coef = (state.factors.W @ state.factors.B).T.astype(X.dtype, copy=False)
-        return SolverResult(
-            scores=row_norms(W) ** 2,
-            objective=history,
-            converged=converged,
-            extra={"coef": coef, "latent_coef": W.T},
-        )
+        return SolverResult(row_norms(W) ** 2, history, converged, extra={"coef": coef, "latent_coef": W.T})
 
 
 class Factors(NamedTuple):

@@ -30,7 +30,7 @@ class ParticleMAP(BaseParticle):
         by the slope of the label's log odds over the number of votes. "stacked" takes the norm over all
         classifiers, where opposite signs do not cancel, and leaves ``coef_`` as "mean" does.
     n_neighbors : int, default=10
-        Neighbours in the propagation and in the vote; fewer where there are fewer rows.
+        Neighbours in the propagation and in the vote; fewer if there are fewer rows.
     alpha : float, default=0.95
         Share of the neighbours, against the row's own candidates, in a propagation step; below 1.
     threshold : float, default=0.9
@@ -86,19 +86,17 @@ class ParticleMAP(BaseParticle):
     score. A label without classifiers does not count. If no classifier at all can be trained (one label,
     for instance), W is the ridge regression of the propagated confidences on the features.
 
-    The published program fills its likelihood tables with the true labels of the test rows. Here they
-    are counted in fit, on the training rows: "with" the label where it is credible, "without" where it is no
-    candidate; the prior counts candidates.
-
-    ``predict`` follows the program: the posterior odds of each row are brought to [0, 1], and labels above
-    0.5 are predicted. So a row gets at least one label, even where all odds are small, unless its odds are
-    all equal: the program then divides 0 by 0, and here nothing is predicted. ``decision_function`` returns
-    the logarithm of the odds; it is positive where Bayes' rule alone would choose the label.
+    The published program fills its likelihood tables with the true labels of the test rows. Here they are
+    counted on the training rows: "with" the label where it is credible, "without" where it is no candidate; the
+    prior counts candidates. ``predict`` follows the program: the posterior odds of each row are brought to
+    [0, 1], and labels above 0.5 are predicted, so a row gets at least one label unless its odds are all equal.
+    ``decision_function`` returns the logarithm of the odds; it is positive where Bayes' rule alone would choose
+    the label.
 
     ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the first stage of the
-    published program. Pairs without rows on one side cast no vote here. Among equally far neighbours the
-    first rows count. Classifiers of more than 128 rows are trained by libsvm, smaller ones by a solver of
-    this package for the same problem that takes many at once.
+    published program. Pairs without rows on one side cast no vote here. Among equally far neighbours the first
+    rows count. Classifiers of more than 128 rows are trained by libsvm, smaller ones many at once by a solver of
+    this package for the same problem.
 
     Cost: a search for the nearest rows, then a linear SVM for nearly every pair of labels, which is most of
     the time.

@@ -32,7 +32,7 @@ class ParticleVLS(BaseParticle):
         of its row. "stacked" takes the norm over all weighted classifiers, where opposite signs do not
         cancel; ``coef_`` is the same for both.
     n_neighbors : int, default=10
-        Neighbours in the propagation and in the vote; fewer where there are fewer rows.
+        Neighbours in the propagation and in the vote; fewer if there are fewer rows.
     alpha : float, default=0.95
         Share of the neighbours, against the row's own candidates, in a propagation step; below 1.
     threshold : float, default=0.9
@@ -89,8 +89,8 @@ class ParticleVLS(BaseParticle):
 
     ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the published program.
     Pairs without rows on one side cast no vote here. Among equally far neighbours the first rows count.
-    Classifiers of more than 128 rows are trained by libsvm, smaller ones by a solver of this package for the
-    same problem that takes many at once.
+    Classifiers of more than 128 rows are trained by libsvm, smaller ones many at once by a solver of this package
+    for the same problem.
 
     The prediction is the papers': a label collects the accuracies of the classifiers it wins, the virtual
     label those of its own, both rounded up, and labels with more than the virtual label are predicted.

@@ -188,18 +188,14 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
         lam = _automatic_sparsity(features, labels) if isinstance(self.lam, str) else float(self.lam)
         solve = self._solve_row_sparse if self.solver == "authors" else self._solve_split
         W, F, history, converged = solve(features, labels, lam)
-        return SolverResult(
-            scores=squared_row_norms(W).astype(X.dtype),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": W.T.astype(X.dtype),
-                "intercept": F.mean(axis=0).astype(X.dtype),
-                "scaling": scaling,
-                "label_confidence": confidence_on_candidates(F, Y),
-                "lam": lam,
-            },
-        )
+        extra = {
+            "coef": W.T.astype(X.dtype),
+            "intercept": F.mean(axis=0).astype(X.dtype),
+            "scaling": scaling,
+            "label_confidence": confidence_on_candidates(F, Y),
+            "lam": lam,
+        }
+        return SolverResult(squared_row_norms(W).astype(X.dtype), history, converged, extra=extra)
 
     def _solve_split(
         self, features: Shifted, Y: np.ndarray, lam: float

@@ -167,16 +167,12 @@ class PML3er(LabelRegressor):
         state, history, converged = iterate(
             problem.round, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
         )
-        return SolverResult(
-            scores=row_norms(state.W),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": state.W.T,
-                "intercept": state.b - X.mean_row() @ state.W if self.fit_intercept else state.b,
-                "label_confidence": state.C,
-            },
-        )
+        extra = {
+            "coef": state.W.T,
+            "intercept": state.b - X.mean_row() @ state.W if self.fit_intercept else state.b,
+            "label_confidence": state.C,
+        }
+        return SolverResult(row_norms(state.W), history, converged, extra=extra)
 
 
 def enrich_labels(

@@ -48,7 +48,7 @@ class PMLFP(PartialRanker):
     scores_ : ndarray of shape (n_features,)
         Norm of each feature's weights.
     ranking_ : ndarray of shape (n_features,)
-        Place of each feature; 1 is best.
+        Place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         W transposed, for scaled features. Its columns sum to zero.
     intercept_ : ndarray of shape (n_labels,)
@@ -67,21 +67,21 @@ class PMLFP(PartialRanker):
 
     Notes
     -----
-    - A row of P is uniform on some of its candidates and sums to one: it says which labels to trust, not with
-      what probability each holds. A label that no row trusts has weights of about zero.
-    - The true labels are unknown, so prototypes are means over candidates, computed once as in [1]_.
-    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the
-      objective; unclipped, as printed, the update would not be the linear program that [1]_ says it is.
-    - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
-      1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; unless the data are large,
-      Newton's method solves that problem to the end. P is optimal: the linear program of a row asks for the
-      subset T of its candidates with the smallest ratio of a submodular cost to its size, found by trying all
-      subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm algorithm with a certificate. A step
-      that would raise the objective, taken with the exact hinge, is not made.
-    - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
-      is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
-    - Only differences of labels count: a row with no candidate teaches nothing about features.
+    A row of P is uniform on some of its candidates and sums to one: it says which labels to trust, not with what
+    probability each holds. A label that no row trusts has weights of about zero. The true labels are unknown, so
+    prototypes are means over candidates, computed once as in [1]_. P is optimal: the linear program of a row asks
+    for the subset T of its candidates with the smallest ratio of a submodular cost to its size, found by trying all
+    subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm algorithm with a certificate.
+
+    P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective.
+    Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of 1e-6,
+    part of the recorded objective, makes the solution unique. Computations are in float64. W comes from L-BFGS on
+    a rounded hinge whose duality gap is at most ``tol``; unless the data are large, Newton's method solves that
+    problem to the end. A step that would raise the objective, taken with the exact hinge, is not made.
+
+    [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_`` is
+    our reading of it: the average number of labels that the rows trust, rounded, at least 1. Only differences of
+    labels count: a row with no candidate or with every label a candidate teaches nothing about features.
 
     Cost: an L-BFGS for W in every alternation, each step of which takes two products of X with ``n_labels``
     columns and ``O(n_labels log n_labels)`` for a row; then a search among the subsets of the candidates of

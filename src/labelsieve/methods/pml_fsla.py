@@ -188,12 +188,8 @@ class PMLFSLA(BaseSelector):
         state, history, converged = iterate(problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol)
         coef = state.R.T.astype(X.dtype)
         ranked_by = coef.T if self.rank_by == "qm" else state.factors.Q.astype(X.dtype)
-        return SolverResult(
-            scores=row_norms(ranked_by) ** 2,
-            objective=history,
-            converged=converged,
-            extra={"coef": coef, "label_confidence": sp.csr_matrix(state.T) if is_sparse(Y) else state.T},
-        )
+        extra = {"coef": coef, "label_confidence": sp.csr_matrix(state.T) if is_sparse(Y) else state.T}
+        return SolverResult(row_norms(ranked_by) ** 2, history, converged, extra=extra)
 
 
 class Factors(NamedTuple):

@@ -216,12 +216,8 @@ class PMLFSMIR(BlockSelector):
         factors, history, converged = self._factorize(factorization, n_components)
         W = factors.W @ information if self.reconstruct_weights else factors.W
         W = W.astype(problem.dtype)
-        return SolverResult(
-            scores=row_norms(W),
-            objective=history,
-            converged=converged,
-            extra={"coef": W.T, "label_confidence": confidence, "label_information": information},
-        )
+        extra = {"coef": W.T, "label_confidence": confidence, "label_information": information}
+        return SolverResult(row_norms(W), history, converged, extra=extra)
 
     def _latent_size(self, shape: tuple[int, ...]) -> int:
         """Turn ``n_components`` into a number."""

@@ -45,7 +45,7 @@ class PMLLC(PartialRanker):
     scores_ : ndarray of shape (n_features,)
         Norm of each feature's weights.
     ranking_ : ndarray of shape (n_features,)
-        Place of each feature; 1 is best.
+        Place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         W transposed, for scaled features. Its columns sum to zero.
     intercept_ : ndarray of shape (n_labels,)
@@ -64,25 +64,22 @@ class PMLLC(PartialRanker):
 
     Notes
     -----
-    - With the published weights, C2 of at least 1, the correlations outweigh the loss so far that P = Y is
-      optimal unless slacks are extreme: it is wherever the slacks of each candidate, summed over the
-      non-candidates and times ``C1 / gamma_i``, are at most ``C2 sum_l (S_kl + S_lk) / 2`` over the
-      candidates l. PML-LC is then a rank-SVM with all candidates relevant, whatever C2. Confidences begin to
-      move at C2 of about 0.1 and below, which is outside the published range.
-    - S is not defined in [1]_. Here ``S_kl`` is the share of the rows with candidate k that have candidate l,
-      too.
-    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the
-      objective.
-    - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
-      1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; unless the data are large,
-      Newton's method solves that problem to the end. P comes from trying all subsets of up to 12 candidates,
-      which is exact for positive semidefinite S, and by repeated linearisation of the last term beyond, which
-      is a heuristic. A step that would raise the objective, taken with the exact hinge, is not made.
-    - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
-      is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
-    - Only differences of labels count: a row with no candidate or with every label a candidate teaches
-      nothing about features, and if all rows are such, every score is 0.
+    With the published weights, C2 of at least 1, the correlations outweigh the loss so far that P = Y is optimal
+    unless slacks are extreme. PML-LC is then a rank-SVM with all candidates relevant, whatever C2. Confidences
+    begin to move at C2 of about 0.1 and below, which is outside the published range. S is not defined in [1]_:
+    here ``S_kl`` is the share of the rows with candidate k that also have candidate l. P comes from trying all
+    subsets of up to 12 candidates, which is exact for positive semidefinite S, and beyond by repeated
+    linearisation of the last term, a heuristic.
+
+    P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective.
+    Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of 1e-6,
+    part of the recorded objective, makes the solution unique. Computations are in float64. W comes from L-BFGS on
+    a rounded hinge whose duality gap is at most ``tol``; unless the data are large, Newton's method solves that
+    problem to the end. A step that would raise the objective, taken with the exact hinge, is not made.
+
+    [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_`` is
+    our reading of it: the average number of labels that the rows trust, rounded, at least 1. Only differences of
+    labels count: a row with no candidate or with every label a candidate teaches nothing about features.
 
     Cost: an L-BFGS for W in every alternation, each step of which takes two products of X with ``n_labels``
     columns and ``O(n_labels log n_labels)`` for a row; then a search among the subsets of the candidates of

@@ -212,17 +212,13 @@ class PMLLD(LabelRegressor):
         if self.stage == 2:
             weights, history, is_final = Regression(self, X, distribution, margins(Y)).solve()
             converged = converged and is_final
-        return SolverResult(
-            scores=row_norms(weights[:-1]),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": weights[:-1].T,
-                "intercept": weights[-1],
-                "label_confidence": distribution * Y,
-                "threshold": 0.5 if self.stage == 1 else 1 / Y.shape[1],
-            },
-        )
+        extra = {
+            "coef": weights[:-1].T,
+            "intercept": weights[-1],
+            "label_confidence": distribution * Y,
+            "threshold": 0.5 if self.stage == 1 else 1 / Y.shape[1],
+        }
+        return SolverResult(row_norms(weights[:-1]), history, converged, extra=extra)
 
 
 def group_rows(X: Matrix, n_groups: int, rng: np.random.Generator) -> list[Rows]:

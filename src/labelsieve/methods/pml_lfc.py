@@ -152,16 +152,12 @@ class PMLLFC(LabelRegressor):
         state = State(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
         value = problem.objective(W, X.times(W), Y, state.SP)
         state, history, converged = iterate(problem.round, state, value, max_iter=self.max_iter, tol=self.tol)
-        return SolverResult(
-            scores=row_norms(state.W),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": state.W.T,
-                "intercept": state.b - X.mean_row() @ state.W,
-                "label_confidence": state.P,
-            },
-        )
+        extra = {
+            "coef": state.W.T,
+            "intercept": state.b - X.mean_row() @ state.W,
+            "label_confidence": state.P,
+        }
+        return SolverResult(row_norms(state.W), history, converged, extra=extra)
 
 
 class Similarity:

@@ -141,16 +141,12 @@ class RFS(BlockSelector):
         # Sparse features are centred by the intercept alone.
         centre = np.asarray(scaling.offset) * scaling.factor
         intercept = state.intercept + centre @ state.W if problem.is_sparse else state.intercept
-        return SolverResult(
-            scores=row_norms(state.W).astype(dtype),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": state.W.T.astype(dtype, order="C"),
-                "intercept": intercept.astype(dtype),
-                "alpha": alpha,
-            },
-        )
+        extra = {
+            "coef": state.W.T.astype(dtype, order="C"),
+            "intercept": intercept.astype(dtype),
+            "alpha": alpha,
+        }
+        return SolverResult(row_norms(state.W).astype(dtype), history, converged, extra=extra)
 
 
 class _State(NamedTuple):

@@ -182,16 +182,12 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         state, history, converged = iterate(problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol)
         W = state.W.astype(X.dtype, copy=False)
         B = state.Z[:, X.shape[1] :] / np.sqrt(self.beta)
-        return SolverResult(
-            scores=row_norms(W) ** 2,
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": (state.W @ B).T.astype(X.dtype, copy=False),
-                "intercept": np.zeros(Y.shape[1], dtype=X.dtype),
-                "label_confidence": confidence_on_candidates(state.V @ B, Y),
-            },
-        )
+        extra = {
+            "coef": (state.W @ B).T.astype(X.dtype, copy=False),
+            "intercept": np.zeros(Y.shape[1], dtype=X.dtype),
+            "label_confidence": confidence_on_candidates(state.V @ B, Y),
+        }
+        return SolverResult(row_norms(W) ** 2, history, converged, extra=extra)
 
 
 class Factors(NamedTuple):

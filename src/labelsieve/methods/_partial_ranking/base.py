@@ -128,13 +128,9 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
         state, history, converged = iterate(
             step, start, value, max_iter=self.max_iter, tol=self.tol, min_iter=2
         )
-        return SolverResult(
-            scores=row_norms(state.M[:-1]),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": state.M[:-1].T,
-                "intercept": state.M[-1],
-                "label_confidence": state.trusted * state.level[:, None],
-            },
-        )
+        extra = {
+            "coef": state.M[:-1].T,
+            "intercept": state.M[-1],
+            "label_confidence": state.trusted * state.level[:, None],
+        }
+        return SolverResult(row_norms(state.M[:-1]), history, converged, extra=extra)
