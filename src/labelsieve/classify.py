@@ -304,11 +304,7 @@ class MLkNN(_MultilabelClassifier):
     }
 
     def __init__(
-        self,
-        n_neighbors: int = 10,
-        *,
-        smoothing: float = 1.0,
-        scale: Literal["minmax"] | None = "minmax",
+        self, n_neighbors: int = 10, *, smoothing: float = 1.0, scale: Literal["minmax"] | None = "minmax"
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing

@@ -28,10 +28,7 @@ __all__ = ["CHECKS", "check_selector"]
 
 
 def check_selector(
-    estimator: Any,
-    *,
-    expected_failed_checks: Mapping[str, str] | None = None,
-    sklearn_checks: bool = True,
+    estimator: Any, *, expected_failed_checks: Mapping[str, str] | None = None, sklearn_checks: bool = True
 ) -> list[str]:
     """Run scikit-learn's estimator checks and labelsieve's contract on a selector.
 

@@ -27,8 +27,7 @@ def solve_example(lambda3, max_iter, tol=0.0, **options):
 
 
 @pytest.mark.parametrize(
-    ("lambda3", "n_iter", "W"),
-    [(10.0, 1, W_STRONG[1]), (10.0, 2, W_STRONG[2]), (0.1, 1, W_WEAK[1])],
+    ("lambda3", "n_iter", "W"), [(10.0, 1, W_STRONG[1]), (10.0, 2, W_STRONG[2]), (0.1, 1, W_WEAK[1])]
 )
 def test_classifier_of_the_worked_example(lambda3, n_iter, W):
     np.testing.assert_allclose(solve_example(lambda3, n_iter).extra["coef"].T, W, atol=6e-7)
@@ -155,26 +154,10 @@ def test_confidence_stays_on_the_candidates_and_tells_true_from_noise():
     np.testing.assert_allclose(sparse.toarray(), confidence, atol=1e-8)
 
 
-def test_full_rank_without_coupling_repeats_the_candidates():
-    X, Y = make_pml(60, 10, random_state=2)
-    full = FPML(n_components=1.0, lambda1=1e-9, lambda2=1e-9, lambda3=1e-8).fit(X, Y)
-    np.testing.assert_allclose(full.label_confidence_, Y, atol=1e-3)
-    low = FPML(n_components=1, lambda1=1e-9, lambda2=1e-9, lambda3=1e-8).fit(X, Y)
-    assert np.abs(low.label_confidence_ - Y).max() > 0.3
-
-
 def test_labels_that_are_never_candidate_get_no_weight():
     X, Y = make_pml(60, 10, random_state=3)
     Y[:, 2] = 0
     np.testing.assert_allclose(FPML().fit(X, Y).coef_[2], 0, atol=1e-6)
-
-
-def test_intercept_is_no_feature():
-    X, Y = make_pml(80, 6, random_state=6)
-    model = FPML().fit(X, Y)
-    assert model.coef_.shape == (5, 6)
-    assert model.intercept_.any()
-    assert not FPML(fit_intercept=False).fit(X, Y).intercept_.any()
 
 
 def test_equal_singular_values_do_not_make_the_label_order_matter():

@@ -149,19 +149,6 @@ def test_ranking_by_q_alone_is_an_option(tiny):
     np.testing.assert_array_equal(orders, [[3, 2, 1, 0], [3, 1, 2, 0]])
 
 
-def test_published_objective_has_no_minimiser_and_the_bound_gives_it_one(tiny):
-    assert solve_example(tiny, "exact", 2000).scores.max() < 5e-3
-    Q, L, P, M = states_of(*tiny, start_of_example(), "exact", 300, **EXAMPLE)[-1].factors
-    T, X = P @ M, tiny[0]
-    values = [plain_objective(X, s * Q, L / s, L / s, s * M, T, **EXAMPLE) for s in (1, 0.1, 0.001)]
-    assert (np.diff(values) < 0).all()
-    sizes = [solve_example(tiny, "bounded", n).scores for n in (1000, 2000)]
-    np.testing.assert_allclose(sizes[1], sizes[0], rtol=1e-2)
-    assert sizes[1].min() > 0.1
-    factors = states_of(*tiny, start_of_example(), "bounded", 300, **EXAMPLE)[-1].factors
-    assert max(factors.L.max(), factors.P.max()) == 1  # the bound binds
-
-
 def random_problem(seed, n_samples=12, n_features=5, n_labels=4, n_components=3):
     rng = np.random.default_rng(seed)
     X = rng.random((n_samples, n_features))
@@ -281,21 +268,3 @@ def test_number_of_components_is_half_the_labels_a_number_or_that_of_the_cluster
     assert sizes == [5, 2, 50, 7, len({*found} - {-1})]
     assert number_of_clusters(sp.csr_matrix(X)) == sizes[-1]
     assert number_of_clusters(np.ones((10, 2))) == 1
-
-
-def test_features_without_values_get_no_score():
-    X, Y = make_pml(40, 8, random_state=7)
-    X[:, 3] = 2.5
-    model = PMLFSLA(random_state=0).fit(X, Y)
-    assert model.scores_[3] == 0
-    assert model.ranking_[3] == 8
-
-
-def test_features_of_the_latent_space_of_the_labels_come_first():
-    rng = np.random.default_rng(1)
-    for _ in range(3):
-        Y = rng.integers(0, 2, (150, 4))
-        X = rng.random((150, 20))
-        X[:, :8] = 0.5 * X[:, :8] + np.repeat(Y, 2, axis=1)
-        candidates = np.maximum(Y, rng.random(Y.shape) < 0.2)
-        assert PMLFSLA(8, n_components=4, random_state=0).fit(X, candidates).get_support()[:8].mean() >= 0.75

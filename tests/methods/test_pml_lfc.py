@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
-from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 
 import graph_examples as example
@@ -194,15 +193,3 @@ def test_steps_that_a_bound_refuses_would_have_been_refused_anyway(monkeypatch):
     model = PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     np.testing.assert_array_equal(model.scores_, expected.scores_)
     assert few < len(products)
-
-
-@pytest.mark.parametrize("kind", ["and", "or"])
-def test_confidence_tells_true_from_wrong_candidates(kind):
-    aucs = []
-    for seed in range(3):
-        X, Y, Y_true, _ = make_pml(300, 50, n_informative=8, n_labels=8, return_truth=True, random_state=seed)
-        confidence = PMLLFC(similarity=kind).fit(X, Y).label_confidence_
-        assert (confidence >= 0).all()
-        assert (confidence <= Y).all()
-        aucs.append(roc_auc_score(Y_true[Y == 1], confidence[Y == 1]))
-    assert np.mean(aucs) > 0.7

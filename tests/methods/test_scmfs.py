@@ -7,13 +7,7 @@ from scipy.optimize import minimize, nnls
 from graph_examples import fill, numerical_gradient
 from labelsieve._numerics.norms import l21_weights, multiplicative_step
 from labelsieve.datasets import make_pml
-from labelsieve.methods.scmfs import (
-    SCMFS,
-    Factors,
-    Problem,
-    bounded_loadings,
-    random_start,
-)
+from labelsieve.methods.scmfs import SCMFS, Factors, Problem, bounded_loadings, random_start
 
 EXAMPLE = {"alpha": 0.5, "beta": 1.0, "gamma": 0.2}
 
@@ -118,18 +112,6 @@ def test_bounded_path_of_the_worked_example(tiny):
     assert np.sqrt(result.scores.sum()) == pytest.approx(1.936, abs=5e-4)
 
 
-def test_published_objective_has_no_minimiser_and_the_bound_gives_it_one(tiny):
-    sizes = [np.sqrt(solve_example(tiny, "published", n).scores.sum()) for n in (300, 3000)]
-    np.testing.assert_allclose(sizes, [0.09, 1.6e-8], rtol=0.02)
-    X, Y = tiny
-    W, V, Q, B = factors_after(X, Y, start_of_example(), 300, "published", **EXAMPLE)
-    assert np.linalg.norm(Q) == pytest.approx(14, abs=0.5)
-    values = [plain_objective(X, Y, s * W, s * V, Q / s, B / s, **EXAMPLE) for s in (1, 0.1, 0.001)]
-    assert (np.diff(values) < 0).all()
-    bounded = [np.sqrt(solve_example(tiny, "bounded", n).scores.sum()) for n in (1000, 4000)]
-    assert bounded[1] == pytest.approx(bounded[0], rel=1e-3)
-
-
 def random_problem(seed, n_samples=12, n_features=5, n_labels=4, n_components=3):
     rng = np.random.default_rng(seed)
     X = rng.random((n_samples, n_features))
@@ -231,16 +213,6 @@ def test_repeated_steps_on_one_factor_reach_the_optimum_of_an_independent_solver
 def test_bounded_loadings_of_an_empty_mode_stay():
     Z = np.full((2, 3), 0.5)
     np.testing.assert_array_equal(bounded_loadings(np.zeros((2, 2)), np.zeros((2, 3)), Z), Z)
-
-
-def test_confidence_is_low_where_candidates_are_wrong():
-    X, Y, Y_true, _ = make_pml(300, 20, n_labels=8, noise=0.3, return_truth=True, random_state=0)
-    confidence = SCMFS(random_state=0).fit(X, Y).label_confidence_
-    assert (confidence[Y == 0] == 0).all()
-    assert confidence.max() <= 1
-    assert confidence[Y_true == 1].mean() > confidence[(Y == 1) & (Y_true == 0)].mean() + 0.05
-    sparse = SCMFS(random_state=0).fit(X, sp.csr_matrix(Y)).label_confidence_
-    np.testing.assert_allclose(sparse.toarray(), confidence, atol=1e-6)
 
 
 def test_number_of_modes_is_half_that_of_the_labels_or_a_number(monkeypatch):

@@ -10,7 +10,6 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
     SCALE_CONSTRAINTS,
     BaseSelector,
@@ -103,7 +102,6 @@ class DRMFS(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,

@@ -12,7 +12,6 @@ from scipy.linalg import solve
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
     POSITIVE,
     BaseSelector,
@@ -124,14 +123,10 @@ class FPML(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "lambda1": NON_NEGATIVE,
         "lambda2": POSITIVE,
         "lambda3": POSITIVE,
-        "n_components": [
-            *COUNT,
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
+        "n_components": [*COUNT, Interval(RealNotInt, 0, 1, closed="right")],
         "reg_all": ["boolean"],
         "fit_intercept": ["boolean"],
         "scale": [StrOptions({"minmax", "standard"}), None],

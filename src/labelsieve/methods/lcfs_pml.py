@@ -11,16 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
 
-from labelsieve._base import (
-    COUNT,
-    LOOP_CONSTRAINTS,
-    NON_NEGATIVE,
-    POSITIVE,
-    BaseSelector,
-    Interval,
-    Real,
-    StrOptions,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, BaseSelector, Interval, Real, StrOptions
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidates import confidence_on_candidates
 from labelsieve._numerics.graph import DISTANCE_STEPS
@@ -157,7 +148,6 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": [StrOptions({"auto"}), *POSITIVE],
         "gamma": [StrOptions({"auto"}), *NON_NEGATIVE],

@@ -9,15 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import (
-    COUNT,
-    LOOP_CONSTRAINTS,
-    NON_NEGATIVE,
-    RANDOM_CONSTRAINTS,
-    BaseSelector,
-    StrOptions,
-    as_generator,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, BaseSelector, StrOptions, as_generator
 from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
@@ -130,8 +122,6 @@ class MIFS(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
@@ -144,7 +134,7 @@ class MIFS(BaseSelector):
     }
 
     _expected_failed_checks: ClassVar[dict[str, str]] = {
-        "check_containers_agree": "the published steps past zero multiply roundings; see Notes",
+        "check_containers_agree": "the published steps past zero multiply roundings; see Notes"
     }
 
     def __init__(

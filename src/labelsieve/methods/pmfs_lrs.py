@@ -8,14 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import (
-    COUNT,
-    LOOP_CONSTRAINTS,
-    NON_NEGATIVE,
-    POSITIVE,
-    BaseSelector,
-    StrOptions,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.candidates import confidence_on_candidates
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.moments import centre_columns
@@ -142,7 +135,6 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "lam": [StrOptions({"auto"}), *POSITIVE],

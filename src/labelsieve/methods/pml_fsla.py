@@ -11,9 +11,7 @@ import scipy.sparse as sp
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
     StrOptions,
@@ -130,8 +128,6 @@ class PMLFSLA(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,

@@ -9,9 +9,7 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     POSITIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BlockSelector,
     RowProblem,
@@ -138,8 +136,6 @@ class PMLFSMIR(BlockSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": POSITIVE,
         "beta": POSITIVE,

@@ -10,9 +10,7 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
     Integral,
@@ -130,17 +128,12 @@ class PMLFSSO(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
         "theta": NON_NEGATIVE,
-        "n_components": [
-            *COUNT,
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
+        "n_components": [*COUNT, Interval(RealNotInt, 0, 1, closed="right")],
         "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"exact", "coded"})],

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from labelsieve._base import LOOP_CONSTRAINTS, POSITIVE, BlockSelector, RowProblem, StrOptions
+from labelsieve._base import POSITIVE, BlockSelector, RowProblem, StrOptions
 from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
 from labelsieve._numerics.norms import l21_weights, row_norms, squared_row_norms
 from labelsieve._numerics.result import SolverResult, iterate
@@ -101,7 +101,6 @@ class RFS(BlockSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "alpha": [StrOptions({"auto"}), *POSITIVE],
     }
 

@@ -10,10 +10,8 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
     POSITIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
     StrOptions,
@@ -129,8 +127,6 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": POSITIVE,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import LOOP_CONSTRAINTS, POSITIVE, BaseSelector, StrOptions
+from labelsieve._base import POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve._numerics.scaling import Scaling
@@ -35,7 +35,6 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "C1": POSITIVE,
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
@@ -76,12 +75,7 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
         return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
 
     def _alternate(
-        self,
-        X: Matrix,
-        candidates: np.ndarray,
-        *,
-        offset: np.ndarray | None = None,
-        bias_ridge: float = 1e-6,
+        self, X: Matrix, candidates: np.ndarray, *, offset: np.ndarray | None = None, bias_ridge: float = 1e-6
     ) -> SolverResult:
         """Minimise over W, b and the confidences P, from ``P = candidates`` and ``W = 0``.
 
