@@ -46,12 +46,7 @@ def check_selector(
     Returns
     -------
     passed : list of str
-        Names of the contract checks that passed.
-
-    Raises
-    ------
-    AssertionError
-        If a check fails; the message names it.
+        Names of the contract checks that passed. One that fails raises an AssertionError.
 
     Examples
     --------

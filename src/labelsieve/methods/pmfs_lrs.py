@@ -78,10 +78,8 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -93,9 +91,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     lam_ : float
         The row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start, ``F = Y`` and a ridge regression, and after every sweep; it never rises.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start (F = Y and a ridge regression) and after each of the ``n_iter_`` sweeps; it never rises.
 
     Notes
     -----

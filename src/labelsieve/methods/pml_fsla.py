@@ -70,19 +70,15 @@ class PMLFSLA(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of QM, or of Q.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of QM, or of Q, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of QM. It weighs features for labels, but its products with features are not on the
         scale of the labels, so there is no ``decision_function``.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
         T: every row with candidates sums to 1, one without is 0; sparse if ``y`` was.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep. It never rises, save with ``update="coded"``.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises, save with ``update="coded"``.
 
     Notes
     -----

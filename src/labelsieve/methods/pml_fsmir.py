@@ -103,10 +103,8 @@ class PMLFSMIR(BlockSelector):
     label_information_ : ndarray of shape (n_labels, n_labels)
         ``Z'`` in bits.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration. With ``solver="cd"`` the start is where 20
+        Objective at the start and after each of the ``n_iter_`` iterations. With ``solver="cd"`` the start is where 20
         multiplicative sweeps led from ``init``; of more than 16384 rows, these are done on a sample.
-    n_iter_ : int
-        Number of iterations.
 
     Notes
     -----

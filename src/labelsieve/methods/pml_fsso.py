@@ -78,17 +78,13 @@ class PMLFSSO(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep. It never rises with ``update="exact"``; with "coded" it
-        is the value which that program reports, and it may rise.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises with ``update="exact"``;
+        with "coded" it is the value which that program reports, and it may rise.
 
     Notes
     -----

@@ -83,10 +83,8 @@ class PMLLD(LabelRegressor):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of T or, with ``stage=2``, of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of T or, with ``stage=2``, of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of the same, for scaled features.
     intercept_ : ndarray of shape (n_labels,)

@@ -22,10 +22,8 @@ class RandomRanking(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Uniform draws from [0, 1).
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Uniform draws from [0, 1), and the place of every feature, 1 is best.
 
     Notes
     -----

@@ -48,10 +48,8 @@ class RFS(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of ``W``.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of ``W``, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         ``W'``, signed, for the standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -59,9 +57,7 @@ class RFS(BlockSelector):
     alpha_ : float
         The row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start, a ridge regression, and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        The objective at the start, a ridge regression, and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
