@@ -40,7 +40,7 @@ def test_an_odd_table_is_read_and_that_is_said(odd, capsys, monkeypatch):
     )
     code, out, err = run(capsys, "datasets", "info", f"odd{odd.ending}", *odd.options)
     assert code == 0, err
-    if table._opened.kind != "delimited" or "taken for" in out:
+    if table._origin.opened.kind != "delimited" or "taken for" in out:
         assert re.search(odd.said, out), out
     assert "Traceback" not in out + err
 

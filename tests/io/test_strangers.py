@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from labelsieve import EvidenceSelector, find_label_issues
-from labelsieve.io.tables import ColumnSelector, read_table
+from labelsieve import ColumnSelector, EvidenceSelector, find_label_issues
+from labelsieve.io.tables import read_table
 from strangers import make_strangers
 
 NAMES = ("tickets", "songs", "patients", "products", "sensors")

@@ -86,8 +86,8 @@ def test_check_selector_excuses_what_is_declared():
 def test_method_is_public(slug):
     name = METHODS[slug].__name__
     module = f"methods.{slug.replace('-', '_')}"
-    lines = f'from labelsieve.{module} import {name} as {name}\n"{name}": "{module}",'
-    assert name in labelsieve.__all__, f"add to src/labelsieve/__init__.py:\n{lines}"
+    line = f"from .{module} import {name} as {name}"
+    assert name in labelsieve.__all__, f"add to src/labelsieve/__init__.pyi: {line}"
 
 
 @pytest.mark.parametrize("slug", METHODS)

@@ -92,7 +92,7 @@ def test_too_many_distinct_confidences_are_refused_with_the_remedy(monkeypatch):
     fit(X, Y)
 
 
-def test_negative_features_in_a_later_block_are_refused():
+def test_negative_features_in_a_later_block_are_rejected():
     shifted = abs(X)
     shifted[50, 2] = -0.5
     with pytest.raises(ValueError, match=r"minimum of -0\.5"):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from labelsieve._text import printable
 from labelsieve.cli.opening import Data
 from labelsieve.cli.target import told_if_unwritable
-from labelsieve.io import Dataset, write
+from labelsieve.io import write
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.labelling import named_columns
 from labelsieve.io.options import ReadOptions
@@ -42,14 +41,14 @@ def write_selected(
                 write_columns(table, [*named, *chosen], path)
             return ""
         features = [feature for at in chosen for feature in table.columns[at].features]
-        write(_features_only(data.dataset, features), path)
+        write(data.dataset.keep_features(features), path)
         return f"note: {printable(path)} holds the features made of the columns; {source.suffix} holds the columns."
     if data.is_own_table and can_copy(source, path):
         selected = {data.dataset.feature_names[place] for place in kept}
         with told_if_unwritable(path):
             copy_columns(source, _own_places(source, data, options, selected), path)
         return ""
-    write(_features_only(data.dataset, kept), path)
+    write(data.dataset.keep_features(kept), path)
     return ""
 
 
@@ -68,10 +67,3 @@ def _own_places(source: Path, data: Data, options: ReadOptions, selected: set[st
         for place, name in enumerate(names)
         if name == column or (place not in ignored and name not in dropped)
     ]
-
-
-def _features_only(dataset: Dataset, kept: Sequence[int]) -> Dataset:
-    """Return the data with some features, in the order of the columns, and all labels."""
-    names = tuple(dataset.feature_names[index] for index in kept)
-    nominal = tuple(name for name in dataset.nominal if name in set(names))
-    return replace(dataset, X=dataset.X[:, kept], feature_names=names, nominal=nominal)

@@ -21,7 +21,7 @@ from labelsieve.inspection.review import RowNames
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.options import ReadOptions
-from labelsieve.io.tables import Table, read_table
+from labelsieve.io.tables import read_table
 from labelsieve.io.tables.opening import is_table
 from labelsieve.io.tables.reading import TEXTS
 from labelsieve.io.tables.understanding import ROLES
@@ -92,7 +92,7 @@ class Data:
     """What was opened: features and labels, and the table and the names of its rows, if there are any."""
 
     dataset: Dataset
-    table: Table | None = None
+    table: Dataset | None = None
     ids: RowNames | None = None
     #: Whether all of it is columns of one file.
     is_own_table: bool = False
@@ -100,8 +100,6 @@ class Data:
     @property
     def subject(self) -> Subject:
         """The same as pages show it."""
-        if self.table is not None:
-            return Subject.of_table(self.table)
         return Subject.of_dataset(self.dataset, None if self.ids is None else self.ids.names)
 
     def tell(self, console: Console, *, is_coded: bool) -> None:
@@ -113,7 +111,7 @@ class Data:
         tell_columns(self.table, console, _COLUMNS_SHOWN)
 
 
-def tell_columns(table: Table, console: Console, most: int) -> None:
+def tell_columns(table: Dataset, console: Console, most: int) -> None:
     """Say what every column of a table was taken for; of many, those with something to say first."""
     account = table.account()
     console.print(f"columns: {table.summary()}")
@@ -177,8 +175,8 @@ def open_data(
         text=wishes.text or TEXTS[0],
         roles=dict(wishes.roles),
     )
-    names = None if table.id_column is None else RowNames(table.id_column, tuple(table.row_ids))
-    return Data(table.dataset(), table, names, is_own_table=True)
+    names = None if table.id_column is None else RowNames(table.id_column, tuple(map(str, table.row_ids)))
+    return Data(table, table, names, is_own_table=True)
 
 
 def _refuse_given(wishes: TableOptions, reason: str) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from labelsieve.io.blocks import check_chunks, files_in, open_in_blocks
 from labelsieve.io.dataset import Dataset, dataset_of
 from labelsieve.io.errors import DatasetError, Fail, Mention
 from labelsieve.io.labelling import split_table
-from labelsieve.io.lazy.opening import check_chunks, files_in, open_in_blocks
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.readers import arff, delimited, parquet
 from labelsieve.io.readers.arff import read_arff
@@ -92,8 +92,8 @@ def read(
     name : str or None, default=None
         Name of the data set; None takes the file name without endings.
     chunks : int, "auto" or None, default=None
-        None reads everything into memory. A number of rows gives dask arrays of blocks of so many rows, of which
-        nothing is read until they are used; "auto" takes blocks of 16 to 64 MB. `docs/scale.md` says more.
+        None reads everything into memory. A number of rows gives dask arrays with blocks of so many rows, which are
+        read when they are used; "auto" takes blocks of 16 MB. See `docs/scale.md`.
 
     Returns
     -------
@@ -118,10 +118,9 @@ def read(
     size (or to 64 MiB), and tables may have up to 2**22 columns; from 2**18 on, the file must have a byte for
     every 64 of them.
 
-    With `chunks` (needs dask) files must be Parquet, also a folder of them, NPY, NPZ that is not compressed, CSV,
-    TSV or svmlight, and hold numbers in all columns that are used. A Parquet block is one row group or several. Where
-    lines begin is found in one scan, and kept in a file ``NAME.index`` beside the data if the folder allows it. What
-    `Dataset` checks at once is then checked when the rows are read, and `missing` cannot be "mean".
+    With `chunks` (needs dask) files must be CSV, TSV, Parquet (also a folder of files) or NPY, not compressed, with
+    numbers in all columns that are used. A Parquet block consists of whole row groups. Values are checked when they are
+    read, every pass over the rows reads the file again, and `missing` cannot be "mean".
 
     Examples
     --------
@@ -174,9 +173,6 @@ def read_files(
 def _read_lazily(paths: Sequence[Path], options: ReadOptions, name: str | None, rows: int | None) -> Dataset:
     """Open the parts of one data set, or the files of a folder, to be read in blocks of rows."""
     sources = [Source(file) for path in paths for file in files_in(path)]
-    kinds = {format_of(source) for source in sources}
-    if not kinds.isdisjoint(("npz", "svmlight")):
-        _check_matrix_options(sources[0], sorted(kinds), options)
     found = open_in_blocks(sources, options, rows, format_of)
     own_name = found.name or (paths[0].stem if len(paths) == 1 else _common_stem(sources))
     return dataset_of(found, name=own_name if name is None else name, source=" + ".join(map(str, paths)))

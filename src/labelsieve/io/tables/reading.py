@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
+from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import DatasetError, Fail, Mention
 from labelsieve.io.labelling import named_columns
 from labelsieve.io.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX
@@ -18,7 +20,6 @@ from labelsieve.io.reading import require_naming
 from labelsieve.io.tables.features import Features, distinct, encode
 from labelsieve.io.tables.labels import Labels, declared_labels, likely_labels, named_labels, read_labels
 from labelsieve.io.tables.opening import Opened, open_file, open_frame, pandas
-from labelsieve.io.tables.table import Column, Table
 from labelsieve.io.tables.understanding import Understood, check_roles, texts_of, understand
 
 __all__ = ["TEXTS", "read_table"]
@@ -26,6 +27,15 @@ __all__ = ["TEXTS", "read_table"]
 #: What becomes of free text; the first is the default.
 TEXTS = ("drop", "tfidf")
 _LEAST_ROWS = 2
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a table is written: the file, the tag of every label, and the separators of tags by column."""
+
+    opened: Opened
+    tags: tuple[str | None, ...]
+    separators: Mapping[int, str | None]
 
 
 def read_table(
@@ -38,10 +48,10 @@ def read_table(
     text: str = "drop",
     roles: Mapping[str, str] | None = None,
     name: str | None = None,
-) -> Table:
+) -> Dataset:
     r"""Turn a table of anything into features, candidate labels and names of the rows.
 
-    What every column is taken for is guessed, said (`Table.columns`) and can be overruled. A number or a truth value
+    What every column is taken for is guessed, said (`Dataset.columns`) and can be overruled. A number or a truth value
     is one feature; a date becomes time, month, weekday and hour; a category, or a list of tags, one 0/1 feature for
     each that is frequent enough. Missing numbers become the median of the column, missing truth values the more
     frequent one, and a missing category is one of its own; where five rows or more miss a value, a feature says so.
@@ -70,7 +80,7 @@ def read_table(
 
     Returns
     -------
-    Table
+    Dataset
         Features and labels, and what became of every column.
 
     Raises
@@ -92,7 +102,7 @@ def read_table(
     >>> [(column.name, column.role) for column in table.columns]
     [('ticket', 'id'), ('opened', 'date'), ('channel', 'category'), ('tags', 'label')]
     >>> table.label_names, table.row_ids[:2], table.feature_names[-1]
-    (('billing', 'bug'), ['T1', 'T2'], 'channel=phone')
+    (('billing', 'bug'), ('T1', 'T2'), 'channel=phone')
     """
     is_path = isinstance(table, (str, os.PathLike))
     opened = open_file(Path(table)) if is_path else open_frame(table)
@@ -118,7 +128,7 @@ def read_table(
         )
     feature_names = distinct(features.names, taken=found.names)
     columns = _columns(opened, understood, label_places, found, features, text)
-    return Table(
+    return Dataset(
         X=features.X,
         Y=found.Y,
         feature_names=tuple(feature_names),
@@ -126,16 +136,14 @@ def read_table(
         columns=columns,
         column_of=features.column_of,
         label_column_of=np.array(found.owners, dtype=np.intp),
-        row_ids=_row_ids(opened, id_place),
+        row_ids=_row_ids(opened, id_place),  # type: ignore[arg-type]  # None numbers the rows
         frame=opened.frame,
         values=_values(opened, understood, label_places),
         name=_name(opened) if name is None else name,
         source=source,
         id_column=None if id_place is None else names[id_place],
         notes=tuple(opened.notes),
-        _opened=opened,
-        _tags=tuple(found.tags),
-        _separators=found.separators,
+        _origin=Origin(opened, tuple(found.tags), found.separators),
     )
 
 
@@ -212,12 +220,13 @@ def _id_texts(cells: Any) -> list[str]:
     ]
 
 
-def _row_ids(opened: Opened, place: int | None) -> list[str]:
+def _row_ids(opened: Opened, place: int | None) -> Sequence[Hashable] | None:
     """What the rows are called: by a column, by the index of a frame if that names them, else numbers."""
     if place is not None:
         return _id_texts(opened.columns[place])
     index = opened.frame.index
-    return [*map(str, index if index.is_unique and opened.kind == "frame" else range(len(index)))]
+    is_default = isinstance(index, pandas().RangeIndex)
+    return [*map(str, index)] if opened.kind == "frame" and index.is_unique and not is_default else None
 
 
 def _columns(

@@ -20,7 +20,7 @@ from labelsieve.io.tables.understanding import texts_of
 from labelsieve.io.writing import replacing
 
 if TYPE_CHECKING:
-    from labelsieve.io.tables.table import Table
+    from labelsieve.io.dataset import Dataset
 
 __all__ = ["can_copy", "copy_columns", "header_of", "write_columns", "write_without"]
 
@@ -44,19 +44,19 @@ def header_of(path: Path) -> list[str]:
     return list(pyarrow.parquet.read_schema(io.BytesIO(source.content())).names)
 
 
-def write_columns(table: Table, positions: Sequence[int], path: Path) -> None:
+def write_columns(table: Dataset, positions: Sequence[int], path: Path) -> None:
     """Write the columns at some positions of a table, in its order and under their names.
 
     Parameters
     ----------
-    table : Table
+    table : Dataset
         What `read_table` read.
     positions : sequence of int
         Which of its `columns` to keep.
     path : Path
         In the format that the table came in every cell is written as it was read; any table can become CSV.
     """
-    opened = table._opened
+    opened = table._origin.opened
     assert opened is not None  # set by `read_table`
     kept = sorted(positions)
     if opened.path is not None and can_copy(opened.path, path):
@@ -76,29 +76,29 @@ def write_columns(table: Table, positions: Sequence[int], path: Path) -> None:
         stream.write(text.encode())
 
 
-def write_without(table: Table, removed: Iterable[tuple[int, int]], path: Path) -> None:
+def write_without(table: Dataset, removed: Iterable[tuple[int, int]], path: Path) -> None:
     """Write a whole table but for some of its candidate labels, in the format it came in.
 
     Parameters
     ----------
-    table : Table
+    table : Dataset
         What `read_table` read from a file.
     removed : iterable of (row, label)
         Candidates to take away: a tag leaves its cell, a yes becomes the no of its column.
     path : Path
         Where to; the format must be that of the file.
     """
-    opened = table._opened
+    opened = table._origin.opened
     assert opened is not None
     assert opened.path is not None
     tags_by_cell: dict[tuple[int, int], set[str | None]] = {}
     for row, label in removed:
         place = int(table.label_column_of[label])
-        tags_by_cell.setdefault((row, place), set()).add(table._tags[label])
+        tags_by_cell.setdefault((row, place), set()).add(table._origin.tags[label])
     changes = {
         (row, place): _no_of(opened.columns[place])
         if None in tags
-        else _without(opened.columns[place][row], tags, table._separators[place])
+        else _without(opened.columns[place][row], tags, table._origin.separators[place])
         for (row, place), tags in tags_by_cell.items()
     }
     copy_columns(opened.path, range(len(opened.names)), path, opened, changes)
