@@ -6,7 +6,7 @@ import graph_examples as example
 from labelsieve._numerics.graph import label_graph, neighbor_graph
 from labelsieve._numerics.norms import l21_weights
 from labelsieve.datasets import make_pml
-from labelsieve.methods.drmfs import DRMFS, _Problem
+from labelsieve.methods.drmfs import DRMFS, DRMFSProblem
 
 EXAMPLE = {"alpha": 0.5, "beta": 0.5, "gamma": 0.5, "n_neighbors": 2, "bandwidth": "unit"}
 
@@ -48,7 +48,7 @@ def test_objective_at_the_start_of_the_worked_example_by_term():
 
     def value(alpha, beta, gamma):
         params = DRMFS(alpha=alpha, beta=beta, gamma=gamma)
-        return _Problem(params, example.X, example.Y, *graphs).objective(W, example.X @ W)
+        return DRMFSProblem(params, example.X, example.Y, *graphs).objective(W, example.X @ W)
 
     loss = value(0, 0, 0)
     terms = [value(0.5, 0, 0) - loss, value(0, 0.5, 0) - loss, value(0, 0, 0.5) - loss]
@@ -112,7 +112,7 @@ def test_accelerated_solver_agrees_with_bounded_lbfgs(weights, bandwidth):
 def test_gradient_agrees_with_finite_differences():
     X, Y = random_problem(1)
     params = DRMFS(alpha=0.7, beta=0.3, gamma=0.9)
-    problem = _Problem(params, X, Y, neighbor_graph(X.T, 3, bandwidth="median"), label_graph(Y, 2))
+    problem = DRMFSProblem(params, X, Y, neighbor_graph(X.T, 3, bandwidth="median"), label_graph(Y, 2))
     W = np.random.default_rng(2).random((8, 5))
     R = X @ W - Y
     gradient = 2 * (problem.half_gradient(W, R, l21_weights(R)) + 0.9 * l21_weights(W)[:, None] * W)

@@ -5,7 +5,7 @@ from sklearn.metrics import roc_auc_score
 
 import graph_examples as example
 from labelsieve.datasets import make_pml
-from labelsieve.methods.fpml import FPML, Problem, State
+from labelsieve.methods.fpml import FPML, FPMLProblem, FPMLState
 
 # Worked example, computed independently of this library.
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
@@ -51,7 +51,7 @@ def test_objective_and_end_of_the_worked_example(lambda3, path, n_iter, last, W,
 
 
 def problem_of(X, Y, **weights):
-    return Problem(FPML(**weights), X, Y)
+    return FPMLProblem(FPML(**weights), X, Y)
 
 
 def test_start_of_the_worked_example_is_the_truncated_svd():
@@ -120,7 +120,7 @@ def test_result_does_not_depend_on_the_gauge():
     start = problem.start(3)
     A = rng.normal(size=(3, 3)) + 2 * np.eye(3)
     S, G, F = start.S @ A, np.linalg.solve(A, start.G), np.linalg.solve(A, start.F)
-    other = State(S, G, F, start.W, S @ G, start.P, S.T @ S, S.T @ X)
+    other = FPMLState(S, G, F, start.W, S @ G, start.P, S.T @ S, S.T @ X)
     for _ in range(5):
         start, value = problem.round(start)
         other, other_value = problem.round(other)
@@ -172,7 +172,7 @@ def test_equal_singular_values_do_not_make_the_label_order_matter():
 
 @pytest.mark.parametrize(("n_components", "rank"), [(0.6, 3), (0.1, 1), (4, 4), (50, 5)])
 def test_rank_is_a_rounded_share_of_the_labels_or_a_number_and_capped(n_components, rank, monkeypatch):
-    ranks, start = [], Problem.start
-    monkeypatch.setattr(Problem, "start", lambda self, rank: ranks.append(rank) or start(self, rank))
+    ranks, start = [], FPMLProblem.start
+    monkeypatch.setattr(FPMLProblem, "start", lambda self, rank: ranks.append(rank) or start(self, rank))
     FPML(n_components=n_components).fit(*make_pml(40, 8, random_state=8))
     assert ranks == [rank]

@@ -9,7 +9,7 @@ from labelsieve._numerics.result import iterate
 from labelsieve._numerics.ridge import WeightedRidge, largest_eigenvalue
 from labelsieve.datasets import make_pml
 from labelsieve.methods import lcfs_pml
-from labelsieve.methods.lcfs_pml import LCFSPML, Problem, density_confidence, trusted_candidates
+from labelsieve.methods.lcfs_pml import LCFSPML, LCFSPMLProblem, density_confidence, trusted_candidates
 
 # Worked example, computed independently of this library.
 T = [
@@ -39,7 +39,7 @@ LIMIT, LIMIT_SQUARES = 2.8452805765, [1.93321293, 0.38398272, 1.32677232, 0.3385
 def problem_of(X, Y, trusted, *, alpha=1.0, beta=0.2, gamma=0.1):
     ridge = WeightedRidge(X)
     curvature = 2 * largest_eigenvalue(ridge.normal_product, X.shape[1])
-    return Problem(ridge, curvature, Y, trusted, alpha, beta, gamma)
+    return LCFSPMLProblem(ridge, curvature, Y, trusted, alpha, beta, gamma)
 
 
 def random_problem(seed, n_samples=40, n_features=8, n_labels=5, **weights):

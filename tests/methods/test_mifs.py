@@ -8,9 +8,9 @@ from labelsieve._numerics.ridge import WeightedRidge
 from labelsieve.datasets import make_pml
 from labelsieve.methods.mifs import (
     MIFS,
-    Factors,
-    Problem,
-    State,
+    MIFSFactors,
+    MIFSProblem,
+    MIFSState,
     backtrack,
     random_start,
     solve_feature_weights,
@@ -22,7 +22,7 @@ EXAMPLE = {"alpha": 0.4, "beta": 1.0, "gamma": 0.8, "n_neighbors": 2, "bandwidth
 
 def start_of_example():
     init = example.values("mifs", "init")
-    return Factors(init["V"], init["B"], init["W"])
+    return MIFSFactors(init["V"], init["B"], init["W"])
 
 
 def solve_example(update, max_iter):
@@ -31,7 +31,7 @@ def solve_example(update, max_iter):
 
 
 def problem_of(X, Y, n_neighbors=2, alpha=0.4, beta=1.0, gamma=0.8):
-    return Problem(MIFS(alpha=alpha, beta=beta, gamma=gamma), X, Y, neighbor_graph(X, n_neighbors))
+    return MIFSProblem(MIFS(alpha=alpha, beta=beta, gamma=gamma), X, Y, neighbor_graph(X, n_neighbors))
 
 
 def plain_objective(X, Y, L, V, B, W, alpha=0.4, beta=1.0, gamma=0.8):
@@ -64,7 +64,7 @@ def test_gradient_rounds_of_the_worked_example(update, short, rounds):
 
 def test_objective_terms_at_the_start_of_the_worked_example():
     start = start_of_example()
-    state = State(start, example.X @ start.W)
+    state = MIFSState(start, example.X @ start.W)
 
     def value(**weights):
         problem = problem_of(example.X, example.Y, **({"alpha": 0, "beta": 0, "gamma": 0} | weights))
@@ -89,12 +89,12 @@ def test_objective_path_of_the_worked_example():
 def test_exact_blocks_of_the_worked_example(rounds):
     problem = problem_of(example.X, example.Y)
     ridge = WeightedRidge(example.X)
-    state = State(start_of_example(), example.X @ start_of_example().W)
+    state = MIFSState(start_of_example(), example.X @ start_of_example().W)
     for _ in range(rounds):
         V = solve_latent_labels(problem, state)
         B = np.linalg.solve(V.T @ V, V.T @ example.Y)
         W = solve_feature_weights(problem, ridge, V, state.factors.W)
-        state = State(Factors(V, B, W), example.X @ W)
+        state = MIFSState(MIFSFactors(V, B, W), example.X @ W)
     expected = example.values("mifs", f"exact_it{rounds}")
     for name in ("V", "B", "W"):
         np.testing.assert_allclose(getattr(state.factors, name), expected[name], rtol=1e-7)
@@ -106,8 +106,8 @@ def test_objective_and_gradients_agree_with_the_plain_formula_and_finite_differe
     X, Y, factors = random_problem(0)
     graph = neighbor_graph(X, 2)
     L = np.diag(graph.degrees) - graph.affinity.toarray()
-    problem = Problem(MIFS(), kind(X), kind(Y), graph)
-    state = State(factors, X @ factors.W)
+    problem = MIFSProblem(MIFS(), kind(X), kind(Y), graph)
+    state = MIFSState(factors, X @ factors.W)
     assert problem.objective(state) == pytest.approx(plain_objective(X, Y, L, *factors), rel=1e-12)
     for name in ("V", "B", "W"):
         numerical = example.numerical_gradient(
@@ -123,11 +123,11 @@ def test_cached_line_search_finds_the_steps_of_a_direct_one(update, seed):
     X, Y, factors = random_problem(seed)
     graph = neighbor_graph(X, 5)
     L = np.diag(graph.degrees) - graph.affinity.toarray()
-    problem = Problem(MIFS(), X, Y, graph)
+    problem = MIFSProblem(MIFS(), X, Y, graph)
     fast = MIFS(update=update, max_iter=10, tol=0.0)._descend(X, Y, factors)
 
     def gradients():
-        state = State(factors, X @ factors.W)
+        state = MIFSState(factors, X @ factors.W)
         return problem.gradient_V(state), problem.gradient_B(state), problem.gradient_W(state)
 
     for _ in range(10):

@@ -12,7 +12,7 @@ from labelsieve._numerics.result import iterate
 from labelsieve._numerics.ridge import WeightedRidge
 from labelsieve.datasets import make_pml
 from labelsieve.methods import pmfs_lrs
-from labelsieve.methods.pmfs_lrs import PMFSLRS, Problem, shrink_singular_values
+from labelsieve.methods.pmfs_lrs import PMFSLRS, PMFSLRSProblem, shrink_singular_values
 
 # Worked example, computed independently of this library.
 EXAMPLE = {"alpha": 0.1, "beta": 0.6, "lam": 0.05, "mu": 1.0, "eta": 0.2}
@@ -32,7 +32,7 @@ W_5 = [
 
 def problem_of(X, Y, **weights):
     params = PMFSLRS(**EXAMPLE | weights)
-    return Problem(params, WeightedRidge(X - X.mean(axis=0)), Y, neighbor_graph(X, 2), params.lam)
+    return PMFSLRSProblem(params, WeightedRidge(X - X.mean(axis=0)), Y, neighbor_graph(X, 2), params.lam)
 
 
 def laplacian(problem):

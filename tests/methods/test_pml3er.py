@@ -5,7 +5,14 @@ from sklearn.linear_model import Ridge
 
 import graph_examples as example
 from labelsieve._numerics.ridge import Shifted
-from labelsieve.methods.pml3er import PML3er, Problem, State, enrich_labels, propagate, transitions
+from labelsieve.methods.pml3er import (
+    PML3er,
+    PML3erProblem,
+    PML3erState,
+    enrich_labels,
+    propagate,
+    transitions,
+)
 
 # Worked example, computed independently of this library; its scores are squared norms.
 X, Y = example.X, example.Y.astype(float)
@@ -79,7 +86,7 @@ def test_correlations_of_the_worked_example():
         [-0.01797894, 0.88925036, 0.00008491],
         [-0.00020761, -0.00558219, 0.96000125],
     ]
-    problem = Problem(PML3er(lambda2=0.2, fit_intercept=False), Shifted(X), Y, np.array(E))
+    problem = PML3erProblem(PML3er(lambda2=0.2, fit_intercept=False), Shifted(X), Y, np.array(E))
     found, values = problem.step_B(Y, np.eye(3))
     np.testing.assert_allclose(found, B, atol=1e-8)
     np.testing.assert_allclose(values, np.linalg.svd(found)[1], atol=1e-12)
@@ -132,13 +139,13 @@ WEIGHTS = {"lambda1": 0.7, "lambda2": 0.3, "lambda3": 0.1}
 def random_problem(seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(25, 6)), (rng.random((25, 4)) < 0.5).astype(float)
-    return Problem(PML3er(**WEIGHTS), Shifted(X).centred(), Y, rng.random((25, 4))), rng
+    return PML3erProblem(PML3er(**WEIGHTS), Shifted(X).centred(), Y, rng.random((25, 4))), rng
 
 
 def test_objective_is_the_documented_one():
     problem, rng = random_problem(0)
     C, B, W, b = rng.random((25, 4)), rng.normal(size=(4, 4)), rng.normal(size=(6, 4)), rng.normal(size=4)
-    state = State(C, B, np.linalg.norm(B, "nuc"), W, b, problem.X.times(W) + b)
+    state = PML3erState(C, B, np.linalg.norm(B, "nuc"), W, b, problem.X.times(W) + b)
     assert problem.objective(state) == pytest.approx(plain_objective(problem, C, B, W, b), rel=1e-12)
 
 
@@ -153,7 +160,7 @@ def test_every_block_is_optimal_for_the_others_in_the_end():
     np.testing.assert_allclose(W, ridge.coef_.T, atol=1e-6)
     np.testing.assert_allclose(b, ridge.intercept_, atol=1e-6)
 
-    problem = Problem(PML3er(**WEIGHTS), Shifted(X), Y, E)
+    problem = PML3erProblem(PML3er(**WEIGHTS), Shifted(X), Y, E)
     B = np.eye(4)
     for _ in range(20_000):
         B, values = problem.step_B(C, B)

@@ -12,8 +12,8 @@ from labelsieve._numerics.norms import l21_weights
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml_fsla import (
     PMLFSLA,
-    Factors,
-    Problem,
+    PMLFSLAFactors,
+    PMLFSLAProblem,
     capped_step,
     number_of_clusters,
     project_rows_on_simplex,
@@ -24,7 +24,7 @@ EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.2}
 
 
 def start_of_example():
-    return Factors(
+    return PMLFSLAFactors(
         Q=fill(0.2, 1, 1, 4, (4, 2)),
         L=fill(0.2, 1, 2, 4, (6, 2)),
         P=fill(0.3, 2, 1, 3, (6, 2)),
@@ -39,7 +39,7 @@ def solve_example(data, update, max_iter, tol=0.0, rank_by="qm", **weights):
 
 def states_of(X, Y, start, update, n_sweeps, **weights):
     """The start, and the states after every sweep."""
-    problem = Problem(PMLFSLA(**weights, update=update), X, Y != 0)
+    problem = PMLFSLAProblem(PMLFSLA(**weights, update=update), X, Y != 0)
     states = [problem.start(start, Y)]
     for _ in range(n_sweeps):
         states.append(problem.sweep(states[-1])[0])
@@ -169,7 +169,7 @@ def test_exact_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
         np.testing.assert_allclose(gradient, numerical_gradient(function, old), atol=2e-6, err_msg=name)
         np.testing.assert_allclose(new, old * negative / positive, rtol=1e-12, err_msg=name)
 
-    start, end = states_of(X, Y, Factors(Q, L, P, M), "exact", 1, alpha=a, beta=b, gamma=g)
+    start, end = states_of(X, Y, PMLFSLAFactors(Q, L, P, M), "exact", 1, alpha=a, beta=b, gamma=g)
     T, new = start.T, end.factors
     D = l21_weights(Q @ M)[:, None]
     check("Q", new.Q, Q, X.T @ L, Q @ L.T @ L + g * (D * (Q @ M)) @ M.T, lambda Q: J(Q, L, P, M, T))

@@ -7,18 +7,18 @@ import graph_examples as example
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import l21_weights
 from labelsieve.datasets import make_pml
-from labelsieve.methods.pml_fsso import PMLFSSO, Factors, Problem, balanced_start, random_start
+from labelsieve.methods.pml_fsso import PMLFSSO, PMLFSSOFactors, PMLFSSOProblem, balanced_start, random_start
 
 EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.1, "theta": 0.2}
 
 
 def problem_of(X, Y, n_neighbors=5, **options):
-    return Problem(PMLFSSO(**options), X, Y, neighbor_graph(X, n_neighbors))
+    return PMLFSSOProblem(PMLFSSO(**options), X, Y, neighbor_graph(X, n_neighbors))
 
 
 def start_of_example():
     init = example.values("pml_fsso", "init")
-    return Factors(init["U"], init["V"], init["M"])
+    return PMLFSSOFactors(init["U"], init["V"], init["M"])
 
 
 def sweeps(problem, start, n_sweeps):
@@ -70,7 +70,7 @@ def test_exact_objective_path_of_the_worked_example():
 def test_authors_program_end_to_end():
     # Their start: numpy's legacy generator with seed 2, U, V, M in this order, four components.
     draw = np.random.RandomState(2).rand
-    start = Factors(draw(6, 4), draw(4, 3), draw(4, 4))
+    start = PMLFSSOFactors(draw(6, 4), draw(4, 3), draw(4, 4))
     result = PMLFSSO(**EXAMPLE, update="coded", max_iter=1000)._descend(example.X, example.Y, start)
     assert result.converged
     assert len(result.objective) - 1 == 41
@@ -94,7 +94,7 @@ def test_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
     S, A = problem.graph.affinity.toarray(), np.diag(problem.graph.degrees)
 
     def J(U, V, M):
-        return problem.objective(problem.state(Factors(U, V, M)), U.T @ X)
+        return problem.objective(problem.state(PMLFSSOFactors(U, V, M)), U.T @ X)
 
     def check(name, new, old, negative, positive, function):
         np.testing.assert_allclose(
@@ -102,7 +102,7 @@ def test_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
         )
         np.testing.assert_allclose(new, old * negative / positive, rtol=1e-12, err_msg=name)
 
-    ((new, _),) = sweeps(problem, Factors(U, V, M), 1)
+    ((new, _),) = sweeps(problem, PMLFSSOFactors(U, V, M), 1)
     W = M.T @ V
     D = l21_weights(W)[:, None]
     negative = M @ X.T @ Y + 0.7 * U.T @ Y

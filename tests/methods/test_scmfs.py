@@ -7,13 +7,13 @@ from scipy.optimize import minimize, nnls
 from graph_examples import fill, numerical_gradient
 from labelsieve._numerics.norms import l21_weights, multiplicative_step
 from labelsieve.datasets import make_pml
-from labelsieve.methods.scmfs import SCMFS, Factors, Problem, bounded_loadings, random_start
+from labelsieve.methods.scmfs import SCMFS, SCMFSFactors, SCMFSProblem, bounded_loadings, random_start
 
 EXAMPLE = {"alpha": 0.5, "beta": 1.0, "gamma": 0.2}
 
 
 def start_of_example():
-    return Factors(
+    return SCMFSFactors(
         W=fill(0.1, 1, 2, 3, (4, 2)),
         V=fill(0.2, 1, 2, 4, (6, 2)),
         Q=fill(0.2, 1, 1, 4, (2, 4)),
@@ -29,13 +29,13 @@ def solve_example(data, update, max_iter, tol=0.0, **weights):
 
 def factors_after(X, Y, start, n_sweeps, update, alpha, beta, gamma):
     """The four factors after some sweeps."""
-    problem = Problem(SCMFS(alpha=alpha, beta=beta, gamma=gamma, update=update), X, Y)
+    problem = SCMFSProblem(SCMFS(alpha=alpha, beta=beta, gamma=gamma, update=update), X, Y)
     state = problem.state(start.W, start.V, np.hstack([np.sqrt(alpha) * start.Q, np.sqrt(beta) * start.B]))
     for _ in range(n_sweeps):
         state, _ = problem.sweep(state)
     n_features = X.shape[1]
     Q, B = state.Z[:, :n_features] / np.sqrt(alpha), state.Z[:, n_features:] / np.sqrt(beta)
-    return Factors(state.W, state.V, Q, B)
+    return SCMFSFactors(state.W, state.V, Q, B)
 
 
 def plain_objective(X, Y, W, V, Q, B, alpha, beta, gamma):
@@ -131,7 +131,7 @@ def test_published_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
     def J(W, V, Q, B):
         return plain_objective(X, Y, W, V, Q, B, **weights)
 
-    new = factors_after(X, Y, Factors(W, V, Q, B), 1, "published", **weights)
+    new = factors_after(X, Y, SCMFSFactors(W, V, Q, B), 1, "published", **weights)
     positive = X.T @ X @ W + 0.4 * l21_weights(W)[:, None] * W
     check("W", new.W, W, X.T @ V, positive, 1, lambda W: J(W, V, Q, B))
     W = new.W
@@ -182,7 +182,7 @@ def test_repeated_bounded_steps_reach_the_loadings_of_an_independent_solver():
 
 def test_repeated_steps_on_one_factor_reach_the_optimum_of_an_independent_solver():
     X, Y, (W, V, Q, B) = random_problem(2, n_samples=25)
-    problem = Problem(SCMFS(alpha=0.7, beta=1.3, gamma=2.0), X, Y)
+    problem = SCMFSProblem(SCMFS(alpha=0.7, beta=1.3, gamma=2.0), X, Y)
     Z = np.hstack([np.sqrt(0.7) * Q, np.sqrt(1.3) * B])
 
     state = problem.state(W, V, Z)

@@ -140,7 +140,7 @@ class DRMFS(BaseSelector):
     def _descend(self, X: Matrix, Y: Matrix, start: np.ndarray | None = None) -> SolverResult:
         """Solve for ``X >= 0`` from a positive W, by default the constant that fits the mean of Y."""
         Y = dense(Y).astype(X.dtype, copy=False)
-        problem = _Problem(
+        problem = DRMFSProblem(
             self,
             X,
             Y,
@@ -154,7 +154,7 @@ class DRMFS(BaseSelector):
         step, window = (_accelerated_step, 10) if self.solver == "accelerated" else (_multiplicative_step, 1)
         state, history, converged = iterate(
             partial(step, problem),
-            _State(W, P, W, P, 1.0, value),
+            DRMFSState(W, P, W, P, 1.0, value),
             value,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -166,7 +166,7 @@ class DRMFS(BaseSelector):
 
 
 @dataclass(frozen=True)
-class _Problem:
+class DRMFSProblem:
     """Data and graphs, all in the dtype of ``X``."""
 
     params: DRMFS
@@ -206,7 +206,7 @@ class _Problem:
         )
 
 
-class _State(NamedTuple):
+class DRMFSState(NamedTuple):
     """The accepted W with P = X W, the point ahead of it from which to step, and the momentum."""
 
     W: np.ndarray
@@ -217,7 +217,7 @@ class _State(NamedTuple):
     value: float
 
 
-def _accelerated_step(problem: _Problem, state: _State) -> tuple[_State, float]:
+def _accelerated_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
     """Minimise a separable bound of J around the point ahead; go back and drop the momentum where J rose.
 
     The bound replaces every row's loss by the quadratic that touches it and the Hessian by a diagonal, so
@@ -239,13 +239,13 @@ def _accelerated_step(problem: _Problem, state: _State) -> tuple[_State, float]:
     P = problem.X @ W
     value = problem.objective(W, P)
     if value > state.value:
-        return _State(state.W, state.P, state.W, state.P, 1.0, state.value), state.value
+        return DRMFSState(state.W, state.P, state.W, state.P, 1.0, state.value), state.value
     momentum = (1 + np.sqrt(1 + 4 * state.momentum**2)) / 2
     ahead = W.dtype.type((state.momentum - 1) / momentum)
-    return _State(W, P, W + ahead * (W - state.W), P + ahead * (P - state.P), momentum, value), value
+    return DRMFSState(W, P, W + ahead * (W - state.W), P + ahead * (P - state.P), momentum, value), value
 
 
-def _multiplicative_step(problem: _Problem, state: _State) -> tuple[_State, float]:
+def _multiplicative_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
     """Multiply W by the ratio of the negative and the positive part of the gradient, as published."""
     W, P = state.W, state.P
     row_weights = l21_weights(P - problem.Y)[:, None]
@@ -262,7 +262,7 @@ def _multiplicative_step(problem: _Problem, state: _State) -> tuple[_State, floa
     W = multiplicative_step(W, numerator, denominator)
     P = problem.X @ W
     value = problem.objective(W, P)
-    return _State(W, P, W, P, 1.0, value), value
+    return DRMFSState(W, P, W, P, 1.0, value), value
 
 
 def _constant_start(X: Matrix, Y: np.ndarray) -> np.ndarray:

@@ -170,11 +170,11 @@ class PMLFSLA(BaseSelector):
             n_components = number_of_clusters(X) if self.n_components == "optics" else int(self.n_components)
         return self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
 
-    def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, start: PMLFSLAFactors) -> SolverResult:
         """Descend the objective for ``X >= 0`` from positive factors."""
         # Dense, as T and P M are.
         candidates = dense(Y)
-        problem = Problem(self, X, candidates != 0)
+        problem = PMLFSLAProblem(self, X, candidates != 0)
         state = problem.start(start, candidates)
         value = problem.objective(state, right_product(X, start.Q.T))
         state, history, converged = iterate(problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol)
@@ -184,7 +184,7 @@ class PMLFSLA(BaseSelector):
         return SolverResult(row_norms(ranked_by) ** 2, history, converged, extra=extra)
 
 
-class Factors(NamedTuple):
+class PMLFSLAFactors(NamedTuple):
     """The unknowns besides T: X is approximated by L Q', T by P M, and L by P."""
 
     Q: np.ndarray
@@ -193,12 +193,12 @@ class Factors(NamedTuple):
     M: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> PMLFSLAFactors:
     """Uniform factors; the columns of M move with the columns of ``Y``."""
     Q = rng.random((X.shape[1], n_components))
     L = rng.random((X.shape[0], n_components))
     P = rng.random((X.shape[0], n_components))
-    return Factors(Q, L, P, uniform_per_label(Y, n_components, rng))
+    return PMLFSLAFactors(Q, L, P, uniform_per_label(Y, n_components, rng))
 
 
 def number_of_clusters(X: Matrix) -> int:
@@ -213,17 +213,17 @@ def number_of_clusters(X: Matrix) -> int:
     return max(1, len(np.unique(found[found >= 0])))
 
 
-class State(NamedTuple):
+class PMLFSLAState(NamedTuple):
     """The factors, the cleaned labels T, the product P M that approximates them, and R = Q M."""
 
-    factors: Factors
+    factors: PMLFSLAFactors
     T: np.ndarray
     PM: np.ndarray
     R: np.ndarray
 
 
 @dataclass(frozen=True)
-class Problem:
+class PMLFSLAProblem:
     """Data. Only X may be single precision: the factors cannot afford it."""
 
     params: PMLFSLA
@@ -235,12 +235,12 @@ class Problem:
         """|X|^2."""
         return squared_norm(self.X)
 
-    def start(self, factors: Factors, candidates: np.ndarray) -> State:
+    def start(self, factors: PMLFSLAFactors, candidates: np.ndarray) -> PMLFSLAState:
         """Complete the factors by T and the products."""
         T = candidates if self.params.update == "coded" else _into_distributions(candidates)
-        return State(factors, T, factors.P @ factors.M, factors.Q @ factors.M)
+        return PMLFSLAState(factors, T, factors.P @ factors.M, factors.Q @ factors.M)
 
-    def objective(self, state: State, XQ: np.ndarray) -> float:
+    def objective(self, state: PMLFSLAState, XQ: np.ndarray) -> float:
         """J, the feature term from products of the size of the latent space."""
         Q, L, P, _ = state.factors
         features = self.squared_norm_X - 2 * inner(L, XQ) + inner(L.T @ L, Q.T @ Q)
@@ -251,7 +251,7 @@ class Problem:
             + self.params.gamma * smooth_l21_norm(state.R)
         )
 
-    def sweep(self, state: State) -> tuple[State, float]:
+    def sweep(self, state: PMLFSLAState) -> tuple[PMLFSLAState, float]:
         """Update Q, L, T, P and M once."""
         alpha, beta, gamma = self.params.alpha, self.params.beta, self.params.gamma
         (Q, L, P, M), is_coded = state.factors, self.params.update == "coded"
@@ -273,7 +273,7 @@ class Problem:
         M = multiplicative_step(
             M, label_weight * (P.T @ T), label_weight * (P.T @ P @ M) + gamma * (Q.T @ weighted_R)
         )
-        state = State(Factors(Q, L, P, M), T, P @ M, Q @ M)
+        state = PMLFSLAState(PMLFSLAFactors(Q, L, P, M), T, P @ M, Q @ M)
         return state, self.objective(state, XQ)
 
 

@@ -143,9 +143,9 @@ class PMLLFC(LabelRegressor):
 
     def _regress(self, X: Shifted, Y: np.ndarray, start: np.ndarray | None = None) -> SolverResult:
         """Solve from a W, by default 0, and b = 0."""
-        problem = Problem(self, X.centred(), Y, Similarity(X, Y, self.similarity))
+        problem = PMLLFCProblem(self, X.centred(), Y, Similarity(X, Y, self.similarity))
         W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
-        state = State(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
+        state = PMLLFCState(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
         value = problem.objective(W, X.times(W), Y, state.SP)
         state, history, converged = iterate(problem.round, state, value, max_iter=self.max_iter, tol=self.tol)
         extra = {
@@ -201,7 +201,7 @@ class Similarity:
         return both if self.kind == "and" else by_features + by_labels - both
 
 
-class State(NamedTuple):
+class PMLLFCState(NamedTuple):
     """The unknowns, b that of centred features; S P; and the length of the last step."""
 
     W: np.ndarray
@@ -212,7 +212,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class PMLLFCProblem:
     """Centred features, candidates and similarities."""
 
     params: PMLLFC
@@ -253,18 +253,18 @@ class Problem:
         """Of J, by P."""
         return P - prediction + self.lambda2 * (P @ (P.T @ P) - SP)
 
-    def round(self, state: State) -> tuple[State, float]:
+    def round(self, state: PMLLFCState) -> tuple[PMLLFCState, float]:
         """Solve for W and b, then step in P."""
         W, b = self.solve_W(state.P), state.P.mean(axis=0)
         prediction = self.X.times(W) + b
         P, SP, step = self._step_P(prediction, state)
-        return State(W, b, P, SP, step), self.objective(W, prediction, P, SP)
+        return PMLLFCState(W, b, P, SP, step), self.objective(W, prediction, P, SP)
 
     def largest_share(self, length: float) -> float:
         """How far S can lower J below the rest of it, on a step of this squared length."""
         return self.lambda2 / 2 * float(np.sqrt(self.squared_norm_S)) * length
 
-    def _step_P(self, prediction: np.ndarray, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+    def _step_P(self, prediction: np.ndarray, state: PMLLFCState) -> tuple[np.ndarray, np.ndarray, float]:
         """Halve a projected gradient step until J is below the quadratic with curvature 1 / step."""
         P, SP = state.P, state.SP
         gradient, PtP = self.gradient(prediction, P, SP), P.T @ P

@@ -122,16 +122,16 @@ class RFS(BlockSelector):
         regression = _regression(problem)
         alpha = _automatic_weight(rows) if isinstance(self.alpha, str) else float(self.alpha)
 
-        def step(state: _State) -> tuple[_State, float]:
+        def step(state: RFSState) -> tuple[RFSState, float]:
             W, intercept = regression.solve(state.seen, state.feature_weights, alpha)
             seen, loss = regression.visit(W, intercept)
             feature_weights = l21_weights(W)
             # A weight is half the inverse of a smoothed norm.
             value = loss + alpha * (0.5 / feature_weights).sum()
-            return _State(W, intercept, seen, feature_weights), float(value)
+            return RFSState(W, intercept, seen, feature_weights), float(value)
 
         nothing = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
-        start, value = step(_State(*nothing, regression.visit()[0], np.ones(problem.n_features)))
+        start, value = step(RFSState(*nothing, regression.visit()[0], np.ones(problem.n_features)))
         state, history, converged = iterate(step, start, value, max_iter=self.max_iter, tol=self.tol)
         # Sparse features are centred by the intercept alone.
         centre = np.asarray(scaling.offset) * scaling.factor
@@ -144,7 +144,7 @@ class RFS(BlockSelector):
         return SolverResult(row_norms(state.W).astype(dtype), history, converged, extra=extra)
 
 
-class _State(NamedTuple):
+class RFSState(NamedTuple):
     """A point, and what the quadratic that bounds the objective there needs to know of rows and features."""
 
     W: np.ndarray

@@ -165,9 +165,9 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         result = self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
         return replace(result, extra={**result.extra, "scaling": scaling})
 
-    def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, start: SCMFSFactors) -> SolverResult:
         """Descend the objective for ``X >= 0`` from positive factors."""
-        problem = Problem(self, X, Y)
+        problem = SCMFSProblem(self, X, Y)
         Z = np.hstack([np.sqrt(self.alpha) * start.Q, np.sqrt(self.beta) * start.B])
         state = problem.state(start.W, start.V, into_unit_ball(Z) if self.update == "bounded" else Z)
         value = problem.objective(state, problem.explained(state.V))
@@ -182,7 +182,7 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         return SolverResult(row_norms(W) ** 2, history, converged, extra=extra)
 
 
-class Factors(NamedTuple):
+class SCMFSFactors(NamedTuple):
     """The unknowns: V is approximated by X W, X by V Q, Y by V B."""
 
     W: np.ndarray
@@ -191,15 +191,15 @@ class Factors(NamedTuple):
     B: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> SCMFSFactors:
     """Uniform factors; the columns of B move with the columns of ``Y``."""
     W = rng.random((X.shape[1], n_components))
     V = rng.random((X.shape[0], n_components))
     Q = rng.random((n_components, X.shape[1]))
-    return Factors(W, V, Q, uniform_per_label(Y, n_components, rng))
+    return SCMFSFactors(W, V, Q, uniform_per_label(Y, n_components, rng))
 
 
-class State(NamedTuple):
+class SCMFSState(NamedTuple):
     """W, V, the weighted loadings Z = [sqrt(alpha) Q, sqrt(beta) B], and P = X W."""
 
     W: np.ndarray
@@ -209,7 +209,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SCMFSProblem:
     """Data; both factorisations are one, of T = [sqrt(alpha) X, sqrt(beta) Y], never formed.
 
     Only X may be single precision: the factors cannot afford it.
@@ -224,9 +224,9 @@ class Problem:
         """|T|^2."""
         return self.params.alpha * squared_norm(self.X) + self.params.beta * squared_norm(self.Y)
 
-    def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> State:
+    def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> SCMFSState:
         """Complete the factors by X W."""
-        return State(W, V, Z, right_product(self.X, W.T))
+        return SCMFSState(W, V, Z, right_product(self.X, W.T))
 
     def explained(self, V: np.ndarray) -> np.ndarray:
         """V'T."""
@@ -240,13 +240,13 @@ class Problem:
         target += np.sqrt(self.params.alpha) * right_product(self.X, Z[:, :n_features])
         return target
 
-    def objective(self, state: State, VtT: np.ndarray) -> float:
+    def objective(self, state: SCMFSState, VtT: np.ndarray) -> float:
         """J, with ``VtT`` from `explained`."""
         W, V, Z, P = state
         factorisations = self.squared_norm_T - 2 * inner(VtT, Z) + inner(V.T @ V, Z @ Z.T)
         return squared_norm(P - V) + factorisations + self.params.gamma * smooth_l21_norm(W)
 
-    def sweep(self, state: State) -> tuple[State, float]:
+    def sweep(self, state: SCMFSState) -> tuple[SCMFSState, float]:
         """Update W, V and the loadings once."""
         W, V, Z, P = state
         sparsity = (self.params.gamma * l21_weights(W))[:, None] * W
@@ -255,7 +255,7 @@ class Problem:
         V = multiplicative_step(V, P + self.target(Z), V + V @ (Z @ Z.T))
         VtT = self.explained(V)
         step = bounded_loadings if self.params.update == "bounded" else multiplicative_loadings
-        state = State(W, V, step(V.T @ V, VtT, Z), P)
+        state = SCMFSState(W, V, step(V.T @ V, VtT, Z), P)
         return state, self.objective(state, VtT)
 
 

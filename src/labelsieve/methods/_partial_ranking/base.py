@@ -20,7 +20,7 @@ from labelsieve.methods._partial_ranking.confidence import update_confidence
 from labelsieve.methods._partial_ranking.rank_svm import RankSVM
 
 
-class _State(NamedTuple):
+class RankerState(NamedTuple):
     M: np.ndarray
     trusted: np.ndarray
     level: np.ndarray
@@ -104,7 +104,7 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
                 value -= float(((trusted @ affinity) * trusted).sum(axis=1) @ level**2)
             return value
 
-        def step(state: _State) -> tuple[_State, float]:
+        def step(state: RankerState) -> tuple[RankerState, float]:
             if state.is_fixed_point:
                 return state, state.value
             M = svm.solve(state.trusted, weight * state.level, state.M, tol=self.tol)
@@ -113,12 +113,12 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
             )
             unchanged = np.array_equal(trusted, state.trusted) and np.array_equal(level, state.level)
             value = objective(M, trusted, level)
-            return _State(M, trusted, level, value, unchanged), value
+            return RankerState(M, trusted, level, value, unchanged), value
 
         M, level = np.zeros(svm.shape), (n_candidates > 0).astype(np.float64)
         value = objective(M, candidates, level)
         # The affinity can outweigh the loss by far; a second step must confirm that the confidences stand still.
-        start = _State(M, candidates, level, value, False)
+        start = RankerState(M, candidates, level, value, False)
         state, history, converged = iterate(
             step, start, value, max_iter=self.max_iter, tol=self.tol, min_iter=2
         )
