@@ -11,8 +11,7 @@ import urllib.request
 import pytest
 from test_report_analysis import noisy
 
-from labelsieve.report.contents import make_report
-from labelsieve.report.page import render_report
+from labelsieve.report.page import make_report, render_report
 from synthetic_runs import make_summary
 
 websocket = pytest.importorskip("websocket")
