@@ -18,7 +18,7 @@ from labelsieve.bench.status import read_status
 from labelsieve.inspection.stability import kuncheva_stability
 from labelsieve.io import Dataset, write
 from labelsieve.metrics import PROTOCOL_METRICS
-from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("one_job_here")
 

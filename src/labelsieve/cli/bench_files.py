@@ -57,7 +57,7 @@ def merge(
 ) -> None:
     """Put runs together that are parts of one experiment."""
     require_packages()
-    from labelsieve.report.analysis.summary_file import is_summary
+    from labelsieve.report.summary_file import is_summary
 
     if len(runs) < 2:
         raise typer.BadParameter("two runs or more were expected, got one", param_hint="RUN")
@@ -104,8 +104,7 @@ def _merge_results(runs: list[str], out: Path, command: str) -> dict[str, str | 
 def _merge_means(runs: list[str], out: Path, command: str) -> dict[str, str | int]:
     from labelsieve.cli.report import find_source, read_means
     from labelsieve.cli.target import told_if_unwritable
-    from labelsieve.report.analysis.merged import merge_summaries
-    from labelsieve.report.analysis.summary_file import write_summary
+    from labelsieve.report.summary_file import merge_summaries, write_summary
 
     if out.exists():
         raise RunError(f"{out}: is there already; choose another file with --out.")
