@@ -18,7 +18,7 @@ from labelsieve import METHODS
 from labelsieve._base import TAKES_BLOCKS
 from labelsieve.bench.config import build_experiment
 from labelsieve.bench.results import read_results
-from labelsieve.bench.results_file import database_path
+from labelsieve.bench.store import database_path
 from labelsieve.cli import main
 from labelsieve.datasets import make_pml
 from labelsieve.report.page import make_report

@@ -138,7 +138,7 @@ def read_means(source: Path) -> Summary:
 
 def find_source(run: str | None) -> tuple[Path, Path]:
     """Return the file that a report is made from, and its default folder."""
-    from labelsieve.bench.results_file import database_path
+    from labelsieve.bench.store import database_path
     from labelsieve.report.summary_file import ENDING, is_summary
 
     if run is not None and is_summary(Path(run)):
@@ -149,7 +149,7 @@ def find_source(run: str | None) -> tuple[Path, Path]:
 
 def _latest_run() -> Path:
     """Return the run below ``runs`` that changed last."""
-    from labelsieve.bench.results_file import FILE_NAME
+    from labelsieve.bench.store import FILE_NAME
 
     # Until a runner closes the file, its changes are in a second one.
     found = [path for ending in ("", "-wal") for path in _RUNS.glob(f"*/{FILE_NAME}{ending}")]
