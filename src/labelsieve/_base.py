@@ -63,7 +63,7 @@ __all__ = [
     "without_tags",
 ]
 
-#: Constraints shared by iterative methods, methods with random parts and methods that scale features.
+#: Constraints of parameters that many methods have; those of loops and seeds belong to every selector.
 LOOP_CONSTRAINTS: dict[str, list[Any]] = {
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
@@ -154,6 +154,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="right"),
         ],
+        **LOOP_CONSTRAINTS,
+        **RANDOM_CONSTRAINTS,
     }
 
     #: Whether asking for another number of features changes the order of the features, not only where it is cut.

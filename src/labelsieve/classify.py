@@ -82,17 +82,12 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score the labels of each row; larger means more likely.
+        """Score the labels or classes of new rows; two classes have one score, as in scikit-learn.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_labels) or (n_samples,)
-            One column per label or class; one-dimensional for two classes, as in scikit-learn.
         """
         scores = super().decision_function(X)
         if self._has_classes and len(self.classes_) == 2:
@@ -304,11 +299,7 @@ class MLkNN(_MultilabelClassifier):
     }
 
     def __init__(
-        self,
-        n_neighbors: int = 10,
-        *,
-        smoothing: float = 1.0,
-        scale: Literal["minmax"] | None = "minmax",
+        self, n_neighbors: int = 10, *, smoothing: float = 1.0, scale: Literal["minmax"] | None = "minmax"
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing

@@ -249,15 +249,6 @@ def test_start_on_a_sample_reports_its_objective_and_ends_where_the_whole_does(p
     assert ends[1] == pytest.approx(ends[0], rel=1e-6)
 
 
-def test_dead_component_is_survived(problem):
-    V, W = random_factors(problem)
-    V[1], problem.rows.gather("U")[:, 2] = 0, 0
-    state = BlockDescent(problem).warm_up(Factors(V, W), 20)
-    for _ in range(5):
-        state, value = BlockDescent(problem).step(state)
-    assert np.isfinite(value)
-
-
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
 def test_singular_vectors_agree_with_lapack(container):
     X = np.random.default_rng(0).random((30, 12)) @ np.diag(0.5 ** np.arange(12))

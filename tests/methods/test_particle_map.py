@@ -59,11 +59,7 @@ def test_worked_example_as_recommended():
 
 
 def test_worked_example_of_the_ridge_fallback():
-    W = [
-        [0.634347, 0.006953, -0.040566],
-        [-0.019445, 0.134402, 0.459854],
-        [-0.043344, -0.006956, 0.609531],
-    ]
+    W = [[0.634347, 0.006953, -0.040566], [-0.019445, 0.134402, 0.459854], [-0.043344, -0.006956, 0.609531]]
     np.testing.assert_allclose(ParticleMAP(n_neighbors=2)._ridge_weights(X, Y).T, W, atol=1e-6)
 
 

@@ -105,18 +105,6 @@ def test_new_rows_are_scaled_as_the_rows_of_fit(method):
 
 
 @BOTH
-def test_planted_features_beat_noise(method):
-    features, candidates = planted(n_samples=200)
-    for weights in ("mean", "stacked"):
-        assert set(np.flatnonzero(method(4, weights=weights).fit(features, candidates).get_support())) == {
-            0,
-            1,
-            2,
-            3,
-        }
-
-
-@BOTH
 @pytest.mark.parametrize("scale", ["minmax", "standard", None])
 def test_sparse_features_and_labels_give_the_dense_result(method, scale):
     features, candidates = planted()
@@ -139,41 +127,6 @@ def test_unshuffled_folds_are_contiguous(method):
     folds = method(cv=3, shuffle=False)._folds(8)
     assert [fold.tolist() for fold in folds] == [[0, 1, 2], [3, 4, 5], [6, 7]]
     assert len(method(cv=10)._folds(4)) == 4
-
-
-@BOTH
-@pytest.mark.parametrize("fallback", ["candidate", "labels"])
-@pytest.mark.parametrize(
-    "trap", ["empty rows", "full rows", "never", "always", "one row knows it", "constant feature"]
-)
-def test_degenerate_labels_leave_finite_numbers(method, fallback, trap):
-    features, candidates = planted(n_samples=40)
-    if trap == "empty rows":
-        candidates[::3] = 0
-    elif trap == "full rows":
-        candidates[::3] = 1
-    elif trap == "never":
-        candidates[:, 1] = 0
-    elif trap == "always":
-        candidates[:, 1] = 1
-    elif trap == "one row knows it":
-        candidates[:, 1] = np.arange(40) == 7
-    else:
-        features[:, 1] = 3.0
-    selector = method(fallback=fallback).fit(features, candidates)
-    for values in (
-        selector.scores_,
-        selector.coef_,
-        selector.label_confidence_,
-        selector.decision_function(features),
-    ):
-        assert np.isfinite(values).all()
-    if trap == "always" and method is ParticleVLS:  # it is so credible that no pair is left for MAP
-        assert 0 in selector.classifiers_.first
-        assert 1 not in selector.classifiers_.first
-        assert (selector.coef_[1] == 0).all()
-    if trap == "constant feature":
-        np.testing.assert_allclose(selector.scores_[1], 0, atol=1e-9)
 
 
 @BOTH

@@ -7,24 +7,18 @@ import graph_examples as example
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import l21_weights
 from labelsieve.datasets import make_pml
-from labelsieve.methods.pml_fsso import (
-    PMLFSSO,
-    Factors,
-    Problem,
-    balanced_start,
-    random_start,
-)
+from labelsieve.methods.pml_fsso import PMLFSSO, PMLFSSOFactors, PMLFSSOProblem, balanced_start, random_start
 
 EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.1, "theta": 0.2}
 
 
 def problem_of(X, Y, n_neighbors=5, **options):
-    return Problem(PMLFSSO(**options), X, Y, neighbor_graph(X, n_neighbors))
+    return PMLFSSOProblem(PMLFSSO(**options), X, Y, neighbor_graph(X, n_neighbors))
 
 
 def start_of_example():
     init = example.values("pml_fsso", "init")
-    return Factors(init["U"], init["V"], init["M"])
+    return PMLFSSOFactors(init["U"], init["V"], init["M"])
 
 
 def sweeps(problem, start, n_sweeps):
@@ -76,7 +70,7 @@ def test_exact_objective_path_of_the_worked_example():
 def test_authors_program_end_to_end():
     # Their start: numpy's legacy generator with seed 2, U, V, M in this order, four components.
     draw = np.random.RandomState(2).rand
-    start = Factors(draw(6, 4), draw(4, 3), draw(4, 4))
+    start = PMLFSSOFactors(draw(6, 4), draw(4, 3), draw(4, 4))
     result = PMLFSSO(**EXAMPLE, update="coded", max_iter=1000)._descend(example.X, example.Y, start)
     assert result.converged
     assert len(result.objective) - 1 == 41
@@ -100,7 +94,7 @@ def test_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
     S, A = problem.graph.affinity.toarray(), np.diag(problem.graph.degrees)
 
     def J(U, V, M):
-        return problem.objective(problem.state(Factors(U, V, M)), U.T @ X)
+        return problem.objective(problem.state(PMLFSSOFactors(U, V, M)), U.T @ X)
 
     def check(name, new, old, negative, positive, function):
         np.testing.assert_allclose(
@@ -108,7 +102,7 @@ def test_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
         )
         np.testing.assert_allclose(new, old * negative / positive, rtol=1e-12, err_msg=name)
 
-    ((new, _),) = sweeps(problem, Factors(U, V, M), 1)
+    ((new, _),) = sweeps(problem, PMLFSSOFactors(U, V, M), 1)
     W = M.T @ V
     D = l21_weights(W)[:, None]
     negative = M @ X.T @ Y + 0.7 * U.T @ Y
@@ -133,19 +127,6 @@ def test_coded_sparsity_pulls_twice_as_hard():
     assert np.abs(coded.M - exact.M).max() > 1e-3  # the stale W, which no theta mends
 
 
-def test_stale_w_rebalances_the_uniform_start_and_the_exact_form_needs_a_balanced_one():
-    X, Y = make_pml(100, 40, n_labels=6, random_state=0)
-    uniform = random_start(X, Y, 32, np.random.default_rng(0))
-
-    def label_term(start, update="exact"):
-        state = sweeps(problem_of(X, Y, update=update), start, 200)[-1][0]
-        return ((Y - state.U @ state.V) ** 2).sum() / (Y**2).sum()
-
-    assert label_term(uniform, "coded") < 0.3
-    assert label_term(uniform) > 0.9  # the labels are never fitted
-    assert label_term(balanced_start(X, Y, uniform)) < 0.3
-
-
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
 def test_balanced_start_has_the_means_of_the_data(kind):
     X, Y = make_pml(50, 20, density=0.4, random_state=1)
@@ -168,12 +149,6 @@ def test_exact_objective_never_rises(seed):
     assert np.diff(plain).max() <= 1e-12 * plain[0]
 
 
-def test_coded_objective_can_rise():
-    X, Y = make_pml(100, 40, n_labels=6, random_state=0)
-    history = PMLFSSO(theta=0.01, update="coded", tol=1e-3, random_state=0).fit(X, Y).objective_history_
-    assert np.diff(history).max() > 0
-
-
 def test_over_relaxation_reaches_the_value_of_plain_sweeps_in_fewer():
     X, Y = make_pml(100, 20, random_state=3)
     start = balanced_start(X, Y, random_start(X, Y, 16, np.random.default_rng(0)))
@@ -181,19 +156,6 @@ def test_over_relaxation_reaches_the_value_of_plain_sweeps_in_fewer():
     relaxed = PMLFSSO(max_iter=130, tol=0.0)._descend(X, Y, start).objective
     assert relaxed[1] == pytest.approx(plain[0])  # it begins with a plain sweep
     assert relaxed[-1] <= plain[-1]
-
-
-def test_a_latent_space_larger_than_the_labels_repeats_the_candidates():
-    X, Y = make_pml(60, 20, n_labels=6, random_state=2)
-    problem = problem_of(X, Y)
-
-    def label_term(n_components):
-        start = balanced_start(X, Y, random_start(X, Y, n_components, np.random.default_rng(0)))
-        state = sweeps(problem, start, 1000)[-1][0]
-        return ((Y - state.U @ state.V) ** 2).sum() / (Y**2).sum()
-
-    assert label_term(16) < 0.1
-    assert label_term(3) > 0.2
 
 
 def test_zeros_in_a_factor_stay():
@@ -217,14 +179,6 @@ def test_number_of_components_is_a_share_of_the_features_or_a_number():
         for n_components in (0.8, 1.0, 3):
             PMLFSSO(n_components=n_components, tol=1.0).fit(X, Y)
     assert starts == [6, 7, 3]  # ceil(0.8 * 7) = 6
-
-
-def test_features_without_values_get_no_score():
-    X, Y = make_pml(40, 8, random_state=7)
-    X[:, 3] = 2.5
-    model = PMLFSSO(tol=1e-3, random_state=0).fit(X, Y)
-    assert model.scores_[3] == 0
-    assert model.ranking_[3] == 8
 
 
 def test_binary_features_have_the_same_scores_dense_and_sparse():

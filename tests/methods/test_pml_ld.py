@@ -4,7 +4,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import softmax
-from scipy.stats import spearmanr
 
 import graph_examples as example
 from labelsieve._numerics.graph import neighbor_graph
@@ -216,38 +215,6 @@ def test_without_graph_and_correlations_the_first_stage_is_ridge_regression():
     weights = np.linalg.solve(A.T @ A + 16 * np.eye(7), A.T @ Y)
     np.testing.assert_allclose(model.coef_.T, weights[:-1], atol=1e-9)
     np.testing.assert_allclose(model.intercept_, weights[-1], atol=1e-9)
-
-
-def test_c2_as_in_the_program_makes_true_and_random_distributions_the_same():
-    """What the documentation says of C2 = 50, and that the defaults are not like that."""
-    X, Y, Y_true, _ = make_pml(
-        300, 50, n_informative=8, n_labels=8, noise=0.4, return_truth=True, random_state=0
-    )
-    features = Shifted((X - X.mean(axis=0)) / X.std(axis=0)).with_constant()
-    of_truth = Y_true / Y_true.sum(axis=1, keepdims=True)
-    at_random = np.random.default_rng(0).dirichlet(np.ones(8), size=300)
-
-    def scores(distribution, C1, C2, epsilon):
-        params = PMLLD(C1=C1, C2=C2, epsilon=epsilon, max_iter=500, tol=1e-6)
-        return row_norms(Regression(params, features, distribution, margins(Y)).solve()[0][:-1])
-
-    def agreement(*options):
-        return spearmanr(scores(of_truth, *options), scores(at_random, *options)).statistic
-
-    assert agreement(1.0, 50.0, 0.1) > 0.99
-    assert agreement(10.0, 1.0, 0.1) < 0.9
-
-
-def test_distributions_hide_a_feature_that_all_labels_share():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(400, 5))
-    Y = (2 * X[:, [0]] + X[:, 1:4] + 0.3 * rng.normal(size=(400, 3)) > 0.5).astype(
-        int
-    )  # 0 raises every label
-    first, second = PMLLD().fit(X, Y), PMLLD(stage=2, C2=0.0).fit(X, Y)
-    assert first.ranking_[0] == 1
-    np.testing.assert_allclose(second.coef_.sum(axis=0), 0, atol=5e-3)
-    assert second.ranking_[0] >= 4
 
 
 def test_confidence_is_the_distribution_on_the_candidates():

@@ -2,13 +2,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
-from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 
 import graph_examples as example
 from labelsieve._numerics.ridge import Shifted
 from labelsieve.datasets import make_pml
-from labelsieve.methods.pml_lfc import PMLLFC, Problem, Similarity
+from labelsieve.methods.pml_lfc import PMLLFC, PMLLFCProblem, Similarity
 
 # Worked example, computed independently of this library; its scores are squared norms.
 X, Y = example.X, example.Y.astype(float)
@@ -140,7 +139,7 @@ def test_objective_and_gradient_are_the_documented_ones(kind):
     X, Y, rng = random_problem(1)
     W, b, P = rng.normal(size=(6, 4)), rng.normal(size=4), rng.random((25, 4))
     S = Similarity(Shifted(X), Y, kind)
-    problem = Problem(PMLLFC(lambda1=0.3, lambda2=1.7), Shifted(X), Y, S)
+    problem = PMLLFCProblem(PMLLFC(lambda1=0.3, lambda2=1.7), Shifted(X), Y, S)
 
     def along(P):
         return plain_objective(X, Y, W, b, P, 0.3, 1.7, kind)
@@ -189,20 +188,10 @@ def test_steps_that_a_bound_refuses_would_have_been_refused_anyway(monkeypatch):
     monkeypatch.setattr(Similarity, "product", count)
     PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     few = len(products)
-    monkeypatch.setattr(Problem, "largest_share", lambda self, length: np.inf)  # no bound: always multiply
+    monkeypatch.setattr(
+        PMLLFCProblem, "largest_share", lambda self, length: np.inf
+    )  # no bound: always multiply
     products.clear()
     model = PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     np.testing.assert_array_equal(model.scores_, expected.scores_)
     assert few < len(products)
-
-
-@pytest.mark.parametrize("kind", ["and", "or"])
-def test_confidence_tells_true_from_wrong_candidates(kind):
-    aucs = []
-    for seed in range(3):
-        X, Y, Y_true, _ = make_pml(300, 50, n_informative=8, n_labels=8, return_truth=True, random_state=seed)
-        confidence = PMLLFC(similarity=kind).fit(X, Y).label_confidence_
-        assert (confidence >= 0).all()
-        assert (confidence <= Y).all()
-        aucs.append(roc_auc_score(Y_true[Y == 1], confidence[Y == 1]))
-    assert np.mean(aucs) > 0.7

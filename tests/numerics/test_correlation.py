@@ -53,9 +53,7 @@ def test_blocks_change_nothing(monkeypatch):
     X = families(9)
     expected = correlated_groups(X, 0.9)
     monkeypatch.setattr(
-        moments,
-        "batches",
-        lambda length, width: (slice(i, min(i + 5, length)) for i in range(0, length, 5)),
+        moments, "batches", lambda length, width: (slice(i, min(i + 5, length)) for i in range(0, length, 5))
     )
     np.testing.assert_array_equal(correlated_groups(X, 0.9), expected)
     np.testing.assert_array_equal(correlated_groups(sp.csr_matrix(X), 0.9), expected)

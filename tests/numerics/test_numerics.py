@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import mutual_info_score
 
 from labelsieve._blocks.blocks import MemoryBlocks
+from labelsieve._numerics.binary import is_binary
 from labelsieve._numerics.information import binary_mutual_information, cooccurrence
 from labelsieve._numerics.moments import column_moments
 from labelsieve._numerics.norms import l21_norm, l21_weights, row_norms
@@ -186,3 +187,14 @@ def test_sums_of_squares_take_numbers_at_any_byte():
     """
     plain = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
     subprocess.run([sys.executable, "-c", program], env=plain, check=True)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(
+    "values", [[], [0, 1], [0.0, 1.0], [True], [2], [-1, 1], [0.5], [np.nan], [1j], ["1"], [None], [2**63]]
+)
+def test_only_the_numbers_zero_and_one_are_binary(values, signed):
+    array = np.array(values)
+    is_number = array.dtype.kind in "biuf"
+    allowed = {-1, 0, 1} if signed else {0, 1}
+    assert is_binary(array, signed=signed) == (is_number and all(value in allowed for value in values))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from browser import chromium, open_tab  # noqa: F401  fixtures
-from labelsieve.report.contents import make_report
-from labelsieve.report.page import render_report
+from labelsieve.report.page import make_report, render_report
 from synthetic_runs import make_summary
 
 pytestmark = pytest.mark.slow

@@ -28,7 +28,6 @@ from labelsieve._text import one_line, printable
 
 if TYPE_CHECKING:
     from labelsieve.datasets.fetch import ProgressFactory
-    from labelsieve.report.tables.table import Table as ReportTable
 
 #: Seconds before progress is shown.
 PATIENCE = 1.0
@@ -318,15 +317,3 @@ def account_table(account: Sequence[Mapping[str, Any]]) -> RenderableType:
         cells = [row["column"], row["role"], str(row["missing"] or ""), str(row["features"] or "")]
         table.add_row(*cells, *([row["note"]] if notes else []))
     return table
-
-
-def answer_table(table: ReportTable) -> RenderableType:
-    """Draw a table of a report with a few wide columns."""
-    drawn = plain_table()
-    for column in table.columns:
-        drawn.add_column(
-            Text(printable(column.heading)), justify="right" if column.numeric else "left", overflow="fold"
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(printable(entry.text)) for entry in row))
-    return Group(Text(printable(table.title), style="bold"), drawn)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, StrOptions
+from labelsieve._base import BaseSelector, StrOptions
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted
 from labelsieve._numerics.scaling import Scaling
@@ -23,7 +23,6 @@ class LabelRegressor(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "scale": [StrOptions({"standard", "minmax"}), None],
     }
 

@@ -46,7 +46,7 @@ class PairwiseClassifiers:
     accuracy: np.ndarray
 
 
-class Problem(NamedTuple):
+class PairProblem(NamedTuple):
     """Rows that tell two labels apart, in ascending order, and which of them are on the positive side."""
 
     rows: np.ndarray
@@ -144,7 +144,7 @@ def _incidence(
 
 def _training_problems(
     credible: np.ndarray, candidate: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Problem]]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[PairProblem]]:
     """First and second label, sign and problem of every pair to train.
 
     Solutions differ a little, within the tolerance, when the sides change roles. So the side of a problem's
@@ -168,7 +168,7 @@ def _training_problems(
         order = np.argsort(rows)
         is_first = order < len(for_j)
         sign[pair] = 1.0 if is_first[0] else -1.0
-        problems.append(Problem(rows[order], is_first == is_first[0]))
+        problems.append(PairProblem(rows[order], is_first == is_first[0]))
     trained = sign != 0
     return first[trained], second[trained], sign[trained], problems
 
@@ -186,7 +186,7 @@ def _stacks(pairs: np.ndarray, sizes: np.ndarray, n_features: int) -> Iterator[n
 
 
 def _solve_stack(
-    X: Matrix, problems: list[Problem], C: float
+    X: Matrix, problems: list[PairProblem], C: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Weights, offsets, accuracies and whether they are final, of problems padded to one size."""
     sizes = np.array([len(problem.rows) for problem in problems])
@@ -205,7 +205,7 @@ def _solve_stack(
     return (dual[:, None] @ rows)[:, 0], intercept, is_right.sum(axis=1) / sizes, converged
 
 
-def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray, float, float, bool]:
+def _solve_by_libsvm(X: Matrix, problem: PairProblem, C: float) -> tuple[np.ndarray, float, float, bool]:
     """Weights, offset and accuracy of one problem, and whether they are final.
 
     The products of the rows are handed over where they fit a block, since libsvm computes them one by one.

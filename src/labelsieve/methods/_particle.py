@@ -13,18 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from labelsieve._base import (
-    COUNT,
-    LOOP_CONSTRAINTS,
-    POSITIVE,
-    RANDOM_CONSTRAINTS,
-    BaseSelector,
-    Integral,
-    Interval,
-    Real,
-    StrOptions,
-    as_generator,
-)
+from labelsieve._base import COUNT, POSITIVE, BaseSelector, Integral, Interval, Real, StrOptions, as_generator
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.result import SolverResult, logger
@@ -46,8 +35,6 @@ class BaseParticle(LabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         "weights": [StrOptions({"mean", "stacked"})],
         "n_neighbors": COUNT,
         "alpha": [Interval(Real, 0, 1, closed="left")],

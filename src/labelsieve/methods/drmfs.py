@@ -10,7 +10,6 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
     SCALE_CONSTRAINTS,
     BaseSelector,
@@ -61,16 +60,12 @@ class DRMFS(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -103,7 +98,6 @@ class DRMFS(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
@@ -146,7 +140,7 @@ class DRMFS(BaseSelector):
     def _descend(self, X: Matrix, Y: Matrix, start: np.ndarray | None = None) -> SolverResult:
         """Solve for ``X >= 0`` from a positive W, by default the constant that fits the mean of Y."""
         Y = dense(Y).astype(X.dtype, copy=False)
-        problem = _Problem(
+        problem = DRMFSProblem(
             self,
             X,
             Y,
@@ -160,7 +154,7 @@ class DRMFS(BaseSelector):
         step, window = (_accelerated_step, 10) if self.solver == "accelerated" else (_multiplicative_step, 1)
         state, history, converged = iterate(
             partial(step, problem),
-            _State(W, P, W, P, 1.0, value),
+            DRMFSState(W, P, W, P, 1.0, value),
             value,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -172,7 +166,7 @@ class DRMFS(BaseSelector):
 
 
 @dataclass(frozen=True)
-class _Problem:
+class DRMFSProblem:
     """Data and graphs, all in the dtype of ``X``."""
 
     params: DRMFS
@@ -212,7 +206,7 @@ class _Problem:
         )
 
 
-class _State(NamedTuple):
+class DRMFSState(NamedTuple):
     """The accepted W with P = X W, the point ahead of it from which to step, and the momentum."""
 
     W: np.ndarray
@@ -223,7 +217,7 @@ class _State(NamedTuple):
     value: float
 
 
-def _accelerated_step(problem: _Problem, state: _State) -> tuple[_State, float]:
+def _accelerated_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
     """Minimise a separable bound of J around the point ahead; go back and drop the momentum where J rose.
 
     The bound replaces every row's loss by the quadratic that touches it and the Hessian by a diagonal, so
@@ -245,13 +239,13 @@ def _accelerated_step(problem: _Problem, state: _State) -> tuple[_State, float]:
     P = problem.X @ W
     value = problem.objective(W, P)
     if value > state.value:
-        return _State(state.W, state.P, state.W, state.P, 1.0, state.value), state.value
+        return DRMFSState(state.W, state.P, state.W, state.P, 1.0, state.value), state.value
     momentum = (1 + np.sqrt(1 + 4 * state.momentum**2)) / 2
     ahead = W.dtype.type((state.momentum - 1) / momentum)
-    return _State(W, P, W + ahead * (W - state.W), P + ahead * (P - state.P), momentum, value), value
+    return DRMFSState(W, P, W + ahead * (W - state.W), P + ahead * (P - state.P), momentum, value), value
 
 
-def _multiplicative_step(problem: _Problem, state: _State) -> tuple[_State, float]:
+def _multiplicative_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
     """Multiply W by the ratio of the negative and the positive part of the gradient, as published."""
     W, P = state.W, state.P
     row_weights = l21_weights(P - problem.Y)[:, None]
@@ -268,7 +262,7 @@ def _multiplicative_step(problem: _Problem, state: _State) -> tuple[_State, floa
     W = multiplicative_step(W, numerator, denominator)
     P = problem.X @ W
     value = problem.objective(W, P)
-    return _State(W, P, W, P, 1.0, value), value
+    return DRMFSState(W, P, W, P, 1.0, value), value
 
 
 def _constant_start(X: Matrix, Y: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ from scipy.linalg import solve
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
     POSITIVE,
     BaseSelector,
@@ -72,10 +71,8 @@ class FPML(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -85,9 +82,7 @@ class FPML(LinearLabelPredictor, BaseSelector):
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -124,14 +119,10 @@ class FPML(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "lambda1": NON_NEGATIVE,
         "lambda2": POSITIVE,
         "lambda3": POSITIVE,
-        "n_components": [
-            *COUNT,
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
+        "n_components": [*COUNT, Interval(RealNotInt, 0, 1, closed="right")],
         "reg_all": ["boolean"],
         "fit_intercept": ["boolean"],
         "scale": [StrOptions({"minmax", "standard"}), None],
@@ -169,7 +160,7 @@ class FPML(LinearLabelPredictor, BaseSelector):
         X = scaling.apply(X)
         n_features, n_labels = X.shape[1], Y.shape[1]
         # The dense Y is as large as SG, which every iteration forms.
-        problem = Problem(
+        problem = FPMLProblem(
             self, with_constant(X) if self.fit_intercept else X, dense(Y).astype(X.dtype, copy=False)
         )
         rank = self.n_components
@@ -189,7 +180,7 @@ class FPML(LinearLabelPredictor, BaseSelector):
         return SolverResult(row_norms(W), history, converged, extra=extra)
 
 
-class State(NamedTuple):
+class FPMLState(NamedTuple):
     """The unknowns, and the products that two steps have in common."""
 
     S: np.ndarray
@@ -203,7 +194,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class FPMLProblem:
     """Data, all in the dtype of ``X``."""
 
     params: FPML
@@ -226,7 +217,7 @@ class Problem:
         weights = np.full(self.X.shape[1], self.params.lambda3 / self.params.lambda2, dtype=self.X.dtype)
         return WeightedRidge(self.X).solver(weights)
 
-    def start(self, n_components: int) -> State:
+    def start(self, n_components: int) -> FPMLState:
         """S and G from the largest singular values of Y, F and W from their steps."""
         # Equal singular values leave the vectors open; an order that belongs to the labels decides.
         order = label_order(self.Y)
@@ -238,7 +229,7 @@ class Problem:
         F = self._solve_F(S.T @ S, left_product(S, self.X))
         return self._complete(S, G, F)
 
-    def round(self, state: State) -> tuple[State, float]:
+    def round(self, state: FPMLState) -> tuple[FPMLState, float]:
         """Solve for F, G, S and W in turn."""
         l1, l2, X, Y = self.params.lambda1, self.params.lambda2, self.X, self.Y
         F = self._solve_F(state.StS, state.StX)
@@ -252,13 +243,13 @@ class Problem:
         lambda1 = self.params.lambda1
         return _solve(lambda1 * StS, lambda1 * StX, self.ridge)
 
-    def _complete(self, S: np.ndarray, G: np.ndarray, F: np.ndarray) -> State:
+    def _complete(self, S: np.ndarray, G: np.ndarray, F: np.ndarray) -> FPMLState:
         """Solve for W and form the common products."""
         SG = S @ G
         W = self.solve_W(SG)
-        return State(S, G, F, W, SG, self.X @ W, S.T @ S, left_product(S, self.X))
+        return FPMLState(S, G, F, W, SG, self.X @ W, S.T @ S, left_product(S, self.X))
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: FPMLState) -> float:
         """J with the ridge terms."""
         factors = squared_norm(state.S) + squared_norm(state.G) + squared_norm(state.F)
         features = self.squared_norm_X - 2 * inner(state.StX, state.F) + inner(state.StS @ state.F, state.F)

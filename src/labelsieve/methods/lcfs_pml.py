@@ -11,16 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
 
-from labelsieve._base import (
-    COUNT,
-    LOOP_CONSTRAINTS,
-    NON_NEGATIVE,
-    POSITIVE,
-    BaseSelector,
-    Interval,
-    Real,
-    StrOptions,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, BaseSelector, Interval, Real, StrOptions
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidates import confidence_on_candidates
 from labelsieve._numerics.graph import DISTANCE_STEPS
@@ -96,10 +87,8 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -157,7 +146,6 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": [StrOptions({"auto"}), *POSITIVE],
         "gamma": [StrOptions({"auto"}), *NON_NEGATIVE],
@@ -232,13 +220,15 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         }
         return SolverResult(row_norms(state.W).astype(X.dtype), history, converged, extra=extra)
 
-    def _first_round(self, features: Shifted, labels: np.ndarray) -> tuple[Problem, np.ndarray, np.ndarray]:
+    def _first_round(
+        self, features: Shifted, labels: np.ndarray
+    ) -> tuple[LCFSPMLProblem, np.ndarray, np.ndarray]:
         """Return the problem of the first round, the confidence in the candidates and the trusted ones."""
         Y, ridge = centre_columns(labels), WeightedRidge(features)
         curvature = 2 * largest_eigenvalue(ridge.normal_product, features.shape[1])
         beta, gamma = self._sparsity_weights(features.transposed_times(Y))
         confidence, trusted = self._trust(features.X, labels)
-        problem = Problem(ridge, curvature, Y, centre_columns(trusted), self.alpha, beta, gamma)
+        problem = LCFSPMLProblem(ridge, curvature, Y, centre_columns(trusted), self.alpha, beta, gamma)
         return problem, confidence, trusted
 
     def _trust(self, X: Matrix, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -257,7 +247,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         return float(beta), float(gamma)
 
 
-class State(NamedTuple):
+class LCFSPMLState(NamedTuple):
     """The two maps, and their products with X'X."""
 
     W: np.ndarray
@@ -267,7 +257,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class LCFSPMLProblem:
     """One round: features, candidates, trusted candidates, weights; twice X'X is at most ``curvature``."""
 
     ridge: WeightedRidge
@@ -290,16 +280,16 @@ class Problem:
     def _constant(self) -> float:
         return squared_norm(self.Y) + self.alpha * squared_norm(self.trusted)
 
-    def state(self, W: np.ndarray, S: np.ndarray) -> State:
+    def state(self, W: np.ndarray, S: np.ndarray) -> LCFSPMLState:
         """Complete the maps by their products."""
-        return State(W, S, self.ridge.normal_product(W), self.ridge.normal_product(S))
+        return LCFSPMLState(W, S, self.ridge.normal_product(W), self.ridge.normal_product(S))
 
-    def start(self) -> State:
+    def start(self) -> LCFSPMLState:
         """W from a ridge regression on candidates and trusted candidates, S from nothing."""
         W = self._solve_W(np.zeros_like(self._XtY), np.ones(len(self._XtY)))
         return self.state(W, np.zeros_like(W))
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: LCFSPMLState) -> float:
         """J; the squares are written out, so that no product has as many rows as the data."""
         both, XtX_both = state.W + state.S, state.XtXW + state.XtXS
         return (
@@ -310,12 +300,12 @@ class Problem:
             + self.gamma * float(np.abs(state.S).sum())
         )
 
-    def sweep(self, state: State) -> tuple[State, float]:
+    def sweep(self, state: LCFSPMLState) -> tuple[LCFSPMLState, float]:
         """Solve for W with the row-sparsity term bounded by a quadratic, then step towards the best S."""
         W = self._solve_W(state.S, l21_weights(state.W, SMOOTHING))
         XtXW = self.ridge.normal_product(W)
         S, XtXS = self._step_S(state, self._XtY - XtXW)
-        state = State(W, S, XtXW, XtXS)
+        state = LCFSPMLState(W, S, XtXW, XtXS)
         return state, self.objective(state)
 
     def _solve_W(self, S: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
@@ -323,7 +313,7 @@ class Problem:
         target = (self.Y - self.ridge.X.times(S) + self.alpha * self.trusted) / weight
         return self.ridge.solver(self.beta / weight * row_weights)(target)
 
-    def _step_S(self, state: State, XtR: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _step_S(self, state: LCFSPMLState, XtR: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Accelerated proximal steps on ``|XS - R|^2 + gamma |S|_1``; where it rose, go back and start anew."""
         S, XtXS = state.S, state.XtXS
         if self.curvature == 0:

@@ -106,7 +106,6 @@ class LSMFS(BaseSelector):
         "criterion": [StrOptions({"sum", "max"})],
         "average": ["boolean"],
         "n_bins": [Interval(Integral, 2, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
     ranking_depends_on_size: ClassVar[bool] = True

@@ -80,7 +80,6 @@ class MDMR(BaseSelector):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         "n_bins": [Interval(Integral, 2, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
     ranking_depends_on_size: ClassVar[bool] = True

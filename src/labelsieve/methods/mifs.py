@@ -9,15 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import (
-    COUNT,
-    LOOP_CONSTRAINTS,
-    NON_NEGATIVE,
-    RANDOM_CONSTRAINTS,
-    BaseSelector,
-    StrOptions,
-    as_generator,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, BaseSelector, StrOptions, as_generator
 from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
@@ -73,18 +65,14 @@ class MIFS(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     latent_coef_ : ndarray of shape (n_components, n_features)
         The transpose of W: it predicts the latent labels.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W B: it predicts the labels.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -130,8 +118,6 @@ class MIFS(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
@@ -144,7 +130,7 @@ class MIFS(BaseSelector):
     }
 
     _expected_failed_checks: ClassVar[dict[str, str]] = {
-        "check_containers_agree": "the published steps past zero multiply roundings; see Notes",
+        "check_containers_agree": "the published steps past zero multiply roundings; see Notes"
     }
 
     def __init__(
@@ -185,16 +171,16 @@ class MIFS(BaseSelector):
         start = random_start(X, Y, min(self.n_components, Y.shape[1]), as_generator(self.random_state))
         return self._descend(X, Y, balanced_start(X, start) if self.init == "balanced" else start)
 
-    def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, start: MIFSFactors) -> SolverResult:
         """Descend the objective for scaled features."""
-        problem = Problem(self, X, Y, neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth))
-        step: Callable[[State], tuple[State, float]]
+        problem = MIFSProblem(self, X, Y, neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth))
+        step: Callable[[MIFSState], tuple[MIFSState, float]]
         if self.update == "unit-ball":
             start = start._replace(B=into_unit_ball(start.B))
             step = partial(_exact_round, problem, WeightedRidge(X))
         else:
             step = partial(_gradient_round, problem)
-        state = State(start, right_product(X, start.W.T))
+        state = MIFSState(start, right_product(X, start.W.T))
         state, history, converged = iterate(
             step, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
         )
@@ -203,7 +189,7 @@ class MIFS(BaseSelector):
         return SolverResult(row_norms(W) ** 2, history, converged, extra={"coef": coef, "latent_coef": W.T})
 
 
-class Factors(NamedTuple):
+class MIFSFactors(NamedTuple):
     """The unknowns: latent labels V, decoder B, feature weights W."""
 
     V: np.ndarray
@@ -211,7 +197,7 @@ class Factors(NamedTuple):
     W: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> MIFSFactors:
     """Uniform factors; the columns of B move with the columns of ``Y``, and features that are 0 weigh 0."""
     V = rng.random((X.shape[0], n_components))
     B = uniform_per_label(Y, n_components, rng)
@@ -219,10 +205,10 @@ def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generat
     is_empty = np.asarray((X != 0).sum(axis=0)).ravel() == 0
     # Their weights appear in the sparsity term alone, which 0 minimises and a few steps do not.
     W[is_empty] = 0
-    return Factors(V, B, W)
+    return MIFSFactors(V, B, W)
 
 
-def balanced_start(X: Matrix, factors: Factors) -> Factors:
+def balanced_start(X: Matrix, factors: MIFSFactors) -> MIFSFactors:
     """Scale W such that X W is as large as V."""
     size = squared_norm(right_product(X, factors.W.T))
     if size == 0:
@@ -230,15 +216,15 @@ def balanced_start(X: Matrix, factors: Factors) -> Factors:
     return factors._replace(W=factors.W * np.sqrt(squared_norm(factors.V) / size))
 
 
-class State(NamedTuple):
+class MIFSState(NamedTuple):
     """The factors, and P = X W."""
 
-    factors: Factors
+    factors: MIFSFactors
     P: np.ndarray
 
 
 @dataclass(frozen=True)
-class Problem:
+class MIFSProblem:
     """Data and graph, with the objective and its gradients; nothing of the size of Y is formed.
 
     Only X may be single precision: a step is chosen by differences that the factors could not show in it.
@@ -254,7 +240,7 @@ class Problem:
         """|Y|^2."""
         return squared_norm(self.Y)
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: MIFSState) -> float:
         """J, the label term from products of the size of the latent space."""
         V, B, W = state.factors
         labels = self.squared_norm_Y - 2 * inner(left_product(V, self.Y), B) + inner(V.T @ V, B @ B.T)
@@ -265,7 +251,7 @@ class Problem:
             + self.params.gamma * l21_norm(W)
         )
 
-    def gradient_V(self, state: State) -> np.ndarray:
+    def gradient_V(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the latent labels."""
         V, B, _ = state.factors
         labels = V @ (B @ B.T) - right_product(self.Y, B)
@@ -273,12 +259,12 @@ class Problem:
             V - state.P + self.params.alpha * labels + self.params.beta * laplacian_product(self.graph, V)
         )
 
-    def gradient_B(self, state: State) -> np.ndarray:
+    def gradient_B(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the decoder."""
         V, B, _ = state.factors
         return 2 * self.params.alpha * ((V.T @ V) @ B - left_product(V, self.Y))
 
-    def gradient_W(self, state: State) -> np.ndarray:
+    def gradient_W(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the feature weights."""
         V, _, W = state.factors
         residual = (state.P - V).astype(self.X.dtype, copy=False)
@@ -289,7 +275,7 @@ class Problem:
         return gradient
 
 
-def _gradient_round(problem: Problem, state: State) -> tuple[State, float]:
+def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, float]:
     """Move V, B and W once against their gradients.
 
     The objective along a ray is a parabola, for W plus the row norms, so a trial step costs no product with X
@@ -305,13 +291,13 @@ def _gradient_round(problem: Problem, state: State) -> tuple[State, float]:
     D = directions[0] if directions else gradient
     bend = inner(D, D + alpha * (D @ (B @ B.T)) + beta * laplacian_product(problem.graph, D))
     V = V - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
-    state = State(Factors(V, B, W), state.P)
+    state = MIFSState(MIFSFactors(V, B, W), state.P)
 
     gradient = problem.gradient_B(state)
     D = directions[1] if directions else gradient
     bend = alpha * inner(D, (V.T @ V) @ D)
     B = B - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
-    state = State(Factors(V, B, W), state.P)
+    state = MIFSState(MIFSFactors(V, B, W), state.P)
 
     D = directions[2] if directions else problem.gradient_W(state)
     image = right_product(problem.X, D.T)
@@ -324,7 +310,7 @@ def _gradient_round(problem: Problem, state: State) -> tuple[State, float]:
         return s * (s * bend - slope) + gamma * float((moved - lengths).sum())
 
     step = backtrack(change_W, inner(D, D))
-    state = State(Factors(V, B, W - step * D), state.P - step * image)
+    state = MIFSState(MIFSFactors(V, B, W - step * D), state.P - step * image)
     return state, problem.objective(state)
 
 
@@ -347,16 +333,16 @@ def backtrack(change: Callable[[float], float], slope: float) -> float:
     return 0.0
 
 
-def _exact_round(problem: Problem, ridge: WeightedRidge, state: State) -> tuple[State, float]:
+def _exact_round(problem: MIFSProblem, ridge: WeightedRidge, state: MIFSState) -> tuple[MIFSState, float]:
     """Solve for V, for B row by row in the unit ball, and for W under the current reweighting."""
     V = solve_latent_labels(problem, state)
     B = _decode_in_unit_ball(V.T @ V, left_product(V, problem.Y), state.factors.B)
     W = solve_feature_weights(problem, ridge, V, state.factors.W)
-    state = State(Factors(V, B, W), right_product(problem.X, W.T))
+    state = MIFSState(MIFSFactors(V, B, W), right_product(problem.X, W.T))
     return state, problem.objective(state)
 
 
-def solve_latent_labels(problem: Problem, state: State) -> np.ndarray:
+def solve_latent_labels(problem: MIFSProblem, state: MIFSState) -> np.ndarray:
     """Minimise J over V: in the eigenbasis of B B' every column is one sparse system."""
     V, B, _ = state.factors
     eigenvalues, Q = np.linalg.eigh(B @ B.T)
@@ -368,7 +354,9 @@ def solve_latent_labels(problem: Problem, state: State) -> np.ndarray:
     return np.asarray(solution @ Q.T)
 
 
-def solve_feature_weights(problem: Problem, ridge: WeightedRidge, V: np.ndarray, W: np.ndarray) -> np.ndarray:
+def solve_feature_weights(
+    problem: MIFSProblem, ridge: WeightedRidge, V: np.ndarray, W: np.ndarray
+) -> np.ndarray:
     """Minimise J over W with the sparsity term bounded by the quadratic that touches it at the current W."""
     weights = problem.params.gamma * l21_weights(W)
     # Without a sparsity term X'X alone may be singular.

@@ -61,10 +61,8 @@ class ParticleMAP(BaseParticle):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Importance of every feature, larger is better.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Importance of every feature, larger is better, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The weights; a label for which no classifier could be trained has zeros.
     label_confidence_ : {ndarray, CSR matrix} of shape (n_samples, n_labels)

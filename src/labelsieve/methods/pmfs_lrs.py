@@ -8,14 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import (
-    COUNT,
-    LOOP_CONSTRAINTS,
-    NON_NEGATIVE,
-    POSITIVE,
-    BaseSelector,
-    StrOptions,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.candidates import confidence_on_candidates
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.moments import centre_columns
@@ -85,10 +78,8 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -100,9 +91,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     lam_ : float
         The row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start, ``F = Y`` and a ridge regression, and after every sweep; it never rises.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start (F = Y and a ridge regression) and after each of the ``n_iter_`` sweeps; it never rises.
 
     Notes
     -----
@@ -142,7 +131,6 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "lam": [StrOptions({"auto"}), *POSITIVE],
@@ -203,7 +191,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
         """Split the labels and regress on them, from ``F = Y`` and a ridge regression."""
         # Distances do not change with the centre.
         graph = neighbor_graph(features.X, self.n_neighbors, bandwidth=self.bandwidth)
-        problem = Problem(self, WeightedRidge(features), Y, graph, lam)
+        problem = PMFSLRSProblem(self, WeightedRidge(features), Y, graph, lam)
         W = problem.ridge.solver(np.full(features.shape[1], lam))(Y)
         state = problem.state(W, Y, np.zeros_like(Y))
         state, history, converged = iterate(
@@ -229,7 +217,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
         return W, Y, history, converged
 
 
-class State(NamedTuple):
+class PMFSLRSState(NamedTuple):
     """The unknowns, the predictions P = XW, and the nuclear norm of F."""
 
     W: np.ndarray
@@ -240,7 +228,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class PMFSLRSProblem:
     """Features, candidates, graph and the row sparsity, which may be automatic."""
 
     params: PMFSLRS
@@ -255,11 +243,11 @@ class Problem:
         largest = largest_eigenvalue(lambda V: laplacian_product(self.graph, V), len(self.Y))
         return 2 + 2 * self.params.eta * largest + self.params.mu
 
-    def state(self, W: np.ndarray, F: np.ndarray, N: np.ndarray) -> State:
+    def state(self, W: np.ndarray, F: np.ndarray, N: np.ndarray) -> PMFSLRSState:
         """Complete the unknowns."""
-        return State(W, F, N, self.ridge.X.times(W), float(np.linalg.svd(F, compute_uv=False).sum()))
+        return PMFSLRSState(W, F, N, self.ridge.X.times(W), float(np.linalg.svd(F, compute_uv=False).sum()))
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: PMFSLRSState) -> float:
         """J at the unknowns."""
         return (
             squared_norm(centre_columns(state.P - state.F))
@@ -278,7 +266,7 @@ class Problem:
             + self.params.mu * (F + N - self.Y)
         )
 
-    def sweep(self, state: State, inner_steps: int = _INNER_STEPS) -> tuple[State, float]:
+    def sweep(self, state: PMFSLRSState, inner_steps: int = _INNER_STEPS) -> tuple[PMFSLRSState, float]:
         """Solve for W with its norm bounded by a quadratic, then take turns with F and N."""
         W = self.ridge.solver(self.lam * l21_weights(state.W, SMOOTHING))(state.F)
         P, F, N = self.ridge.X.times(W), state.F, state.N
@@ -287,7 +275,7 @@ class Problem:
             target = F - self.gradient_F(F, N, P) / self.curvature
             F, nuclear_norm = shrink_singular_values(target, self.params.alpha / self.curvature)
             N = soft_threshold(self.Y - F, self.params.beta / self.params.mu)
-        state = State(W, F, N, P, nuclear_norm)
+        state = PMFSLRSState(W, F, N, P, nuclear_norm)
         return state, self.objective(state)
 
 

@@ -66,10 +66,8 @@ class PML3er(LabelRegressor):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -83,9 +81,7 @@ class PML3er(LabelRegressor):
         Half the mean confidence of the candidates, the decision value from which `predict` calls a label
         relevant; a convention of this library.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -161,9 +157,9 @@ class PML3er(LabelRegressor):
         self, X: Shifted, Y: np.ndarray, E: np.ndarray, start: np.ndarray | None = None
     ) -> SolverResult:
         """Solve the second stage from a W, by default 0."""
-        problem = Problem(self, X.centred() if self.fit_intercept else X, Y, E)
+        problem = PML3erProblem(self, X.centred() if self.fit_intercept else X, Y, E)
         W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
-        state = State(Y, np.eye(Y.shape[1]), float(Y.shape[1]), *problem.predict(W, Y))
+        state = PML3erState(Y, np.eye(Y.shape[1]), float(Y.shape[1]), *problem.predict(W, Y))
         state, history, converged = iterate(
             problem.round, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
         )
@@ -210,7 +206,7 @@ def transitions(X: Matrix, n_neighbors: int, bandwidth: str) -> sp.csr_matrix:
     return sp.diags(np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)) @ affinity
 
 
-class State(NamedTuple):
+class PML3erState(NamedTuple):
     """The unknowns, the nuclear norm of B and the prediction XW + 1b'."""
 
     C: np.ndarray
@@ -222,7 +218,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class PML3erProblem:
     """Data; the features are centred if there is an intercept."""
 
     params: PML3er
@@ -240,7 +236,7 @@ class Problem:
         """From C to the best W."""
         return WeightedRidge(self.X).solver(np.full(self.X.shape[1], self.ridge / self.params.lambda1))
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: PML3erState) -> float:
         """J at a state."""
         return (
             squared_norm(self.E - state.C @ state.B) / 2
@@ -249,13 +245,13 @@ class Problem:
             + self.ridge / 2 * squared_norm(state.W)
         )
 
-    def round(self, state: State) -> tuple[State, float]:
+    def round(self, state: PML3erState) -> tuple[PML3erState, float]:
         """Solve for W and b, then step in B and in C."""
         W, b, prediction = self.predict(self.solve_W(state.C), state.C)
         B, singular_values = self.step_B(state.C, state.B)
         step = 1 / (singular_values[0] ** 2 + self.params.lambda1)
         C = np.clip(state.C - step * self.gradient_C(state.C, B, prediction), 0, self.Y)
-        state = State(C, B, float(singular_values.sum()), W, b, prediction)
+        state = PML3erState(C, B, float(singular_values.sum()), W, b, prediction)
         return state, self.objective(state)
 
     def predict(self, W: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

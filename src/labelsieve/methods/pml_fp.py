@@ -45,10 +45,8 @@ class PMLFP(PartialRanker):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norm of each feature's weights.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norm of each feature's weights, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         W transposed, for scaled features. Its columns sum to zero.
     intercept_ : ndarray of shape (n_labels,)
@@ -61,9 +59,7 @@ class PMLFP(PartialRanker):
     n_labels_predicted_ : int
         Average number of labels with positive confidence, the number `predict` gives to a row.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective above at the start and after every iteration. It never rises.
-    n_iter_ : int
-        Number of iterations.
+        The objective above at the start and after each of the ``n_iter_`` iterations. It never rises.
 
     Notes
     -----

@@ -11,9 +11,7 @@ import scipy.sparse as sp
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
     StrOptions,
@@ -72,19 +70,15 @@ class PMLFSLA(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of QM, or of Q.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of QM, or of Q, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of QM. It weighs features for labels, but its products with features are not on the
         scale of the labels, so there is no ``decision_function``.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
         T: every row with candidates sums to 1, one without is 0; sparse if ``y`` was.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep. It never rises, save with ``update="coded"``.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises, save with ``update="coded"``.
 
     Notes
     -----
@@ -130,8 +124,6 @@ class PMLFSLA(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
@@ -178,11 +170,11 @@ class PMLFSLA(BaseSelector):
             n_components = number_of_clusters(X) if self.n_components == "optics" else int(self.n_components)
         return self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
 
-    def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, start: PMLFSLAFactors) -> SolverResult:
         """Descend the objective for ``X >= 0`` from positive factors."""
         # Dense, as T and P M are.
         candidates = dense(Y)
-        problem = Problem(self, X, candidates != 0)
+        problem = PMLFSLAProblem(self, X, candidates != 0)
         state = problem.start(start, candidates)
         value = problem.objective(state, right_product(X, start.Q.T))
         state, history, converged = iterate(problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol)
@@ -192,7 +184,7 @@ class PMLFSLA(BaseSelector):
         return SolverResult(row_norms(ranked_by) ** 2, history, converged, extra=extra)
 
 
-class Factors(NamedTuple):
+class PMLFSLAFactors(NamedTuple):
     """The unknowns besides T: X is approximated by L Q', T by P M, and L by P."""
 
     Q: np.ndarray
@@ -201,12 +193,12 @@ class Factors(NamedTuple):
     M: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> PMLFSLAFactors:
     """Uniform factors; the columns of M move with the columns of ``Y``."""
     Q = rng.random((X.shape[1], n_components))
     L = rng.random((X.shape[0], n_components))
     P = rng.random((X.shape[0], n_components))
-    return Factors(Q, L, P, uniform_per_label(Y, n_components, rng))
+    return PMLFSLAFactors(Q, L, P, uniform_per_label(Y, n_components, rng))
 
 
 def number_of_clusters(X: Matrix) -> int:
@@ -221,17 +213,17 @@ def number_of_clusters(X: Matrix) -> int:
     return max(1, len(np.unique(found[found >= 0])))
 
 
-class State(NamedTuple):
+class PMLFSLAState(NamedTuple):
     """The factors, the cleaned labels T, the product P M that approximates them, and R = Q M."""
 
-    factors: Factors
+    factors: PMLFSLAFactors
     T: np.ndarray
     PM: np.ndarray
     R: np.ndarray
 
 
 @dataclass(frozen=True)
-class Problem:
+class PMLFSLAProblem:
     """Data. Only X may be single precision: the factors cannot afford it."""
 
     params: PMLFSLA
@@ -243,12 +235,12 @@ class Problem:
         """|X|^2."""
         return squared_norm(self.X)
 
-    def start(self, factors: Factors, candidates: np.ndarray) -> State:
+    def start(self, factors: PMLFSLAFactors, candidates: np.ndarray) -> PMLFSLAState:
         """Complete the factors by T and the products."""
         T = candidates if self.params.update == "coded" else _into_distributions(candidates)
-        return State(factors, T, factors.P @ factors.M, factors.Q @ factors.M)
+        return PMLFSLAState(factors, T, factors.P @ factors.M, factors.Q @ factors.M)
 
-    def objective(self, state: State, XQ: np.ndarray) -> float:
+    def objective(self, state: PMLFSLAState, XQ: np.ndarray) -> float:
         """J, the feature term from products of the size of the latent space."""
         Q, L, P, _ = state.factors
         features = self.squared_norm_X - 2 * inner(L, XQ) + inner(L.T @ L, Q.T @ Q)
@@ -259,7 +251,7 @@ class Problem:
             + self.params.gamma * smooth_l21_norm(state.R)
         )
 
-    def sweep(self, state: State) -> tuple[State, float]:
+    def sweep(self, state: PMLFSLAState) -> tuple[PMLFSLAState, float]:
         """Update Q, L, T, P and M once."""
         alpha, beta, gamma = self.params.alpha, self.params.beta, self.params.gamma
         (Q, L, P, M), is_coded = state.factors, self.params.update == "coded"
@@ -281,7 +273,7 @@ class Problem:
         M = multiplicative_step(
             M, label_weight * (P.T @ T), label_weight * (P.T @ P @ M) + gamma * (Q.T @ weighted_R)
         )
-        state = State(Factors(Q, L, P, M), T, P @ M, Q @ M)
+        state = PMLFSLAState(PMLFSLAFactors(Q, L, P, M), T, P @ M, Q @ M)
         return state, self.objective(state, XQ)
 
 

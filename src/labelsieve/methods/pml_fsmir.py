@@ -9,9 +9,7 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     POSITIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BlockSelector,
     RowProblem,
@@ -105,10 +103,8 @@ class PMLFSMIR(BlockSelector):
     label_information_ : ndarray of shape (n_labels, n_labels)
         ``Z'`` in bits.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration. With ``solver="cd"`` the start is where 20
+        Objective at the start and after each of the ``n_iter_`` iterations. With ``solver="cd"`` the start is where 20
         multiplicative sweeps led from ``init``; of more than 16384 rows, these are done on a sample.
-    n_iter_ : int
-        Number of iterations.
 
     Notes
     -----
@@ -138,8 +134,6 @@ class PMLFSMIR(BlockSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": POSITIVE,
         "beta": POSITIVE,

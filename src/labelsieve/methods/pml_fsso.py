@@ -10,9 +10,7 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
     Integral,
@@ -80,17 +78,13 @@ class PMLFSSO(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep. It never rises with ``update="exact"``; with "coded" it
-        is the value which that program reports, and it may rise.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises with ``update="exact"``;
+        with "coded" it is the value which that program reports, and it may rise.
 
     Notes
     -----
@@ -130,17 +124,12 @@ class PMLFSSO(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
         "theta": NON_NEGATIVE,
-        "n_components": [
-            *COUNT,
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
+        "n_components": [*COUNT, Interval(RealNotInt, 0, 1, closed="right")],
         "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"exact", "coded"})],
@@ -187,12 +176,14 @@ class PMLFSSO(BaseSelector):
         start = random_start(X, Y, n_components, as_generator(self.random_state))
         return self._descend(X, Y, balanced_start(X, Y, start) if self.update == "exact" else start)
 
-    def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, start: PMLFSSOFactors) -> SolverResult:
         """Descend the objective for ``X >= 0`` from positive factors."""
         if is_sparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start.U.shape[1]:
             X = X.toarray()  # not much larger than the dense U, and several times faster to multiply
         # The dense Y is as large as X W, which every sweep forms, and smaller than U.
-        problem = Problem(self, X, dense(Y), neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth))
+        problem = PMLFSSOProblem(
+            self, X, dense(Y), neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth)
+        )
         state = problem.state(start)
         value = problem.objective(state, transposed_product(X, start.U).T)
         if self.update == "coded":
@@ -214,7 +205,7 @@ class PMLFSSO(BaseSelector):
         return SolverResult(scores=scores, objective=history, converged=converged, extra={"coef": coef})
 
 
-class Factors(NamedTuple):
+class PMLFSSOFactors(NamedTuple):
     """The unknowns: Y is approximated by U V, X by U M, and W is M'V."""
 
     U: np.ndarray
@@ -222,15 +213,15 @@ class Factors(NamedTuple):
     M: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> PMLFSSOFactors:
     """Uniform factors; the columns of V move with the columns of ``Y``."""
     U = rng.random((X.shape[0], n_components))
     V = uniform_per_label(Y, n_components, rng)
     M = rng.random((n_components, X.shape[1]))
-    return Factors(U, V, M)
+    return PMLFSSOFactors(U, V, M)
 
 
-def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
+def balanced_start(X: Matrix, Y: Matrix, factors: PMLFSSOFactors) -> PMLFSSOFactors:
     """Scale the factors by three numbers such that U V, U M and X M'V have the means of Y, X and Y."""
     U, V, M = factors
     sums_X = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
@@ -240,10 +231,10 @@ def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
     features = U.sum(axis=0) @ M.sum(axis=1) / sums_X.sum()
     prediction = sums_X @ M.T @ V.sum(axis=1) / Y.sum()
     scale = np.sqrt(prediction / (labels * features))
-    return Factors(U * scale, V / (labels * scale), M / (features * scale))
+    return PMLFSSOFactors(U * scale, V / (labels * scale), M / (features * scale))
 
 
-class State(NamedTuple):
+class PMLFSSOState(NamedTuple):
     """The factors, and the products that the end of a sweep and the beginning of the next have in common."""
 
     U: np.ndarray
@@ -258,7 +249,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class PMLFSSOProblem:
     """Data and graph. Only X may be single precision: the factors cannot afford it."""
 
     params: PMLFSSO
@@ -276,12 +267,12 @@ class Problem:
         """|X|^2."""
         return squared_norm(self.X)
 
-    def state(self, factors: Factors, UtU: np.ndarray | None = None) -> State:
+    def state(self, factors: PMLFSSOFactors, UtU: np.ndarray | None = None) -> PMLFSSOState:
         """Complete the factors by their products."""
         U, V, M = factors
         W = M.T @ V
         UtU = U.T @ U if UtU is None else UtU
-        return State(
+        return PMLFSSOState(
             U,
             V,
             M,
@@ -293,7 +284,7 @@ class Problem:
             SU=self.graph.affinity @ U,
         )
 
-    def objective(self, state: State, UtX: np.ndarray, weights: np.ndarray | None = None) -> float:
+    def objective(self, state: PMLFSSOState, UtX: np.ndarray, weights: np.ndarray | None = None) -> float:
         """J; with ``weights`` D the sparsity term is the authors' 2 tr(W'DW) instead of |W|_21."""
         sparsity = l21_norm(state.W) if weights is None else 2 * float(weights @ row_norms(state.W) ** 2)
         smoothness = float(self.graph.degrees @ squared_row_norms(state.U)) - inner(state.U, state.SU)
@@ -305,7 +296,9 @@ class Problem:
             + self.params.theta * sparsity
         )
 
-    def relaxed_sweep(self, point: tuple[State, float, float]) -> tuple[tuple[State, float, float], float]:
+    def relaxed_sweep(
+        self, point: tuple[PMLFSSOState, float, float]
+    ) -> tuple[tuple[PMLFSSOState, float, float], float]:
         """Sweep with an exponent that grows by a tenth; where J rose, keep the state and go back to 1."""
         state, value, exponent = point
         new_state, new_value = self.sweep(state, exponent)
@@ -313,7 +306,7 @@ class Problem:
             return (state, value, 1.0), value
         return (new_state, new_value, 1.1 * exponent), new_value
 
-    def sweep(self, state: State, exponent: float = 1.0) -> tuple[State, float]:
+    def sweep(self, state: PMLFSSOState, exponent: float = 1.0) -> tuple[PMLFSSOState, float]:
         """Update V, U and M once by the ratio of the gradient's negative and positive parts."""
         alpha, beta, gamma = self.params.alpha, self.params.beta, self.params.gamma
         X, Y, XtY, is_coded = self.X, self.Y, self.XtY, self.params.update == "coded"
@@ -353,5 +346,5 @@ class Problem:
         denominator += (V @ (V.T @ M)) * (theta * fresh_weights)
         M = multiplicative_step(M, V @ XtY.T + beta * UtX, denominator, exponent)
 
-        state = self.state(Factors(U, V, M), UtU)
+        state = self.state(PMLFSSOFactors(U, V, M), UtU)
         return state, self.objective(state, UtX, weights if is_coded else None)

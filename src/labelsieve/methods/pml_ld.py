@@ -12,16 +12,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from labelsieve._base import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    RANDOM_CONSTRAINTS,
-    Integral,
-    Options,
-    StrOptions,
-    as_generator,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, Integral, Options, StrOptions, as_generator
 from labelsieve._numerics.candidates import label_order
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.norms import row_norms, squared_row_norms
@@ -92,10 +83,8 @@ class PMLLD(LabelRegressor):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of T or, with ``stage=2``, of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of T or, with ``stage=2``, of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of the same, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -152,7 +141,6 @@ class PMLLD(LabelRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelRegressor._parameter_constraints,
-        **RANDOM_CONSTRAINTS,
         "stage": [Options(Integral, {1, 2})],
         "lambda1": NON_NEGATIVE,
         "lambda2": NON_NEGATIVE,

@@ -63,10 +63,8 @@ class PMLLFC(LabelRegressor):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -80,9 +78,7 @@ class PMLLFC(LabelRegressor):
         Half the mean confidence of the candidates, the decision value from which `predict` calls a label
         relevant; a convention of this library.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -147,9 +143,9 @@ class PMLLFC(LabelRegressor):
 
     def _regress(self, X: Shifted, Y: np.ndarray, start: np.ndarray | None = None) -> SolverResult:
         """Solve from a W, by default 0, and b = 0."""
-        problem = Problem(self, X.centred(), Y, Similarity(X, Y, self.similarity))
+        problem = PMLLFCProblem(self, X.centred(), Y, Similarity(X, Y, self.similarity))
         W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
-        state = State(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
+        state = PMLLFCState(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
         value = problem.objective(W, X.times(W), Y, state.SP)
         state, history, converged = iterate(problem.round, state, value, max_iter=self.max_iter, tol=self.tol)
         extra = {
@@ -205,7 +201,7 @@ class Similarity:
         return both if self.kind == "and" else by_features + by_labels - both
 
 
-class State(NamedTuple):
+class PMLLFCState(NamedTuple):
     """The unknowns, b that of centred features; S P; and the length of the last step."""
 
     W: np.ndarray
@@ -216,7 +212,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class PMLLFCProblem:
     """Centred features, candidates and similarities."""
 
     params: PMLLFC
@@ -257,18 +253,18 @@ class Problem:
         """Of J, by P."""
         return P - prediction + self.lambda2 * (P @ (P.T @ P) - SP)
 
-    def round(self, state: State) -> tuple[State, float]:
+    def round(self, state: PMLLFCState) -> tuple[PMLLFCState, float]:
         """Solve for W and b, then step in P."""
         W, b = self.solve_W(state.P), state.P.mean(axis=0)
         prediction = self.X.times(W) + b
         P, SP, step = self._step_P(prediction, state)
-        return State(W, b, P, SP, step), self.objective(W, prediction, P, SP)
+        return PMLLFCState(W, b, P, SP, step), self.objective(W, prediction, P, SP)
 
     def largest_share(self, length: float) -> float:
         """How far S can lower J below the rest of it, on a step of this squared length."""
         return self.lambda2 / 2 * float(np.sqrt(self.squared_norm_S)) * length
 
-    def _step_P(self, prediction: np.ndarray, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+    def _step_P(self, prediction: np.ndarray, state: PMLLFCState) -> tuple[np.ndarray, np.ndarray, float]:
         """Halve a projected gradient step until J is below the quadratic with curvature 1 / step."""
         P, SP = state.P, state.SP
         gradient, PtP = self.gradient(prediction, P, SP), P.T @ P

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from labelsieve._base import LOOP_CONSTRAINTS, POSITIVE, BlockSelector, RowProblem, StrOptions
+from labelsieve._base import POSITIVE, BlockSelector, RowProblem, StrOptions
 from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
 from labelsieve._numerics.norms import l21_weights, row_norms, squared_row_norms
 from labelsieve._numerics.result import SolverResult, iterate
@@ -48,10 +48,8 @@ class RFS(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of ``W``.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of ``W``, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         ``W'``, signed, for the standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -59,9 +57,7 @@ class RFS(BlockSelector):
     alpha_ : float
         The row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start, a ridge regression, and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        The objective at the start, a ridge regression, and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -101,7 +97,6 @@ class RFS(BlockSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "alpha": [StrOptions({"auto"}), *POSITIVE],
     }
 
@@ -127,16 +122,16 @@ class RFS(BlockSelector):
         regression = _regression(problem)
         alpha = _automatic_weight(rows) if isinstance(self.alpha, str) else float(self.alpha)
 
-        def step(state: _State) -> tuple[_State, float]:
+        def step(state: RFSState) -> tuple[RFSState, float]:
             W, intercept = regression.solve(state.seen, state.feature_weights, alpha)
             seen, loss = regression.visit(W, intercept)
             feature_weights = l21_weights(W)
             # A weight is half the inverse of a smoothed norm.
             value = loss + alpha * (0.5 / feature_weights).sum()
-            return _State(W, intercept, seen, feature_weights), float(value)
+            return RFSState(W, intercept, seen, feature_weights), float(value)
 
         nothing = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
-        start, value = step(_State(*nothing, regression.visit()[0], np.ones(problem.n_features)))
+        start, value = step(RFSState(*nothing, regression.visit()[0], np.ones(problem.n_features)))
         state, history, converged = iterate(step, start, value, max_iter=self.max_iter, tol=self.tol)
         # Sparse features are centred by the intercept alone.
         centre = np.asarray(scaling.offset) * scaling.factor
@@ -149,7 +144,7 @@ class RFS(BlockSelector):
         return SolverResult(row_norms(state.W).astype(dtype), history, converged, extra=extra)
 
 
-class _State(NamedTuple):
+class RFSState(NamedTuple):
     """A point, and what the quadratic that bounds the objective there needs to know of rows and features."""
 
     W: np.ndarray

@@ -10,10 +10,8 @@ import numpy as np
 
 from labelsieve._base import (
     COUNT,
-    LOOP_CONSTRAINTS,
     NON_NEGATIVE,
     POSITIVE,
-    RANDOM_CONSTRAINTS,
     SCALE_CONSTRAINTS,
     BaseSelector,
     StrOptions,
@@ -77,10 +75,8 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W B, for scaled features: it predicts the labels through the modes.
     intercept_ : ndarray of shape (n_labels,)
@@ -90,9 +86,7 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep; it never rises.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps; it never rises.
 
     Notes
     -----
@@ -129,8 +123,6 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
         "alpha": NON_NEGATIVE,
         "beta": POSITIVE,
@@ -173,9 +165,9 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         result = self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
         return replace(result, extra={**result.extra, "scaling": scaling})
 
-    def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, start: SCMFSFactors) -> SolverResult:
         """Descend the objective for ``X >= 0`` from positive factors."""
-        problem = Problem(self, X, Y)
+        problem = SCMFSProblem(self, X, Y)
         Z = np.hstack([np.sqrt(self.alpha) * start.Q, np.sqrt(self.beta) * start.B])
         state = problem.state(start.W, start.V, into_unit_ball(Z) if self.update == "bounded" else Z)
         value = problem.objective(state, problem.explained(state.V))
@@ -190,7 +182,7 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         return SolverResult(row_norms(W) ** 2, history, converged, extra=extra)
 
 
-class Factors(NamedTuple):
+class SCMFSFactors(NamedTuple):
     """The unknowns: V is approximated by X W, X by V Q, Y by V B."""
 
     W: np.ndarray
@@ -199,15 +191,15 @@ class Factors(NamedTuple):
     B: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> SCMFSFactors:
     """Uniform factors; the columns of B move with the columns of ``Y``."""
     W = rng.random((X.shape[1], n_components))
     V = rng.random((X.shape[0], n_components))
     Q = rng.random((n_components, X.shape[1]))
-    return Factors(W, V, Q, uniform_per_label(Y, n_components, rng))
+    return SCMFSFactors(W, V, Q, uniform_per_label(Y, n_components, rng))
 
 
-class State(NamedTuple):
+class SCMFSState(NamedTuple):
     """W, V, the weighted loadings Z = [sqrt(alpha) Q, sqrt(beta) B], and P = X W."""
 
     W: np.ndarray
@@ -217,7 +209,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SCMFSProblem:
     """Data; both factorisations are one, of T = [sqrt(alpha) X, sqrt(beta) Y], never formed.
 
     Only X may be single precision: the factors cannot afford it.
@@ -232,9 +224,9 @@ class Problem:
         """|T|^2."""
         return self.params.alpha * squared_norm(self.X) + self.params.beta * squared_norm(self.Y)
 
-    def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> State:
+    def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> SCMFSState:
         """Complete the factors by X W."""
-        return State(W, V, Z, right_product(self.X, W.T))
+        return SCMFSState(W, V, Z, right_product(self.X, W.T))
 
     def explained(self, V: np.ndarray) -> np.ndarray:
         """V'T."""
@@ -248,13 +240,13 @@ class Problem:
         target += np.sqrt(self.params.alpha) * right_product(self.X, Z[:, :n_features])
         return target
 
-    def objective(self, state: State, VtT: np.ndarray) -> float:
+    def objective(self, state: SCMFSState, VtT: np.ndarray) -> float:
         """J, with ``VtT`` from `explained`."""
         W, V, Z, P = state
         factorisations = self.squared_norm_T - 2 * inner(VtT, Z) + inner(V.T @ V, Z @ Z.T)
         return squared_norm(P - V) + factorisations + self.params.gamma * smooth_l21_norm(W)
 
-    def sweep(self, state: State) -> tuple[State, float]:
+    def sweep(self, state: SCMFSState) -> tuple[SCMFSState, float]:
         """Update W, V and the loadings once."""
         W, V, Z, P = state
         sparsity = (self.params.gamma * l21_weights(W))[:, None] * W
@@ -263,7 +255,7 @@ class Problem:
         V = multiplicative_step(V, P + self.target(Z), V + V @ (Z @ Z.T))
         VtT = self.explained(V)
         step = bounded_loadings if self.params.update == "bounded" else multiplicative_loadings
-        state = State(W, V, step(V.T @ V, VtT, Z), P)
+        state = SCMFSState(W, V, step(V.T @ V, VtT, Z), P)
         return state, self.objective(state, VtT)
 
 

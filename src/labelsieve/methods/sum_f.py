@@ -36,10 +36,8 @@ class SumF(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Sum of the F statistics.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Sum of the F statistics, and the place of every feature, 1 is best.
 
     Notes
     -----

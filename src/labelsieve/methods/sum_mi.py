@@ -28,10 +28,8 @@ class SumMI(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Summed mutual information in bits.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Summed mutual information in bits, and the place of every feature, 1 is best.
 
     Notes
     -----

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import LOOP_CONSTRAINTS, POSITIVE, BaseSelector, StrOptions
+from labelsieve._base import POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import SolverResult, iterate
 from labelsieve._numerics.scaling import Scaling
@@ -20,7 +20,7 @@ from labelsieve.methods._partial_ranking.confidence import update_confidence
 from labelsieve.methods._partial_ranking.rank_svm import RankSVM
 
 
-class _State(NamedTuple):
+class RankerState(NamedTuple):
     M: np.ndarray
     trusted: np.ndarray
     level: np.ndarray
@@ -35,7 +35,6 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "C1": POSITIVE,
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
@@ -76,12 +75,7 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
         return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
 
     def _alternate(
-        self,
-        X: Matrix,
-        candidates: np.ndarray,
-        *,
-        offset: np.ndarray | None = None,
-        bias_ridge: float = 1e-6,
+        self, X: Matrix, candidates: np.ndarray, *, offset: np.ndarray | None = None, bias_ridge: float = 1e-6
     ) -> SolverResult:
         """Minimise over W, b and the confidences P, from ``P = candidates`` and ``W = 0``.
 
@@ -110,7 +104,7 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
                 value -= float(((trusted @ affinity) * trusted).sum(axis=1) @ level**2)
             return value
 
-        def step(state: _State) -> tuple[_State, float]:
+        def step(state: RankerState) -> tuple[RankerState, float]:
             if state.is_fixed_point:
                 return state, state.value
             M = svm.solve(state.trusted, weight * state.level, state.M, tol=self.tol)
@@ -119,12 +113,12 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
             )
             unchanged = np.array_equal(trusted, state.trusted) and np.array_equal(level, state.level)
             value = objective(M, trusted, level)
-            return _State(M, trusted, level, value, unchanged), value
+            return RankerState(M, trusted, level, value, unchanged), value
 
         M, level = np.zeros(svm.shape), (n_candidates > 0).astype(np.float64)
         value = objective(M, candidates, level)
         # The affinity can outweigh the loss by far; a second step must confirm that the confidences stand still.
-        start = _State(M, candidates, level, value, False)
+        start = RankerState(M, candidates, level, value, False)
         state, history, converged = iterate(
             step, start, value, max_iter=self.max_iter, tol=self.tol, min_iter=2
         )

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._figures import ACCENT, FAINT, INK, Picture
-from labelsieve.report.charts.method_styles import shorten
-from labelsieve.report.charts.panels import NOTHING, WIDTH, in_chart_style, text_width
+from labelsieve._figures import ACCENT, FAINT, INK, Picture, chart_style
+from labelsieve.report.styles import shorten, text_width
 from labelsieve.report.wording import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["WIDTH", "draw_cd_diagram", "draw_control_diagram", "groups_not_different"]
+
+#: Inches. Two columns of a paper, and readable on a phone.
+WIDTH = 6.4
 # Inches.
 _ROW = 0.21
 _LANE = 0.09
@@ -67,7 +70,7 @@ def groups_not_different(ranks: Sequence[float], cd: float) -> list[list[int]]:
     return groups
 
 
-@in_chart_style
+@chart_style()
 def draw_cd_diagram(
     ranks: Mapping[str, float], cd: float, *, title: str = "", control: str | None = None
 ) -> Picture:
@@ -112,7 +115,7 @@ def draw_cd_diagram(
     return diagram.picture(f"Critical difference {cd:.2f}; not different: {told}.")
 
 
-@in_chart_style
+@chart_style()
 def draw_control_diagram(ranks: Mapping[str, float], cd: float, *, control: str, title: str = "") -> Picture:
     """Draw average ranks with a band around a control (Bonferroni-Dunn).
 
@@ -180,7 +183,7 @@ class _Diagram:
     def __init__(self, ranks: Mapping[str, float], title: str) -> None:
         there = {name: float(rank) for name, rank in ranks.items() if np.isfinite(rank)}
         if not there:
-            raise ValueError(NOTHING)
+            raise ValueError("ranks must have a number for one method or more. Got none.")
         self.names = sorted(there, key=lambda name: there[name])
         self.ranks = [there[name] for name in self.names]
         self.worst = max(2, len(there), int(np.ceil(self.ranks[-1])))

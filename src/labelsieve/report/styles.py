@@ -1,4 +1,4 @@
-"""How the methods of an experiment look: the same in every figure."""
+"""Looks of the methods in figures: the same in every figure of a report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from labelsieve._figures import ACCENT, FAINT
 from labelsieve._text import one_line
+
+__all__ = ["Styles", "shorten", "text_width"]
 
 # Blue, orange and green are those of Okabe and Ito, "Color universal design" (2008). The others were searched
 # for: no two, nor the accent or the grey, come closer than 10 in CIE Lab to an eye that lacks one kind of
@@ -22,24 +24,22 @@ _REFERENCE_DASHES: tuple[Any, ...] = tuple(
 
 
 @dataclass(frozen=True)
-class MethodStyles:
-    """Who takes part, in the order of tables and legends.
-
-    Figures given the same styles show a name in one colour, also where some of the others are missing.
+class Styles:
+    """Colours, markers and dashes by name.
 
     Parameters
     ----------
     methods : tuple of str
-        What is compared. Each has a colour and a marker; after eight the lines are dashed as well.
+        Each has a colour and a marker; after eight the lines are dashed as well.
     references : tuple of str, default=()
-        What methods are held against; grey and dashed.
+        Grey and dashed.
     control : str or None, default=None
         The method a figure is about; it is drawn on top, thick.
 
     Examples
     --------
-    >>> styles = MethodStyles(("pml-fsmir", "mifs"), ("all-features",), control="pml-fsmir")
-    >>> styles.color("mifs"), styles.color("all-features")
+    >>> styles = Styles(("pml-fsmir", "mifs"), ("all-features",), control="pml-fsmir")
+    >>> styles.line("mifs")["color"], styles.line("all-features")["color"]
     ('#0072b2', '#7d8590')
     """
 
@@ -47,28 +47,13 @@ class MethodStyles:
     references: tuple[str, ...] = ()
     control: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.control is not None and self.control not in self.methods:
-            raise ValueError(f"control must be one of {list(self.methods)!r}. Got {self.control!r}.")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Methods, then references."""
-        return self.methods + self.references
-
-    def color(self, name: str) -> str:
-        """Return the colour of a name."""
-        return str(self.line(name)["color"])
-
     def line(self, name: str) -> dict[str, Any]:
-        """Return how matplotlib is to draw the line of a name."""
+        """Return the line style of a name for matplotlib."""
         if name in self.references:
             dashes = _REFERENCE_DASHES[self.references.index(name) % len(_REFERENCE_DASHES)]
             return {"color": FAINT, "linestyle": dashes, "linewidth": 1.2, "zorder": 2}
         if name == self.control:
             return {"color": ACCENT, "marker": "o", "markersize": 5, "linewidth": 2.3, "zorder": 4}
-        if name not in self.methods:
-            raise ValueError(f"Every name must be one of {list(self.names)!r}. Got {name!r}.")
         place = [method for method in self.methods if method != self.control].index(name)
         marker = _MARKERS[place % len(_MARKERS)]
         return {
@@ -81,18 +66,11 @@ class MethodStyles:
             "zorder": 3,
         }
 
-    def pick(self, names: Iterable[str]) -> list[str]:
-        """Return the names that occur, in the order of tables; one without a style is an error."""
-        occurring = set(names)
-        for name in sorted(occurring):
-            self.line(name)
-        return [name for name in self.names if name in occurring]
-
 
 def shorten(names: Iterable[str], limit: int) -> dict[str, str]:
-    """Cut long names in the middle, since names of one family differ at the end.
+    """Cut long names in the middle, because names of one family differ at the end.
 
-    Should two become equal, all stay as they are.
+    If two become equal, all stay as they are.
 
     Examples
     --------
@@ -106,3 +84,12 @@ def shorten(names: Iterable[str], limit: int) -> dict[str, str]:
         for name, text in whole.items()
     }
     return short if len(set(short.values())) == len(short) else whole
+
+
+def text_width(text: str, size: float) -> float:
+    """Return the width of a text in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    width, _, _ = TextToPath().get_text_width_height_descent(text, FontProperties(size=size), ismath=False)
+    return float(width) / 72
