@@ -32,7 +32,7 @@ from labelsieve.inspection.auditing.wording import (
     trust_said,
 )
 from labelsieve.inspection.selection import Selection
-from labelsieve.io.tables import ColumnSelector
+from labelsieve.methods.column_selector import ColumnSelector
 
 __all__ = ["page_of_issues", "page_of_selection"]
 

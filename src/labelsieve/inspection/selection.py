@@ -16,7 +16,7 @@ from labelsieve.inspection.label_issues import LabelIssues, find_label_issues
 from labelsieve.inspection.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
 from labelsieve.io import Dataset
 from labelsieve.io.dataset import known_wrong
-from labelsieve.io.tables import ColumnSelector
+from labelsieve.methods.column_selector import ColumnSelector
 from labelsieve.size_curve import SizeCurve
 
 #: How many of the least supported candidates are listed.

@@ -48,7 +48,7 @@ def choose_size(
     ----------
     selector : BaseSelector
         Any method of this package. It is not changed. One whose ranking depends on the number of features, such as
-        `MDMR`, is fitted for every size. With a `labelsieve.io.tables.ColumnSelector` sizes count columns, and all
+        `MDMR`, is fitted for every size. With a `ColumnSelector` sizes count columns, and all
         features of a column predict.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.

@@ -188,7 +188,7 @@ def selection_stability(
     ----------
     selector : object
         A selector of this package, or any with ``fit`` and ``get_support``. It is not changed. With a
-        `labelsieve.io.tables.ColumnSelector` all that follows is about columns, which stand for one another if their
+        `ColumnSelector` all that follows is about columns, which stand for one another if their
         best features do.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
