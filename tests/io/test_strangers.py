@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from labelsieve import EvidenceSelector, find_label_issues
+from labelsieve import ColumnSelector, EvidenceSelector, find_label_issues
 from labelsieve.io import read
-from labelsieve.methods.column_selector import ColumnSelector
 from strangers import make_strangers
 
 NAMES = ("tickets", "songs", "patients", "products", "sensors")

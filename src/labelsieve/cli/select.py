@@ -17,13 +17,11 @@ from rich.console import Console
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, printable
 from labelsieve.cli.chunks import (
-    Checkpoint,
     ChunkRows,
     DaskAddress,
     check_usage,
     fit_in_blocks,
     parse_rows,
-    refuse_without_chunks,
     size_hint,
 )
 from labelsieve.cli.console import PlainConsole, messages, results, typed
@@ -50,7 +48,7 @@ from labelsieve.cli.target import (
 from labelsieve.inspection.selection import Selection
 from labelsieve.io import Dataset
 from labelsieve.io.writing import replacing
-from labelsieve.methods.column_selector import ColumnSelector
+from labelsieve.methods._columns import ColumnSelector
 
 EPILOG = """\
 Examples:
@@ -137,13 +135,15 @@ def select(
         Path | None,
         typer.Option("--write-data", help="Write the data with the selected features only to this file."),
     ] = None,
+    check_labels: Annotated[
+        bool, typer.Option("--check-labels", help="List the candidate labels that look wrong, too.")
+    ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to explore.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="List all features, not the selected only.")
     ] = False,
     chunk_rows: ChunkRows = None,
     dask: DaskAddress = None,
-    checkpoint: Checkpoint = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
     """Select the features that matter for the labels of a data set.
@@ -161,11 +161,13 @@ def select(
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
     if chunks is None:
-        refuse_without_chunks({"--dask": dask, "--checkpoint": checkpoint})
+        if dask is not None:
+            raise typer.BadParameter("is for --chunk-rows; give both", param_hint="--dask")
     else:
         unwanted = {
             "--stability": stability > 0,
             "--html": html is not None,
+            "--check-labels": check_labels,
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
@@ -198,11 +200,10 @@ def select(
                 table=data.table,
                 ids=ids,
                 subject=subject,
+                check_labels=check_labels,
             )
         else:
-            found = fit_in_blocks(
-                selector, dataset, *company, choose_size=choose_size, address=dask, checkpoint=checkpoint
-            )
+            found = fit_in_blocks(selector, dataset, *company, choose_size=choose_size, address=dask)
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:

@@ -13,7 +13,7 @@ from labelsieve._base import as_generator, binarize_tags, check_candidates, chec
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._pandas import import_pandas
 from labelsieve._text import html_table, one_line
-from labelsieve.inspection._support.checks import Checks
+from labelsieve.inspection._checked import Checks
 from labelsieve.inspection.label_support import LabelSupport, candidate_places, varying_labels
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from labelsieve.inspection.label_issues import LabelIssues, find_label_issues
 from labelsieve.inspection.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
 from labelsieve.io import Dataset
 from labelsieve.io.dataset import known_wrong
-from labelsieve.methods.column_selector import ColumnSelector
+from labelsieve.methods._columns import ColumnSelector
 from labelsieve.size_curve import SizeCurve
 
 #: How many of the least supported candidates are listed.
@@ -268,6 +268,7 @@ def summarise(
     table: Dataset | None = None,
     ids: Sequence[str] | None = None,
     subject: Subject | None = None,
+    check_labels: bool = False,
 ) -> Selection:
     """Collect what a selector fitted on the candidates of `dataset` found.
 
@@ -292,11 +293,11 @@ def summarise(
     history = getattr(fitted, "objective_history_", None)
     measures = {name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")}
     # Labels are checked with all rows at once; where there is no check, there are no suspects.
-    doubts = None if subject is None else doubt_subject(subject)
+    doubts = None if subject is None or not check_labels else doubt_subject(subject)
     issues = None
     if doubts is not None:
         issues = doubts.issues
-    elif not dataset.is_lazy:
+    elif check_labels:
         issues = find_label_issues(dataset.X, dataset.candidates, label_names=dataset.label_names)
     suspects, caveat, n_wrong = ((), "", None) if issues is None else _suspects(issues, dataset, ids)
     return Selection(

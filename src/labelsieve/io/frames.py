@@ -139,7 +139,7 @@ def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
     """Read the lines of a text table that hold something, numbered, and find out the separator."""
     text = decode_table(source)[0]
     first = next((line for line in text.splitlines() if line.strip()), "")
-    separator = "\t" if source.ending in (".tsv", ".tab") else _separator_of(first)
+    separator = "\t" if source.ending in (".tsv", ".tab") else separator_of(first)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         records = [(reader.line_num, record) for record in reader if not is_blank(record)]
@@ -162,7 +162,7 @@ def read_cells(source: Source) -> tuple[list[str], list[list[str]], str, bool]:
             raise source.error(f"expected {width} fields, got {len(record)}; correct the row", line=line)
     source.check_columns(width)
     rows = [record for _, record in records]
-    has_header = not all(_is_number(cell) for cell in rows[0])
+    has_header = not has_numbers(rows[0])
     header = rows.pop(0) if has_header else [f"x{place}" for place in range(width)]
     if not rows:
         raise source.error("has a header but no rows; copy it again")
@@ -174,18 +174,18 @@ def is_blank(record: Sequence[str]) -> bool:
     return not record or (len(record) == 1 and not record[0].strip())
 
 
-def _is_number(cell: str) -> bool:
-    cell = cell.strip()
-    if cell.lower() in MISSING:
-        return True
+def has_numbers(record: Sequence[str]) -> bool:
+    """Return whether a first line holds numbers or nothing, so that it is not a header."""
     try:
-        float(cell)
+        for cell in record:
+            if cell.strip().lower() not in MISSING:
+                float(cell)
     except ValueError:
         return False
-    return "_" not in cell
+    return not any("_" in cell for cell in record)
 
 
-def _separator_of(line: str) -> str:
+def separator_of(line: str) -> str:
     """Return the most frequent separator of a line, outside of quotes."""
     line = re.sub(r'"[^"]*+"', "", line)
     return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))

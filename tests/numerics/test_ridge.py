@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
-from labelsieve._numerics.label_order import label_order, uniform_per_label
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.ridge import WeightedRidge
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.candidates import label_order, uniform_per_label
+from labelsieve._numerics.norms import multiplicative_step
+from labelsieve._numerics.ridge import Shifted, WeightedRidge, conjugate_gradient, largest_eigenvalue
 
 
 def test_conjugate_gradients_solve_a_different_system_in_every_column():

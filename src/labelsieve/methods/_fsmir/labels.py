@@ -1,11 +1,12 @@
-"""Mutual information of columns with many different values, in bits, from counts of these.
+"""Stage 1 of PML-FSMIR: confidences of the candidates, and the information the labels have on each other.
 
-With ``f(N) = N log2 N``, a table of counts that sum to n has the entropy ``log2 n - sum f(N) / n``. Two facts
-make all pairs of columns cheap: ``f(0) = f(1) = 0``, so a value that occurs once never matters, and every
-cell that involves the symbol zero follows from the cells that do not.
+The rows get the column ``confidence``: ``T = R / max R`` with ``R = (Y Z) o Y`` (Eq. 1-3).
 
-A symbol has a number, ``column * base + value``, where the value is an integer: the rounded confidence, or its bin.
-Numbers and counts are integers, so blocks of rows give the counts of all rows.
+The information of T comes from counts of its values. With ``f(N) = N log2 N``, a table of counts that sum to n has
+the entropy ``log2 n - sum f(N) / n``. Two facts make all pairs of columns cheap: ``f(0) = f(1) = 0``, so a value that
+occurs once never matters, and every cell that involves the symbol zero follows from the cells that do not. A symbol
+has a number, ``column * base + value``, where the value is an integer: the rounded confidence, or its bin. Numbers
+and counts are integers, so blocks of rows give the counts of all rows.
 """
 
 from __future__ import annotations
@@ -18,11 +19,110 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
-from labelsieve._numerics.information import cooccurrence, plogp
-from labelsieve._numerics.sparse import columns_of
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.information import cooccurrence, information_of_pairs, plogp
+from labelsieve._numerics.sparse import columns_of, dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
-__all__ = ["symbol_information", "symbol_mutual_information"]
+#: Confidences are made dense from this share of candidates on: dense products are faster there.
+_CROWDED = 0.1
+
+
+def label_confidence(Y: Matrix) -> Matrix:
+    """Turn candidates into confidences.
+
+    Examples
+    --------
+    >>> label_confidence(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    array([[1., 1.],
+           [1., 0.],
+           [0., 1.],
+           [0., 0.]])
+    """
+    rows = MemoryBlocks([{"Y": Y}])
+    derive_confidence(rows, information_of_pairs(label_counts(rows), rows.n_rows))
+    return rows.gather("confidence")
+
+
+def label_counts(rows: RowBlocks) -> np.ndarray:
+    """Count, for every pair of labels, the rows of which both are candidates; one pass over the labels."""
+    return rows.fold(_count_block)
+
+
+@block_function("Y")
+def _count_block(rows: Mapping[str, Any]) -> tuple[Columns, np.ndarray]:
+    return {}, cooccurrence(rows["Y"])
+
+
+def derive_confidence(rows: RowBlocks, information: np.ndarray | None) -> None:
+    """Weigh the candidates by their information on each other, or, without it, all alike."""
+    if information is None:
+        rows.derive(_take_candidates)
+        return
+    rows.derive(_support_block, information)
+    largest = rows.fold(_largest_support, combine=max)
+    # Where every label is constant, there is no information either.
+    if largest > 0:
+        rows.derive(_divide_support, largest)
+    else:
+        rows.derive(_take_candidates)
+    rows.rename({}, drop=("support",))
+
+
+@block_function("Y", gives=("confidence",))
+def _take_candidates(rows: Mapping[str, Any]) -> tuple[Columns, None]:
+    return {"confidence": rows["Y"]}, None
+
+
+@block_function("Y", gives=("support",))
+def _support_block(rows: Mapping[str, Any], information: np.ndarray) -> tuple[Columns, None]:
+    return {"support": _support(rows["Y"], information)}, None
+
+
+@block_function("support")
+def _largest_support(rows: Mapping[str, Any]) -> tuple[Columns, float]:
+    support = rows["support"]
+    return {}, float((support.data if is_sparse(support) else support).max(initial=0))
+
+
+@block_function("support", gives=("confidence",))
+def _divide_support(rows: Mapping[str, Any], largest: float) -> tuple[Columns, None]:
+    confidence = rows["support"].copy()
+    # A sparse matrix would be multiplied by the reciprocal, and its largest entry not be 1.
+    values = confidence.data if is_sparse(confidence) else confidence
+    values /= largest
+    return {"confidence": confidence}, None
+
+
+def _support(Y: Matrix, information: np.ndarray) -> Matrix:
+    """Return ``(Y Z) o Y``.
+
+    The candidates of a row are added in the order of the labels. A dense product may add them in another order,
+    depending on where the row stands in its block, and equal confidences would become two symbols.
+    """
+    if not is_sparse(Y):
+        support: np.ndarray = sp.csr_matrix(Y) @ information
+        support *= Y
+        return support
+    result = Y.copy()
+    for rows in batches(*Y.shape):
+        block = Y[rows]
+        row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        first = Y.indptr[rows.start]
+        result.data[first : first + block.nnz] = (block @ information)[row_of, block.indices]
+    return result
+
+
+def derive_target(rows: RowBlocks, n_candidates: float, n_labels: int, dtype: np.dtype[Any]) -> None:
+    """Let the rows have ``T`` as the factorisation wants it: in the dtype of the features, dense if crowded."""
+    rows.derive(_target_block, n_candidates > _CROWDED * rows.n_rows * n_labels, dtype)
+
+
+@block_function("confidence", gives=("T",))
+def _target_block(rows: Mapping[str, Any], is_crowded: bool, dtype: np.dtype[Any]) -> tuple[Columns, None]:
+    T = rows["confidence"]
+    return {"T": (dense(T) if is_crowded else T).astype(dtype, copy=False)}, None
+
 
 #: Equal values computed in different summation orders differ in the last bits; they must stay one symbol.
 _DECIMALS = 12
@@ -35,18 +135,9 @@ _MOST_PAIRS = 2**22
 def symbol_mutual_information(T: Matrix, n_bins: int | None = None) -> np.ndarray:
     """Mutual information of every pair of columns of a matrix with entries in [0, 1], mostly zero.
 
-    Parameters
-    ----------
-    T : {ndarray, sparse matrix} of shape (n_samples, n_labels)
-        Zero is a symbol of its own. Values are compared after rounding to 12 decimals.
-    n_bins : int or None, default=None
-        None takes every distinct value as a symbol, which overestimates the information of columns with
-        nearly as many values as rows; a number takes equal-width bins over (0, 1].
-
-    Returns
-    -------
-    information : ndarray of shape (n_labels, n_labels)
-        Symmetric, non-negative, in bits; the diagonal holds the entropies.
+    Zero is a symbol of its own. ``n_bins=None`` takes every distinct value, rounded to 12 decimals, as a symbol,
+    which overestimates the information of columns with nearly as many values as rows; a number takes equal-width
+    bins over (0, 1]. The result is symmetric, non-negative and in bits; the diagonal holds the entropies.
 
     Examples
     --------

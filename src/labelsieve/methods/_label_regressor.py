@@ -1,29 +1,28 @@
-"""Methods that regress label confidences on scaled features, as estimators."""
+"""Base of PML-LD, PML-LFC and PML3er, which regress label confidences on scaled features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, StrOptions
+from labelsieve._base import BaseSelector, StrOptions
 from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import Shifted
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.shifted import Shifted
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
 
 
 class LabelRegressor(LinearLabelPredictor, BaseSelector):
-    """A selector that is a linear regression of confidences in [0, 1]; computes in float64."""
+    """Selector that is a linear regression of confidences in [0, 1]; a subclass writes ``_regress``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         "scale": [StrOptions({"standard", "minmax"}), None],
     }
 
@@ -33,15 +32,16 @@ class LabelRegressor(LinearLabelPredictor, BaseSelector):
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         return scores >= self.threshold_
 
-    def _solve_scaled(
-        self, X: Matrix, Y: Matrix, solve: Callable[[Shifted, np.ndarray], SolverResult]
-    ) -> SolverResult:
-        """Run ``solve`` on scaled features; return its results in the precision and form of X and Y."""
+    @abstractmethod
+    def _regress(self, X: Shifted, Y: np.ndarray) -> SolverResult:
+        """Solve for scaled float64 features and dense labels."""
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         rows = X.tocsr() if is_sparse(X) else X
         rows = rows.astype(np.float64, copy=False)
         # Standard scores have mean 0, those of sparse features too.
         scaling = Scaling.learn(rows, self.scale, centre=self.scale == "standard")
-        result = solve(Shifted(*scaling.split(rows)), dense(Y))
+        result = self._regress(Shifted(*scaling.split(rows)), dense(Y))
         confidence = result.extra["label_confidence"]
         extra = {
             # Halfway between a label without any confidence and a candidate of average confidence.

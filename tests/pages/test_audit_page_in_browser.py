@@ -7,18 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_browser import CHROMIUM, browser  # noqa: F401  the fixture
 
+from browser import chromium, open_tab  # noqa: F401  fixtures
 from labelsieve import audit
 from labelsieve.cli import main
 from labelsieve.datasets import load_digits_attributes, make_pml
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.io import Column, write
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine"),
-]
+pytestmark = pytest.mark.slow
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 N_COLUMNS = 40
@@ -63,6 +60,7 @@ def pages(tmp_path_factory):
 
 def _audit(subject):
     from labelsieve.inspection.auditing.budget import Budget
+
     from labelsieve.inspection.auditing.run import audit_subject
 
     return audit_subject(
@@ -75,87 +73,21 @@ def _audit(subject):
     )
 
 
-class Page:
-    """The opened page, and hands to use it."""
+@pytest.fixture
+def open_page(open_tab):  # noqa: F811
+    """Open an audit page and wait until its script has drawn it."""
 
-    def __init__(self, tab, address, width=1280):
-        self.tab, self.address = tab, address
-        tab.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
-        self.show()
-        tab.open(address)
-        self.run("document.documentElement.dataset.ready === '1' || new Promise(() => {})")
+    def open_(address, **options):
+        tab = open_tab(address, **options)
+        tab.page.wait_for_selector('html[data-ready="1"]')
+        return tab
 
-    def show(self, theme="light", media=""):
-        """Show the page in a theme, on a medium; without motion, or a click would miss what is scrolled to."""
-        features = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
-        named = [{"name": name, "value": value} for name, value in features.items()]
-        self.tab.call("Emulation.setEmulatedMedia", media=media, features=named)
-
-    def run(self, expression):
-        return self.tab.evaluate(expression)
-
-    def settle(self):
-        """What is changed is drawn in the next frame."""
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-    def text(self, selector):
-        return self.run(f"document.querySelector({selector!r}).textContent")
-
-    def texts(self, selector):
-        return self.run(f"[...document.querySelectorAll({selector!r})].map((element) => element.textContent)")
-
-    def count(self, selector):
-        return self.run(f"document.querySelectorAll({selector!r}).length")
-
-    def click(self, selector):
-        self.tab.click(f"document.querySelector({selector!r})")
-        self.settle()
-
-    def type(self, selector, text, kind="input"):
-        self.run(
-            f"(() => {{ const field = document.querySelector({selector!r}); field.value = {text!r};"
-            f"field.dispatchEvent(new Event({kind!r}, {{bubbles: true}})); }})()"
-        )
-        self.settle()
-
-    def key(self, key, selector=None):
-        if selector is not None:
-            self.run(f"document.querySelector({selector!r}).focus()")
-        for kind in ("rawKeyDown", "keyUp"):
-            self.tab.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_CODES[key]
-            )
-        self.settle()
-
-    def assert_clean(self):
-        assert self.tab.complaints() == []
-        asked = {url for url in self.tab.requests() if not url.startswith(("data:", "blob:"))}
-        assert asked == {self.address}
-        assert self.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-
-
-_CODES = {
-    "ArrowLeft": 37,
-    "ArrowRight": 39,
-    "ArrowDown": 40,
-    "Home": 36,
-    "End": 35,
-    "Enter": 13,
-    "Escape": 27,
-}
+    return open_
 
 
 @pytest.fixture
-def page(browser, pages):  # noqa: F811
-    yield Page(browser, pages["audit"])
-    browser.call("Emulation.clearDeviceMetricsOverride")
-    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+def page(open_page, pages):
+    return open_page(pages["audit"])
 
 
 def test_the_slider_changes_what_is_kept_and_what_is_said(page, pages):
@@ -167,11 +99,11 @@ def test_the_slider_changes_what_is_kept_and_what_is_said(page, pages):
     assert page.text("#keptwords") == f"1 of {N_COLUMNS} kept"
     assert page.text("#columnwords").startswith("1 of 40 columns kept")
     assert page.count("#columnrows tr:not(.out)") == 1
-    assert page.run("document.querySelector('#kept').getAttribute('aria-valuetext')").startswith("1 of 40")
+    assert page.attribute("#kept", "aria-valuetext").startswith("1 of 40")
     page.key("End")
     assert page.count("#columnrows tr.out") == 0
     for size in (1, 7, N_COLUMNS):
-        page.type("#exact", str(size), "change")
+        page.type("#exact", str(size))
         # The thumb stands below the line on the curve.
         gap = page.run(
             "(() => { const slider = document.querySelector('#kept'), box = slider.getBoundingClientRect(),"
@@ -195,8 +127,7 @@ def test_columns_are_searched_sorted_and_paged(page, pages):
     assert not page.run("document.querySelector('#nocolumn').hidden")
     page.type("#columnsearch", "")
     page.click("#columntable th[data-sort=stability] button")
-    head = "document.querySelector('#columntable th[data-sort=stability]').getAttribute('aria-sort')"
-    assert page.run(head) == "descending"
+    assert page.attribute("#columntable th[data-sort=stability]", "aria-sort") == "descending"
     shares = [int(text.split("\u202f")[0]) for text in page.texts("#columnrows .c-q .num")]
     assert shares == sorted(shares, reverse=True)
     page.click("#columnpager button:nth-child(2)")
@@ -286,16 +217,15 @@ def test_dark_is_dark_and_the_inks_of_data_stay(page):
 
 
 @pytest.mark.parametrize("width", [320, 390])
-def test_a_phone_shows_everything_without_scrolling_sideways(browser, pages, width):  # noqa: F811
-    page = Page(browser, pages["audit"], width)
+def test_a_phone_shows_everything_without_scrolling_sideways(open_page, pages, width):
+    page = open_page(pages["audit"], width=width)
     assert page.count("#columnrows tr") == 10
     page.key("ArrowLeft", "#kept")
-    page.type("#label", "1", "change")
+    page.page.locator("#label").select_option(value="1")
     page.click("#columnrows .fname")
     assert page.run("document.querySelector('#drawer').getBoundingClientRect().width") <= width
     page.key("Escape")
     page.assert_clean()
-    browser.call("Emulation.clearDeviceMetricsOverride")
 
 
 def test_hostile_names_are_text_and_the_policy_lets_nothing_in(page):
@@ -322,8 +252,8 @@ def test_printing_shows_the_kept_columns_on_white_paper(page):
 
 
 @pytest.mark.parametrize("kind", ["chance", "least"])
-def test_odd_tables_have_pages_too(browser, pages, kind):  # noqa: F811
-    page = Page(browser, pages[kind])
+def test_odd_tables_have_pages_too(open_page, pages, kind):
+    page = open_page(pages[kind])
     assert (page.count(".banner") > 0) == (kind == "chance")
     for selector in ("#columnrows .fname", "#doubtrows .fname"):
         page.click(selector)
@@ -335,8 +265,8 @@ def test_odd_tables_have_pages_too(browser, pages, kind):  # noqa: F811
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("kind", ["select", "auto", "issues"])
-def test_other_commands_have_the_page_with_what_they_computed(browser, pages, kind, width):  # noqa: F811
-    page = Page(browser, pages[kind], width)
+def test_other_commands_have_the_page_with_what_they_computed(open_page, pages, kind, width):
+    page = open_page(pages[kind], width=width)
     sections = {
         "#columns": kind != "issues",
         "#map": kind != "issues",
@@ -377,16 +307,9 @@ def test_other_commands_have_the_page_with_what_they_computed(browser, pages, ki
     page.show()
     assert not {"NaN", "undefined"} & set(page.run("document.body.innerText").split())
     page.assert_clean()
-    browser.call("Emulation.clearDeviceMetricsOverride")
 
 
-def test_without_script_the_answers_stand(browser, pages):  # noqa: F811
-    browser.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        browser.open(pages["audit"])
-        shown = browser.call("Runtime.evaluate", expression="document.body.innerText", returnByValue=True)
-    finally:
-        browser.call("Emulation.setScriptExecutionDisabled", value=False)
-    text = shown["result"]["value"]
-    assert "How many to keep?" in text
-    assert "What these numbers can and cannot say" in text
+def test_without_script_the_answers_are_there(open_tab, pages):  # noqa: F811
+    tab = open_tab(pages["audit"], script=False)
+    assert tab.page.get_by_text("How many to keep?").first.is_visible()
+    assert tab.page.get_by_text("What these numbers can and cannot say").first.is_visible()

@@ -1,21 +1,20 @@
-"""Credible labels: the worked example, plain loops, and degenerate data."""
+"""Credible labels: the worked example, plain loops, degenerate data; stacked least squares against scipy."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from labelsieve._numerics.neighbors import nearest_rows
-from labelsieve.methods._particle.propagation import (
-    Elicitation,
+from labelsieve._numerics.graph import nearest_rows
+from labelsieve.methods._particle import (
     _spectral_norm_below,
     balance_confidence,
-    elicit_credible_labels,
     neighbor_vote,
     propagate_labels,
-    propagate_over_neighbors,
     reconstruction_graph,
+    solve_nnls,
 )
+from labelsieve.methods.particle_vls import ParticleVLS
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
 Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
@@ -36,7 +35,7 @@ def test_worked_example_weights_of_the_neighbours(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_worked_example_confidences_without_the_row_itself(kind):
-    result = propagate_over_neighbors(kind(X), Y, Elicitation(n_neighbors=2))
+    result = ParticleVLS(n_neighbors=2)._propagate(kind(X), Y)
     P = [
         [0.952381, 0.047619, 0],
         [0, 0.221701, 0.778299],
@@ -59,15 +58,15 @@ def test_worked_example_confidences_without_the_row_itself(kind):
 
 
 def test_worked_example_confidences_of_the_release():
-    result = propagate_over_neighbors(X, Y, Elicitation(n_neighbors=3, exclude_self=False))
+    result = ParticleVLS(n_neighbors=3, exclude_self=False)._propagate(X, Y)
     C = [[0.761905, 1, 0], [0, 1, 0.761905], [0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 1]]
     assert result.n_iter == 2
     np.testing.assert_allclose(balance_confidence(result.confidence, Y), C, atol=1e-6)
 
 
 def test_worked_example_credible_labels_of_the_release():
-    options = Elicitation(n_neighbors=2, exclude_self=False, fallback="labels")
-    credible = elicit_credible_labels(X, Y, TWO_FOLDS, options)
+    model = ParticleVLS(n_neighbors=2, exclude_self=False, fallback="labels")
+    credible = model._elicit(X, Y, TWO_FOLDS)
     V = [[1, 0, 0.209001], [0, 1, 0.876878], [0.417787, 0, 1], [1, 1, 0], [0, 0.934457, 1], [0, 0, 1]]
     np.testing.assert_allclose(credible.vote, V, atol=1e-6)
     expected = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 1], [0, 0, 1]]
@@ -76,7 +75,7 @@ def test_worked_example_credible_labels_of_the_release():
 
 @pytest.mark.parametrize(("fallback", "fourth_row"), [("candidate", [1, 0, 0]), ("labels", [0, 1, 0])])
 def test_worked_example_credible_labels_without_the_row_itself(fallback, fourth_row):
-    credible = elicit_credible_labels(X, Y, TWO_FOLDS, Elicitation(n_neighbors=2, fallback=fallback))
+    credible = ParticleVLS(n_neighbors=2, fallback=fallback)._elicit(X, Y, TWO_FOLDS)
     V = [
         [1, 0, 0.178654],
         [0, 0.149608, 1],
@@ -96,7 +95,7 @@ def test_a_row_that_is_its_own_neighbour_propagates_nothing():
     neighbors, _ = nearest_rows(rows, 10)
     np.testing.assert_array_equal(neighbors[:, 0], np.arange(50))
     np.testing.assert_allclose(reconstruction_graph(rows, neighbors).toarray(), np.eye(50), atol=1e-9)
-    result = propagate_over_neighbors(rows, candidates, Elicitation(exclude_self=False))
+    result = ParticleVLS(exclude_self=False)._propagate(rows, candidates)
     shares = candidates / np.maximum(candidates.sum(axis=1, keepdims=True), 1)
     assert result.n_iter == 2
     np.testing.assert_allclose(result.confidence, shares, atol=1e-9)
@@ -140,9 +139,8 @@ def test_elicitation_equals_plain_loops(kind):
     rows, candidates = rng.random((60, 8)), (rng.random((60, 6)) < 0.4).astype(float)
     candidates[candidates.sum(axis=1) == 0, 0] = 1
     folds = np.array_split(rng.permutation(60), 4)
-    credible = elicit_credible_labels(
-        kind(rows), candidates, folds, Elicitation(n_neighbors=5, alpha=0.9, threshold=0.8)
-    )
+    model = ParticleVLS(n_neighbors=5, alpha=0.9, threshold=0.8)
+    credible = model._elicit(kind(rows), candidates, folds)
     vote, labels = slow_elicitation(rows, candidates, folds, 5, 0.9, 0.8)
     np.testing.assert_allclose(credible.vote, vote, atol=1e-8)
     np.testing.assert_array_equal(credible.labels, labels)
@@ -156,26 +154,24 @@ def test_a_row_without_neighbours_has_no_edges():
 def test_a_row_that_nothing_reconstructs_keeps_its_candidates():
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     candidates = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    result = propagate_over_neighbors(rows, candidates, Elicitation(n_neighbors=2))
+    result = ParticleVLS(n_neighbors=2)._propagate(rows, candidates)
     np.testing.assert_allclose(result.confidence[0], [0.5, 0.5])
 
 
 def test_a_row_without_candidates_has_no_confidence_and_no_credible_label():
     candidates = Y.copy()
     candidates[[1, 3]] = 0
-    result = propagate_over_neighbors(X, candidates, Elicitation(n_neighbors=2))
+    result = ParticleVLS(n_neighbors=2)._propagate(X, candidates)
     assert (result.confidence[[1, 3]] == 0).all()
     for fallback in ("candidate", "labels"):
-        options = Elicitation(n_neighbors=2, fallback=fallback)
-        assert not elicit_credible_labels(X, candidates, TWO_FOLDS, options).labels[[1, 3]].any()
+        credible = ParticleVLS(n_neighbors=2, fallback=fallback)._elicit(X, candidates, TWO_FOLDS)
+        assert not credible.labels[[1, 3]].any()
 
 
 def test_a_label_without_candidates_has_no_mass():
     candidates = Y.copy()
     candidates[:, 1] = 0
-    C = balance_confidence(
-        propagate_over_neighbors(X, candidates, Elicitation(n_neighbors=2)).confidence, candidates
-    )
+    C = balance_confidence(ParticleVLS(n_neighbors=2)._propagate(X, candidates).confidence, candidates)
     assert np.isfinite(C).all()
     assert (C[:, 1] == 0).all()
 
@@ -202,14 +198,14 @@ def test_candidates_with_the_same_largest_vote_are_all_credible():
     rows = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     candidates = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
     folds = [np.array([0]), np.array([1, 2])]
-    credible = elicit_credible_labels(rows, candidates, folds, Elicitation(n_neighbors=2))
+    credible = ParticleVLS(n_neighbors=2)._elicit(rows, candidates, folds)
     np.testing.assert_array_equal(credible.labels[0], [True, True, False])
 
 
 def test_propagation_out_of_iterations_says_so():
-    result = propagate_over_neighbors(X, Y, Elicitation(n_neighbors=2, max_iter=3))
+    result = ParticleVLS(n_neighbors=2, max_iter=3)._propagate(X, Y)
     assert (result.n_iter, result.converged) == (3, False)
-    assert not elicit_credible_labels(X, Y, TWO_FOLDS, Elicitation(n_neighbors=2, max_iter=1)).converged
+    assert not ParticleVLS(n_neighbors=2, max_iter=1)._elicit(X, Y, TWO_FOLDS).converged
 
 
 def test_without_neighbours_confidences_are_even_shares():
@@ -225,3 +221,47 @@ def test_the_bounds_decide_as_the_spectral_norm_does():
         assert _spectral_norm_below(change, norm * 1.001)
         assert not _spectral_norm_below(change, norm * 0.999)
         assert _spectral_norm_below(change, np.linalg.norm(change) * 1.001)
+
+
+def stacked(A, b):
+    """Rows of A (n, k, d) to combine to b (n, d), as products."""
+    return solve_nnls(A @ A.transpose(0, 2, 1), np.einsum("ijk,ik->ij", A, b))
+
+
+def residuals(A, b, weights):
+    return np.linalg.norm(np.einsum("ij,ijk->ik", weights, A) - b, axis=1)
+
+
+def scipy_weights(A, b):
+    return np.array([nnls(rows.T, target)[0] for rows, target in zip(A, b, strict=True)])
+
+
+@pytest.mark.parametrize("lowest", [-1.0, 0.0])
+def test_weights_equal_scipys_when_the_rows_are_independent(lowest):
+    rng = np.random.default_rng(0)
+    A, b = rng.uniform(lowest, 1, (300, 10, 30)), rng.uniform(lowest, 1, (300, 30))
+    np.testing.assert_allclose(stacked(A, b), scipy_weights(A, b), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["repeated", "dependent", "more rows than features", "binary", "zero"])
+def test_residuals_equal_scipys_when_the_weights_are_not_unique(kind):
+    rng = np.random.default_rng(1)
+    A, b = rng.random((200, 8, 12)), rng.random((200, 12))
+    if kind == "repeated":
+        A[:, 5] = A[:, 2]
+    elif kind == "dependent":
+        A[:, 7] = A[:, 2] + A[:, 3]
+    elif kind == "more rows than features":
+        A, b = A[:, :, :3], b[:, :3]
+    elif kind == "binary":
+        A, b = (A < 0.2).astype(float), (b < 0.2).astype(float)
+    else:
+        A[::2] = 0
+    weights = stacked(A, b)
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(residuals(A, b, weights), residuals(A, b, scipy_weights(A, b)), atol=1e-7)
+
+
+def test_a_row_among_its_own_neighbours_takes_all_the_weight():
+    A = np.random.default_rng(2).random((100, 6, 20))
+    np.testing.assert_allclose(stacked(A, A[:, 4]), np.tile(np.eye(6)[4], (100, 1)), atol=1e-9)

@@ -23,12 +23,16 @@ import numpy as np
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.standardized import standardize
+from labelsieve._numerics.standardized import StandardizedFeatures, standardize
 from labelsieve._numerics.typing import Matrix
 
 # Penalties per row for linear features, and as shares of the trace of a kernel.
 _LINEAR_PENALTIES = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
 _KERNEL_PENALTIES = np.array([3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3])
+# The kernel of more rows is approximated by that of so many landmarks; of very many rows by fewer, for their memory.
+_MOST_EXACT_ROWS = 1000
+_N_LANDMARKS, _LEAST_LANDMARKS = 500, 50
+_MOST_KERNEL_VALUES = 2**26
 
 
 @dataclass(frozen=True)
@@ -69,25 +73,64 @@ def linear_directions(X: Matrix) -> Directions:
 
 
 def rbf_directions(X: Matrix) -> Directions:
-    """Directions of the centred kernel exp(-distance / median distance), distances being squared."""
+    """Directions of the centred kernel exp(-distance / median distance), distances being squared.
+
+    Beyond 1000 rows the kernel is approximated by that of 500 rows, the landmarks (Nystroem's method): with K the
+    kernel of the landmarks and C that of all rows and the landmarks, the features are C K^-1/2. The landmarks are
+    drawn with a fixed seed.
+    """
     n_samples = X.shape[0]
-    kernel = standardize(X).row_products()
-    norms = kernel.diagonal().copy()
-    kernel *= -2
-    kernel += norms
-    kernel += norms[:, None]
+    Z = standardize(X)
+    if n_samples <= _MOST_EXACT_ROWS:
+        distances = _squared_distances(Z, X)
+        kernel = np.exp(distances / -_scale(distances))
+        means = kernel.mean(axis=0)
+        kernel += means.mean() - means - means[:, None]
+        strength, vectors = _eigenpairs(kernel, n_samples)
+        return Directions(strength, vectors.__getitem__, None, strength.sum() * _KERNEL_PENALTIES)
+    n_landmarks = min(_N_LANDMARKS, max(_LEAST_LANDMARKS, _MOST_KERNEL_VALUES // n_samples))
+    landmarks = np.sort(np.random.default_rng(0).permutation(n_samples)[:n_landmarks])
+    distances = _squared_distances(Z, X, landmarks)
+    distances /= -_scale(distances[landmarks])
+    features = np.exp(distances, out=distances)
+    strength, vectors = _eigenpairs(features[landmarks], n_landmarks)
+    features = features @ (vectors / np.sqrt(strength))
+    features -= features.mean(axis=0)
+    strength, vectors = _eigenpairs(features.T @ features, n_samples)
+    return Directions(
+        strength,
+        features.__getitem__,
+        vectors / np.sqrt(strength),
+        np.vdot(features, features) * _KERNEL_PENALTIES,
+    )
+
+
+def _squared_distances(Z: StandardizedFeatures, X: Matrix, others: np.ndarray | None = None) -> np.ndarray:
+    """Squared distances of all standardised rows from some of them, or from all."""
+    if others is None:
+        distances = Z.row_products()
+        norms = own = distances.diagonal().copy()
+    else:
+        landmarks = dense(Z.scaling.apply(X[others]))
+        distances, norms = np.empty((X.shape[0], len(others))), np.empty(X.shape[0])
+        own = np.einsum("ij,ij->i", landmarks, landmarks)
+        for block in batches(X.shape[0], X.shape[1] + len(others)):
+            rows = Z.take(block)
+            distances[block] = rows @ landmarks.T
+            norms[block] = np.einsum("ij,ij->i", rows, rows)
+    distances *= -2
+    distances += norms[:, None]
+    distances += own
     # What is left of the distance of two equal rows is rounding.
-    kernel[kernel <= 1e-12 * norms.max()] = 0
-    pairs = kernel[np.tri(n_samples, k=-1, dtype=bool).T]
-    # Where most rows are equal the median is 0 and the mean says how far apart the others are.
-    kernel /= -(np.median(pairs) or pairs.mean() or 1.0)
-    np.exp(kernel, out=kernel)
-    means = kernel.mean(axis=0)
-    kernel -= means
-    kernel -= means[:, None]
-    kernel += means.mean()
-    strength, vectors = _eigenpairs(kernel, n_samples)
-    return Directions(strength, vectors.__getitem__, None, strength.sum() * _KERNEL_PENALTIES)
+    distances[distances <= 1e-12 * norms.max()] = 0
+    return distances
+
+
+def _scale(distances: np.ndarray) -> float:
+    """Median distance of different rows, given a square matrix of distances."""
+    pairs = distances[np.tri(len(distances), k=-1, dtype=bool).T]
+    # If most rows are equal the median is 0 and the mean says how far apart the others are.
+    return float(np.median(pairs) or pairs.mean() or 1.0)
 
 
 def _eigenpairs(products: np.ndarray, n_samples: int) -> tuple[np.ndarray, np.ndarray]:

@@ -22,7 +22,6 @@ from labelsieve._numerics.batches import BUDGET, batches
 from labelsieve._numerics.result import logger
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._particle.svm import solve_svms
 
 #: Pairs with more rows go to libsvm, as do those that a stack does not solve to its tolerance in time.
 STACK_ROWS = 128
@@ -37,16 +36,7 @@ LIBSVM_MAX_ITER = 1_000_000
 class PairwiseClassifiers:
     """Linear classifiers ``w . x + b > 0`` that prefer the first label of a pair.
 
-    Parameters
-    ----------
-    first, second : integer ndarrays of shape (n_pairs,)
-        The two labels of every pair.
-    coef : ndarray of shape (n_pairs, n_features)
-        Weight vectors.
-    intercept : ndarray of shape (n_pairs,)
-        Offsets.
-    accuracy : ndarray of shape (n_pairs,)
-        Share of its own training rows that a classifier gets right.
+    ``accuracy`` is the share of its own training rows that a classifier gets right.
     """
 
     first: np.ndarray
@@ -56,7 +46,7 @@ class PairwiseClassifiers:
     accuracy: np.ndarray
 
 
-class Problem(NamedTuple):
+class PairProblem(NamedTuple):
     """Rows that tell two labels apart, in ascending order, and which of them are on the positive side."""
 
     rows: np.ndarray
@@ -68,15 +58,6 @@ def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: fl
 
     On the side of label j against k stand the rows where j is credible and k is no candidate. Labels that
     are candidates but not credible are on neither side. Pairs with an empty side are left out.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
-        Features.
-    credible, candidate : boolean ndarrays of shape (n_samples, n_labels)
-        Labels that are believed, labels that are possible.
-    C : float
-        Weight of the hinge loss.
 
     Examples
     --------
@@ -139,15 +120,13 @@ def mean_weights(
     """
     wins_first, wins_second = _incidence(classifiers, n_labels, weights)
     n_classifiers = np.bincount(np.r_[classifiers.first, classifiers.second], minlength=n_labels)
-    means: np.ndarray = (wins_first - wins_second) @ classifiers.coef / np.maximum(n_classifiers, 1)[:, None]
-    return means
+    return (wins_first - wins_second) @ classifiers.coef / np.maximum(n_classifiers, 1)[:, None]
 
 
 def stacked_norms(classifiers: PairwiseClassifiers, weights: np.ndarray | None = None) -> np.ndarray:
     """Norm of every feature's weights over all classifiers, in which opposite signs do not cancel."""
     factor = np.ones(len(classifiers.first)) if weights is None else weights**2
-    norms: np.ndarray = np.sqrt(np.einsum("p,pf,pf->f", factor, classifiers.coef, classifiers.coef))
-    return norms
+    return np.sqrt(np.einsum("p,pf,pf->f", factor, classifiers.coef, classifiers.coef))
 
 
 def _incidence(
@@ -165,7 +144,7 @@ def _incidence(
 
 def _training_problems(
     credible: np.ndarray, candidate: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Problem]]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[PairProblem]]:
     """First and second label, sign and problem of every pair to train.
 
     Solutions differ a little, within the tolerance, when the sides change roles. So the side of a problem's
@@ -189,7 +168,7 @@ def _training_problems(
         order = np.argsort(rows)
         is_first = order < len(for_j)
         sign[pair] = 1.0 if is_first[0] else -1.0
-        problems.append(Problem(rows[order], is_first == is_first[0]))
+        problems.append(PairProblem(rows[order], is_first == is_first[0]))
     trained = sign != 0
     return first[trained], second[trained], sign[trained], problems
 
@@ -207,7 +186,7 @@ def _stacks(pairs: np.ndarray, sizes: np.ndarray, n_features: int) -> Iterator[n
 
 
 def _solve_stack(
-    X: Matrix, problems: list[Problem], C: float
+    X: Matrix, problems: list[PairProblem], C: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Weights, offsets, accuracies and whether they are final, of problems padded to one size."""
     sizes = np.array([len(problem.rows) for problem in problems])
@@ -226,7 +205,7 @@ def _solve_stack(
     return (dual[:, None] @ rows)[:, 0], intercept, is_right.sum(axis=1) / sizes, converged
 
 
-def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray, float, float, bool]:
+def _solve_by_libsvm(X: Matrix, problem: PairProblem, C: float) -> tuple[np.ndarray, float, float, bool]:
     """Weights, offset and accuracy of one problem, and whether they are final.
 
     The products of the rows are handed over where they fit a block, since libsvm computes them one by one.
@@ -242,3 +221,83 @@ def _solve_by_libsvm(X: Matrix, problem: Problem, C: float) -> tuple[np.ndarray,
     w, b = dense(svm.dual_coef_).ravel() @ rows[svm.support_], float(svm.intercept_[0])
     accuracy = float(np.mean((rows @ w + b > 0) == problem.is_positive))
     return w, b, accuracy, svm.n_iter_[0] < LIBSVM_MAX_ITER
+
+
+#: Curvature below this, of two rows with the same features, is raised to it as in libsvm.
+SMALLEST_CURVATURE = 1e-12
+
+
+def solve_svms(
+    gram: np.ndarray, is_first: np.ndarray, is_used: np.ndarray, *, C: float, tol: float, max_iter: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Solve the duals of a stack of SVMs by sequential minimal optimisation.
+
+    Every step moves, in each open problem, the pair of coefficients that libsvm's second-order rule chooses
+    (Fan, Chen and Lin, Journal of Machine Learning Research 6, 2005); a problem is done when its most violating
+    pair violates optimality by less than ``tol``. The numbers are double precision throughout, so ``tol`` may be
+    much smaller than libsvm's.
+
+    ``gram`` holds the inner products of the rows, n_problems x n_rows x n_rows; ``is_first`` says which rows are on
+    the positive side, ``is_used`` which are there, as problems with fewer rows are padded. Both sides must have
+    rows. Returns the coefficients of the rows in the weight vectors (in [0, C] on the positive side, in [-C, 0] on
+    the other, 0 on padding), the offsets, and which problems reached the tolerance.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [2.0]])
+    >>> dual, intercept, converged = solve_svms(
+    ...     (x @ x.T)[None], np.array([[False, True]]), np.array([[True, True]]), C=1.0, tol=1e-9, max_iter=99
+    ... )
+    >>> dual @ x, intercept, converged
+    (array([[1.]]), array([-1.]), array([ True]))
+    """
+    dual = np.zeros(is_first.shape)
+    intercept = np.zeros(len(gram))
+    converged = np.zeros(len(gram), dtype=bool)
+    problems = np.arange(len(gram))
+    # Open problems are worked on in compact copies: products, bounds, coefficients, and what the linear
+    # score leaves of the label, which no row that may grow exceeds, at the optimum, in one that may shrink.
+    K, beta = gram, dual.copy()
+    upper, lower = np.where(is_first & is_used, C, 0.0), np.where(is_first | ~is_used, 0.0, -C)
+    residual = np.where(is_first, 1.0, -1.0)
+    slack = 1e-12 * C
+    for _ in range(max_iter):
+        growing = np.where(upper - beta > slack, residual, -np.inf)
+        shrinking = np.where(beta - lower > slack, residual, np.inf)
+        each = np.arange(len(problems))
+        grow = growing.argmax(axis=1)
+        highest = growing[each, grow]
+        is_open = highest - shrinking.min(axis=1) >= tol
+        # Compacting copies the products, so it waits until half of the problems are done.
+        if 2 * np.count_nonzero(is_open) <= len(problems):
+            ended = problems[~is_open]
+            dual[ended], converged[ended] = beta[~is_open], True
+            intercept[ended] = _intercept(growing[~is_open], shrinking[~is_open])
+            if not is_open.any():
+                break
+            problems, K, beta, residual, upper, lower, growing, shrinking, grow, highest = (
+                array[is_open]
+                for array in (problems, K, beta, residual, upper, lower, growing, shrinking, grow, highest)
+            )
+            each = np.arange(len(problems))
+        gap = np.maximum(highest[:, None] - shrinking, 0.0)
+        products = K[each, grow]
+        diagonal = np.einsum("ijj->ij", K)
+        curvature = np.maximum(diagonal + diagonal[each, grow, None] - 2 * products, SMALLEST_CURVATURE)
+        shrink = (gap**2 / curvature).argmax(axis=1)
+        step = gap[each, shrink] / curvature[each, shrink]
+        step = np.minimum(step, upper[each, grow] - beta[each, grow])
+        step = np.minimum(step, beta[each, shrink] - lower[each, shrink])
+        beta[each, grow] += step
+        beta[each, shrink] -= step
+        residual -= step[:, None] * (products - K[each, shrink])
+    return dual, intercept, converged
+
+
+def _intercept(growing: np.ndarray, shrinking: np.ndarray) -> np.ndarray:
+    """Mean residual of the rows strictly between their bounds; without any, the middle of what fits."""
+    is_free = np.isfinite(growing) & np.isfinite(shrinking)
+    n_free = is_free.sum(axis=1)
+    middle = (growing.max(axis=1) + shrinking.min(axis=1)) / 2
+    mean = np.where(is_free, growing, 0.0).sum(axis=1) / np.maximum(n_free, 1)
+    return np.where(n_free > 0, mean, middle)

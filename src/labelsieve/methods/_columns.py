@@ -1,4 +1,4 @@
-"""Whole columns selected by any method that ranks their features."""
+"""Selection of whole table columns by any method that ranks their encoded features."""
 
 from __future__ import annotations
 
@@ -8,44 +8,49 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from labelsieve._base import share_of
+from labelsieve._base import check_problem, share_of
+from labelsieve.methods._evidence.choice import FEWEST_ROWS, ColumnIndex
+from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 
 __all__ = ["ColumnSelector"]
 
 
 class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Rank the columns of a table by the best of the features that each is made of.
+    """Rank the columns of a table by their best encoded feature.
 
-    The method is fitted to the features and told to select as many of them as columns are asked for. A column's place
-    is that of its best feature among those of the other columns.
+    The method is fitted to the features and asked for as many of them as columns are wanted. The place of a column is
+    that of its best feature among those of the other columns.
 
     Parameters
     ----------
     selector : BaseSelector
         A method of this package; it is not changed.
     column_of : array-like of int of shape (n_features,)
-        The column of every feature, as in `Table`. Columns without features are not ranked.
-    n_features_to_select : int, float or None, default=None
-        How many columns to keep: a number, a share in (0, 1], or None for half of them.
+        The column of every feature, as in `labelsieve.io.Dataset`. Columns without features are not ranked.
+    n_features_to_select : int, float, "auto" or None, default=None
+        Number of columns to keep: a number, a share in (0, 1], or None for half of them. "auto" needs
+        `EvidenceSelector`, which then cross-validates numbers of columns instead of features.
 
     Attributes
     ----------
     columns_ : ndarray of int of shape (n_columns,)
-        The columns that are ranked: the different values of `column_of`, ascending. The following are in this order.
+        The ranked columns: the different values of `column_of`, ascending. The following are in this order.
     ranking_ : ndarray of int of shape (n_columns,)
         Place of every column, 1 is best.
     best_ : ndarray of int of shape (n_columns,)
         The best feature of every column.
     scores_ : ndarray of shape (n_columns,)
-        Score of the best feature; `evidence_` and `criterion_` likewise where the method has them.
+        Score of the best feature; `evidence_` and `criterion_` likewise if the method has them.
     n_features_ : int
         Number of selected columns.
     selector_ : BaseSelector
         The method, fitted to the features.
+    size_curve_ : SizeCurve
+        Average precision by number of columns; only with "auto".
 
     Examples
     --------
-    >>> from labelsieve import SumF
+    >>> from labelsieve import ColumnSelector, SumF
     >>> from labelsieve.datasets import make_pml
     >>> X, Y = make_pml(n_features=6, n_informative=2, shuffle=False, random_state=0)
     >>> found = ColumnSelector(SumF(), column_of=[0, 2, 2, 2, 3, 3], n_features_to_select=2).fit(X, Y)
@@ -72,26 +77,41 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         n_columns = len(self.columns_)
         if len(column_of) != X.shape[1]:
             raise ValueError(
-                f"column_of must name the column of each of the {X.shape[1]} features. Got {len(column_of)} columns. "
+                f"column_of must name the column of each of the {X.shape[1]} features, got {len(column_of)}. "
                 f"Take both from one table."
             )
-        self.n_features_ = self._n_selected(n_columns)
         method = clone(self.selector)
+        if hasattr(self, "size_curve_"):  # from an earlier fit
+            delattr(self, "size_curve_")
+        if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
+            chosen = evaluate_sizes(method, *check_problem(X, y), column_of=group)
+            self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve
+            method.set_params(redundancy=chosen.redundancy)
+        else:
+            self.n_features_ = self._n_selected(n_columns)
         self.selector_ = method.set_params(n_features_to_select=self.n_features_).fit(X, y)
         order = np.argsort(self.selector_.ranking_, kind="stable")
-        _, first = np.unique(group[order], return_index=True)
-        self.best_ = order[first]
+        columns = ColumnIndex(group).order(order)
         self.ranking_ = np.empty(n_columns, dtype=np.intp)
-        self.ranking_[np.argsort(first)] = np.arange(1, n_columns + 1)
+        self.ranking_[columns] = np.arange(1, n_columns + 1)
+        self.best_ = order[np.unique(group[order], return_index=True)[1]]
         for name in ("scores_", "evidence_", "criterion_"):
             if hasattr(self.selector_, name):
                 setattr(self, name, getattr(self.selector_, name)[self.best_])
         return self
 
+    def _is_automatic(self) -> bool:
+        if not isinstance(self.n_features_to_select, str):
+            return False
+        if self.n_features_to_select != "auto" or not isinstance(self.selector, EvidenceSelector):
+            raise ValueError(
+                f"n_features_to_select must be a number, or 'auto' with EvidenceSelector, got "
+                f"{self.n_features_to_select!r} with {type(self.selector).__name__}. Use choose_size."
+            )
+        return True
+
     def _n_selected(self, n_columns: int) -> int:
         wanted = self.n_features_to_select
-        if wanted is None:
-            return max(1, n_columns // 2)
         if isinstance(wanted, Integral):
             if not 1 <= wanted <= n_columns:
                 raise ValueError(
@@ -99,11 +119,10 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
                     f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
                 )
             return int(wanted)
-        assert isinstance(wanted, float)
-        return share_of(n_columns, wanted)
+        return share_of(n_columns, wanted) if isinstance(wanted, float) else max(1, n_columns // 2)
 
     def get_support(self, indices: bool = False) -> np.ndarray:
-        """Which of the ranked columns are selected: a mask, or their places in `columns_`."""
+        """Return which of the ranked columns are selected: a mask, or their positions in `columns_`."""
         mask: np.ndarray = self.ranking_ <= self.n_features_
         return np.flatnonzero(mask) if indices else mask
 
@@ -114,7 +133,7 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         return order, np.cumsum(np.bincount(place - 1))
 
     def _settled_params(self) -> dict[str, Any]:
-        """Parameters with which another fit makes the choices again that this one made by itself."""
+        """Return parameters with which another fit makes the same choices as this one."""
         settled = {
             name: value
             for name, value in self.selector_._settled_params().items()
