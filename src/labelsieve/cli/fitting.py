@@ -29,7 +29,6 @@ from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.inspection.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.tables.reading import require_rows
 from labelsieve.methods._columns import ColumnSelector
 from labelsieve.methods.evidence import EvidenceSelector
 from labelsieve.size_curve import SizeCurve
@@ -41,6 +40,7 @@ DEFAULT_METHOD = "evidence"
 ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
 # Seconds of a fit from which on the halves of the rows are shared among processes.
 _LONG_FIT = 0.5
+_LEAST_ROWS = 2
 
 _LOG = logging.getLogger("labelsieve")
 
@@ -220,7 +220,8 @@ def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage
 def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
     """Tell whose data it was that a method refuses."""
     source = dataset.source or dataset.name
-    require_rows(dataset.X.shape[0], lambda *parts: DatasetError(f"{source}: ", *parts, "."))
+    if dataset.X.shape[0] < _LEAST_ROWS:
+        raise DatasetError(f"{source}: needs at least {_LEAST_ROWS} rows to learn from, got 1; add rows.")
     try:
         yield
     except DatasetError:  # rows that were read in the middle of the fit: says it all

@@ -25,7 +25,7 @@ from labelsieve.cli.chunks import (
     size_hint,
 )
 from labelsieve.cli.console import PlainConsole, messages, results, typed
-from labelsieve.cli.copies import write_selected
+from labelsieve.cli.copies import write_copy
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
@@ -176,7 +176,7 @@ def select(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
+    wishes = TableOptions.of(label_sep, text, role)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console, in_blocks=chunks is not None)
     hint = size_hint(files) if entry is None and chunks is None else None
@@ -217,7 +217,7 @@ def select(
     with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
         _write(texts, unfinished)
         if data_copy is not None:
-            note = write_selected(data, chosen.get_support(indices=True).tolist(), files, options, data_copy)
+            note = write_copy(data, chosen.get_support(indices=True).tolist(), data_copy)
             if note:
                 console.print(note)
     if output is None:
