@@ -25,9 +25,9 @@ from labelsieve._base import (
     Interval,
     Real,
     StrOptions,
+    binarize_tags,
     check_candidates,
     check_parameters,
-    without_tags,
 )
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.graph import nearest_rows
@@ -71,7 +71,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         check_parameters(self)
-        y, _ = without_tags(y)
+        y, _ = binarize_tags(y)
         check_structure(X, "X")
         check_structure(y, "y")
         X, y = validate_data(self, X, y, multi_output=True, **self._validation)

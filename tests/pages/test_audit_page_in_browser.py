@@ -13,8 +13,7 @@ from labelsieve import audit
 from labelsieve.cli import main
 from labelsieve.datasets import load_digits_attributes, make_pml
 from labelsieve.inspection.auditing.subject import Subject
-from labelsieve.io import write
-from labelsieve.io.tables import Column
+from labelsieve.io import Column, write
 
 pytestmark = pytest.mark.slow
 

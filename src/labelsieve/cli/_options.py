@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -17,17 +18,16 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import count, near
-from labelsieve.cli._bridge import read
 from labelsieve.cli._console import account_table, download_bars
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
 from labelsieve.inspection.review import id_column
-from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.readers.mulan_xml import find_beside
-from labelsieve.io.readers.source import Source
-from labelsieve.io.tables.opening import FORMATS
-from labelsieve.io.tables.understanding import ROLES
-from labelsieve.io.tables.writing import can_copy
+from labelsieve.io import Dataset, DatasetError, read
+from labelsieve.io.copies import can_copy
+from labelsieve.io.frames import TABLE_FORMATS
+from labelsieve.io.mulan_xml import find_label_xml
+from labelsieve.io.options import ROLES
+from labelsieve.io.source import Source
 from labelsieve.io.writing import WRITERS, replacing
 
 _DATA = "Data options"
@@ -231,6 +231,24 @@ def _files_next_to(path: Path) -> list[str]:
         return []
 
 
+@contextmanager
+def data_errors(dataset: Dataset) -> Iterator[None]:
+    """Turn the error of a method that rejects the data into a `DatasetError` that names the file."""
+    source = dataset.source or dataset.name
+    if dataset.X.shape[0] < 2:
+        raise DatasetError(f"{source}: must have at least 2 rows, got 1 row.")
+    try:
+        yield
+    except DatasetError:  # of rows that are read during the fit
+        raise
+    except (ValueError, FloatingPointError) as error:
+        # On the command line the parameter is -k.
+        message = re.sub(r"n_(features_to_select|columns) must", "-k must", str(error))
+        raise DatasetError(f"{source}: {message}") from error
+    except MemoryError as error:
+        raise DatasetError(f"{source}: the fit does not fit into memory; take fewer rows.") from error
+
+
 # Numbers on the command line
 
 
@@ -339,13 +357,13 @@ def _is_writable(source: Path, output: Path) -> bool:
     ending = output.suffix.lower()
     # The ending of a compressed file is that of its compression, which is not written.
     return ending in WRITERS or (
-        ending in FORMATS and ending == source.suffix.lower() and can_copy(source, output)
+        ending in TABLE_FORMATS and ending == source.suffix.lower() and can_copy(source, output)
     )
 
 
 def _xml_next_to(source: str) -> str:
     """Return the XML file that names the labels of a data file, or the file itself."""
     try:
-        return str(find_beside(Source(source)) or source)
+        return str(find_label_xml(Source(source)) or source)
     except DatasetError:  # a name of the catalogue or a pattern of columns
         return source

@@ -11,9 +11,9 @@ import typer
 from labelsieve._text import count, printable
 from labelsieve.cli._console import messages
 from labelsieve.cli._options import DataOptions, Quiet, check_outputs, with_data_options, write_errors
-from labelsieve.inspection.review import RowNames, read_review, without_removed
+from labelsieve.inspection.review import read_review, without_removed
 from labelsieve.io import write
-from labelsieve.io.tables.writing import can_copy, write_without
+from labelsieve.io.copies import can_copy, write_without
 
 EPILOG = """\
 \b
@@ -40,31 +40,29 @@ def apply_review(
     data = data.with_id_of(review_file)
     console = messages(quiet=quiet)
     dataset = data.read(console)
-    ids = None if dataset.id_column is None else RowNames(dataset.id_column, tuple(map(str, dataset.row_ids)))
-    review = read_review(review_file, dataset.label_names, ids, dataset.candidates)
+    review = read_review(review_file, dataset)
     cleaned = without_removed(dataset, review)
-    keeps_names = ids is not None and output.suffix.lower() in (".csv", ".tsv")
-    is_copy = dataset.is_table and can_copy(Path(data.files[0]), output)
+    is_copy = len(data.files) == 1 and dataset.is_table and can_copy(Path(data.files[0]), output)
+    names = None
     if is_copy:
-        refuted = review.answers == 0
+        rejected = review.answers == 0
+        removed = zip(review.rows[rejected].tolist(), review.labels[rejected].tolist(), strict=True)
         with write_errors(output):
-            write_without(
-                dataset,
-                zip(review.rows[refuted].tolist(), review.labels[refuted].tolist(), strict=True),
-                output,
-            )
+            write_without(dataset, removed, output)
     else:
-        write(cleaned, output, row_names=(ids.column, ids.names) if ids is not None and keeps_names else None)
+        if dataset.id_column is not None and output.suffix.lower() in (".csv", ".tsv"):
+            names = (dataset.id_column, list(map(str, dataset.row_ids)))
+        write(cleaned, output, row_names=names)
     n_candidates = int(dataset.candidates.sum())
     console.print(
         f"{printable(dataset.name)}: {count(review.n_removed, 'label')} removed, {review.n_kept} kept; "
         f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and stay"
     )
-    had, has = (np.asarray(data.candidates.sum(axis=1)).ravel() > 0 for data in (dataset, cleaned))
+    had, has = (np.asarray(part.candidates.sum(axis=1)).ravel() > 0 for part in (dataset, cleaned))
     if (had & ~has).any():
         console.print(f"note: {count(int(np.count_nonzero(had & ~has)), 'row')} lost the last label.")
     if data.ignore and not is_copy:
         console.print(f"note: {printable(output)} does not hold the ignored columns.")
-    if ids is not None and not keeps_names and not is_copy:
+    if dataset.id_column is not None and names is None and not is_copy:
         console.print(f"note: {printable(output)} does not hold the names of the rows; .csv and .tsv do.")
     console.print(f"wrote {printable(output)}")

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from labelsieve._base import share_of
 from labelsieve._text import printable
 from labelsieve.cli._console import lay_out, messages, progress, results, short, typed, warnings_as_notes
 from labelsieve.cli._options import (
@@ -20,17 +19,16 @@ from labelsieve.cli._options import (
     Html,
     Quiet,
     check_outputs,
+    data_errors,
     describe_columns,
     parse_amount,
     with_data_options,
     write_errors,
 )
-from labelsieve.cli.fitting import told_as_data_errors
-from labelsieve.inspection.auditing.result import Audit
-from labelsieve.inspection.auditing.run import audit_subject
-from labelsieve.inspection.auditing.subject import Subject
-from labelsieve.inspection.auditing.wording import CHANCE, answers, headline
-from labelsieve.inspection.review import RowNames, read_review
+from labelsieve.inspection.audit import audit as audit_dataset
+from labelsieve.inspection.result import Audit
+from labelsieve.inspection.review import read_review
+from labelsieve.inspection.wording import answers, banner, headline
 
 EPILOG = """\
 \b
@@ -74,21 +72,16 @@ def audit(
         status(f"reading {Path(data.files[0]).name}")
         dataset = data.read(console)
         describe_columns(dataset, console)
-        names = None if dataset.id_column is None else tuple(map(str, dataset.row_ids))
-        subject = Subject.of_dataset(dataset, names)
-        verdicts = None
-        if checked is not None:
-            ids = None if names is None else RowNames(str(dataset.id_column), names)
-            verdicts = read_review(checked, subject.label_names, ids, subject.Y).checked
-        with warnings_as_notes(console), told_as_data_errors(dataset):
-            found = audit_subject(
-                subject,
-                n_columns=share_of(len(subject.columns), amount) if isinstance(amount, float) else amount,
+        verdicts = None if checked is None else read_review(checked, dataset).checked
+        with warnings_as_notes(console), data_errors(dataset):
+            found = audit_dataset(
+                dataset,
+                n_columns=amount,
                 checked=verdicts,
                 fast=fast,
                 random_state=seed,
                 progress=status.advance,
-                command=typed(),
+                command_line=typed(),
             )
         if html is not None:
             status("writing the page")
@@ -105,46 +98,44 @@ def audit(
 def _print_summary(found: Audit, console: Console) -> None:
     """Print the four answers, the first columns and the first flagged labels on one screen."""
     console.print(Text(headline(found), style="bold"))
-    if found.is_no_better_than_chance:
+    warning = banner(found)
+    if warning is not None:
         console.print()
-        console.print(Text(" ".join(CHANCE).format(p=found.chance.p_value), style="bold"))
+        console.print(Text(" ".join(warning), style="bold"))
     for answer in answers(found):
         console.print()
         console.print(Text(answer.question, style="bold"))
         console.print(Padding(Text.assemble((answer.gist, "bold"), answer.rest), (0, 0, 0, 2), expand=False))
     console.print()
     console.print(_columns_table(found, console), "", sep="\n")
-    issues = found.doubts.issues
-    if len(issues.unchecked) and not found.is_no_better_than_chance:
-        console.print(_issues_table(found, console), "", sep="\n")
-    console.print(issues.caveat())
+    first = list(found.issue_records(_SHOWN))
+    if first and warning is None:
+        console.print(_issues_table(first, console), "", sep="\n")
+    assert found.label_issues is not None
+    console.print(found.label_issues.issues.caveat())
 
 
-def _columns_table(found: Audit, console: Console) -> Any:
-    first = [found.column_record(int(column)) for column in found.ranking.order[:_SHOWN]]
+def _columns_table(found: Audit, console: Console) -> RenderableType:
+    first = found.column_records()[:_SHOWN]
     cells = {
         "rank": [str(column["rank"]) for column in first],
         "column": [column["column"] for column in first],
         "role": [column["role"] for column in first],
         "evidence": [f"{column['evidence']:.0f}" for column in first],
     }
-    if found.steadiness.n_resamples:
+    if found.stability is not None:
         cells["selected"] = [f"{column['frequency']:.0%}" for column in first]
     return lay_out(console.width, cells, long="column", title="most important columns")
 
 
-def _issues_table(found: Audit, console: Console) -> Any:
-    issues, reasons, subject = found.doubts.issues, found.doubts.reasons, found.subject
-    listed = found.doubts.listed[:_SHOWN]
-    rows, labels = issues.rows[listed], issues.labels[listed]
-    why = [
-        f"{subject.columns[reasons.columns[place, 0]].name} = {subject.cell(int(row), int(reasons.columns[place, 0]))}"
-        for place, row in enumerate(rows)
-    ]
+def _issues_table(first: list[dict[str, Any]], console: Console) -> RenderableType:
+    against = [record["reasons"][0] if record["reasons"] else None for record in first]
     cells = {
-        "row": [short(issues.row_ids[row]) for row in rows],
-        "label": [short(issues.label_names[label], 30) for label in labels],
-        "support": [f"{value:.2f}" for value in issues.support[rows, labels]],
-        "strongest reason against it": why,
+        "row": [short(record["row"]) for record in first],
+        "label": [short(record["label"], 30) for record in first],
+        "support": [f"{record['support']:.2f}" for record in first],
+        "strongest reason against it": [
+            "" if reason is None else f"{reason['column']} = {reason['value']}" for reason in against
+        ],
     }
     return lay_out(console.width, cells, long="strongest reason against it", title="labels to check first")

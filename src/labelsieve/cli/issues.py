@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -19,17 +17,17 @@ from labelsieve.cli._options import (
     Html,
     Quiet,
     check_outputs,
+    data_errors,
     describe_columns,
     with_data_options,
     write_text,
 )
-from labelsieve.cli.fitting import told_as_data_errors
-from labelsieve.inspection.auditing.doubts import doubt_subject
-from labelsieve.inspection.auditing.subject import Subject
-from labelsieve.inspection.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates, find_label_issues
-from labelsieve.inspection.review import RowNames, issues_text, n_verdicts, places_text, read_review
-from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.dataset import known_wrong
+from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates
+from labelsieve.inspection.result import Audit
+from labelsieve.inspection.review import issues_text, n_verdicts, places_text, read_review
+from labelsieve.inspection.wording import headline
+from labelsieve.io import DatasetError
 
 EPILOG = """\
 \b
@@ -100,54 +98,45 @@ def issues(
         status(f"reading {Path(data.files[0]).name}")
         dataset = data.read(console)
         describe_columns(dataset, console)
-        names = None if dataset.id_column is None else tuple(map(str, dataset.row_ids))
-        ids = None if names is None else RowNames(str(dataset.id_column), names)
         if draw is not None:
             assert output is not None  # checked above
-            with told_as_data_errors(dataset):
-                rows, places = draw_candidates(dataset.candidates, draw, random_state=seed)
-            write_text(output, places_text(rows, places, dataset.label_names, ids))
+            with data_errors(dataset):
+                rows, labels = draw_candidates(dataset.candidates, draw, random_state=seed)
+            write_text(output, places_text(rows, labels, dataset))
             few = "" if len(rows) >= ENOUGH_CHECKS else f" Probabilities need {ENOUGH_CHECKS}."
             console.print(
                 f"wrote {count(len(rows), 'random label')} to {printable(output)}: write keep or remove into the "
                 f"verdict column, then give the file to --checked.{few}"
             )
             return
-        verdicts = None
-        if checked is not None:
-            verdicts = read_review(checked, dataset.label_names, ids, dataset.candidates).checked
-            if not len(verdicts[0]):
-                console.print(f"note: {printable(checked)} holds no verdict yet.")
-        status("checking the labels")
-        options: dict[str, Any] = {
-            "kernel": kernel,
-            "use_labels": use_labels,
-            "each_row_has_truth": each_row_has_truth,
-            "checked": verdicts,
-        }
-        with warnings_as_notes(console), told_as_data_errors(dataset):
-            if html is None:
-                found = find_label_issues(
-                    dataset.X, dataset.candidates, label_names=dataset.label_names, **options
-                )
-            else:
-                subject = Subject.of_dataset(dataset, names)
-                doubts = doubt_subject(subject, **options)
-                found = doubts.issues
-    console.print(
-        f"{printable(dataset.name)}: {count(dataset.X.shape[0], 'row')}, {count(dataset.X.shape[1], 'feature')}, "
-        f"{count(len(dataset.label_names), 'label')}, {count(found.n_candidates, 'candidate')}"
-    )
+        verdicts = None if checked is None else read_review(checked, dataset).checked
+        if verdicts is not None and not len(verdicts[0]):
+            console.print(f"note: {printable(checked)} holds no verdict yet.")
+        with warnings_as_notes(console), data_errors(dataset):
+            found = inspect_dataset(
+                dataset,
+                command="issues",
+                check_labels=True,
+                checked=verdicts,
+                label_options={
+                    "kernel": kernel,
+                    "use_labels": use_labels,
+                    "each_row_has_truth": each_row_has_truth,
+                    "n_listed": worst,
+                },
+                command_line=typed(),
+                progress=status.advance,
+            )
+    assert found.label_issues is not None
+    console.print(headline(found))
     if output is not None:
-        write_text(output, issues_text(found, ids, worst))
+        write_text(output, issues_text(found.label_issues.issues, dataset, worst))
     if html is not None:
-        from labelsieve.inspection.page import page_of_issues
-
-        write_text(html, page_of_issues(subject, doubts, advice=_ADVICE, command=typed()))
+        write_text(html, found.to_html())
     if as_json:
-        typer.echo(json.dumps(_as_dict(found, dataset, ids, worst or _SHOWN), indent=2, allow_nan=False))
+        typer.echo(found.to_json(n_issues=worst or _SHOWN), nl=False)
     else:
-        _print_tables(found, dataset, ids, worst or _SHOWN, results())
+        _print_tables(found, found.label_issues.issues, worst or _SHOWN, results())
     for written in filter(None, (output, html)):
         console.print(f"wrote {printable(written)}")
 
@@ -172,73 +161,32 @@ def _check_usage(output: Path | None, draw: int | None, checked: Path | None, ht
         )
 
 
-def _print_tables(
-    found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_shown: int, console: Console
-) -> None:
+def _print_tables(found: Audit, issues: LabelIssues, n_shown: int, console: Console) -> None:
     """Print the least supported labels without a verdict, and a summary by label."""
-    shown = found.unchecked[:n_shown]
-    if len(shown):
-        rows, labels = found.rows[shown], found.labels[shown]
+    first = list(found.issue_records(n_shown))
+    if first:
         columns = {
-            "row": [short(row if ids is None else ids.names[row]) for row in rows],
-            "label": [dataset.label_names[label] for label in labels],
+            "row": [short(record["row"]) for record in first],
+            "label": [record["label"] for record in first],
         }
-        if found.shown_probability is not None:
-            columns["probability"] = [f"{value:.2f}" for value in found.shown_probability[rows, labels]]
+        if "probability" in first[0]:
+            columns["probability"] = [f"{record['probability']:.2f}" for record in first]
         else:
-            columns["least supported"] = [f"{percent:.3g} %" for percent in found.percentiles[shown]]
-        wrong = known_wrong(dataset, rows, labels)
-        if wrong is not None:
-            columns["truth"] = ["wrong" if is_wrong else "right" for is_wrong in wrong]
+            columns["least supported"] = [f"{record['least_supported_percent']:.3g} %" for record in first]
+        if "wrong" in first[0]:
+            columns["truth"] = ["wrong" if record["wrong"] else "right" for record in first]
         console.print(lay_out(console.width, columns, long="label", title="labels to check first"))
         console.print()
-    every = sorted(found.by_label(), key=lambda summary: -summary.n_to_look_at)
+    every = sorted(found.label_records(), key=lambda record: -record["n_flagged"])
     listed = every[:_LABELS_SHOWN]
     columns = {
-        "label": [summary.label for summary in listed],
-        "rows": [str(summary.n_candidates) for summary in listed],
-        "flagged": [str(summary.n_to_look_at) for summary in listed],
+        "label": [record["label"] for record in listed],
+        "rows": [str(record["n_candidates"]) for record in listed],
+        "flagged": [str(record["n_flagged"]) for record in listed],
     }
-    if found.has_probabilities:
-        columns["wrong, estimated"] = [f"{summary.share_wrong:.0%}" for summary in listed]
+    if issues.has_probabilities:
+        columns["wrong, estimated"] = [f"{record['share_wrong']:.0%}" for record in listed]
     title = "labels" if len(every) <= _LABELS_SHOWN else f"labels, {_LABELS_SHOWN} of {len(every)}"
     console.print(lay_out(console.width, columns, long="label", title=title))
     console.print()
-    console.print(found.caveat(_ADVICE))
-
-
-def _as_dict(found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_listed: int) -> dict[str, Any]:
-    """Return values for JSON."""
-    places = found.unchecked[:n_listed]
-    rows, labels = found.rows[places], found.labels[places]
-    wrong = known_wrong(dataset, rows, labels)
-    listed = []
-    for at, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
-        one: dict[str, Any] = {
-            "sample": row,
-            "label": dataset.label_names[label],
-            "rank": int(places[at]) + 1,
-        }
-        if ids is not None:
-            one["id"] = ids.names[row]
-        one["least_supported_percent"] = float(found.percentiles[places[at]])
-        if found.shown_probability is not None:
-            one["probability"] = float(found.shown_probability[row, label])
-        if wrong is not None:
-            one["wrong"] = bool(wrong[at])
-        listed.append(one)
-    unknown = set() if found.has_probabilities else {"share_wrong"}
-    return {
-        "data": dataset.name,
-        "n_samples": dataset.X.shape[0],
-        "n_labels": len(dataset.label_names),
-        "n_candidates": found.n_candidates,
-        "n_checked": found.n_checked,
-        **({"share_wrong": found.share_wrong} if found.has_probabilities else {}),
-        "caveat": found.caveat(_ADVICE),
-        "candidates": listed,
-        "labels": [
-            {name: value for name, value in asdict(summary).items() if name not in unknown}
-            for summary in found.by_label()
-        ],
-    }
+    console.print(issues.caveat(_ADVICE))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.console import Console, RenderableType
 
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, printable
+from labelsieve.cli._blocks import check_block_usage, dask_cluster, parse_rows, size_hint
 from labelsieve.cli._console import (
     PlainConsole,
     free_width,
@@ -23,12 +23,14 @@ from labelsieve.cli._console import (
     results,
     short,
     typed,
+    warnings_as_notes,
 )
 from labelsieve.cli._options import (
     DataOptions,
     Html,
     Quiet,
     check_outputs,
+    data_errors,
     describe_columns,
     parse_amount,
     parse_value,
@@ -36,23 +38,12 @@ from labelsieve.cli._options import (
     write_errors,
     write_text,
 )
-from labelsieve.cli.chunks import (
-    ChunkRows,
-    DaskAddress,
-    check_usage,
-    fit_in_blocks,
-    parse_rows,
-    size_hint,
-)
-from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit
 from labelsieve.cli.methods import find_method
-from labelsieve.inspection.auditing.subject import Subject
-from labelsieve.inspection.selection import RankedFeature, Selection
-from labelsieve.io import Dataset, write
-from labelsieve.io.tables.opening import kind_of
-from labelsieve.io.tables.writing import write_columns
-from labelsieve.methods._columns import ColumnSelector
-from labelsieve.size_curve import SizeCurve
+from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.result import Audit
+from labelsieve.inspection.wording import arbitrary_note, size_note, stability_note
+from labelsieve.io.copies import write_selected
 
 EPILOG = """\
 \b
@@ -63,8 +54,14 @@ Examples:
   labelsieve select data.arff --method pml-fsmir -p max_iter=500 --json
 """
 
+#: The default method of `select` and `demo`.
+DEFAULT_METHOD = "evidence"
+#: How to learn more from the label check.
+ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
+N_PERMUTATIONS = 199
+
 _AUTOMATIC = "auto"
-_SUSPECTS_SHOWN = 5
+_ISSUES_SHOWN, _ISSUES_LISTED = 5, 20
 _MORE = "More options"
 # Below this width only one number per feature is shown.
 _TWO_MEASURES = 60
@@ -113,8 +110,18 @@ def select(
             help="Parameter of the method. Repeatable.",
         ),
     ] = None,
-    chunk_rows: ChunkRows = None,
-    dask: DaskAddress = None,
+    chunk_rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            rich_help_panel=_MORE,
+            help="Rows per block, or 'auto', for files larger than memory.",
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", rich_help_panel=_MORE, help="Dask cluster, with --chunk-rows."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -152,18 +159,18 @@ def select(
         raise typer.BadParameter("must be at least 2, e.g. 30", param_hint="--stability")
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
-    if chunks is None:
-        if dask is not None:
-            raise typer.BadParameter("needs --chunk-rows", param_hint="--dask")
-    else:
-        unwanted = {
-            "--stability": stability > 0,
-            "--html": html is not None,
+    if chunks is not None:
+        needs_rows = {
+            "--stability": stability,
+            "--html": html,
             "--check-labels": check_labels,
-            "--write-data": data_copy is not None,
+            "--write-data": data_copy,
         }
-        check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
-    check_outputs(data, {"--output": output, "--write-data": data_copy, "--html": html}, copy="--write-data")
+        check_block_usage(selector, method, choose_size=choose_size, needs_rows=needs_rows)
+    elif dask is not None:
+        raise typer.BadParameter("needs --chunk-rows", param_hint="--dask")
+    outputs = {"--output": output, "--write-data": data_copy, "--html": html}
+    check_outputs(data, outputs, copy="--write-data")
     console = messages(quiet=quiet)
     hint = size_hint(data.files) if chunks is None else None
     if hint is not None:
@@ -172,39 +179,36 @@ def select(
         status(f"reading {Path(data.files[0]).name}")
         dataset = data.read(console, chunks=chunks)
         describe_columns(dataset, console)
-        ids = None if dataset.id_column is None else tuple(map(str, dataset.row_ids))
-        chosen = _of_columns(selector, dataset) if dataset.is_table else selector
-        subject = None if html is None else Subject.of_dataset(dataset, ids)
-        if chunks is None:
-            found = fit(
-                chosen,
+        with warnings_as_notes(console), data_errors(dataset), dask_cluster(dask, console):
+            found = inspect_dataset(
                 dataset,
-                method,
-                console,
-                status,
-                choose_size=choose_size,
+                selector,
+                command="select",
+                method=method,
+                n_columns=_AUTOMATIC if choose_size else None,
+                n_permutations=N_PERMUTATIONS if chunks is None else 0,
                 n_resamples=stability,
-                table=dataset if dataset.is_table else None,
-                ids=ids,
-                subject=subject,
                 check_labels=check_labels,
+                command_line=typed(),
+                progress=status.advance,
             )
-        else:
-            found = fit_in_blocks(
-                selector, dataset, method, console, status, choose_size=choose_size, address=dask
-            )
-    console.print(_headline(found))
+    ranking = found.ranking
+    assert ranking is not None
+    note_arbitrary(found, ranking, console)
+    console.print(_headline(found, ranking))
     if data_copy is not None:
-        _write_copy(dataset, chosen.get_support(indices=True).tolist(), data_copy, console)
+        with write_errors(data_copy):
+            is_table = write_selected(dataset, [dataset.ranked[column] for column in ranking.kept], data_copy)
+        if not is_table:
+            console.print(
+                f"note: {printable(data_copy)} holds encoded features, not the columns of the table."
+            )
     if output is not None:
-        write_text(output, _ranking(found, form, everything, PlainConsole(file=io.StringIO(), width=100)))
+        write_text(output, _formatted(found, form, everything, PlainConsole(file=io.StringIO(), width=100)))
     if html is not None:
-        from labelsieve.inspection.page import page_of_selection
-
-        assert subject is not None
-        write_text(html, page_of_selection(found, chosen, subject, command=typed()))
+        write_text(html, found.to_html())
     if output is None:
-        typer.echo(_ranking(found, form, everything, results()), nl=False)
+        typer.echo(_formatted(found, form, everything, results()), nl=False)
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {printable(written)}")
 
@@ -246,136 +250,126 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
     return selector
 
 
-def _of_columns(selector: BaseSelector, table: Dataset) -> ColumnSelector:
-    return ColumnSelector(selector, table.column_of, selector.n_features_to_select)
+def note_arbitrary(found: Audit, ranking: Ranking, console: Console) -> None:
+    """Note how many of the selected columns say nothing about the labels."""
+    if ranking.n_arbitrary and ranking.worth.max() > 0:  # if all are 0, the method warns
+        enough = ranking.n_kept if found.size_curve is None else found.size_curve.enough
+        example = f", such as -k {enough}" if enough < ranking.n_kept else ""
+        console.print(f"note: {arbitrary_note(ranking, found.unit)} Ask for fewer{example}.")
 
 
-def _write_copy(dataset: Dataset, kept: Sequence[int], path: Path, console: Console) -> None:
-    """Write the data with the selected features or columns, as columns of the table if the format allows it."""
-    if not dataset.is_table:
-        write(dataset.keep_features(kept), path)
-        return
-    chosen = [dataset.ranked[place] for place in kept]
-    if kind_of(path) is not None:
-        named = [at for at, column in enumerate(dataset.columns) if column.role in ("id", "label")]
-        with write_errors(path):
-            write_columns(dataset, [*named, *chosen], path)
-        return
-    features = [feature for at in chosen for feature in dataset.columns[at].features]
-    write(dataset.keep_features(features), path)
-    console.print(f"note: {printable(path)} holds encoded features, not the columns of the table.")
-
-
-def _headline(found: Selection) -> str:
-    rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
-    end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
+def _headline(found: Audit, ranking: Ranking) -> str:
+    rounds = "" if ranking.n_iter is None else f" in {ranking.n_iter} iterations"
+    end = "" if ranking.objective is None else f"{'' if ranking.converged else 'not '}converged{rounds}, "
+    dataset = found.dataset
     return (
-        f"{printable(found.data)}: {count(found.n_samples, 'row')}, {count(found.n_features, found.unit)}, "
-        f"{count(found.n_labels, 'label')}; {found.method}: {end}{count(len(found.selected), found.unit)} selected"
+        f"{printable(dataset.name)}: {count(dataset.X.shape[0], 'row')}, {count(dataset.n_columns, found.unit)}, "
+        f"{count(len(dataset.label_names), 'label')}; {ranking.method}: {end}"
+        f"{count(ranking.n_kept, found.unit)} selected"
     )
 
 
-def _ranking(found: Selection, form: Format, everything: bool, console: Console) -> str:
-    """Return the ranking as text. A table is laid out for `console`."""
+def _formatted(found: Audit, form: Format, everything: bool, console: Console) -> str:
+    """Return the findings as text. Tables are laid out for `console`."""
     if form is Format.table:
         with console.capture() as captured:
             _print_tables(found, everything, console)
         return captured.get()
     if form is Format.csv:
-        listed = found.features if everything else found.selected
         rows = [
-            {
-                **feature.as_dict(),
-                "selected": int(feature.selected),
-                **({"members": "; ".join(feature.members)} if feature.members else {}),
-            }
-            for feature in listed
+            {name: "; ".join(value) if isinstance(value, list) else value for name, value in record.items()}
+            for record in found.column_records(kept_only=not everything)
         ]
         return csv_text([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
-    return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
+    return found.to_json(kept_only=not everything, n_issues=_ISSUES_LISTED)
 
 
-def _print_tables(found: Selection, everything: bool, console: Console) -> None:
+def _print_tables(found: Audit, everything: bool, console: Console) -> None:
     console.print(ranking_table(found, console, everything=everything))
     console.print()
-    if found.curve is not None:
-        console.print(_size_table(found.curve, console, found.unit), "", found.size_note, "", sep="\n")
+    if found.size_curve is not None:
+        note = size_note(found.size_curve, found.dataset.n_columns, found.unit)
+        console.print(_size_table(found, console), "", note, "", sep="\n")
     if found.stability is not None:
-        console.print(_stability_table(found, console), "", found.stability_note, "", sep="\n")
-    if found.suspects:
-        console.print(
-            suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
-        )
+        console.print(_stability_table(found, console), "", stability_note(found), "", sep="\n")
+    if found.label_issues is not None:
+        caveat = found.label_issues.issues.caveat(ADVICE)
+        console.print(issues_table(found, console, _ISSUES_SHOWN), "", caveat, sep="\n")
 
 
 def ranking_table(
-    found: Selection, console: Console, *, width: int | None = None, everything: bool = False
+    found: Audit, console: Console, *, width: int | None = None, everything: bool = False
 ) -> RenderableType:
-    """Draw rank, name and measures of the selected features, or of all with the selected marked."""
-    listed = found.features if everything else found.selected
+    """Draw rank, name and measures of the selected columns, or of all with the selected marked."""
+    ranking = found.ranking
+    assert ranking is not None
     width = width or console.width
+    listed = ranking.order if everything else ranking.kept
     columns = {
-        "rank": [str(feature.rank) for feature in listed],
-        found.unit: [feature.name for feature in listed],
+        "rank": [str(ranking.places[column]) for column in listed],
+        found.unit: [found.ranked_columns[column].name for column in listed],
     }
-    for name in found.measure_names[: None if width >= _TWO_MEASURES else 1]:
+    for name in list(ranking.shown)[: None if width >= _TWO_MEASURES else 1]:
         # Evidence is a number like 55.8, a score has any size.
         form = "#.4g" if name == "score" else ".1f"
-        columns[name] = [f"{feature.shown[name]:{form}}" for feature in listed]
+        columns[name] = [f"{ranking.shown[name][column]:{form}}" for column in listed]
     if everything:
-        columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
-    if any(len(feature.members) > 1 for feature in listed):
+        columns["selected"] = ["yes" if ranking.places[column] <= ranking.n_kept else "" for column in listed]
+    if any(len(found.ranked_columns[column].features) > 1 for column in listed):
         free = free_width(width, columns)
         if free >= _MIN_MEMBER:
-            columns["best part"] = [_best_member(feature, free) for feature in listed]
-    shares = [found.share(feature) for feature in listed]
-    return lay_out(width, columns, long=found.unit, bars=(console, shares))
+            columns["best part"] = [_best_part(found, ranking, column, free) for column in listed]
+    return lay_out(width, columns, long=found.unit, bars=(console, ranking.shares[listed].tolist()))
 
 
-def _best_member(feature: RankedFeature, width: int) -> str:
+def _best_part(found: Audit, ranking: Ranking, column: int, width: int) -> str:
     """Return the best feature of a column with several, without the name of the column."""
-    if len(feature.members) < 2:
+    of_table = found.ranked_columns[column]
+    if len(of_table.features) < 2:
         return ""
-    return short(feature.members[0].removeprefix(feature.name).lstrip(":= "), width)
+    name = found.dataset.feature_names[ranking.best_feature[column]]
+    return short(name.removeprefix(of_table.name).lstrip(":= "), width)
 
 
-def suspects_table(found: Selection, console: Console, n_shown: int) -> RenderableType:
+def issues_table(found: Audit, console: Console, n_shown: int) -> RenderableType:
     """Draw the labels with the least support."""
-    listed = found.suspects[:n_shown]
+    listed = list(found.issue_records(n_shown))
     columns = {
-        "row": [short(suspect.sample if suspect.id is None else suspect.id) for suspect in listed],
-        "label": [suspect.label for suspect in listed],
-        "support": [f"{suspect.support:.2f}" for suspect in listed],
+        "row": [short(record["row"]) for record in listed],
+        "label": [record["label"] for record in listed],
+        "support": [f"{record['support']:.2f}" for record in listed],
     }
-    if found.n_wrong is not None:
-        columns["truth"] = ["wrong" if suspect.wrong else "right" for suspect in listed]
+    if listed and "wrong" in listed[0]:
+        columns["truth"] = ["wrong" if record["wrong"] else "right" for record in listed]
     title = f"labels to check first, of {found.n_candidates}"
     return lay_out(console.width, columns, long="label", title=title)
 
 
-def _size_table(curve: SizeCurve, console: Console, unit: str) -> RenderableType:
+def _size_table(found: Audit, console: Console) -> RenderableType:
+    curve = found.size_curve
+    assert curve is not None
     columns = {
-        f"{unit}s": [str(size) for size in curve.sizes],
+        f"{found.unit}s": [str(size) for size in curve.sizes],
         "precision": [f"{value:.3f}" for value in curve.mean],
         "spread": [f"{value:.3f}" for value in curve.spread],
-        "selected": ["yes" if size == curve.best else "" for size in curve.sizes],
+        "selected": ["yes" if size == found.n_kept else "" for size in curve.sizes],
     }
-    shares = curve.mean / (curve.mean.max() or 1.0)
+    shares = (curve.mean / (curve.mean.max() or 1.0)).tolist()
     title = "average precision on held-out rows by size"
-    return lay_out(console.width, columns, long=f"{unit}s", title=title, bars=(console, shares.tolist()))
+    return lay_out(console.width, columns, long=f"{found.unit}s", title=title, bars=(console, shares))
 
 
-def _stability_table(found: Selection, console: Console) -> RenderableType:
-    stability = found.stability
+def _stability_table(found: Audit, console: Console) -> RenderableType:
+    stability, ranking = found.stability, found.ranking
     assert stability is not None
-    columns = [feature.column for feature in found.selected]
-    chosen, with_substitutes = stability.frequency[columns], stability.group_frequency[columns]
+    assert ranking is not None
+    frequency, together = stability.frequency[ranking.kept], stability.group_frequency[ranking.kept]
     cells = {
-        found.unit: [feature.name for feature in found.selected],
-        "selected": [f"{share:.0%}" for share in chosen],
-        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[columns]],
+        found.unit: [found.ranked_columns[column].name for column in ranking.kept],
+        "selected": [f"{share:.0%}" for share in frequency],
+        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[ranking.kept]],
     }
-    if (with_substitutes > chosen).any():
-        cells["or a substitute"] = [f"{share:.0%}" for share in with_substitutes]
+    if (together > frequency).any():
+        cells["or a substitute"] = [f"{share:.0%}" for share in together]
     title = f"selection frequency in {stability.n_resamples} subsamples"
-    return lay_out(console.width, cells, long=found.unit, title=title, bars=(console, chosen.tolist()))
+    return lay_out(console.width, cells, long=found.unit, title=title, bars=(console, frequency.tolist()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,7 @@ from labelsieve.inspection.auditing.steadiness import Steadiness, substitutes
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.stability import n_shuffles, resample, shuffle_labels
-from labelsieve.io import Dataset
-from labelsieve.io.tables import read_table
+from labelsieve.io import Dataset, read
 
 __all__ = ["audit", "audit_subject"]
 
@@ -45,9 +43,9 @@ def audit(
     Parameters
     ----------
     data : path, DataFrame, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
-        The table: anything `labelsieve.io.tables.read_table` reads, what it returns, or features.
+        The table: anything `labelsieve.io.read` reads, what it returns, or features.
     labels : int, str, sequence of str or {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
-        Which columns of the table are labels, as in `read_table`; or, beside features, the candidate labels, 0/1. None
+        Which columns of the table are labels, as in `read`; or, beside features, the candidate labels, 0/1. None
         where `data` knows.
     n_columns : int or None, default=None
         How many columns to keep; None takes the number with the best precision on held-out rows.
@@ -92,10 +90,7 @@ def audit(
 def _subject(data: Any, labels: Any, name: str) -> Subject:
     if isinstance(data, Dataset):
         return Subject.of_dataset(data)
-    is_frame = hasattr(data, "iloc") and np.ndim(labels) < 2
-    if is_frame or isinstance(data, (str, os.PathLike)):
-        return Subject.of_dataset(read_table(data, labels=labels, name=name or None))
-    return Subject.of_arrays(data, labels, name=name)
+    return Subject.of_dataset(read(data, labels, name=name or None))
 
 
 def audit_subject(

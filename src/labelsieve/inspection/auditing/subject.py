@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve._base import check_problem
-from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve.io.dataset import Column, Dataset, show_value
 
@@ -88,47 +87,6 @@ class Subject:
             values=dataset.values,
             written=dataset.frame,
             remarks=tuple(remarks),
-        )
-
-    @classmethod
-    def of_arrays(cls, X: Any, Y: Any, *, name: str = "", row_ids: Any = None) -> Subject:
-        """Take features and 0/1 candidates as ``fit`` does; dataframes lend their names."""
-        checked_X, checked_Y = check_problem(X, Y)
-        if row_ids is None and hasattr(X, "iloc") and X.index.is_unique:
-            row_ids = X.index.tolist()
-        return cls._of_features(
-            checked_X,
-            checked_Y,
-            getattr(X, "columns", [f"x{j}" for j in range(checked_X.shape[1])]),
-            getattr(Y, "columns", [f"y{j}" for j in range(checked_Y.shape[1])]),
-            name=name or "table",
-            row_ids=row_ids,
-        )
-
-    @classmethod
-    def _of_features(
-        cls,
-        X: Matrix,
-        Y: Matrix,
-        feature_names: Any,
-        label_names: Any,
-        *,
-        name: str,
-        source: str = "",
-        nominal: Any = (),
-        row_ids: Any = None,
-    ) -> Subject:
-        names = tuple(map(str, feature_names))
-        return cls(
-            name=name,
-            source=source,
-            X=X.tocsr() if is_sparse(X) else X,
-            Y=Y,
-            feature_names=names,
-            label_names=tuple(map(str, label_names)),
-            columns=tuple(Column(one, "category" if one in nominal else "number") for one in names),
-            column_of=np.arange(len(names)),
-            row_ids=tuple(range(X.shape[0]) if row_ids is None else row_ids),
         )
 
     @property

@@ -1,12 +1,12 @@
-"""What the cells of one column are: numbers, dates, categories, texts, tags, or nothing to learn from."""
+"""Infer what the cells of a column are: numbers, dates, categories, texts, tags, or nothing to learn from."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from numbers import Number
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from labelsieve._numerics.binary import is_binary
 from labelsieve.io.errors import Fail, Mention
-from labelsieve.io.tables.spellings import (
+from labelsieve.io.spellings import (
     DASHES,
     MISSING,
     TAG_SEPARATORS,
@@ -29,43 +29,43 @@ from labelsieve.io.tables.spellings import (
     tags_of,
 )
 
-#: What a column can be; "label" and "ignored" are said, never guessed from the cells alone.
-ROLES = (
-    "id", "date", "number", "category", "boolean", "text", "tags", "constant", "label", "ignored",
-)  # fmt: skip
-
 # So many of the cells must be numbers or dates for the others to count as slips.
 _MOST = 0.9
 # Fewer texts may all differ and be categories nevertheless.
 _LEAST_IDENTIFIERS = 5
 _LONGEST_IDENTIFIER = 64
 _LONGEST_TAG = 40
+# Digits that begin with zeros are postal codes and article numbers.
+_CODE_LINE = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
 _ID_NAME = re.compile(
     r"(?:^|[^a-z])(?:id|ids|uuid|guid|key|nr|no|number|identifier|index|row)$|^(?:id|uuid|guid|row|index)(?:[^a-z]|$)"
 )
 
 
 @dataclass(frozen=True)
-class Understood:
+class TypedColumn:
     """One column with a role, and values that fit it.
 
     Attributes
     ----------
     role : str
-        One of `ROLES`.
+        One of `labelsieve.io.options.ROLES`.
     values : ndarray
         Numbers with NaN (number, boolean), moments with NaT (date), tuples of texts (tags) or texts, with None for
         what is missing.
     note : str
         What a reader should know.
     separator : str or None
-        What parts the tags of a text; None where a text is one tag, or a list.
+        Separator of the tags of a text; None if a text is one tag, or a list.
+    categories : tuple of str or None
+        The declared order of the categories.
     """
 
     role: str
     values: np.ndarray
     note: str = ""
     separator: str | None = None
+    categories: tuple[str, ...] | None = None
 
     @property
     def n_missing(self) -> int:
@@ -110,7 +110,7 @@ def _text(value: Any) -> Any:
     return _text(str(value))  # pandas' own marks of missing values among others
 
 
-def understand(
+def infer_column_type(
     cells: Any,
     name: str,
     fail: Fail,
@@ -118,8 +118,8 @@ def understand(
     role: str | None = None,
     separator: str | None = None,
     is_continental: bool = False,
-) -> Understood:
-    """Say what a column is, or make it what it is said to be.
+) -> TypedColumn:
+    """Infer the role of a column, or convert it to a given one.
 
     Parameters
     ----------
@@ -138,14 +138,40 @@ def understand(
     """
     if role is None and cells.dtype.kind == "f" and isinstance(cells.dtype, np.dtype):
         return _number_column(np.asarray(cells, dtype=np.float64), name)
-    texts = texts_of(cells)
-    column = _Column(texts, name, separator, is_continental)
-    if role is None:
-        return column.inferred()
-    return column.made(role, fail)
+    numbers = plain_numbers(cells) if role is None else None
+    if numbers is not None and numbers.min() < numbers.max():
+        found = _number_column(numbers, name)
+        return replace(found, values=_objects(texts_of(cells))) if found.role == "id" else found
+    column = _Column(texts_of(cells), name, separator, is_continental)
+    return column.inferred() if role is None else column.made(role, fail)
 
 
-def _number_column(values: np.ndarray, name: str) -> Understood:
+def plain_numbers(cells: Any) -> np.ndarray | None:
+    """Convert cells that are all numbers as Python writes them; None if one of them is anything else.
+
+    Examples
+    --------
+    >>> plain_numbers(np.array(["1.5", "-2"], dtype=object)), plain_numbers(np.array(["007", "2"], dtype=object))
+    (array([ 1.5, -2. ]), None)
+    """
+    if cells.dtype.kind in "buif" and not isinstance(cells.dtype, np.dtype):  # pandas' own dtypes
+        return None if cells.isna().any() else cells.to_numpy(dtype=np.float64)
+    if cells.dtype.kind in "buif":
+        return np.asarray(cells, dtype=np.float64)
+    values = np.asarray(cells, dtype=object)
+    if not all(type(value) is str for value in values):
+        return None
+    text = "\n".join(values)
+    if "_" in text or _CODE_LINE.search(text):
+        return None
+    try:
+        numbers = values.astype(np.float64)
+    except ValueError:
+        return None
+    return None if np.isnan(numbers).any() else numbers
+
+
+def _number_column(values: np.ndarray, name: str) -> TypedColumn:
     """Numbers that may have no value at some places."""
     infinite = np.isinf(values)
     note = ""
@@ -154,22 +180,22 @@ def _number_column(values: np.ndarray, name: str) -> Understood:
         note = f"{int(infinite.sum())} infinite values count as missing"
     present = values[~np.isnan(values)]
     if not present.size:
-        return Understood("constant", np.full(len(values), None, dtype=object), "all values are missing")
+        return TypedColumn("constant", np.full(len(values), None, dtype=object), "all values are missing")
     is_complete = present.size == values.size
     if present.min() == present.max():
         if is_complete:
-            return Understood("constant", values, note or f"always {present[0]:.15g}")
-        return Understood("boolean", np.where(np.isnan(values), 0.0, 1.0), f"{present[0]:.15g} or nothing")
+            return TypedColumn("constant", values, note or f"always {present[0]:.15g}")
+        return TypedColumn("boolean", np.where(np.isnan(values), 0.0, 1.0), f"{present[0]:.15g} or nothing")
     if is_binary(present):
-        return Understood("boolean", values, note)
+        return TypedColumn("boolean", values, note)
     if is_complete and _names_rows(values, name):
-        return Understood(
+        return TypedColumn(
             "id", np.array([f"{value:.15g}" for value in values], dtype=object), "another number in every row"
         )
     if _speaks_of_ids(name) and (present == np.floor(present)).all():
         texts = np.array([None if value != value else f"{value:.15g}" for value in values], dtype=object)
-        return Understood("category", texts, "numbers that name something")
-    return Understood("number", values, note)
+        return TypedColumn("category", texts, "numbers that name something")
+    return TypedColumn("number", values, note)
 
 
 def _speaks_of_ids(name: str) -> bool:
@@ -203,23 +229,23 @@ class _Column:
         self.counts: Counter[Any] = Counter(text for text in texts if text is not None)
         self.n_present = self.counts.total()
 
-    def inferred(self) -> Understood:
+    def inferred(self) -> TypedColumn:
         """The role that the cells suggest."""
         if not self.counts:
-            return Understood("constant", self.objects(), "all values are missing")
+            return TypedColumn("constant", self.objects(), "all values are missing")
         is_complete = self.n_present == len(self.texts)
         if len(self.counts) == 1 and is_complete:
-            return Understood("constant", self.objects(), f"always {_quoted(next(iter(self.counts)))}")
+            return TypedColumn("constant", self.objects(), f"always {_quoted(next(iter(self.counts)))}")
         if self.n_lists or self._lists() is not None:
             return self.as_tags()
         truth = read_truth(self.counts)
         if truth is not None:
-            return Understood("boolean", truth.array(self.texts, np.nan, np.float64))
+            return TypedColumn("boolean", truth.array(self.texts, np.nan, np.float64))
         if len(self.counts) == 1:
-            return Understood("category", self.objects(), f"{_quoted(next(iter(self.counts)))} or nothing")
+            return TypedColumn("category", self.objects(), f"{_quoted(next(iter(self.counts)))} or nothing")
         if are_codes(self.counts):
             codes = self._texts()
-            return Understood(codes.role, codes.values, "digits with leading zeros are no numbers")
+            return TypedColumn(codes.role, codes.values, "digits with leading zeros are no numbers")
         numbers = read_numbers(self.counts, commas_are_decimal=self.is_continental)
         is_dashed = bool(numbers.meaning) and self.counts.keys() - numbers.meaning.keys() <= DASHES
         if is_dashed or self.share(numbers) >= _MOST:
@@ -231,12 +257,12 @@ class _Column:
             return self.as_tags()
         return self._texts()
 
-    def made(self, role: str, fail: Fail) -> Understood:
+    def made(self, role: str, fail: Fail) -> TypedColumn:
         """The role that somebody says it has."""
         if role == "number":
             numbers = read_numbers(self.counts, commas_are_decimal=self.is_continental)
             self._require(numbers, "a number", fail)
-            return Understood(
+            return TypedColumn(
                 "number", numbers.array(self.texts, np.nan, np.float64), self.noted(numbers, "number")
             )
         if role == "date":
@@ -249,20 +275,20 @@ class _Column:
                 raise fail(
                     f"column {self.name!r} cannot be a boolean, which is yes and no, true and false or 1 and 0, got "
                     f"{', '.join(_quoted(text) for text in [*self.counts][:3]) or 'nothing'}; make it a ",
-                    Mention("role", f"{self.name}=category"),
+                    Mention("roles", {self.name: "category"}),
                 )
-            return Understood("boolean", truth.array(self.texts, np.nan, np.float64))
+            return TypedColumn("boolean", truth.array(self.texts, np.nan, np.float64))
         if role == "tags":
             return self.as_tags()
         plain = [" ".join(text) if isinstance(text, tuple) else text for text in self.texts]
-        return Understood(role, _objects(plain))
+        return TypedColumn(role, _objects(plain))
 
     def _require(self, reading: Reading, what: str, fail: Fail) -> None:
         if not reading.meaning:
             first = _quoted(next(iter(self.counts))) if self.counts else "nothing"
             raise fail(
                 f"column {self.name!r} holds not one cell that is {what}, got {first}; give it another ",
-                Mention("role"),
+                Mention("roles"),
             )
 
     def share(self, reading: Reading) -> float:
@@ -278,19 +304,19 @@ class _Column:
         slips = f"{n_odd} cells that are no {what} ({_quoted(odd[0])}) count as missing"
         return f"{reading.note}; {slips}" if reading.note else slips
 
-    def as_number(self, reading: Reading) -> Understood:
+    def as_number(self, reading: Reading) -> TypedColumn:
         """Numbers, which may be truth values or name the rows."""
         found = _number_column(reading.array(self.texts, np.nan, np.float64), self.name)
         values = self.objects() if found.role == "id" else found.values  # as they are written
         notes = [note for note in (self.noted(reading, "number"), found.note) if note]
-        return Understood(found.role, values, "; ".join(notes))
+        return TypedColumn(found.role, values, "; ".join(notes))
 
-    def as_date(self, reading: Reading) -> Understood:
+    def as_date(self, reading: Reading) -> TypedColumn:
         """Moments."""
         values = reading.array(self.texts, np.datetime64("NaT", "s"), "datetime64[s]")
-        return Understood("date", values, self.noted(reading, "date"))
+        return TypedColumn("date", values, self.noted(reading, "date"))
 
-    def as_tags(self) -> Understood:
+    def as_tags(self) -> TypedColumn:
         """Tuples of tags."""
         separator = self.separator or self._tag_separator() or self._any_separator()
         lists = self._lists() or {}
@@ -305,7 +331,7 @@ class _Column:
         is_split = separator is not None and any(
             isinstance(text, str) and text not in lists and separator in text for text in self.counts
         )
-        return Understood("tags", _objects(cells), f"parted by {separator!r}" if is_split else "", separator)
+        return TypedColumn("tags", _objects(cells), f"parted by {separator!r}" if is_split else "", separator)
 
     def objects(self) -> np.ndarray:
         """The texts, with None for what is missing."""
@@ -343,7 +369,7 @@ class _Column:
         texts = [text for text in self.counts if isinstance(text, str)]
         return next((mark for mark in TAG_SEPARATORS if any(mark in text for text in texts)), None)
 
-    def _texts(self) -> Understood:
+    def _texts(self) -> TypedColumn:
         """Texts that name rows, are free or are categories."""
         values = self.objects()
         n_different = len(self.counts)
@@ -354,14 +380,14 @@ class _Column:
             and max(map(len, self.counts)) <= _LONGEST_IDENTIFIER
             and (_speaks_of_ids(self.name) or n_words < 1.2)
         ):
-            return Understood("id", values, "another text in every row")
+            return TypedColumn("id", values, "another text in every row")
         if n_different >= _LEAST_IDENTIFIERS and (
             length >= 60
             or (n_words >= 3 and 2 * n_different > self.n_present)
             or n_different > 0.8 * self.n_present
         ):
-            return Understood("text", values)
-        return Understood("category", values)
+            return TypedColumn("text", values)
+        return TypedColumn("category", values)
 
 
 def _objects(cells: Sequence[Any]) -> np.ndarray:
@@ -374,16 +400,3 @@ def _objects(cells: Sequence[Any]) -> np.ndarray:
 def _quoted(text: Any) -> str:
     shown = "; ".join(text) if isinstance(text, tuple) else str(text)
     return repr(shown if len(shown) <= 40 else shown[:37] + "...")
-
-
-def check_roles(roles: Mapping[str, str], names: Sequence[str], fail: Fail) -> None:
-    """Refuse roles that there are not, and columns that there are not."""
-    for name, role in roles.items():
-        if role not in ROLES:
-            raise fail(
-                f"the role of {name!r} must be one of {', '.join(ROLES)}, got {role!r}; correct ",
-                Mention("role"),
-            )
-        if name not in names:
-            listed = ", ".join(map(repr, [*names[:5], *("...",) * (len(names) > 5)]))
-            raise fail(f"has no column {name[:80]!r}, whose role was given; its columns are {listed}")

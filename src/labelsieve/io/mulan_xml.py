@@ -1,4 +1,4 @@
-"""The XML file beside a Mulan ARFF file: it names the labels."""
+"""The XML file next to a Mulan ARFF file, which names the labels."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from labelsieve.io.errors import DatasetError
-from labelsieve.io.readers.source import Source
-
-_MAX_BYTES = 64 * 2**20
+from labelsieve.io.source import Source
 
 
 def label_names_in(source: Source) -> list[str]:
     """Names of all labels in a Mulan XML file, nested ones included, in document order."""
-    if source.size > _MAX_BYTES:
-        raise source.error(
-            f"is larger than {_MAX_BYTES} bytes, too large for a list of labels; check the path"
-        )
-    return parse_label_names(source.content(), source)
+    return parse_label_names(source.content, source)
 
 
 def parse_label_names(content: bytes, source: Source) -> list[str]:
@@ -64,7 +58,7 @@ def parse_label_names(content: bytes, source: Source) -> list[str]:
     return names
 
 
-def find_beside(source: Source) -> Path | None:
+def find_label_xml(source: Source) -> Path | None:
     """The XML file of a data file: ``birds.xml`` for ``birds.arff`` and for ``birds-train.arff``."""
     try:
         names = os.listdir(source.path.parent)

@@ -1,64 +1,217 @@
 """ARFF, dense and sparse, in the dialects of Weka, Mulan and MEKA.
 
-Purely numeric blocks of lines are read in bulk; a block with quotes, comments, text or a mistake is read
-again line by line, which either copes with it or names the line.
+Blocks of plain numbers are parsed by NumPy. A block with quotes, comments, text or a mistake is read again line by
+line, which either copes with it or names the line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve.io.readers import bulk
-from labelsieve.io.readers.arff_header import QUOTED, Attribute, read_header, unquote
-from labelsieve.io.readers.source import Source, decode
-from labelsieve.io.readers.table import Table, column_place
+from labelsieve.io.numeric_table import NumericTable
+from labelsieve.io.source import Source, decode, line_blocks
 
-# Possessive repeats (*+) keep matching linear in the length of a hostile line.
-_FIELD = re.compile(rf"\s*+({QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
-_ENTRY = re.compile(rf"\s*+(\d{{1,18}})\s++({QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+([,}}])", re.DOTALL)
+_QUOTED = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
+# Possessive repeats (*+) keep matching linear in the length of a line.
+_DECLARATION = re.compile(
+    rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"][^\s{{}},]*)\s*(.*)", re.IGNORECASE | re.DOTALL
+)
+_CATEGORY = re.compile(rf"\s*+({_QUOTED}|[^,}}'\"\s][^,}}]*+|)\s*+([,}}])", re.DOTALL)
+_TYPE = re.compile(rf"([a-z]++)\s*+({_QUOTED})?\s*+(?:%.*)?", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(rf"\s*+({_QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
+_ENTRY = re.compile(rf"\s*+(\d{{1,18}})\s++({_QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+([,}}])", re.DOTALL)
 _NEEDLESS_SPACE = re.compile(rb" *+([,{}\n]) *+")
 _END_OF_ROW = re.compile(r"\s*}\s*(?:%.*)?", re.DOTALL)
+_DATA = re.compile(rb"^[^\S\n]*@data(?:[ \t%][^\n]*)?(?:\n|\Z)", re.IGNORECASE | re.MULTILINE)
+# MEKA keeps its options in the relation name, which Weka's filters extend: "Music: -C 6-weka.filters...".
+_MEKA_COUNT = re.compile(r"(?<![\w.])-C\s+(-?\d{1,9})(?!\d)")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
+# Java's SimpleDateFormat letters, which ARFF uses, to those of strptime.
+_DATE_PARTS = {
+    "yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d", "HH": "%H",
+    "H": "%H", "hh": "%I", "h": "%I", "mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "SSS": "%f", "S": "%f",
+    "a": "%p", "EEE": "%a", "E": "%a", "Z": "%z", "X": "%z", "XXX": "%z",
+}  # fmt: skip
 
 
-def read_arff(source: Source) -> Table:
-    """Read an ARFF file; string attributes are identifiers and left out."""
-    header = read_header(source)
-    reader = _Rows(header.attributes, source)
-    values = reader.read(header.data)
-    kept = [index for index, attribute in enumerate(header.attributes) if attribute.kind != "string"]
+def read_arff(source: Source, id_column: str | None = None) -> NumericTable:
+    """Read an ARFF file. String attributes are left out, `id_column` becomes `row_ids`."""
+    text = source.text
+    start = _DATA.search(text)
+    if not start:
+        raise source.error("ends before @data, so it is not a complete ARFF file; copy it again")
+    relation, attributes = _read_header(text[: start.start()], source)
+    names = [attribute.name for attribute in attributes]
+    reader = _Rows(attributes, source)
+    rows, first_line = text[start.end() :], text.count(b"\n", 0, start.end()) + 1
+    values = reader.read(line_blocks(rows, first_line))
+    row_ids = None
+    if id_column is not None:
+        if id_column not in names:
+            raise source.error(f"has no attribute {id_column[:80]!r} to name its rows; check the name")
+        row_ids = reader.texts(line_blocks(rows, first_line), names.index(id_column))
+    kept = [
+        place
+        for place, attribute in enumerate(attributes)
+        if attribute.kind != "string" and attribute.name != id_column
+    ]
     if not kept:
         raise source.error("has string attributes only, so no features; convert them")
-    table = Table(
-        [attribute.name for attribute in header.attributes],
-        values,
-        {
-            i: attribute.categories
-            for i, attribute in enumerate(header.attributes)
-            if attribute.kind == "nominal"
-        },
-        header.meka_labels(),
+    categories = {
+        place: attribute.categories
+        for place, attribute in enumerate(attributes)
+        if attribute.kind == "nominal"
+    }
+    table = NumericTable(names, values, categories, _meka_labels(relation, names), row_ids=row_ids)
+    return table if len(kept) == len(names) else table.keep(kept)
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """One declared column: kind is numeric, nominal, string or date."""
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    seconds: Callable[[str], float] | None = None
+
+
+def _read_header(text: bytes, source: Source) -> tuple[str, list[_Attribute]]:
+    """Return the name of the relation and the attributes."""
+    relation = ""
+    attributes: list[_Attribute] = []
+    for number, raw in enumerate(text.split(b"\n"), start=1):
+        line = decode(raw).strip()
+        if not line or line.startswith("%"):
+            continue
+        keyword = line.split(None, 1)[0].lower()
+        if keyword == "@attribute":
+            attributes.append(_attribute(line, number, source))
+        elif keyword == "@relation":
+            name = line[len(keyword) :].strip()
+            quoted = re.match(_QUOTED, name)
+            relation = _unquote(quoted.group()) if quoted else name.partition("%")[0].strip()
+        else:
+            raise source.error(
+                f"expected @relation, @attribute or @data, got {line[:40]!r}; correct the line", line=number
+            )
+    if not attributes:
+        raise source.error("declares no @attribute before @data; copy it again")
+    source.check_columns(len(attributes))
+    name, times = Counter(attribute.name for attribute in attributes).most_common(1)[0]
+    if times > 1:
+        raise source.error(f"declares the attribute {name!r} twice; rename one")
+    return relation, attributes
+
+
+def _meka_labels(relation: str, names: list[str]) -> list[str] | None:
+    """Return the labels of MEKA's ``-C q`` (the first q) or ``-C -q`` (the last q); [] if there are not so many."""
+    found = _MEKA_COUNT.search(relation.partition(":")[2]) or _MEKA_COUNT.search(relation)
+    if not found:
+        return None
+    count = int(found.group(1))
+    if not 0 < abs(count) < len(names):
+        return []
+    return names[:count] if count > 0 else names[count:]
+
+
+def _unquote(token: str) -> str:
+    """A name or value without its quotes and escapes; without quotes a backslash is a letter, as in Weka."""
+    if len(token) < 2 or token[0] not in "'\"" or token[-1] != token[0]:
+        return token
+    token = token[1:-1]
+    if "\\" not in token:
+        return token
+    return _ESCAPE.sub(
+        lambda m: chr(int(m[1][1:], 16)) if len(m[1]) == 5 else _CONTROL.get(m[1], m[1]), token
     )
-    return table if len(kept) == len(table.names) else table.keep(kept)
 
 
-def read_texts(source: Source, column: str) -> tuple[list[str], bool]:
-    """One attribute as text, and whether `read_arff` leaves it out; what a sparse row does not hold is "0"."""
-    header = read_header(source)
-    place = column_place([attribute.name for attribute in header.attributes], column, source)
-    texts = _Rows(header.attributes, source).texts(header.data, place)
-    return texts, header.attributes[place].kind == "string"
+def _attribute(line: str, line_number: int, source: Source) -> _Attribute:
+    """One ``@attribute`` line."""
+    declaration = _DECLARATION.fullmatch(line)
+    if not declaration:
+        raise source.error(
+            f"expected '@attribute name type', got {line[:60]!r}; quote the name", line=line_number
+        )
+    name, kind = _unquote(declaration.group(1)), declaration.group(2)
+    parsed = _TYPE.fullmatch(kind)
+    word = parsed.group(1).lower() if parsed else ""
+    if word in ("numeric", "real", "integer"):
+        return _Attribute(name, "numeric")
+    if word == "string":
+        return _Attribute(name, "string")
+    try:
+        if kind.startswith("{"):
+            return _Attribute(name, "nominal", _categories(kind))
+        if parsed and word == "date":
+            pattern = _unquote(parsed.group(2)) if parsed.group(2) else "yyyy-MM-dd'T'HH:mm:ss"
+            return _Attribute(name, "date", seconds=_date_reader(pattern))
+    except ValueError as error:
+        raise source.error(f"attribute {name!r} has {error}; correct the line", line=line_number) from None
+    raise source.error(
+        f"attribute {name!r} must be numeric, nominal, string or date, got {kind[:40]!r}; convert it",
+        line=line_number,
+    )
+
+
+@lru_cache(maxsize=64)  # most files declare {0,1} for hundreds of attributes
+def _categories(text: str) -> tuple[str, ...]:
+    """The categories between braces."""
+    categories: list[str] = []
+    position, mark = 1, ","
+    while mark == ",":
+        token = _CATEGORY.match(text, position)
+        if not token:
+            raise ValueError("categories that do not end with a brace")
+        if token.group(1):
+            categories.append(_unquote(token.group(1).strip()))
+        position, mark = token.end(), token.group(2)
+    rest = text[position:].strip()
+    if rest and not rest.startswith("%"):
+        raise ValueError(f"something after its categories, {rest[:40]!r}")
+    if len(set(categories)) < len(categories) or not categories:
+        raise ValueError("no categories or one of them twice")
+    return tuple(categories)
+
+
+def _date_reader(pattern: str) -> Callable[[str], float]:
+    """Function from a date as text to seconds since 1970 (UTC where no zone is given)."""
+    texts = [found.group() for found in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+", pattern)]
+    directives = [_DATE_PARTS.get(text, text) for text in texts if text[0].isalpha()]
+    if not directives or "".join(texts) != pattern or len(set(directives)) < len(directives):
+        raise ValueError(f"a date format that cannot be read, {pattern!r}")
+    layout = ""
+    for text in texts:
+        if text[0].isalpha():
+            if text not in _DATE_PARTS:
+                raise ValueError(f"the unknown part {text!r} in its date format {pattern!r}")
+            layout += _DATE_PARTS[text]
+        else:
+            layout += (text[1:-1] or "'" if text[0] == "'" else text).replace("%", "%%")
+
+    def seconds(text: str) -> float:
+        moment = datetime.strptime(text, layout)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+    return seconds
 
 
 class _Rows:
     """Turns the lines after ``@data`` into a matrix, given the attributes."""
 
-    def __init__(self, attributes: list[Attribute], source: Source) -> None:
+    def __init__(self, attributes: list[_Attribute], source: Source) -> None:
         self.attributes = attributes
         self.source = source
         self.codings = {
@@ -79,7 +232,7 @@ class _Rows:
         for first_line, block in blocks:
             start = re.search(rb"^[^\S\n]*([^\s%])", block, re.MULTILINE)
             if start:
-                rest = _chain((first_line, block), blocks)
+                rest = chain([(first_line, block)], blocks)
                 return self._sparse(rest) if start.group(1) == b"{" else self._dense(rest)
         raise self.source.error("has no rows after @data; copy it again")
 
@@ -87,9 +240,9 @@ class _Rows:
         """One attribute of all rows as it stands there."""
         lines = ((number, line) for start, block in blocks for number, line in _lines(start, block))
         return [
-            unquote(self._sparse_fields(line, number).get(index, "0"))
+            _unquote(self._sparse_fields(line, number).get(index, "0"))
             if line.startswith("{")
-            else unquote(self._checked_fields(line, number)[index])
+            else _unquote(self._checked_fields(line, number)[index])
             for number, line in lines
         ]
 
@@ -101,7 +254,7 @@ class _Rows:
         return np.concatenate(parts)
 
     def _dense_in_bulk(self, block: bytes) -> np.ndarray | None:
-        rows = bulk.table(block.replace(b"?", b"nan"), b",", len(self.attributes))
+        rows = _table(block.replace(b"?", b"nan"), len(self.attributes))
         if rows is None:
             return None
         for index, coding in self.codings.items():
@@ -178,8 +331,8 @@ class _Rows:
         text = b",".join([line[1:-1] for line in lines if len(line) > 2])
         if not text:
             return counts, np.empty(0, np.int32), np.empty(0)
-        found = bulk.pairs(text, b" ", b",")
-        if found is None or not bulk.valid_indices(found[0], counts, len(self.attributes)):
+        found = _pairs(text)
+        if found is None or not _valid_indices(found[0], counts, len(self.attributes)):
             return None
         index, value = found[0].astype(np.int32), found[1]
         limit = self.bulk_limit[index]
@@ -245,10 +398,10 @@ class _Rows:
             return np.nan
         if attribute.kind == "string":
             return 0.0
-        text = unquote(field)
+        text = _unquote(field)
         try:
             if attribute.kind == "numeric":
-                return bulk.number(text)
+                return _number(text)
             if attribute.kind == "date":
                 assert attribute.seconds is not None  # set for every date attribute
                 return attribute.seconds(text)
@@ -300,7 +453,7 @@ class _Coding:
         code = self.codes.get(text)
         if code is None and self.numbers is not None:
             try:
-                codes = self.of_numbers(np.array([bulk.number(text)]))
+                codes = self.of_numbers(np.array([_number(text)]))
             except ValueError:
                 return None
             code = None if codes is None else float(codes[0])
@@ -313,7 +466,7 @@ def _coding(categories: tuple[str, ...]) -> _Coding:
     codes = {category: float(code) for code, category in enumerate(categories)}
     in_order = all(category == str(code) for code, category in enumerate(categories))
     try:
-        numbers = np.array([bulk.number(category) for category in categories])
+        numbers = np.array([_number(category) for category in categories])
     except ValueError:
         return _Coding(codes, None, in_order)
     order = np.argsort(numbers)
@@ -335,6 +488,66 @@ def _lines(first_line: int, block: bytes) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _chain(first: tuple[int, bytes], rest: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    yield first
-    yield from rest
+def _floats(text: bytes, separator: str = " ") -> np.ndarray | None:
+    """Parse all numbers of a text; None if anything in it is not a number."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # older NumPy only warns about what it cannot read
+            return np.fromstring(text, dtype=np.float64, sep=separator)
+    except (ValueError, DeprecationWarning):
+        return None
+
+
+def _pairs(text: bytes) -> tuple[np.ndarray, np.ndarray] | None:
+    """Parse ``index value,index value,...``; None if the text has any other form."""
+    symbols = np.frombuffer(text, dtype=np.uint8)
+    marks = symbols[(symbols == ord(" ")) | (symbols == ord(","))]
+    # Strict alternation proves that the numbers, taken two by two, are the pairs of the text.
+    if marks.size % 2 == 0 or (marks[0::2] != ord(" ")).any() or (marks[1::2] != ord(",")).any():
+        return None
+    numbers = _floats(text.replace(b",", b" "))
+    if numbers is None or numbers.size != marks.size + 1:
+        return None
+    return numbers[0::2], numbers[1::2]
+
+
+def _table(lines: bytes, n_columns: int) -> np.ndarray | None:
+    """Rows of a purely numeric block of lines, or None if it is anything else."""
+    while b"\n\n" in lines:
+        lines = lines.replace(b"\n\n", b"\n")
+    lines = lines.strip(b"\n") + b"\n"
+    if lines == b"\n":
+        return np.empty((0, n_columns))
+    symbols = np.frombuffer(lines, dtype=np.uint8)
+    ends = np.flatnonzero(symbols == ord("\n"))
+    fields = np.searchsorted(np.flatnonzero(symbols == ord(",")), ends)
+    if (np.diff(fields, prepend=0) != n_columns - 1).any():
+        return None
+    numbers = _floats(lines[:-1].replace(b"\n", b","), ",")
+    if numbers is None or numbers.size != ends.size * n_columns:
+        return None
+    return numbers.reshape(-1, n_columns)
+
+
+def _valid_indices(index: np.ndarray, counts: np.ndarray, n_columns: int) -> bool:
+    """Whether all indices are whole, in range and different within their row of `counts` entries each."""
+    if not index.size:
+        return True
+    if not (index.min() >= 0 and index.max() < n_columns and (index == np.floor(index)).all()):
+        return False
+    steps = np.diff(index)
+    starts = np.cumsum(counts)[:-1]
+    starts = starts[(starts > 0) & (starts < index.size)] - 1
+    steps[starts] = 1  # from the last entry of a row to the first of the next
+    if (steps > 0).all():
+        return True
+    rows = np.repeat(np.arange(counts.size), counts)
+    keys = np.sort(rows * float(n_columns) + index)
+    return bool((np.diff(keys) > 0).all())
+
+
+def _number(text: str) -> float:
+    """The number a single field stands for; stricter than `float`, which reads 1_000."""
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)

@@ -1,14 +1,13 @@
-"""Columns of every role as features: one for a number, several for a date, one a category, tag or word.
+"""Make features of columns of every role: one for a number, several for a date, one per category, tag or word.
 
-scikit-learn's own transformers do it. skrub's `TableVectorizer` was weighed against them: it would bring its own guess
-of what a column is, where ours must be one that is said and can be overruled; its text features have no names that
-tell a reader anything; missing values get no indicator; and all of it becomes a dense frame.
+scikit-learn's transformers do the work. skrub's `TableVectorizer` brings its own inference of column types, names of
+text features that say nothing, no indicator of missing values, and a dense result.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,10 @@ from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve._text import printable
-from labelsieve.io.tables.understanding import Understood
+from labelsieve.io.column_choice import plain_name
+from labelsieve.io.column_types import TypedColumn
+from labelsieve.io.errors import Fail, Mention
+from labelsieve.io.options import ReadOptions
 
 #: At most so many features of one column, the most frequent categories, tags or words.
 MOST_CATEGORIES, MOST_WORDS = 50, 300
@@ -40,16 +42,19 @@ class Features:
     Attributes
     ----------
     X : ndarray or csr_array of shape (n_rows, n_features)
-        Finite numbers; none of the features is constant.
+        Finite numbers.
     names : list of str
         Their names, all different.
     column_of : ndarray of int of shape (n_features,)
         Position of the column of each.
+    nominal : tuple of str
+        Names of the features that hold category codes.
     """
 
     X: Matrix
     names: list[str]
     column_of: np.ndarray
+    nominal: tuple[str, ...] = ()
 
 
 @dataclass
@@ -59,55 +64,103 @@ class _Blocks:
     matrices: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
+    #: Whether each feature stays although it is constant.
+    are_kept: list[bool] = field(default_factory=list)
 
-    def add(self, matrix: Any, names: Iterable[str], positions: Iterable[int]) -> None:
+    def add(
+        self, matrix: Any, names: Iterable[str], positions: Iterable[int], *, is_kept: bool = False
+    ) -> None:
         self.matrices.append(matrix)
         self.names += names
         self.positions += positions
+        self.are_kept += [is_kept] * (len(self.names) - len(self.are_kept))
 
 
-def encode(columns: Mapping[int, Understood], names: Sequence[str], n_rows: int, *, text: str) -> Features:
+def encode(
+    columns: Mapping[int, TypedColumn],
+    names: Sequence[str],
+    n_rows: int,
+    options: ReadOptions,
+    coded: Collection[int],
+    fail: Fail,
+) -> Features:
     """Make features of the columns at the given positions.
 
     Parameters
     ----------
-    columns : mapping of int to Understood
+    columns : mapping of int to TypedColumn
         Columns by position; those of a role without features are passed over.
     names : sequence of str
         Names of all columns.
-    text : {"drop", "tfidf"}
-        Whether free text is left out or becomes one feature a word.
+    options : ReadOptions
+        What becomes of text and missing values.
+    coded : collection of int
+        Categories that become one feature of codes instead of one feature per category.
     """
     by_role: dict[str, list[int]] = {}
     for position, column in columns.items():
         by_role.setdefault(column.role, []).append(position)
+    missing = options.missing
+    if missing == "error":
+        _require_complete(columns, names, fail)
     blocks = _Blocks()
-    _add_numbers(blocks, columns, names, by_role)
-    _add_truth(blocks, columns, names, by_role.get("boolean", []))
-    _add_missing(blocks, columns, names, by_role)
-    _add_categories(blocks, columns, names, by_role.get("category", []))
+    _add_numbers(blocks, columns, names, by_role, missing)
+    _add_truth(blocks, columns, names, by_role.get("boolean", []), missing)
+    if missing is None:
+        _add_missing(blocks, columns, names, by_role)
+    categories = by_role.get("category", [])
+    _add_categories(blocks, columns, names, [position for position in categories if position not in coded])
+    nominal = [position for position in categories if position in coded]
+    for position in nominal:
+        codes = _codes(columns[position], missing)
+        blocks.add(codes[:, None], [plain_name(names[position])], [position], is_kept=True)
     for position in by_role.get("tags", []):
         _add_tags(blocks, columns[position], names[position], position)
-    if text == "tfidf":
+    if options.text == "tfidf":
         for position in by_role.get("text", []):
             _add_words(blocks, columns[position], names[position], position)
-    return _assembled(blocks, n_rows)
+    return _assembled(blocks, n_rows, {plain_name(names[position]) for position in nominal})
+
+
+def _require_complete(columns: Mapping[int, TypedColumn], names: Sequence[str], fail: Fail) -> None:
+    """Raise if a value of a feature is missing."""
+    for position, column in columns.items():
+        if column.role in ("number", "date", "boolean", "category") and column.n_missing:
+            raise fail(
+                f"column {names[position]!r} has {column.n_missing} missing values; complete them, or read it with ",
+                Mention("missing", "mean"),
+                " or ",
+                Mention("missing", "zero"),
+            )
 
 
 def _add_numbers(
-    blocks: _Blocks, columns: Mapping[int, Understood], names: Sequence[str], by_role: Mapping[str, list[int]]
+    blocks: _Blocks,
+    columns: Mapping[int, TypedColumn],
+    names: Sequence[str],
+    by_role: Mapping[str, list[int]],
+    missing: str | None,
 ) -> None:
-    """Numbers and what dates are made of, the median for a missing one."""
-    found = [(position, names[position], columns[position].values) for position in by_role.get("number", [])]
+    """Add numbers and the parts of dates; a missing one becomes the median unless `missing` says otherwise."""
+    numbers = by_role.get("number", [])
+    strategy = missing or "median"
+    if numbers:
+        values = np.column_stack([columns[position].values for position in numbers])
+        blocks.add(
+            _imputed(values, strategy), (names[position] for position in numbers), numbers, is_kept=True
+        )
     for position in by_role.get("date", []):
-        moments = columns[position].values
-        found += [(position, f"{names[position]}: {part}", values) for part, values in _date_parts(moments)]
-    if found:
-        values = np.column_stack([column for _, _, column in found])
-        blocks.add(_imputed(values, "median"), (name for _, name, _ in found), (at for at, _, _ in found))
+        parts = _date_parts(columns[position].values)
+        values = np.column_stack([part for _, part in parts])
+        shown = (f"{names[position]}: {part}" for part, _ in parts)
+        blocks.add(_imputed(values, strategy), shown, [position] * len(parts))
 
 
 def _imputed(values: np.ndarray, strategy: str) -> np.ndarray:
+    if not np.isnan(values).any():
+        return values
+    if strategy == "zero":
+        return np.nan_to_num(values, nan=0.0)
     # Means and medians of numbers near the largest ones overflow; such a column is scaled by its user or not at all.
     with np.errstate(over="ignore"):
         return np.asarray(SimpleImputer(strategy=strategy, keep_empty_features=True).fit_transform(values))
@@ -141,16 +194,32 @@ def _date_parts(moments: np.ndarray) -> list[tuple[str, np.ndarray]]:
 
 
 def _add_truth(
-    blocks: _Blocks, columns: Mapping[int, Understood], names: Sequence[str], positions: Sequence[int]
+    blocks: _Blocks,
+    columns: Mapping[int, TypedColumn],
+    names: Sequence[str],
+    positions: Sequence[int],
+    missing: str | None,
 ) -> None:
-    """Yes and no as 1 and 0, the more frequent one where it is missing."""
+    """Add yes and no as 1 and 0, the more frequent one if it is missing."""
     if positions:
         values = np.column_stack([columns[position].values for position in positions])
-        blocks.add(_imputed(values, "most_frequent"), (names[position] for position in positions), positions)
+        filled = _imputed(values, "zero" if missing == "zero" else "most_frequent")
+        blocks.add(filled, (names[position] for position in positions), positions, is_kept=True)
+
+
+def _codes(column: TypedColumn, missing: str | None) -> np.ndarray:
+    """Return the position of each category in the declared or alphabetical order."""
+    known = column.categories or sorted({text for text in column.values if text is not None})
+    code_of = {category: code for code, category in enumerate(known)}
+    codes = [np.nan if text is None else code_of[text] for text in column.values]
+    return _imputed(np.array(codes, float)[:, None], "zero" if missing == "zero" else "most_frequent").ravel()
 
 
 def _add_missing(
-    blocks: _Blocks, columns: Mapping[int, Understood], names: Sequence[str], by_role: Mapping[str, list[int]]
+    blocks: _Blocks,
+    columns: Mapping[int, TypedColumn],
+    names: Sequence[str],
+    by_role: Mapping[str, list[int]],
 ) -> None:
     """Say where numbers, dates and truth values are missing, if that is often so."""
     for role in ("number", "date", "boolean"):
@@ -167,7 +236,7 @@ def _least_frequency(n_rows: int) -> int:
 
 
 def _add_categories(
-    blocks: _Blocks, columns: Mapping[int, Understood], names: Sequence[str], positions: Sequence[int]
+    blocks: _Blocks, columns: Mapping[int, TypedColumn], names: Sequence[str], positions: Sequence[int]
 ) -> None:
     """One 0/1 feature a category, rare ones together; a single one where there are two categories."""
     if not positions:
@@ -190,7 +259,7 @@ def _add_categories(
     blocks.add(matrix, shown, (at for at, _ in owners))
 
 
-def _add_tags(blocks: _Blocks, column: Understood, name: str, position: int) -> None:
+def _add_tags(blocks: _Blocks, column: TypedColumn, name: str, position: int) -> None:
     """One 0/1 feature a tag that is frequent enough."""
     cells = [() if tags is None else tags for tags in column.values]
     counts = Counter(tag for tags in cells for tag in tags)
@@ -203,7 +272,7 @@ def _add_tags(blocks: _Blocks, column: Understood, name: str, position: int) -> 
         blocks.add(matrix.astype(np.float64), (f"{name}={tag}" for tag in kept), [position] * len(kept))
 
 
-def _add_words(blocks: _Blocks, column: Understood, name: str, position: int) -> None:
+def _add_words(blocks: _Blocks, column: TypedColumn, name: str, position: int) -> None:
     """One feature a word, weighed by how seldom it is."""
     texts = ["" if text is None else text for text in column.values]
     vectorizer = TfidfVectorizer(
@@ -220,13 +289,12 @@ def _add_words(blocks: _Blocks, column: Understood, name: str, position: int) ->
     blocks.add(matrix, (f"{name}: {word}" for word in words), [position] * len(words))
 
 
-def _assembled(blocks: _Blocks, n_rows: int) -> Features:
-    """All features that vary, in the order of the columns."""
+def _assembled(blocks: _Blocks, n_rows: int, nominal: set[str]) -> Features:
+    """Put all features in the order of the columns; encoded ones must vary."""
     if not blocks.matrices:
         return Features(np.empty((n_rows, 0)), [], np.empty(0, dtype=np.intp))
     positions = np.array(blocks.positions, dtype=np.intp)
-    width = len(positions)
-    if n_rows * width <= _MOST_DENSE:
+    if n_rows * len(positions) <= _MOST_DENSE:
         X: Any = np.hstack([dense(block) for block in blocks.matrices])
         varies = (X[:1] != X).any(axis=0)
     else:
@@ -234,12 +302,13 @@ def _assembled(blocks: _Blocks, n_rows: int) -> Features:
         highest, lowest = (dense(end(axis=0)).ravel() for end in (X.max, X.min))
         varies = highest != lowest
     order = np.argsort(positions, kind="stable")
-    order = order[varies[order]]
+    order = order[(varies | blocks.are_kept)[order]]
     X = X[:, order]
     if is_sparse(X):
         dense_enough = X.nnz > 0.25 * X.shape[0] * X.shape[1]
         X = X.toarray() if dense_enough else sp.csr_array(X)
-    return Features(X, distinct([printable(blocks.names[at]) for at in order]), positions[order])
+    names = distinct([printable(blocks.names[place]) for place in order])
+    return Features(X, names, positions[order], tuple(name for name in names if name in nominal))
 
 
 def distinct(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._candidates import without_tags
+from labelsieve._candidates import binarize_tags
 from labelsieve._numerics.typing import Matrix
 from labelsieve._text import printable
+from labelsieve.io.column_choice import no_labels_said, plain_name
+from labelsieve.io.column_types import TypedColumn, infer_column_type, texts_of
 from labelsieve.io.errors import Fail, Mention
-from labelsieve.io.labelling import as_count, count_columns, named_columns
-from labelsieve.io.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, truth_value
-from labelsieve.io.tables.features import distinct
-from labelsieve.io.tables.spellings import read_numbers
-from labelsieve.io.tables.understanding import Understood, texts_of, understand
+from labelsieve.io.features import distinct
+from labelsieve.io.frames import RawTable
+from labelsieve.io.spellings import read_numbers, truth_value
 
 _MARKS = {"x": True, "✓": True, "✔": True, "✗": False, "✘": False}
 _TAG_NAME = re.compile(
@@ -65,26 +65,31 @@ class Labels:
     notes: dict[int, str]
     n_missing: dict[int, int]
 
+    @classmethod
+    def of_matrix(cls, Y: Matrix, names: Sequence[str]) -> Labels:
+        """Take labels that are not columns of the table."""
+        return cls(Y, list(names), [-1] * len(names), [None] * len(names), {}, {}, {})
 
-def named_labels(names: Sequence[str], wanted: Any, taken: Collection[int], fail: Fail) -> list[int]:
-    """Positions of the columns that somebody says are labels."""
-    count = as_count(wanted)
-    if count is not None and wanted not in names:
-        free = [place for place in range(len(names)) if place not in taken]
-        return [free[place] for place in count_columns(len(free), count, fail)]
-    return [place for place in named_columns(names, wanted, fail) if place not in taken]
+    def numbered(self) -> Labels:
+        """Return the labels of a table without names."""
+        return replace(self, names=[f"label{place}" for place in range(len(self.names))])
+
+    def reindexed(self, names: Sequence[str]) -> Labels:
+        """Return the labels with these names, in this order; a new one is a label of no row."""
+        places = {name: place for place, name in enumerate(self.names)}
+        Y = sp.csc_array(self.Y)
+        empty = sp.csc_array((Y.shape[0], 1), dtype=np.uint8)
+        blocks = [Y[:, [places[name]]] if name in places else empty for name in names]
+        return replace(
+            self,
+            Y=sp.csr_array(sp.hstack(blocks, format="csr")),
+            names=list(names),
+            owners=[self.owners[places[name]] if name in places else -1 for name in names],
+            tags=[self.tags[places[name]] if name in places else None for name in names],
+        )
 
 
-def declared_labels(names: Sequence[str]) -> list[int]:
-    """Positions of the columns that call themselves labels; of candidates and truth, the candidates."""
-    for prefix in (CANDIDATE_PREFIX, LABEL_PREFIX):
-        found = [place for place, name in enumerate(names) if name.startswith(prefix)]
-        if found:
-            return found
-    return []
-
-
-def likely_labels(names: Sequence[str], columns: Mapping[int, Understood], fail: Fail) -> list[int]:
+def likely_labels(names: Sequence[str], columns: Mapping[int, TypedColumn], fail: Fail) -> list[int]:
     """Positions of the columns that are labels by what they hold and how they are called; refuses to toss a coin."""
     lists = [place for place, column in columns.items() if column.role == "tags"]
     called = [place for place in lists if _TAG_NAME.search(names[place].lower())]
@@ -99,18 +104,13 @@ def likely_labels(names: Sequence[str], columns: Mapping[int, Understood], fail:
             return found
     if not lists and (prefixed or len(single) == 1):
         return prefixed or single
-    which = f", {' or '.join(repr(names[place]) for place in lists[:4])}" if lists else ""
-    raise fail(
-        f"does not say which columns are labels{which}; give ",
-        Mention("labels"),
-        " (names, a pattern such as 'label_*', or the number of last columns)",
-    )
+    raise no_labels_said([names[place] for place in lists], fail)
 
 
 def read_labels(
-    columns: Sequence[Any], names: Sequence[str], positions: Sequence[int], separator: str | None, fail: Fail
+    table: RawTable, positions: Sequence[int], separator: str | None, fail: Fail, *, must_vary: bool = True
 ) -> Labels:
-    """Make one candidate matrix of all label columns."""
+    """Make one label matrix of all label columns; with `must_vary`, some rows must differ in their labels."""
     blocks: list[Any] = []
     found_names: list[str] = []
     owners: list[int] = []
@@ -119,18 +119,18 @@ def read_labels(
     notes: dict[int, str] = {}
     n_missing: dict[int, int] = {}
     for position in positions:
-        name = names[position]
-        texts = texts_of(columns[position])
+        name, cells = table.names[position], table.cells(position)
+        texts = texts_of(cells)
         n_missing[position] = sum(text is None for text in texts)
         own = _truth(texts, name, fail, is_alone=len(positions) == 1)
         if own is not None:
             values, notes[position] = own
             blocks.append(sp.csr_array(values[:, None]))
-            found_names.append(_plain_name(name))
+            found_names.append(plain_name(name))
             owners.append(position)
             known_tags.append(None)
             continue
-        matrix, tags, separators[position] = _tags(columns[position], texts, name, separator, fail)
+        matrix, tags, separators[position] = _tags(cells, texts, name, separator, fail)
         blocks.append(sp.csr_array(matrix))
         # Tags of one column speak for themselves; of several, the same word may mean different things.
         found_names += tags if len(positions) == 1 else [f"{name}={tag}" for tag in tags]
@@ -149,7 +149,7 @@ def read_labels(
     if Y.shape[0] * Y.shape[1] <= _MOST_DENSE:
         Y = Y.toarray()
     sums = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
-    if not ((sums > 0) & (sums < Y.shape[0])).any():
+    if must_vary and not ((sums > 0) & (sums < Y.shape[0])).any():
         said = "every row has the same labels" if sums.any() else "no row has a label"
         raise fail(f"{said}, so there is nothing to tell apart; check ", Mention("labels"))
     names_shown = distinct([printable(name) for name in found_names])
@@ -169,13 +169,6 @@ def _differing_in_case(tags: Sequence[str]) -> str:
         alike.setdefault(tag.casefold(), []).append(printable(tag)[:_LONGEST_SHOWN])
     groups = [", ".join(group) for group in alike.values() if len(group) > 1]
     return "; ".join([*groups[:_ALIKE_SHOWN], *("...",) * (len(groups) > _ALIKE_SHOWN)])
-
-
-def _plain_name(name: str) -> str:
-    for prefix in (CANDIDATE_PREFIX, LABEL_PREFIX):
-        if name.startswith(prefix) and len(name) > len(prefix):
-            return name[len(prefix) :]
-    return name
 
 
 def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> tuple[np.ndarray, str] | None:
@@ -226,7 +219,7 @@ def _tags(
             f"label {name!r} must hold 0 and 1, yes and no or tags, got {shown!r}; threshold it, or check ",
             Mention("labels"),
         )
-    column = understand(cells, name, fail, role="tags", separator=separator)
+    column = infer_column_type(cells, name, fail, role="tags", separator=separator)
     rows = [() if tags is None else tags for tags in column.values]
     n_different = len({tag for tags in rows for tag in tags})
     if not n_different:
@@ -236,8 +229,8 @@ def _tags(
             f"column {name!r} holds {n_different} different labels in {len(rows)} rows, too many to learn from; check ",
             Mention("labels"),
             " or ",
-            Mention("label-sep"),
+            Mention("label_sep"),
         )
-    matrix, known = without_tags(rows)
+    matrix, known = binarize_tags(rows)
     assert known is not None  # there are some
     return matrix, known, column.separator

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.io.readers.table import FALSE, TRUE
-from labelsieve.io.readers.table import MISSING as _READ_AS_MISSING
-
-#: Words for a value that is not there, in small letters.
-MISSING = _READ_AS_MISSING | {"#n/a", "<na>", "nat"}
-#: Marks for it that mean something else beside words.
+#: Words for a missing value, in small letters.
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "nat"})
+#: Words for yes and no, in small letters.
+TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
+FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
+_SIGNS = {"+1": True, "-1": False, "-1.0": False}
+#: Marks for a missing value that mean something else next to words.
 DASHES = frozenset({"-", "--", "–", "—"})
 #: What parts the tags of a cell, the likeliest first.
 TAG_SEPARATORS = (";", "|", ",")
@@ -199,6 +200,18 @@ def read_truth(texts: Collection[str]) -> Reading | None:
     if said <= TRUE | FALSE and said & TRUE and said & FALSE:
         return Reading({text: float(word in TRUE) for text, word in words.items()})
     return None
+
+
+def truth_value(word: str) -> bool | None:
+    """Return what a word of a label says, or None if it is neither yes nor no.
+
+    Examples
+    --------
+    >>> truth_value("Yes"), truth_value("-1"), truth_value("perhaps")
+    (True, False, None)
+    """
+    word = word.strip().lower()
+    return True if word in TRUE else False if word in FALSE else _SIGNS.get(word)
 
 
 def read_list(text: str) -> tuple[str, ...] | None:
