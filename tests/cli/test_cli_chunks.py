@@ -21,7 +21,7 @@ SUM_F = ("--labels", "2", "-m", "sum-f", "-k", "2")
 
 
 def ranking(out):
-    return [(feature["name"], feature["score"]) for feature in json.loads(out)["features"]]
+    return [(column["column"], column["score"]) for column in json.loads(out)["columns"]]
 
 
 @pytest.mark.parametrize("rows", ["7", "auto"])
@@ -33,9 +33,9 @@ def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
     np.testing.assert_allclose(
         [score for _, score in ranking(out)], [score for _, score in ranking(whole)], rtol=1e-9
     )
-    assert err.count("note: in blocks of rows features are ranked; doubtful labels and") == 1
-    assert "data: 60 samples, 5 features, 2 labels; sum-f: 2 features selected" in err
-    assert not {"suspicious_labels", "chance"} & set(json.loads(out))
+    assert err.count("note: in blocks of rows features are ranked; label issues and") == 1
+    assert "data: 60 rows, 5 features, 2 labels; sum-f: 2 features selected" in err
+    assert not {"label_issues", "evidence_test"} & set(json.loads(out))
 
 
 @pytest.mark.parametrize("size", ["2", "auto"])
@@ -184,7 +184,7 @@ def test_the_system_tells_how_much_memory_is_left():
 
 
 def test_progress_shows_the_pass_and_the_block():
-    display = _Display(PlainConsole(force_terminal=True))
+    display = _Display(PlainConsole(force_terminal=True), has_steps=False)
     for block in (1, 2, 1):
         record = logging.LogRecord("labelsieve", logging.DEBUG, "", 0, "block %d of 2", (block,), None)
         record.block = block

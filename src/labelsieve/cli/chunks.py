@@ -15,9 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector
 from labelsieve._text import printable
-from labelsieve.cli.fitting import settles_size_itself, told_as_data_errors, warnings_as_notes
-from labelsieve.inspection.selection import Selection, summarise
+from labelsieve.cli.fitting import told_as_data_errors, warnings_as_notes
+from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.result import Audit
 from labelsieve.io import Dataset, DatasetError
+from labelsieve.methods.evidence import EvidenceSelector
 
 ChunkRows = Annotated[
     str | None,
@@ -71,7 +73,7 @@ def check_usage(
             raise typer.BadParameter(
                 "needs all rows at once; leave it out, or --chunk-rows", param_hint=option
             )
-    if choose_size and not settles_size_itself(selector):
+    if choose_size and not isinstance(selector, EvidenceSelector):
         raise typer.BadParameter(
             f"{method} with 'auto' needs all rows at once; give a number with --chunk-rows",
             param_hint="--features",
@@ -95,7 +97,7 @@ def fit_in_blocks(
     choose_size: bool,
     address: str | None,
     checkpoint: str | None,
-) -> Selection:
+) -> Audit:
     """Fit block by block, here or on a cluster; all that is found is the ranking."""
     if choose_size:
         selector.set_params(n_features_to_select="auto")
@@ -103,10 +105,10 @@ def fit_in_blocks(
         name_activity(f"fitting {method}")
         selector.fit(dataset.X, dataset.candidates, checkpoint=checkpoint)
     console.print(
-        "note: in blocks of rows features are ranked; doubtful labels and the comparison with chance are left out."
+        "note: in blocks of rows features are ranked; label issues and the permutation test are left out."
     )
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return summarise(selector, dataset, method, converged=converged)
+    return Audit(dataset, "select", Ranking.of(selector, dataset, method, converged=converged))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,6 @@ from labelsieve._text import count
 from labelsieve.cli.tables import account_table
 from labelsieve.cli.target import coding_note, open_named, open_target
 from labelsieve.datasets.catalog import CatalogEntry
-from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.review import RowNames
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
@@ -97,11 +96,6 @@ class Data:
     #: Whether all of it is columns of one file.
     is_own_table: bool = False
 
-    @property
-    def subject(self) -> Subject:
-        """The same as pages show it."""
-        return Subject.of_dataset(self.dataset, None if self.ids is None else self.ids.names)
-
     def tell(self, console: Console, *, is_coded: bool) -> None:
         """Say what became of the columns, as a note."""
         if self.table is None:
@@ -156,7 +150,7 @@ def open_data(
             "--candidates and labels in another file",
         )
         dataset, ids = open_named(files, entry, options, column)
-        return Data(dataset, ids=ids)
+        return Data(_with_row_ids(dataset, ids), ids=ids)
     if not wishes.given and not (as_table and has_pandas()):
         try:
             dataset, ids = open_named(files, entry, options, column)
@@ -165,7 +159,7 @@ def open_data(
                 raise
         else:
             if not dataset.nominal or not has_pandas():
-                return Data(dataset, ids=ids, is_own_table=not dataset.nominal)
+                return Data(_with_row_ids(dataset, ids), ids=ids, is_own_table=not dataset.nominal)
     table = read_table(
         files[0],
         labels=options.labels,  # type: ignore[arg-type]  # a path to another file is no table, see below
@@ -177,6 +171,10 @@ def open_data(
     )
     names = None if table.id_column is None else RowNames(table.id_column, tuple(map(str, table.row_ids)))
     return Data(table, table, names, is_own_table=True)
+
+
+def _with_row_ids(dataset: Dataset, ids: RowNames | None) -> Dataset:
+    return dataset if ids is None else replace(dataset, row_ids=ids.names)
 
 
 def _refuse_given(wishes: TableOptions, reason: str) -> None:
