@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import fails, run
-from labelsieve.cli import chunks
+from labelsieve.cli import _blocks
 from labelsieve.cli._console import PlainConsole, Status
 from labelsieve.io import write
 
@@ -22,7 +22,7 @@ SUM_F = ("--labels", "2", "-m", "sum-f", "-k", "2")
 
 
 def ranking(out):
-    return [(feature["name"], feature["score"]) for feature in json.loads(out)["features"]]
+    return [(column["column"], column["score"]) for column in json.loads(out)["columns"]]
 
 
 @pytest.mark.parametrize("rows", ["7", "auto"])
@@ -35,7 +35,7 @@ def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
         [score for _, score in ranking(out)], [score for _, score in ranking(whole)], rtol=1e-9
     )
     assert "data: 60 rows, 5 features, 2 labels; sum-f: 2 features selected" in err
-    assert not {"suspicious_labels", "chance"} & set(json.loads(out))
+    assert not {"label_issues", "evidence_test"} & set(json.loads(out))
 
 
 @pytest.mark.parametrize("size", ["2", "auto"])
@@ -125,7 +125,7 @@ def test_something_else_at_the_address_is_one_clear_error(capsys, table):
         (("--chunk-rows", "7", "--html", "p.html"), "--html: "),
         (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: "),
         (("--chunk-rows", "7", "-m", "mifs"), "--method: mifs"),
-        (("--chunk-rows", "7", "-k", "auto"), "--features: sum-f"),
+        (("--chunk-rows", "7", "-k", "auto"), "--features: 'auto' of sum-f"),
     ],
 )
 def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
@@ -161,7 +161,7 @@ def test_a_bad_block_is_one_line_and_nothing_written(capsys, content, complaint)
 
 @pytest.mark.parametrize("free", [1000, 10**9, None])
 def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, free):
-    monkeypatch.setattr(chunks, "available_memory", lambda: free)
+    monkeypatch.setattr(_blocks, "available_memory", lambda: free)
     size = os.path.getsize(table)
     assert size > 500
     err = run(capsys, "select", table, *SUM_F)[2]
@@ -170,7 +170,7 @@ def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, free):
 
 
 def test_the_system_tells_how_much_memory_is_left():
-    assert chunks.available_memory() > 2**20
+    assert _blocks.available_memory() > 2**20
 
 
 def test_progress_shows_the_pass_and_the_block():

@@ -56,20 +56,16 @@ def test_the_odd_label_comes_first(table, capsys):
     first = next(line for line in out.splitlines() if "label_a" in line)
     assert first.split()[:2] == ["0", "label_a"]
     assert "--draw 50" in " ".join(out.split())
-    assert "60 rows, 5 features, 2 labels" in err
+    assert "60 rows, 5 columns, 2 labels" in err
     assert "estimated" not in out
 
 
 def test_json_says_the_same(named, capsys):
     found = issues_in(capsys, named, "--labels", "2", "--id", "bird", "-n", "3")
-    assert found["candidates"][0] == {
-        "sample": 0,
-        "label": "label_a",
-        "rank": 1,
-        "id": "bird 0",
-        "least_supported_percent": pytest.approx(100 / found["n_candidates"]),
-    }
-    assert len(found["candidates"]) == 3
+    first = found["label_issues"][0]
+    assert (first["row"], first["label"], first["rank"]) == ("bird 0", "label_a", 1)
+    assert first["least_supported_percent"] == pytest.approx(100 / found["n_candidates"])
+    assert len(found["label_issues"]) == 3
     assert [label["label"] for label in found["labels"]] == ["label_a", "label_<i>b"]
     assert "share_wrong" not in found["labels"][0]
     assert found["caveat"]
@@ -92,7 +88,7 @@ def test_a_review_file_lists_every_label(table, planted, capsys):
 def test_the_column_of_names_is_not_a_feature(named, capsys):
     code, out, err = run(capsys, "issues", named, "--labels", "2", "--id", "bird", "-o", "review.csv")
     assert code == 0, err
-    assert "5 features" in err
+    assert "5 columns" in err
     assert "bird 0" in out
     lines = lines_of("review.csv")
     assert next(iter(lines[0])) == "id:bird"
@@ -148,19 +144,19 @@ def test_the_page_lists_what_the_terminal_lists_with_reasons(named, capsys):
     listed = [
         (data["ids"][i], data["labels"][label]["n"]) for i, label in zip(rows["i"], rows["l"], strict=True)
     ]
-    assert listed[: len(told["candidates"])] == [(one["id"], one["label"]) for one in told["candidates"]]
+    assert listed[: len(told["label_issues"])] == [(one["row"], one["label"]) for one in told["label_issues"]]
     assert data["candidates"] == told["n_candidates"]
     # Reasons and the rest sum to the support.
     sums = [b + o + q + sum(w[2::3]) for b, o, q, w in zip(*(rows[key] for key in "boqw"), strict=True)]
     assert rows["j"] == [
         total + curved for total, curved in zip(sums, rows.get("c", [0] * len(sums)), strict=True)
     ]
-    assert issues_in(capsys, *arguments) == told
+    assert issues_in(capsys, *arguments)["label_issues"] == told["label_issues"]
 
 
 def test_known_truth_is_shown(capsys):
     found = issues_in(capsys, "digits", "--kernel", "linear", "-n", "20")
-    assert sum(candidate["wrong"] for candidate in found["candidates"]) >= 15
+    assert sum(issue["wrong"] for issue in found["label_issues"]) >= 15
     assert found["n_candidates"] == 8715
 
 

@@ -53,22 +53,23 @@ def test_long_names_are_cut_and_numbers_are_not(capsys, monkeypatch, table, widt
 def test_json_holds_the_findings(capsys, planted):
     write(planted, "data.npz")
     found = found_in(capsys, "data.npz", "-k", "40%", "-p", "ridge=0.5", "-p", "redundancy=inf")
-    sizes = (found["n_samples"], found["n_features"], found["n_labels"])
+    sizes = (found["n_rows"], found["n_features"], found["n_labels"])
     assert (found["method"], *sizes) == ("evidence", 60, 5, 2)
     assert (found["parameters"]["ridge"], found["parameters"]["redundancy"]) == (0.5, "inf")
-    assert found["chance"] == {"p_value": 0.005, "no_better": False}
-    assert [feature["rank"] for feature in found["features"]] == [1, 2]
-    assert {feature["name"] for feature in found["features"]} == {"length", "[red]width"}
-    assert "suspicious_labels" not in found  # labels are checked on request
+    assert found["evidence_test"]["p_value"] == 0.005
+    assert found["evidence_test"]["no_better_than_chance"] is False
+    assert [column["rank"] for column in found["columns"]] == [1, 2]
+    assert {column["column"] for column in found["columns"]} == {"length", "[red]width"}
+    assert "label_issues" not in found  # labels are checked on request
 
 
 def test_checked_labels_are_listed_with_what_is_known_about_them(capsys, planted, table):
     write(planted, "data.npz")
-    first, *others = found_in(capsys, "data.npz", "-k", "2", "--check-labels")["suspicious_labels"]
-    assert (first["sample"], first["label"], first["wrong"]) == (0, "label_a", True)
+    first, *others = found_in(capsys, "data.npz", "-k", "2", "--check-labels")["label_issues"]
+    assert (first["row"], first["label"], first["wrong"]) == (0, "label_a", True)
     assert len(others) == 19
     assert not any(suspect["wrong"] for suspect in others)
-    without_truth = found_in(capsys, table, "--labels", "2", "--check-labels")["suspicious_labels"]
+    without_truth = found_in(capsys, table, "--labels", "2", "--check-labels")["label_issues"]
     assert all("wrong" not in suspect for suspect in without_truth)
 
 
@@ -76,8 +77,8 @@ def test_csv_lists_all_features_on_request(capsys, table, planted):
     code, out, _ = run(capsys, "select", table, "--labels", "label_*", "--format", "csv", "--all", "-k", "2")
     assert code == 0
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert {row["name"] for row in rows} == set(planted.feature_names)
-    assert [row["selected"] for row in rows] == ["1", "1", "0", "0", "0"]
+    assert {row["column"] for row in rows} == set(planted.feature_names)
+    assert [row["kept"] for row in rows] == ["True", "True", "False", "False", "False"]
     scores = [float(row["score"]) for row in rows]
     assert scores == sorted(scores, reverse=True)
 
@@ -85,7 +86,7 @@ def test_csv_lists_all_features_on_request(capsys, table, planted):
 @pytest.mark.parametrize(
     ("name", "given", "start"),
     [
-        ("found.csv", (), "rank,name,"),
+        ("found.csv", (), "rank,column,"),
         ("found.JSON", (), "{"),
         ("found.txt", (), "rank "),
         ("found.csv", ("--json",), "{"),
@@ -131,8 +132,8 @@ def test_a_copy_of_a_table_keeps_its_columns(capsys):
     with open("small.csv") as stream:
         assert [next(stream), next(stream)] == ["name;colour;tags\n", "r0;blue;cold\n"]
     found = found_in(capsys, "data.csv", *options)
-    assert [feature["name"] for feature in found["features"]] == ["colour"]
-    roles = {column["column"]: column["role"] for column in found["columns"]}
+    assert [column["column"] for column in found["columns"]] == ["colour"]
+    roles = {column["column"]: column["role"] for column in found["table"]}
     assert roles == {"name": "id", "colour": "category", "x": "number", "tags": "label"}
 
 
@@ -161,19 +162,19 @@ def test_the_data_decide_how_many_features(capsys, table, method):
     assert code == 0
     assert len(re.findall(r"^ *\d+ +\d\.\d{3} +\d\.\d{3} +yes ", out, re.MULTILINE)) == 1
     found = found_in(capsys, *arguments)
-    assert found["size_curve"]["best"] == len(found["features"])
-    assert found["size_curve"]["sizes"][-1] == 5
+    assert found["best"] == len(found["columns"])
+    assert found["size_curve"][-1]["n_columns"] == 5
 
 
 def test_stability_is_the_selection_frequency_in_subsamples(capsys, table):
     arguments = (table, "--labels", "2", "-k", "2", "--stability", "6")
     out = run(capsys, "select", *arguments)[1]
     assert re.search(r"^length +100% +61% to 100%", out, re.MULTILINE)
-    found = found_in(capsys, *arguments)["stability"]
-    assert [feature["frequency"] for feature in found["features"]] == [1.0, 1.0]
-    assert found["n_resamples"] == 6
+    found = found_in(capsys, *arguments)
+    assert [column["frequency"] for column in found["columns"]] == [1.0, 1.0]
+    assert found["stability"]["n_resamples"] == 6
     # 2^2 / ((2 * 0.6 - 1) * 5)
-    assert found["expected_by_chance"] == pytest.approx(4)
+    assert found["stability"]["expected_by_chance"] == pytest.approx(4)
 
 
 def test_the_page_has_what_was_asked_for(capsys, table):
@@ -193,7 +194,7 @@ def test_the_page_has_what_was_asked_for(capsys, table):
 def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):
     rng = np.random.default_rng(3)
     write(Dataset(rng.normal(size=(60, 8)), rng.random((60, 2)) < 0.4, name="chance"), "chance.npz")
-    assert found_in(capsys, "chance.npz", "-k", "2")["chance"]["no_better"] is True
+    assert found_in(capsys, "chance.npz", "-k", "2")["evidence_test"]["no_better_than_chance"]
     assert "note:" in run(capsys, "select", "chance.npz", "-k", "2")[2]
 
 
@@ -203,12 +204,12 @@ def test_several_files_are_parts_of_one_dataset(capsys, planted):
             planted.X[rows], planted.Y[rows], feature_names=planted.feature_names, label_names="ab"
         )
         write(part, name)
-    assert found_in(capsys, "part-1.csv", "part-2.csv")["n_samples"] == 60
+    assert found_in(capsys, "part-1.csv", "part-2.csv")["n_rows"] == 60
 
 
 @pytest.mark.parametrize("slug", METHODS)
 def test_every_method_can_be_chosen(capsys, table, slug):
-    assert len(found_in(capsys, table, "--labels", "2", "-k", "2", "--method", slug)["features"]) == 2
+    assert len(found_in(capsys, table, "--labels", "2", "-k", "2", "--method", slug)["columns"]) == 2
 
 
 @pytest.mark.parametrize(("name", "n_features"), [("digits", 64), ("planted", 60)])
@@ -224,9 +225,9 @@ def test_data_options_reach_the_reader(capsys):
     with open("odd.csv", "w") as stream:
         stream.write("\n".join(["id,x,z,a,b", *lines]))
     found = found_in(capsys, "odd.csv", "--labels", "a,b", "--ignore", "id", "--missing", "mean", "--all")
-    assert {feature["name"] for feature in found["features"]} == {"x", "z"}
+    assert {column["column"] for column in found["columns"]} == {"x", "z"}
     found = found_in(capsys, "odd.csv", "--labels", "a,b", "--role", "z=ignored", "--id", "id", "--all")
-    assert [feature["name"] for feature in found["features"]] == ["x"]
+    assert [column["column"] for column in found["columns"]] == ["x"]
 
 
 @pytest.mark.parametrize("cell", ["", "nan", "5%", "inf"])
@@ -253,7 +254,7 @@ def test_a_cell_that_is_not_a_plain_number_is_no_reason_to_fail(capsys, cell):
         (DATA.replace("2,0,1,1", "2,0,1"), "2", "line 3"),
         (DATA.replace("2,0,1,1", "2,0,1,1,5"), "2", "line 3"),
         ("x,a\n1,0\n2,0\n", "1", "bad.csv"),
-        ("x,a\n1,1\n", "1", "1 row"),
+        ("x,a\n1,1\n", "1", "bad.csv"),
     ],
 )
 def test_a_bad_table_is_one_line_and_nothing_written(capsys, content, labels, named):
@@ -268,7 +269,7 @@ def test_a_bad_table_is_one_line_and_nothing_written(capsys, content, labels, na
 def test_one_row_is_too_few_for_every_command(capsys, command):
     with open("one.csv", "w") as stream:
         stream.write("x,z,a,b\n1.5,2.5,1,0\n")
-    assert "1 row" in fails(capsys, 1, command, "one.csv", "--labels", "2", "-q")
+    assert "one.csv" in fails(capsys, 1, command, "one.csv", "--labels", "2", "-q")
 
 
 def test_the_error_of_a_method_names_the_file(capsys, table):

@@ -280,7 +280,7 @@ def test_matrices_have_no_column_of_names(tmp_path):
 
 def test_names_of_rows_are_written_and_read_back(tmp_path, ids):
     data = Dataset(np.arange(12.0)[:, None], Y)
-    names = [name.strip() for name in ids.names]
+    names = [name.strip() for name in ids]
     for ending in (".csv", ".tsv"):
         path = tmp_path / f"data{ending}"
         write(data, path, row_names=("who", names))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from labelsieve.inspection.auditing.subject import Subject
 
 from browser import chromium, open_tab  # noqa: F401  fixtures
 from labelsieve import audit
 from labelsieve.cli import main
 from labelsieve.datasets import load_digits_attributes, make_pml
-from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.io import Column, write
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,6 @@ def pages(tmp_path_factory):
 
 def _audit(subject):
     from labelsieve.inspection.auditing.budget import Budget
-
     from labelsieve.inspection.auditing.run import audit_subject
 
     return audit_subject(
@@ -143,11 +142,11 @@ def test_a_label_filters_the_whole_page_and_is_cleared(page, pages):
     assert "ünïcode" in page.text("#say")
     assert "ünïcode" in page.text("#columnwords")
     assert set(page.texts("#doubtrows .d-l")) <= {"ünïcode 🙈"}
-    pile = (issues.issues.labels[issues.listed[: issues.n_to_look_at]] == 2).sum()
+    pile = (issues.issues.labels[issues.listed[: issues.n_flagged]] == 2).sum()
     assert page.text("#say").startswith(f"The {pile} of ")
     page.click("#clear")
     assert page.run("document.querySelector('#label').value") == "-1"
-    assert page.text("#say").startswith(f"The {issues.n_to_look_at} of ")
+    assert page.text("#say").startswith(f"The {issues.n_flagged} of ")
     assert page.run("document.activeElement.id") == "label"
     page.assert_clean()
 

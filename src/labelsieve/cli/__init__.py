@@ -43,7 +43,7 @@ COMMANDS = {
     "issues": "List the labels most likely to be wrong.",
     "apply-review": "Remove the labels that a review rejects.",
     "methods": "List the methods, or explain one.",
-    "report": "Write the report of a run: a page to explore, tables, and figures if asked for.",
+    "report": "Write the report of a run: an interactive page, tables, and figures on request.",
     "datasets": "List, describe and fetch datasets.",
     "bench": "Run experiments: resumable, one cell at a time.",
 }

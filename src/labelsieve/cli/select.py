@@ -115,7 +115,7 @@ def select(
         typer.Option(
             metavar="ROWS",
             rich_help_panel=_MORE,
-            help="Rows per block, or 'auto', for files larger than memory.",
+            help="Rows per block, or 'auto', for large files.",
         ),
     ] = None,
     dask: Annotated[
