@@ -16,8 +16,8 @@ from labelsieve.bench.data import DatasetFacts, describe, load_dataset, split_fo
 from labelsieve.bench.plan import plan
 from labelsieve.bench.results import read_results, read_status
 from labelsieve.io import Dataset, write
-from labelsieve.report.analysis.run_analysis import analyse
-from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.analysis import analyse
+from labelsieve.report.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("one_job_here")
 
@@ -292,12 +292,8 @@ def test_a_percentage_means_what_every_judge_takes_it_for(project):
     change(config, f"conventions = {ways}\n{BASE}[sizes]\npercent = [25]\n")  # of ten features
     bench.inside(config, "--jobs", 1)
     summary = summarise(read_results(folder))
-    kept = {
-        (judge, n)
-        for (_, _, method, judge, _), curve in summary.curves.items()
-        if method == "counting_method:Counting"
-        for n in curve.n_features
-    }
+    counting = summary.means[summary.means["method"] == "counting_method:Counting"]
+    kept = set(zip(counting["classifier"], counting["n_features"], strict=True))
     assert {n for _, n in kept} == {2, 3}
     assert len(kept) == 2
     (stability,) = (one for one in summary.facts.stability if one.method == "counting_method:Counting")

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
 
 import bench_runs as bench
@@ -16,8 +16,8 @@ from labelsieve.bench.merge import merge
 from labelsieve.bench.results import read_results, read_status
 from labelsieve.bench.store import Store
 from labelsieve.cli import main
-from labelsieve.report.analysis.summary import summarise
-from labelsieve.report.analysis.summary_file import read_summary
+from labelsieve.report.summary import summarise
+from labelsieve.report.summary_file import read_summary
 
 WHOLE = """
 folds = 2
@@ -88,10 +88,7 @@ def test_parts_that_are_merged_are_the_whole(parts):
     assert put_together.experiment == whole.experiment
     assert put_together.facts.datasets == whole.facts.datasets
     assert put_together.facts.coverage == whole.facts.coverage
-    assert list(put_together.curves) == list(whole.curves)
-    for key, curve in whole.curves.items():
-        np.testing.assert_array_equal(put_together.curves[key].values, curve.values)
-        np.testing.assert_array_equal(put_together.curves[key].fold_std, curve.fold_std)
+    pd.testing.assert_frame_equal(put_together.means, whole.means, check_exact=True)
     assert [run.n_computed for run in put_together.facts.runs] == [N_CELLS, N_CELLS, 0]
     assert read_status(file(parts, "merged")).remarks == ()
     assert [path.name for path in (parts / "runs" / "merged").iterdir()] == ["results.sqlite"]
@@ -270,10 +267,7 @@ def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
     # What they cost was measured twice.
     for name in ("stability", "descents", "failures", "notes"):
         assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
-    assert list(put_together.curves) == list(whole.curves)
-    for key, curve in whole.curves.items():
-        np.testing.assert_array_equal(put_together.curves[key].values, curve.values)
-        np.testing.assert_array_equal(put_together.curves[key].fold_std, curve.fold_std)
+    pd.testing.assert_frame_equal(put_together.means, whole.means, check_exact=True)
     assert [(run.number, run.n_computed) for run in put_together.facts.runs] == [(1, 6), (2, 6), (3, 0)]
     reports = []
     for source in ("all", "both.csv.gz"):

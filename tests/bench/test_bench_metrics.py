@@ -14,9 +14,9 @@ from labelsieve.bench.config import load_experiment, parse_experiment
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset
 from labelsieve.bench.plan import plan
 from labelsieve.bench.results import read_results
-from labelsieve.report.analysis.run_analysis import analyse
-from labelsieve.report.analysis.summary import summarise
-from labelsieve.report.analysis.summary_file import read_summary, write_summary
+from labelsieve.report.analysis import analyse
+from labelsieve.report.summary import summarise
+from labelsieve.report.summary_file import read_summary, write_summary
 
 OWN_METRICS = """
 import functools
@@ -268,18 +268,14 @@ def test_the_report_ranks_by_the_direction_that_was_told(project, capsys, tmp_pa
     path = tmp_path / "measured.csv.gz"
     write_summary(summary, path)
     for found in (summary, read_summary(path)):
-        tables = {table.metric: table for table in analyse(found).main.tables}
-        np.testing.assert_allclose(tables["hits"].mean, 1 - tables["bad"].mean)
-        assert [tables[name].direction for name in ("one_error", "hits", "bad")] == [
-            "lower",
-            "higher",
-            "lower",
-        ]
-        standings = {standing.metric: standing for standing in analyse(found).main.standings}
-        np.testing.assert_array_equal(standings["hits"].ranks, standings["bad"].ranks)
-        means = tables["hits"].mean[0, :2]
+        main = analyse(found).main
+        np.testing.assert_allclose(main.table("hits"), 1 - main.table("bad"))
+        directions = [found.direction(name) for name in ("one_error", "hits", "bad")]
+        assert directions == ["lower", "higher", "lower"]
+        np.testing.assert_array_equal(main.ranks["hits"], main.ranks["bad"])
+        means = main.table("hits").iloc[0, :2].tolist()
         assert means[0] != means[1]
-        assert standings["hits"].ranks[0].tolist() == ([1, 2] if means[0] > means[1] else [2, 1])
+        assert main.ranks["hits"].iloc[0].tolist() == ([1, 2] if means[0] > means[1] else [2, 1])
     code, _, _ = run(capsys, "report", str(path), "--out", str(tmp_path / "page"), "--figures", "svg")
     assert code == 0
     page = (tmp_path / "page" / "index.html").read_text("utf-8")

@@ -14,7 +14,7 @@ from labelsieve.bench.data import describe, load_dataset, split_fold
 from labelsieve.bench.plan import plan
 from labelsieve.bench.results import read_results, read_status
 from labelsieve.inspection.stability import kuncheva_stability
-from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("one_job_here")
 

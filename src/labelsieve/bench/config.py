@@ -106,7 +106,7 @@ class DatasetSpec(_Part):
     @property
     def options(self) -> ReadOptions:
         """What `read` is told besides the path."""
-        return ReadOptions.of(**self.model_dump(exclude={"name", "path"}))
+        return ReadOptions(**self.model_dump(exclude={"name", "path"}))
 
 
 def in_toml(mention: Mention) -> str:

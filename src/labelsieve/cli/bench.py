@@ -294,7 +294,7 @@ def merge(
 ) -> None:
     """Merge runs that are parts of one experiment."""
     require_packages()
-    from labelsieve.report.analysis.summary_file import is_summary
+    from labelsieve.report.summary_file import is_summary
 
     if len(runs) < 2:
         raise typer.BadParameter("expected two runs or more, got one", param_hint="RUN")
@@ -340,8 +340,7 @@ def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
 def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
     from labelsieve.cli.report import find_source, read_means
     from labelsieve.cli.target import told_if_unwritable
-    from labelsieve.report.analysis.merged import merge_summaries
-    from labelsieve.report.analysis.summary_file import write_summary
+    from labelsieve.report.summary_file import merge_summaries, write_summary
 
     if out.exists():
         raise RunError(f"{out}: exists already; choose another file with --out.")

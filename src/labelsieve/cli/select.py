@@ -17,17 +17,15 @@ from rich.console import Console
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, printable
 from labelsieve.cli.chunks import (
-    Checkpoint,
     ChunkRows,
     DaskAddress,
     check_usage,
     fit_in_blocks,
     parse_rows,
-    refuse_without_chunks,
     size_hint,
 )
 from labelsieve.cli.console import PlainConsole, messages, results, typed
-from labelsieve.cli.copies import write_selected
+from labelsieve.cli.copies import write_copy
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
@@ -48,8 +46,9 @@ from labelsieve.cli.target import (
     told_if_unwritable,
 )
 from labelsieve.inspection.selection import Selection
-from labelsieve.io.tables import ColumnSelector, Table
+from labelsieve.io import Dataset
 from labelsieve.io.writing import replacing
+from labelsieve.methods._columns import ColumnSelector
 
 EPILOG = """\
 Examples:
@@ -136,13 +135,15 @@ def select(
         Path | None,
         typer.Option("--write-data", help="Write the data with the selected features only to this file."),
     ] = None,
+    check_labels: Annotated[
+        bool, typer.Option("--check-labels", help="List the candidate labels that look wrong, too.")
+    ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to explore.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="List all features, not the selected only.")
     ] = False,
     chunk_rows: ChunkRows = None,
     dask: DaskAddress = None,
-    checkpoint: Checkpoint = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
     """Select the features that matter for the labels of a data set.
@@ -160,11 +161,13 @@ def select(
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
     if chunks is None:
-        refuse_without_chunks({"--dask": dask, "--checkpoint": checkpoint})
+        if dask is not None:
+            raise typer.BadParameter("is for --chunk-rows; give both", param_hint="--dask")
     else:
         unwanted = {
             "--stability": stability > 0,
             "--html": html is not None,
+            "--check-labels": check_labels,
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
@@ -173,7 +176,7 @@ def select(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
+    wishes = TableOptions.of(label_sep, text, role)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console, in_blocks=chunks is not None)
     hint = size_hint(files) if entry is None and chunks is None else None
@@ -197,11 +200,10 @@ def select(
                 table=data.table,
                 ids=ids,
                 subject=subject,
+                check_labels=check_labels,
             )
         else:
-            found = fit_in_blocks(
-                selector, dataset, *company, choose_size=choose_size, address=dask, checkpoint=checkpoint
-            )
+            found = fit_in_blocks(selector, dataset, *company, choose_size=choose_size, address=dask)
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:
@@ -215,7 +217,7 @@ def select(
     with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
         _write(texts, unfinished)
         if data_copy is not None:
-            note = write_selected(data, chosen.get_support(indices=True).tolist(), files, options, data_copy)
+            note = write_copy(data, chosen.get_support(indices=True).tolist(), data_copy)
             if note:
                 console.print(note)
     if output is None:
@@ -352,6 +354,6 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
     return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 
-def _of_columns(selector: BaseSelector, table: Table) -> ColumnSelector:
+def _of_columns(selector: BaseSelector, table: Dataset) -> ColumnSelector:
     """The method, asked for columns of a table instead of features."""
     return ColumnSelector(selector, table.column_of, selector.n_features_to_select)
