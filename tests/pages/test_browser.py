@@ -9,10 +9,9 @@ import time
 import urllib.request
 
 import pytest
-from test_report_analysis import noisy
 
 from labelsieve.report.page import make_report, render_report
-from synthetic_runs import make_summary
+from synthetic_runs import make_summary, noisy
 
 websocket = pytest.importorskip("websocket")
 
