@@ -10,14 +10,14 @@ IN_PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The tests start many processes: without compiled files every one of them would compile the package, and every worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-oldest lint docs drawing bench bench-full clean
+.PHONY: demo test coverage test-oldest lint docs bench bench-full clean
 
 # One environment for everything; it is rebuilt when the dependencies in pyproject.toml change.
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "labelsieve needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,browser]'
 	touch $@
 
 demo: $(VENV)/ready
@@ -25,6 +25,9 @@ demo: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(ONE_THREAD) $(BIN)/python -m pytest -q $(IN_PARALLEL)
+
+coverage: $(VENV)/ready
+	$(ONE_THREAD) $(BIN)/python -m pytest -q $(IN_PARALLEL) --cov=labelsieve --cov-branch --cov-report=term
 
 # The lower bounds in pyproject.toml are promises: this environment has exactly them. uv asks pip where packages come from.
 $(OLDEST)/ready: pyproject.toml
@@ -48,9 +51,6 @@ docs: $(VENV)/docs-ready
 	rm -rf docs/_build/html  # pages that nobody writes any more
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
-
-drawing: $(VENV)/ready
-	$(BIN)/python docs/draw_packages.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

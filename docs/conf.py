@@ -22,7 +22,6 @@ extensions = [
     "method_pages",
     "result_pages",
     "notebook_pages",
-    "package_drawing",
     "numpydoc",
     "myst_parser",
     "sphinx_design",

@@ -14,7 +14,7 @@ from hypothesis import settings
 import labelsieve
 from labelsieve.cli import main
 from labelsieve.datasets import add_candidates, load
-from labelsieve.inspection._support import leave_one_out
+from labelsieve.inspection import _leave_one_out as leave_one_out
 from labelsieve.io import Dataset
 
 # No deadlines: how fast a shared machine is says nothing about the code.

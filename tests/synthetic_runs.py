@@ -8,7 +8,7 @@ import numpy as np
 from labelsieve import METRICS as KNOWN
 from labelsieve.bench.config import Conventions
 from labelsieve.bench.results import CellRecord, DatasetFacts, JudgementRecord, Results, RunRecord, Score
-from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.summary import summarise
 
 CONVENTIONS = Conventions(name="defaults")
 METRICS = ("ranking_loss", "average_precision")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Public modules, each with what its names are for. A name belongs to the first that has it.
 MODULES = {
     "labelsieve": "Select and check",
+    "labelsieve.io": "Data",
     "labelsieve.datasets": "Data",
     "labelsieve.io.tables": "Tables",
     "labelsieve.metrics": "Metrics",
@@ -100,6 +101,8 @@ def public_names() -> list[PublicName]:
         members = import_module(module)
         for name in sorted(members.__all__, key=str.lower):
             value = getattr(members, name)
+            if inspect.ismodule(value):
+                continue
             found.setdefault(id(value), PublicName(module, name, value))
     return list(found.values())
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from labelsieve._blocks.blocks import Columns, block_function
 from labelsieve._blocks.collections import column_names, is_lazy, open_rows
-from labelsieve._candidates import check_candidates, without_tags
+from labelsieve._candidates import binarize_tags, check_candidates
 from labelsieve._numerics.result import SolverResult, logger
 from labelsieve._numerics.scaling import Scaling, row_extremes
 from labelsieve._numerics.sparse import canonical, check_structure, is_sparse
@@ -34,7 +34,10 @@ from labelsieve._ranked import RankedFeatures
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
 
 __all__ = [
+    "COUNT",
     "LOOP_CONSTRAINTS",
+    "NON_NEGATIVE",
+    "POSITIVE",
     "RANDOM_CONSTRAINTS",
     "SCALE_CONSTRAINTS",
     "BaseSelector",
@@ -47,6 +50,7 @@ __all__ = [
     "RowProblem",
     "StrOptions",
     "as_generator",
+    "binarize_tags",
     "check_candidates",
     "check_count",
     "check_parameters",
@@ -57,15 +61,18 @@ __all__ = [
     "scale_nonnegative",
     "share_of",
     "take_rows",
-    "without_tags",
 ]
 
-#: Constraints shared by iterative methods, methods with random parts and methods that scale features.
+#: Constraints of parameters that many methods have; those of loops and seeds belong to every selector.
 LOOP_CONSTRAINTS: dict[str, list[Any]] = {
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "verbose": ["verbose"],
 }
+#: Constraints of a weight, of a weight that must not vanish, and of a number of things.
+NON_NEGATIVE: list[Any] = [Interval(Real, 0, None, closed="left")]
+POSITIVE: list[Any] = [Interval(Real, 0, None, closed="neither")]
+COUNT: list[Any] = [Interval(Integral, 1, None, closed="left")]
 RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.random.Generator]}
 SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
 
@@ -147,6 +154,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="right"),
         ],
+        **LOOP_CONSTRAINTS,
+        **RANDOM_CONSTRAINTS,
     }
 
     #: Whether asking for another number of features changes the order of the features, not only where it is cut.
@@ -325,6 +334,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
@@ -339,7 +349,7 @@ class BlockSelector(BaseSelector):
         return self._solve_rows(in_memory(X, Y))
 
     def _solve_lazy(self, X: Any, y: Any) -> tuple[SolverResult, int]:
-        y, tags = without_tags(y)
+        y, tags = binarize_tags(y)
         feature_names, label_names = column_names(X), tags or column_names(y)
         problem = check_rows(open_rows(X, y, on_block=_log_block))
         self.n_features_in_ = problem.n_features
@@ -360,7 +370,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
     ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``: the values
     that a one-hot encoded y held, for methods that predict; None for candidate matrices.
     """
-    y, tags = without_tags(y)
+    y, tags = binarize_tags(y)
     label_names = tags or column_names(y)
     check_structure(X, "X")
     check_structure(y, "y")
@@ -378,7 +388,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
 
 def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
     """Return features and 0/1 candidates as `BaseSelector.fit` reads them, for functions that fit nothing."""
-    y, _ = without_tags(y)
+    y, _ = binarize_tags(y)
     check_structure(X, "X")
     check_structure(y, "y")
     X, y = check_X_y(X, y, **_TABLE)

@@ -153,7 +153,7 @@ def test_a_misspelt_profile_is_answered_with_the_nearest(capsys):
     with pytest.raises(RunError, match=r"got 'papr-lite'; did you mean 'paper-lite'\?$"):
         load_experiment("papr-lite")
     assert main(["bench", "profiles", "tinny"]) == 2
-    assert "'tinny' is no profile; did you mean 'tiny'?" in capsys.readouterr().err
+    assert "'tinny'; did you mean 'tiny'?" in capsys.readouterr().err
 
 
 def test_an_unknown_profile_names_the_known_ones(tmp_path):
@@ -172,8 +172,8 @@ def test_an_unknown_profile_names_the_known_ones(tmp_path):
         ('"labelsieve:Nothing"', "cannot be imported"),
         ('":Popen"', "cannot be imported"),
         ('".relative:Method"', "cannot be imported"),
-        ('"subprocess:Popen"', "a class with fit was expected, got 'subprocess:Popen'"),
-        ('"os:system"', "a class with fit was expected, got 'os:system'"),
+        ('"subprocess:Popen"', "expected a class with fit, got 'subprocess:Popen'"),
+        ('"os:system"', "expected a class with fit, got 'os:system'"),
         ('{method = "sum-f", params = {alpha = 1}}', "its parameters are n_features_to_select"),
     ],
 )
@@ -196,8 +196,8 @@ def test_parameters_that_a_classifier_does_not_know_or_want_are_told_before_anyt
     monkeypatch.syspath_prepend(tmp_path)
     for classifier, params, message in (
         ("rbf-svm", "{alpha = 1}", r"'alpha'; its parameters are kernel, C,"),
-        ("choosy_classifiers:Choosy", "{size = 2}", "ValueError: one size only; check its parameters"),
-        ("choosy_classifiers:Choosy", "{size = 0}", "SystemExit: no size; check its parameters"),
+        ("choosy_classifiers:Choosy", "{size = 2}", "ValueError: one size only"),
+        ("choosy_classifiers:Choosy", "{size = 0}", "SystemExit: no size"),
     ):
         one = f'{{name = "one", classifier = "{classifier}", params = {params}}}'
         experiment = parse(MINIMAL + f"classifiers = [{one}]\n")
@@ -215,9 +215,7 @@ def test_a_method_that_does_not_keep_its_parameters_is_told_before_anything_runs
     )
     monkeypatch.syspath_prepend(tmp_path)
     experiment = parse('datasets = ["planted"]\nmethods = ["forgetful_methods:Forgetful"]\n')
-    with pytest.raises(
-        RunError, match=r"^Forgetful: it cannot tell its parameters \(AttributeError: .*alpha"
-    ):
+    with pytest.raises(RunError, match=r"^Forgetful: .*AttributeError: .*alpha"):
         plan(experiment, facts_of(experiment))
 
 
@@ -229,7 +227,7 @@ def test_a_module_that_fails_is_told_before_anything_runs(tmp_path, monkeypatch,
     (tmp_path / "unsound_methods.py").write_text(content)
     monkeypatch.syspath_prepend(tmp_path)
     experiment = parse('datasets = ["planted"]\nmethods = ["unsound_methods:Mine"]\n')
-    with pytest.raises(RunError, match=rf"cannot be imported \({message}.*\); check the path and the module"):
+    with pytest.raises(RunError, match=f"cannot be imported: {message}"):
         plan(experiment, facts_of(experiment))
 
 
@@ -377,8 +375,6 @@ def test_conventions_are_one_table_or_several():
         "ties index, test labels noisy, own-weights",
         "kNN",
     ]
-    earlier = parse(MINIMAL + '[conventions]\ncoverage = "share"\n')
-    assert earlier.conventions == parse(MINIMAL).conventions
     with pytest.raises(RunError, match="conventions: 'defaults' is there twice"):
         parse(MINIMAL + 'conventions = [{}, {coverage = "zero-based"}]\n')
     with pytest.raises(RunError, match=r"conventions\.0\.ties: .*'errors' or 'index'"):

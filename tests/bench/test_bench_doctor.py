@@ -11,14 +11,13 @@ import pytest
 from bench_runs import evaluate
 from conftest import fails, run
 from labelsieve.bench import RunError
-from labelsieve.bench.alternatives import comparable_count
 from labelsieve.bench.config import DatasetSpec, Experiment
 from labelsieve.bench.data import describe, load_dataset
-from labelsieve.bench.doctor import Effect, diagnose
+from labelsieve.bench.doctor import Effect, comparable_count, diagnose
 from labelsieve.bench.plan import plan
 from labelsieve.io import Dataset, write
 from labelsieve.metrics import PROTOCOL_METRICS
-from quick_cells import forked_cells, one_job_here
+from quick_cells import one_job_here
 
 FOLDS, PERCENT = 3, (10, 30)
 
@@ -285,14 +284,13 @@ def test_a_failing_method_is_tried_once_a_fold_and_said_in_one_sentence(own_modu
 def test_a_dead_process_is_said_in_one_sentence(own_module, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     sentence = "Deadly: WorkerDied: the process of the cell ended with exit code 1, twice"
-    with forked_cells(), pytest.raises(RunError, match=sentence):
+    with pytest.raises(RunError, match=sentence):
         diagnose("planted", f"{own_module}:Deadly", folds=2, folder=str(tmp_path), jobs=2)
 
 
 @pytest.mark.slow
 def test_processes_change_nothing(found, spec):
-    with forked_cells():
-        again = diagnose(spec, "sum-f", folds=FOLDS, percent=PERCENT, jobs=2)
+    again = diagnose(spec, "sum-f", folds=FOLDS, percent=PERCENT, jobs=2)
     assert again.as_dict() == found.as_dict()
 
 

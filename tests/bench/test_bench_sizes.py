@@ -13,12 +13,11 @@ from labelsieve.bench.config import DatasetSpec, Experiment, parse_experiment
 from labelsieve.bench.data import describe, load_dataset, split_fold
 from labelsieve.bench.doctor import diagnose
 from labelsieve.bench.plan import plan
-from labelsieve.bench.results import read_results
-from labelsieve.bench.status import read_status
+from labelsieve.bench.results import read_results, read_status
 from labelsieve.inspection.stability import kuncheva_stability
 from labelsieve.io import Dataset, write
 from labelsieve.metrics import PROTOCOL_METRICS
-from labelsieve.report.analysis.summary import summarise
+from labelsieve.report.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("one_job_here")
 

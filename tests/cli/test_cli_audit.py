@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -10,9 +9,7 @@ import pytest
 
 from labelsieve.cli import main
 from labelsieve.cli.audit import EPILOG
-from labelsieve.inspection.auditing.budget import Budget
-from labelsieve.inspection.auditing.steadiness import resample
-from labelsieve.io.tables import read_table
+from labelsieve.io import read
 from strangers import make_strangers
 
 
@@ -60,7 +57,7 @@ def test_the_four_answers_fit_one_screen_and_name_rows_as_the_user_does(capsys, 
 
 def test_a_share_is_as_many_columns_as_select_keeps(capsys, table):
     wanted = [str(table), "--labels", "tags", "-k", "60%", "--json", "-q"]  # 1.8 of the three columns
-    assert main(["audit", *wanted, "--budget", "1"]) == 0
+    assert main(["audit", *wanted, "--fast"]) == 0
     audited = json.loads(capsys.readouterr().out)
     assert main(["select", *wanted]) == 0
     assert audited["n_kept"] == len(json.loads(capsys.readouterr().out)["features"]) == 1
@@ -78,16 +75,6 @@ def test_json_and_page_tell_the_same(capsys, table, tmp_path):
     for answer in found["answers"]:
         assert answer["question"] in text
     assert "SHA-256" in text
-
-
-def test_a_short_budget_is_kept_and_said():
-    X = np.random.default_rng(0).random((40, 3))
-    Y = (X[:, :2] > 0.5).astype(float)
-    # Every look at this clock takes half of the budget.
-    budget = Budget(0.1, clock=count(0, 0.05).__next__)
-    places = resample(X, Y, np.arange(3), 1.0, budget=budget, random_state=0, progress=lambda _: None)
-    assert len(places) < 30
-    assert "instead of 30 halves" in budget.cuts[0]
 
 
 def test_verdicts_of_a_review_give_percentages(capsys, table, tmp_path):
@@ -148,7 +135,7 @@ def test_the_examples_of_the_help_run(capsys, table, monkeypatch):
 
 
 def test_data_of_the_catalogue_are_audited_too(capsys):
-    assert main(["audit", "digits", "--budget", "20", "--quiet", "-k", "5"]) == 0
+    assert main(["audit", "digits", "--fast", "--quiet", "-k", "5"]) == 0
     assert "You asked for 5" in capsys.readouterr().out
 
 
@@ -168,7 +155,7 @@ def test_what_is_planted_in_the_tables_of_strangers_is_found_by_one_command(
     found = json.loads(capsys.readouterr().out)
     first = {column["column"] for column in found["columns"][: len(stranger.planted)]}
     assert first == stranger.planted
-    rows = {row: number for number, row in enumerate(read_table(stranger.path, **stranger.options).row_ids)}
+    rows = {row: number for number, row in enumerate(read(stranger.path, **stranger.options).row_ids)}
     listed = [
         (rows[candidate["row"]], candidate["label"]) in stranger.wrong for candidate in found["doubtful"]
     ]

@@ -42,7 +42,9 @@ def test_long_names_are_cut_and_numbers_are_not(capsys, monkeypatch, table, widt
 
 def test_json_holds_the_findings_and_nothing_else_is_on_standard_output(capsys, planted):
     write(planted, "data.npz")
-    code, out, _ = run(capsys, "select", "data.npz", "--json", "-k", "40%", "-p", "ridge=0.5")
+    code, out, _ = run(
+        capsys, "select", "data.npz", "--json", "--check-labels", "-k", "40%", "-p", "ridge=0.5"
+    )
     assert code == 0
     found = json.loads(out, parse_constant=pytest.fail)
     assert (found["method"], found["n_samples"], found["n_features"], found["n_labels"]) == (
@@ -60,7 +62,7 @@ def test_json_holds_the_findings_and_nothing_else_is_on_standard_output(capsys, 
 
 def test_the_false_candidate_is_doubted_first_and_known_to_be_false(capsys, planted):
     write(planted, "data.npz")
-    out = run(capsys, "select", "data.npz", "--json", "-k", "2")[1]
+    out = run(capsys, "select", "data.npz", "--json", "--check-labels", "-k", "2")[1]
     first, *others = json.loads(out)["suspicious_labels"]
     assert (first["sample"], first["label"], first["wrong"]) == (0, "label_a", True)
     assert not any(suspect["wrong"] for suspect in others)
@@ -68,7 +70,7 @@ def test_the_false_candidate_is_doubted_first_and_known_to_be_false(capsys, plan
 
 
 def test_without_a_truth_nothing_is_said_about_it(capsys, table):
-    out = run(capsys, "select", table, "--labels", "2", "--json")[1]
+    out = run(capsys, "select", table, "--labels", "2", "--json", "--check-labels")[1]
     assert all("wrong" not in suspect for suspect in json.loads(out)["suspicious_labels"])
 
 
@@ -209,7 +211,20 @@ def test_halves_of_the_rows_say_how_sure_a_feature_is(capsys, table):
 
 def test_the_page_is_that_of_an_audit_with_what_was_asked_for(capsys, table):
     code, _, err = run(
-        capsys, "select", table, "--labels", "2", "-k", "2", "-m", "sum-f", "--html", "page.html"
+        capsys,
+        *(
+            "select",
+            table,
+            "--labels",
+            "2",
+            "-k",
+            "2",
+            "-m",
+            "sum-f",
+            "--html",
+            "page.html",
+            "--check-labels",
+        ),
     )
     assert code == 0, err
     with open("page.html", encoding="utf-8") as stream:
@@ -225,6 +240,7 @@ def test_the_page_is_that_of_an_audit_with_what_was_asked_for(capsys, table):
         data = json.loads(re.search(r'id="data">([^<]*)<', stream.read())[1])
     assert data["measure"] == "evidence"
     assert data["best"] == data["kept"]
+    assert "rows" not in data  # labels are checked on request
 
 
 def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):

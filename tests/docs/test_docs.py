@@ -18,11 +18,11 @@ from labelsieve import METHODS
 from labelsieve._base import TAKES_BLOCKS
 from labelsieve.bench.config import build_experiment
 from labelsieve.bench.results import read_results
-from labelsieve.bench.results_file import database_path
+from labelsieve.bench.store import database_path
 from labelsieve.cli import main
 from labelsieve.datasets import make_pml
-from labelsieve.report.analysis.summary import summarise
-from labelsieve.report.contents import make_report
+from labelsieve.report.page import make_report
+from labelsieve.report.summary import summarise
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_extensions"))
 import gallery_order
@@ -159,7 +159,6 @@ def test_every_public_name_has_an_example_that_runs():
     [
         "api_pages",
         "repository_pages",
-        "package_drawing",
         "committed_results",
         "notebook_pages",
     ],
@@ -233,7 +232,7 @@ def test_links_and_names_of_the_documents_lead_somewhere(document):
 
 def test_functions_named_beside_the_equations_exist():
     text = (ROOT / "docs" / "pml_fsmir.md").read_text(encoding="utf-8")
-    named = re.findall(r"`((?:numerics|methods)(?:\.\w+)+)", text)
+    named = re.findall(r"`((?:_numerics|methods)(?:\.\w+)+)", text)
     assert named
     for dotted in named:
         place, rest = ROOT / "src" / "labelsieve", dotted.split(".")

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_browser import CHROMIUM, browser  # noqa: F401  # a fixture
+
+from browser import chromium, open_tab  # noqa: F401  fixtures
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 import check_site
@@ -57,7 +58,6 @@ def test_a_search_index_that_does_not_fit_is_told(tmp_path, index, told):
 
 
 built = pytest.mark.skipif(not (SITE / "index.html").exists(), reason="no site here; make docs builds it")
-in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 #: What newcomers ask, and the page that answers.
 ANSWERS = {
@@ -76,7 +76,6 @@ def test_what_newcomers_ask_is_one_click_from_the_first_page(question):
 
 
 @built
-@in_browser
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize(
@@ -92,48 +91,35 @@ def test_what_newcomers_ask_is_one_click_from_the_first_page(question):
         "api/labelsieve.BaseSelector",
     ],
 )
-def test_a_page_asks_nobody_and_never_scrolls_sideways(browser, page, width):  # noqa: F811
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=True
+def test_a_page_requests_nothing_and_never_scrolls_sideways(open_tab, page, width):  # noqa: F811
+    tab = open_tab((SITE / f"{page}.html").as_uri(), width=width)
+    assert tab.errors == []
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    tab.run("[...document.images].forEach((image) => (image.loading = 'eager'))")
+    tab.page.wait_for_function(
+        "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"
     )
-    try:
-        browser.open((SITE / f"{page}.html").as_uri())
-        assert browser.complaints() == []
-        assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []
-        assert browser.evaluate("document.documentElement.scrollWidth") <= width
-        shown = "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"
-        assert browser.evaluate("[...document.images].forEach((image) => (image.loading = 'eager')), true")
-        assert browser.evaluate(f"new Promise((done) => setTimeout(() => done({shown}), 300))")
-    finally:
-        browser.call("Emulation.clearDeviceMetricsOverride")
 
 
 @built
-@in_browser
 @pytest.mark.slow
-def test_the_search_finds_pages(browser):  # noqa: F811
-    browser.open((SITE / "search.html").as_uri() + "?q=stability")
-    found = "document.querySelectorAll('#search-results li a').length"
-    assert browser.evaluate(f"new Promise((done) => setTimeout(() => done({found}), 3000))") >= 3
-    assert [url for url in browser.requests() if not url.startswith("file:")] == []
+def test_the_search_finds_pages(open_tab):  # noqa: F811
+    tab = open_tab((SITE / "search.html").as_uri() + "?q=stability")
+    tab.page.locator("#search-results li a").nth(2).wait_for()
+    assert [url for url in tab.requests if not url.startswith("file:")] == []
 
 
 @built
-@in_browser
 @pytest.mark.slow
-def test_formulas_are_drawn_without_a_script(browser):  # noqa: F811
-    browser.open((SITE / "guide" / "how_many.html").as_uri())
-    assert browser.evaluate("document.querySelector('math').getBoundingClientRect().width") > 5
+def test_formulas_are_drawn_without_a_script(open_tab):  # noqa: F811
+    tab = open_tab((SITE / "guide" / "how_many.html").as_uri(), script=False)
+    assert tab.page.locator("math").first.bounding_box()["width"] > 5
 
 
 @built
-@in_browser
 @pytest.mark.slow
-def test_a_dark_page_is_dark(browser):  # noqa: F811
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
-    try:
-        browser.open((SITE / "index.html").as_uri())
-        color = browser.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert sum(map(int, color.removeprefix("rgb(").rstrip(")").split(","))) < 150
-    finally:
-        browser.call("Emulation.setEmulatedMedia", features=[])
+def test_a_dark_page_is_dark(open_tab):  # noqa: F811
+    tab = open_tab((SITE / "index.html").as_uri(), theme="dark")
+    color = tab.run("getComputedStyle(document.body).backgroundColor")
+    assert sum(map(int, color.removeprefix("rgb(").rstrip(")").split(","))) < 150

@@ -46,7 +46,7 @@ def subject(data):
 
 @pytest.fixture
 def found(data, selector, subject):
-    return summarise(selector, data, "pml-fsmir", converged=True, subject=subject)
+    return summarise(selector, data, "pml-fsmir", converged=True, subject=subject, check_labels=True)
 
 
 def parts(page):
@@ -155,7 +155,7 @@ def test_the_truth_is_told_where_it_is_known(found, selector, subject):
 
 
 def test_reasons_do_not_change_what_is_doubted(data, selector, found):
-    plain = summarise(selector, data, "pml-fsmir", converged=True)
+    plain = summarise(selector, data, "pml-fsmir", converged=True, check_labels=True)
     assert plain.doubts is None
     assert [(s.sample, s.label) for s in plain.suspects] == [(s.sample, s.label) for s in found.suspects]
     assert found.doubts.reasons.columns.shape[1] == 3
@@ -238,7 +238,7 @@ def test_sparse_labels_give_the_same_findings(data, selector, found):
         name=data.name,
     )
     again = PMLFSMIR(n_features_to_select=5).fit(sparse.X, sparse.candidates)
-    other = summarise(again, sparse, "pml-fsmir", converged=True)
+    other = summarise(again, sparse, "pml-fsmir", converged=True, check_labels=True)
     assert [s.sample for s in other.suspects] == [s.sample for s in found.suspects]
     assert [s.wrong for s in other.suspects] == [s.wrong for s in found.suspects]
     np.testing.assert_allclose(

@@ -9,10 +9,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from broken_sparse import broken
 from labelsieve import LabelSupport
 from labelsieve._numerics.batches import batches
-from labelsieve.inspection._support import checks as checks_module
-from labelsieve.inspection._support import other_labels
-from labelsieve.inspection._support.leave_one_out import LeaveOneOut, linear_directions, rbf_directions
-from labelsieve.inspection._support.other_labels import explain_by_other_labels
+from labelsieve.inspection import _checked as checks_module
+from labelsieve.inspection import _other_labels as other_labels
+from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions, rbf_directions
+from labelsieve.inspection._other_labels import explain_by_other_labels
 
 X = np.array(
     [[0, 3, 1, 2], [1, 1, 0, 2], [4, 2, 0, 1], [5, 2, 1, 0], [2, 0, 1, 1], [3, 3, 0, 0]], dtype=float
@@ -331,7 +331,7 @@ def test_a_sparse_matrix_is_never_filled(monkeypatch):
     sparse = sp.csr_array(X)
     whole = []
     monkeypatch.setattr(
-        "labelsieve.inspection._support.leave_one_out.batches",
+        "labelsieve.inspection._leave_one_out.batches",
         lambda length, width: batches(length, width, 70),
     )
     original = sp.csr_array.toarray
@@ -350,8 +350,8 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = problem(40, 5)
     Y[Y.sum(axis=1) == 0, 0] = 1
     whole = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
-    parts = ("leave_one_out", "other_labels", "confidence", "checks")
-    for module in ("numerics.standardized", *(f"_support.{part}" for part in parts)):
+    parts = ("leave_one_out", "other_labels", "confidence", "checked")
+    for module in ("_numerics.standardized", *(f"inspection._{part}" for part in parts)):
         monkeypatch.setattr(f"labelsieve.{module}.batches", lambda length, width: batches(length, width, 30))
     small = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
     np.testing.assert_allclose(small.support_, whole.support_, rtol=0, atol=1e-12)
@@ -536,12 +536,18 @@ def test_wide_and_long_data_are_judged_by_the_features_with_most_evidence(monkey
     assert model.n_features_in_ == 20
 
 
-def test_beyond_the_kernels_rows_only_the_features_themselves_are_asked(monkeypatch):
-    X, Y = problem()
-    monkeypatch.setattr("labelsieve.inspection.label_support.MOST_KERNEL_ROWS", 59)
-    assert LabelSupport().fit(X, Y).kernel_ == "linear"
-    with pytest.raises(ValueError, match=r"at most 59 rows\. Got 60"):
-        LabelSupport(kernel="rbf").fit(X, Y)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_landmarks_approximate_the_kernel_of_many_rows(monkeypatch, form):
+    X, Y = problem(300, 5)
+    exact = LabelSupport(kernel="rbf").fit(form(X), Y)
+    monkeypatch.setattr("labelsieve.inspection._leave_one_out._MOST_EXACT_ROWS", 299)
+    # All rows as landmarks are the kernel itself.
+    same = LabelSupport(kernel="rbf").fit(form(X), Y)
+    np.testing.assert_allclose(same.support_, exact.support_, atol=1e-6)
+    monkeypatch.setattr("labelsieve.inspection._leave_one_out._N_LANDMARKS", 100)
+    some = LabelSupport(kernel="rbf").fit(form(X), Y)
+    assert np.corrcoef(some.support_.ravel(), exact.support_.ravel())[0, 1] > 0.98
+    np.testing.assert_array_equal(some.support_, LabelSupport(kernel="rbf").fit(form(X), Y).support_)
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,7 @@ def test_a_sparse_matrix_that_points_outside_itself_is_refused(role):
     broken = sp.csr_array(np.eye(3))
     broken.indices[1] = 2**30
     parts = {"X": np.eye(3), "Y": np.eye(3), role: broken}
-    with pytest.raises(
-        DatasetError, match=rf"{role} must be a sound sparse matrix. Got .* index of 1073741824"
-    ):
+    with pytest.raises(DatasetError, match=f"{role} must be a sound sparse matrix"):
         Dataset(**parts)
 
 

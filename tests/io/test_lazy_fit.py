@@ -21,6 +21,7 @@ from labelsieve import (
     selection_stability,
 )
 from labelsieve._blocks.collections import open_rows
+from labelsieve._numerics import information
 from labelsieve.datasets import make_pml
 
 da = pytest.importorskip("dask.array")
@@ -161,13 +162,12 @@ def test_a_gathered_column_is_computed_from_the_data_on_request():
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
 def test_very_many_labels_are_counted_in_batches_with_the_same_scores(monkeypatch, container):
-    from labelsieve._numerics import feature_information
     from labelsieve.methods import gmm, sum_f, sum_mi
 
     methods = (gmm.GMM(), sum_f.SumF(), sum_mi.SumMI())
     expected = [method.fit(X, Y).scores_ for method in methods]
     # Room for one label, or for two.
-    monkeypatch.setattr(feature_information, "_MOST_COUNTS", 8 * 4 + 1)
+    monkeypatch.setattr(information, "_MOST_COUNTS", 8 * 4 + 1)
     monkeypatch.setattr(sum_f, "_LARGEST_EXCESS", 2 * 8)
     for method, scores in zip(methods, expected, strict=True):
         np.testing.assert_allclose(method.fit(X, container(Y)).scores_, scores, rtol=1e-12)

@@ -14,10 +14,9 @@ from labelsieve._numerics.candidate_precision import average_precision_rows, rid
 from labelsieve._row_problem import check_rows, in_memory
 from labelsieve.methods import evidence as module
 from labelsieve.methods._evidence import gram as gram_module
-from labelsieve.methods._evidence.choice import best_pair, steadiest
+from labelsieve.methods._evidence.choice import best_pair, most_stable, plan_fit, size_grid
 from labelsieve.methods._evidence.gram import FormedGram, is_gram_cheaper
 from labelsieve.methods._evidence.passes import products_of_columns, summarize
-from labelsieve.methods._evidence.plan import plan_fit, size_grid
 from labelsieve.methods._evidence.problem import Rows
 from labelsieve.methods.evidence import solve_evidence
 
@@ -601,7 +600,7 @@ class TestChoice:
         precision = np.full((4, 3), [0.3, 0.1 + 0.2, 0.2])
         assert 0.1 + 0.2 > 0.3
         precision = summarize(precision[:, :, None], self.folds, 2)
-        choice = steadiest(precision, REDUNDANCIES, 5, tolerance=0.0)
+        choice = most_stable(precision, REDUNDANCIES, 5, tolerance=0.0)
         assert (choice.redundancy, choice.n_selected) == (np.inf, 5)
         pair = best_pair(precision, REDUNDANCIES, np.array([5]))
         assert (pair.redundancy, pair.n_selected) == (np.inf, 5)
@@ -620,7 +619,7 @@ class TestChoice:
         folds = np.arange(1000) % 3
         for worse, expected in ((surely, 0.0), (unsurely, np.inf)):
             precision = summarize(np.column_stack([worse, best - 0.3, best])[:, :, None], folds, 3)
-            choice = steadiest(precision, REDUNDANCIES, 5, tolerance=1.64)
+            choice = most_stable(precision, REDUNDANCIES, 5, tolerance=1.64)
             assert choice.redundancy == expected
             np.testing.assert_allclose(choice.grounds["cv_gap"], [0.001, 0.3, 0], atol=1e-12)
         assert choice.grounds["cv_allowed"][0] == pytest.approx(1.64 * 0.05 / np.sqrt(1000))
@@ -628,11 +627,11 @@ class TestChoice:
     def test_rows_without_precision_do_not_count(self):
         precision = np.array([[np.nan] * 3, [0.4, 0.5, 0.6], [np.nan] * 3, [np.nan] * 3])[:, :, None]
         found = summarize(precision, np.array([0, 1, 1, 2]), 3)
-        choice = steadiest(found, REDUNDANCIES, 5, tolerance=1.64)
+        choice = most_stable(found, REDUNDANCIES, 5, tolerance=1.64)
         assert choice.redundancy == 0
         np.testing.assert_array_equal(choice.grounds["cv_scores"], [[0, 0, 0], [0.4, 0.5, 0.6], [0, 0, 0]])
         found = summarize(precision[:1], np.array([0]), 1)
-        assert steadiest(found, REDUNDANCIES, 5, tolerance=0.0).redundancy == np.inf
+        assert most_stable(found, REDUNDANCIES, 5, tolerance=0.0).redundancy == np.inf
 
 
 def test_the_grid_of_sizes():

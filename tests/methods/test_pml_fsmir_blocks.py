@@ -1,4 +1,4 @@
-"""PML-FSMIR of dask arrays: the scores of memory with every switch, and confidences on request."""
+"""PML-FSMIR of dask arrays: the scores of memory with every switch, confidences when asked for."""
 
 import warnings
 
@@ -85,8 +85,8 @@ def test_an_empty_block_changes_nothing():
 
 def test_too_many_distinct_confidences_are_refused_with_the_remedy(monkeypatch):
     # Confidences of four labels are sums of up to three numbers: some more than five per label, but not in all rows.
-    monkeypatch.setattr("labelsieve.methods._fsmir.symbols._MOST_SYMBOLS", 5)
-    with pytest.raises(ValueError, match="mi_estimator='binned'"):
+    monkeypatch.setattr("labelsieve.methods._fsmir.labels._MOST_SYMBOLS", 5)
+    with pytest.raises(ValueError, match="binned"):
         fit(lazy(X), lazy(Y))
     fit(lazy(X), lazy(Y), mi_estimator="binned")
     fit(X, Y)
@@ -95,7 +95,7 @@ def test_too_many_distinct_confidences_are_refused_with_the_remedy(monkeypatch):
 def test_negative_features_in_a_later_block_are_rejected():
     shifted = abs(X)
     shifted[50, 2] = -0.5
-    with pytest.raises(ValueError, match="scale='minmax'"):
+    with pytest.raises(ValueError, match=r"minimum of -0\.5"):
         fit(lazy(shifted), lazy(Y), scale=None)
-    with pytest.raises(ValueError, match="-0\\.5"):
+    with pytest.raises(ValueError, match=r"minimum of -0\.5"):
         fit(lazy(sp.csr_matrix(shifted)), lazy(Y))

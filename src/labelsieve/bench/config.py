@@ -6,10 +6,10 @@ import itertools
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -23,9 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from labelsieve._text import closest, near
+from labelsieve._text import closest, count, near
 from labelsieve.bench import RunError
-from labelsieve.bench.config_problems import first_problem
 from labelsieve.io.errors import Mention
 from labelsieve.io.options import OptionError, ReadOptions
 from labelsieve.methods import METHODS
@@ -108,7 +107,7 @@ class DatasetSpec(_Part):
     @property
     def options(self) -> ReadOptions:
         """What `read` is told besides the path."""
-        return ReadOptions.of(**self.model_dump(exclude={"name", "path"}))
+        return ReadOptions(**self.model_dump(exclude={"name", "path"}))
 
 
 def in_toml(mention: Mention) -> str:
@@ -255,23 +254,23 @@ class MetricSpec(_Part):
     @model_validator(mode="after")
     def _tells_own_from_ours(self) -> Self:
         known = METRICS.get(self.name)
-        if not self.is_own and (
+        if not self.is_user_defined and (
             known is None
             or (self.name, known.direction, known.needs) != (self.metric, self.direction, self.needs)
         ):
             raise ValueError(f"metric: an import path module:function was expected, got {self.metric!r}")
         if re.fullmatch(r"\w+", self.name) is None:
             raise ValueError(f"name: letters, digits and '_' were expected, got {self.name!r}")
-        if self.is_own and known is not None:
+        if self.is_user_defined and known is not None:
             raise ValueError(f"name: {self.name!r} is a metric of the package; choose another name")
         return self
 
     @model_serializer(mode="wrap")
     def _in_short(self, whole: SerializerFunctionWrapHandler) -> Any:
-        return whole(self) if self.is_own else self.name
+        return whole(self) if self.is_user_defined else self.name
 
     @property
-    def is_own(self) -> bool:
+    def is_user_defined(self) -> bool:
         """Whether it is none of the package."""
         return ":" in self.metric
 
@@ -318,8 +317,6 @@ class Conventions(_Part):
     def _named_by_choices(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        # So it was called before there were others.
-        value = {**value, **({"coverage": "zero-based"} if value.get("coverage") == "share" else {})}
         choices = [
             f"{key} {choice}".replace("_", " ")
             for key, choice in value.items()
@@ -564,4 +561,39 @@ def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
     try:
         return Experiment.model_validate(given)
     except ValidationError as error:
-        raise RunError(f"{shown}: {first_problem(error, Experiment)}") from None
+        raise RunError(f"{shown}: {_first_problem(error, Experiment)}") from None
+
+
+def _first_problem(error: ValidationError, model: type[BaseModel]) -> str:
+    """Say the first problem, unknown keys before all others, of what was to be a `model`."""
+    # A misspelt key is why one is missing.
+    first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+    key = ".".join(str(part) for part in first["loc"])
+    more = error.error_count() - 1
+    rest = f" ({count(more, 'more problem')})" if more else ""
+    if first["type"] == "extra_forbidden":
+        meant = near(str(first["loc"][-1]), _known_keys(model, first["loc"]))
+        hint = f"did you mean {meant!r}?" if meant else "remove it or check its spelling."
+        return f"{key}: no such key; {hint}{rest}"
+    if first["type"] == "missing":
+        return f"{key}: this key is needed; add it.{rest}"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        end = "" if message.endswith("?") else "."
+        return f"{key + ': ' if key else ''}{message}{end}{rest}"
+    return f"{key}: {message[:1].lower()}{message[1:]}, got {first['input']!r}.{rest}"
+
+
+def _known_keys(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
+    """Keys of the part of a configuration that a place is in."""
+    for step in place[:-1]:
+        field = model.model_fields.get(str(step))
+        model = model if field is None else next(_parts(field.annotation), model)
+    return list(model.model_fields)
+
+
+def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _parts(inner)

@@ -86,6 +86,33 @@ class Cell:
             f"{self.method.name}{size}{draw}"
         )
 
+    def rows(self) -> list[Planned]:
+        """List the judgements as they are stored."""
+        place = (self.dataset.name, self.noise.label, self.noise.rate, self.seed, self.fold)
+        method = (self.method.name, self.method.role, self.draw)
+        return [
+            Planned(self.key, part.key, *place, *method, part.judge.name, part.obstacle or None)
+            for part in self.judgements
+        ]
+
+
+class Planned(NamedTuple):
+    """One judgement of the plan."""
+
+    ranking: str
+    key: str
+    dataset: str
+    noise: str
+    noise_rate: float | None
+    seed: int
+    fold: int
+    method: str
+    role: str
+    draw: int
+    judge: str
+    #: Reason why the judgement cannot be made, None if it can.
+    obstacle: str | None
+
 
 class _Planned(NamedTuple):
     """How a ranking is judged, before its key is known."""

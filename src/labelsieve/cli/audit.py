@@ -32,7 +32,6 @@ from labelsieve.cli.target import (
     refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.inspection.auditing.budget import Budget
 from labelsieve.inspection.auditing.result import Audit
 from labelsieve.inspection.auditing.run import audit_subject
 from labelsieve.inspection.auditing.wording import CHANCE, answers, headline
@@ -43,7 +42,7 @@ Examples:
 
 labelsieve audit tickets.csv --labels tags --html audit.html
 
-labelsieve audit data.csv --labels 'label_*' --id name --budget 30
+labelsieve audit data.csv --labels 'label_*' --id name --fast
 
 labelsieve audit data.csv --labels 2 -k 3 --json
 
@@ -72,16 +71,15 @@ def audit(
             "--features", "-k", help="How many columns to keep: a number, a share such as 20%, or 'auto'."
         ),
     ] = _AUTOMATIC,
-    budget: Annotated[
-        float,
-        typer.Option(
-            "--budget", metavar="SECONDS", min=0.1, help="Seconds; if they run short, stability is cut first."
-        ),
-    ] = 120.0,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Fewer subsamples (10, not 30) and permutations (39, not 199).")
+    ] = False,
     checked: Annotated[
         Path | None, typer.Option("--checked", help="Review file whose verdicts to learn from.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of folds, halves and shuffles.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of folds, subsamples and permutations.")
+    ] = 0,
     html: Annotated[Path | None, typer.Option("--html", help="Write the page to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a summary.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
@@ -97,12 +95,11 @@ def audit(
     check_targets((*files, labels, candidates, checked), {"--html": html}, data="")
     options = reading_options(labels=labels, candidates=candidates, ignore=ignore)
     column = naming_column(identifier, checked)
-    clock = Budget(budget)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console)
-    with progress(console) as name_activity:
+    with progress(console, has_steps=True) as name_activity:
         name_activity(f"reading {printable(Path(files[0]).name)}")
-        opened = open_data(files, entry, options, wishes, column, as_table=True)
+        opened = open_data(files, entry, options, wishes, column)
         opened.tell(console, is_coded=entry is None)
         subject = opened.subject
         verdicts = None
@@ -113,9 +110,9 @@ def audit(
                 subject,
                 n_columns=share_of(len(subject.columns), amount) if isinstance(amount, float) else amount,
                 checked=verdicts,
-                budget=clock,
+                fast=fast,
                 random_state=seed,
-                progress=name_activity,
+                progress=lambda done, total, activity: name_activity(activity, done, total),
                 command=typed(),
             )
         if html is not None:
@@ -146,8 +143,6 @@ def _print_summary(found: Audit, console: Console) -> None:
     first = issues.unchecked[:_SHOWN]
     if len(first) and not found.is_no_better_than_chance:
         console.print(_doubts_table(found, console), "", sep="\n")
-    for cut in found.cuts:
-        console.print(cut)
     console.print(issues.caveat())
 
 

@@ -66,7 +66,16 @@ def demo(
     )
     subject = Subject.of_dataset(digits)
     with progress(notes) as name_activity:
-        found = fit(selector, digits, method, notes, name_activity, n_resamples=_N_RESAMPLES, subject=subject)
+        found = fit(
+            selector,
+            digits,
+            method,
+            notes,
+            name_activity,
+            n_resamples=_N_RESAMPLES,
+            subject=subject,
+            check_labels=True,
+        )
         name_activity("trying numbers of pixels")
         found = replace(found, curve=size_curve(selector, digits))
         with told_if_unwritable(output):

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -22,8 +29,8 @@ from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.selection import Selection, summarise
 from labelsieve.inspection.stability import evidence_test, n_shuffles, selection_stability
 from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.tables import ColumnSelector, Table
-from labelsieve.io.tables.reading import require_rows
+from labelsieve.methods._columns import ColumnSelector
+from labelsieve.methods.evidence import EvidenceSelector
 from labelsieve.size_curve import SizeCurve
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
@@ -33,17 +40,19 @@ DEFAULT_METHOD = "evidence"
 ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
 # Seconds of a fit from which on the halves of the rows are shared among processes.
 _LONG_FIT = 0.5
+_LEAST_ROWS = 2
 
 _LOG = logging.getLogger("labelsieve")
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[Callable[[str], None]]:
+def progress(console: Console, *, has_steps: bool = False) -> Iterator[Callable[..., None]]:
     """Show what is going on, from the second second on and only on a terminal.
 
-    Gives a function that names the present activity. Solvers report their iterations by logging.
+    Gives a function that names the present activity, and with `has_steps` takes the number of finished and of all
+    steps for a bar with an estimate. Solvers report their iterations by logging.
     """
-    display = _Display(console)
+    display = _Display(console, has_steps=has_steps)
     level = _LOG.level
     if display.visible:
         _LOG.setLevel(logging.DEBUG)  # blocks of rows are told there
@@ -59,12 +68,14 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
 class _Display(logging.Handler):
     """One line: a spinner, the activity, the iteration, the objective, the block of rows and the time."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, has_steps: bool) -> None:
         super().__init__()
         self.visible = shows_progress(console)
         self._console = console
+        estimate = (BarColumn(bar_width=20), TimeRemainingColumn()) if has_steps else ()
         columns = (
             SpinnerColumn(),
+            *estimate,
             TextColumn("{task.description}", markup=False),
             TextColumn("{task.fields[state]}", markup=False),
             TextColumn("{task.fields[block]}", markup=False),
@@ -74,8 +85,10 @@ class _Display(logging.Handler):
         self._task = self.progress.add_task("", total=None, state="", block="")
         self._n_passes = 0
 
-    def announce(self, activity: str) -> None:
-        self.progress.update(self._task, description=printable(activity), state="", block="")
+    def announce(self, activity: str, done: int | None = None, total: int | None = None) -> None:
+        self.progress.update(
+            self._task, description=printable(activity), state="", block="", completed=done, total=total
+        )
 
     def emit(self, record: logging.LogRecord) -> None:
         message = one_line(record.getMessage())
@@ -104,9 +117,10 @@ def fit(
     *,
     choose_size: bool = False,
     n_resamples: int = 0,
-    table: Table | None = None,
+    table: Dataset | None = None,
     ids: Sequence[str] | None = None,
     subject: Subject | None = None,
+    check_labels: bool = False,
 ) -> Selection:
     """Fit on the candidates and ask how far that can be trusted; tells the warnings as notes.
 
@@ -137,7 +151,8 @@ def fit(
                 n_jobs=n_jobs,
                 progress=lambda done, total: name_activity(f"half {done} of {total}"),
             )
-        name_activity("checking the labels")
+        if check_labels:
+            name_activity("checking the labels")
         converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
         found = summarise(
             selector,
@@ -150,6 +165,7 @@ def fit(
             table=table,
             ids=ids,
             subject=subject,
+            check_labels=check_labels,
         )
     if found.n_arbitrary and found.features[0].leading > 0:  # when all are 0, the method itself warns
         n_selected = len(found.selected)
@@ -179,9 +195,9 @@ def _settle_size(selector: BaseSelector | ColumnSelector, dataset: Dataset) -> S
 
 
 def settles_size_itself(selector: BaseSelector | ColumnSelector) -> bool:
-    """Whether the method chooses the number of features in its own fit; none chooses that of columns."""
+    """Return whether the method chooses the number of features, or columns, in its own fit."""
     if isinstance(selector, ColumnSelector):
-        return False
+        return isinstance(selector.selector, EvidenceSelector)
     try:
         check_parameters(clone(selector).set_params(n_features_to_select="auto"))
     except ValueError:
@@ -204,7 +220,8 @@ def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage
 def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
     """Tell whose data it was that a method refuses."""
     source = dataset.source or dataset.name
-    require_rows(dataset.X.shape[0], lambda *parts: DatasetError(f"{source}: ", *parts, "."))
+    if dataset.X.shape[0] < _LEAST_ROWS:
+        raise DatasetError(f"{source}: needs at least {_LEAST_ROWS} rows to learn from, got 1; add rows.")
     try:
         yield
     except DatasetError:  # rows that were read in the middle of the fit: says it all

@@ -25,7 +25,7 @@ from labelsieve.cli.chunks import (
     size_hint,
 )
 from labelsieve.cli.console import PlainConsole, messages, results, typed
-from labelsieve.cli.copies import write_selected
+from labelsieve.cli.copies import write_copy
 from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
@@ -46,8 +46,9 @@ from labelsieve.cli.target import (
     told_if_unwritable,
 )
 from labelsieve.inspection.selection import Selection
-from labelsieve.io.tables import ColumnSelector, Table
+from labelsieve.io import Dataset
 from labelsieve.io.writing import replacing
+from labelsieve.methods._columns import ColumnSelector
 
 EPILOG = """\
 Examples:
@@ -134,6 +135,9 @@ def select(
         Path | None,
         typer.Option("--write-data", help="Write the data with the selected features only to this file."),
     ] = None,
+    check_labels: Annotated[
+        bool, typer.Option("--check-labels", help="List the candidate labels that look wrong, too.")
+    ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to explore.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="List all features, not the selected only.")
@@ -163,6 +167,7 @@ def select(
         unwanted = {
             "--stability": stability > 0,
             "--html": html is not None,
+            "--check-labels": check_labels,
             "--write-data": data_copy is not None,
         }
         check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
@@ -171,7 +176,7 @@ def select(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
+    wishes = TableOptions.of(label_sep, text, role)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console, in_blocks=chunks is not None)
     hint = size_hint(files) if entry is None and chunks is None else None
@@ -195,6 +200,7 @@ def select(
                 table=data.table,
                 ids=ids,
                 subject=subject,
+                check_labels=check_labels,
             )
         else:
             found = fit_in_blocks(selector, dataset, *company, choose_size=choose_size, address=dask)
@@ -211,7 +217,7 @@ def select(
     with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
         _write(texts, unfinished)
         if data_copy is not None:
-            note = write_selected(data, chosen.get_support(indices=True).tolist(), files, options, data_copy)
+            note = write_copy(data, chosen.get_support(indices=True).tolist(), data_copy)
             if note:
                 console.print(note)
     if output is None:
@@ -348,6 +354,6 @@ def _ranking(found: Selection, form: Format, everything: bool, console: Console)
     return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
 
 
-def _of_columns(selector: BaseSelector, table: Table) -> ColumnSelector:
+def _of_columns(selector: BaseSelector, table: Dataset) -> ColumnSelector:
     """The method, asked for columns of a table instead of features."""
     return ColumnSelector(selector, table.column_of, selector.n_features_to_select)

@@ -20,19 +20,17 @@ from labelsieve._base import StrOptions, check_parameters, refuse_lazy, validate
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
-from labelsieve.inspection._support.checks import Candidates, CheckedModel, Checks, fit_checked
-from labelsieve.inspection._support.confidence import (
+from labelsieve.inspection._checked import Candidates, CheckedModel, Checks, fit_checked
+from labelsieve.inspection._confidence import (
     candidate_confidence,
     common_rate,
     state_that_rows_have_truth,
 )
-from labelsieve.inspection._support.leave_one_out import LeaveOneOut, linear_directions, rbf_directions
-from labelsieve.inspection._support.other_labels import explain_by_other_labels
+from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions, rbf_directions
+from labelsieve.inspection._other_labels import explain_by_other_labels
 
 __all__ = ["LabelSupport", "candidate_places"]
 
-# A kernel has a number for every pair of rows, and its eigenvectors take time with their cube.
-MOST_KERNEL_ROWS = 4000
 # Where there are more rows and more features, those features that tell most about the labels speak for all.
 _LARGEST_SIDE = 6000
 _MOST_WITNESSES = 1000
@@ -54,8 +52,8 @@ class LabelSupport(BaseEstimator):
     Parameters
     ----------
     kernel : {"auto", "linear", "rbf"}, default="auto"
-        The features themselves, or a Gaussian kernel of their distances (up to 4000 rows). "auto" takes what predicts
-        the left-out rows better; beyond 4000 rows it is linear.
+        The features themselves, or a Gaussian kernel of their distances, which beyond 1000 rows is approximated by
+        500 landmark rows. "auto" takes what predicts the left-out rows better.
     use_labels : bool, default=True
         Whether to add ``Q``. Where wrong candidates come together, as when one label is always given with another,
         they support one another.
@@ -163,11 +161,6 @@ class LabelSupport(BaseEstimator):
         refuse_lazy("LabelSupport", X, y)
         X, Y = validate_problem(self, X, y, least_samples=1)
         n_samples = X.shape[0]
-        if self.kernel == "rbf" and n_samples > MOST_KERNEL_ROWS:
-            raise ValueError(
-                f"kernel='rbf' needs a number for every pair of rows, so at most {MOST_KERNEL_ROWS} rows. "
-                f"Got {n_samples}. Use kernel='auto', which is linear then."
-            )
         checks = Checks.of(checked, Y)
         varies = varying_labels(Y)
         if n_samples < _LEAST_ROWS:
@@ -248,7 +241,7 @@ class LabelSupport(BaseEstimator):
         """The regression on features or kernel, whichever is asked for or predicts better."""
         if self.kernel != "rbf":
             self.kernel_, linear = "linear", self._linear_regression(X, Y)
-            if self.kernel == "linear" or X.shape[0] > MOST_KERNEL_ROWS:
+            if self.kernel == "linear":
                 return linear
         rbf = LeaveOneOut(rbf_directions(X), Y)
         if self.kernel == "auto" and not rbf.press < linear.press:

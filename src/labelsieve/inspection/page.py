@@ -32,7 +32,7 @@ from labelsieve.inspection.auditing.wording import (
     trust_said,
 )
 from labelsieve.inspection.selection import Selection
-from labelsieve.io.tables import ColumnSelector
+from labelsieve.methods._columns import ColumnSelector
 
 __all__ = ["page_of_issues", "page_of_selection"]
 
@@ -57,7 +57,6 @@ def page_of_selection(
         Pictures of the data.
     """
     doubts, chance = found.doubts, found.chance
-    assert doubts is not None  # there was a subject
     end = "" if found.objective is None else f", {'' if found.converged else 'not '}converged"
     rounds = "" if found.n_iter is None else f" in {counted(found.n_iter, 'iteration')}"
     columns = _columns(found, selector, subject)
@@ -81,7 +80,7 @@ def page_of_selection(
                 {
                     "Method": found.class_name,
                     **{name: str(value) for name, value in found.parameters.items()},
-                    "Support": support_said(doubts),
+                    **({} if doubts is None else {"Support": support_said(doubts)}),
                 },
             ),
             columns=columns,
@@ -170,11 +169,12 @@ def _by_chance(found: Selection) -> Iterable[tuple[str, str]]:
     yield none_stands_out(len(found.features))
     yield "No number can be recommended", f": {len(found.selected):,} are kept here."
     yield NOT_TRUSTED
-    yield LABELS_UNTOLD
+    yield LABELS_UNTOLD if found.doubts is not None else _labels(found)
 
 
 def _labels(found: Selection) -> tuple[str, str]:
-    assert found.doubts is not None
+    if found.doubts is None:
+        return "Not checked", ": --check-labels predicts every candidate label from the other rows."
     gist, rest = labels_said(found.doubts.issues)
     if found.n_wrong is not None:
         share = found.n_wrong / found.n_candidates

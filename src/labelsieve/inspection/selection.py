@@ -16,7 +16,7 @@ from labelsieve.inspection.label_issues import LabelIssues, find_label_issues
 from labelsieve.inspection.stability import SIGNIFICANT, STEADY, EvidenceTest, SelectionStability
 from labelsieve.io import Dataset
 from labelsieve.io.dataset import known_wrong
-from labelsieve.io.tables import ColumnSelector, Table
+from labelsieve.methods._columns import ColumnSelector
 from labelsieve.size_curve import SizeCurve
 
 #: How many of the least supported candidates are listed.
@@ -265,9 +265,10 @@ def summarise(
     curve: SizeCurve | None = None,
     chance: EvidenceTest | None = None,
     stability: SelectionStability | None = None,
-    table: Table | None = None,
+    table: Dataset | None = None,
     ids: Sequence[str] | None = None,
     subject: Subject | None = None,
+    check_labels: bool = False,
 ) -> Selection:
     """Collect what a selector fitted on the candidates of `dataset` found.
 
@@ -292,11 +293,11 @@ def summarise(
     history = getattr(fitted, "objective_history_", None)
     measures = {name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")}
     # Labels are checked with all rows at once; where there is no check, there are no suspects.
-    doubts = None if subject is None else doubt_subject(subject)
+    doubts = None if subject is None or not check_labels else doubt_subject(subject)
     issues = None
     if doubts is not None:
         issues = doubts.issues
-    elif not dataset.is_lazy:
+    elif check_labels:
         issues = find_label_issues(dataset.X, dataset.candidates, label_names=dataset.label_names)
     suspects, caveat, n_wrong = ((), "", None) if issues is None else _suspects(issues, dataset, ids)
     return Selection(
@@ -335,7 +336,7 @@ def summarise(
     )
 
 
-def _members(table: Table, fitted: BaseSelector) -> dict[int, tuple[str, ...]]:
+def _members(table: Dataset, fitted: BaseSelector) -> dict[int, tuple[str, ...]]:
     """Names of the features of every ranked column, best first."""
     found: dict[int, tuple[str, ...]] = {}
     for place, position in enumerate(table.ranked):

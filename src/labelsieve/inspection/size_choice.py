@@ -16,7 +16,8 @@ from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._evidence.plan import size_grid
+from labelsieve.methods._evidence.choice import FEWEST_ROWS, size_grid
+from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 from labelsieve.size_curve import SizeCurve
 
 __all__ = ["choose_size"]
@@ -42,13 +43,14 @@ def choose_size(
     precision with which its candidates are ranked. Where wrong candidates appear at one common rate, predictions
     that rank candidates well rank true labels well. Rows without candidates are not scored.
 
-    `EvidenceSelector` does the same by itself with ``n_features_to_select="auto"``, at less cost.
+    `EvidenceSelector` judges the same sizes by itself, with one search per fold: its curve is that of
+    ``n_features_to_select="auto"``, and the number of folds is at most half of the rows.
 
     Parameters
     ----------
     selector : BaseSelector
         Any method of this package. It is not changed. One whose ranking depends on the number of features, such as
-        `MDMR`, is fitted for every size. With a `labelsieve.io.tables.ColumnSelector` sizes count columns, and all
+        `MDMR`, is fitted for every size. With a `labelsieve.ColumnSelector` sizes count columns, and all
         features of a column predict.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
@@ -86,6 +88,11 @@ def choose_size(
     column_of = getattr(selector, "column_of", None)
     tried = _sizes(sizes, X.shape[1] if column_of is None else len(np.unique(column_of)))
     folds = list(_folds(Y, cv, random_state))
+    method = selector if column_of is None else selector.selector
+    if isinstance(method, EvidenceSelector) and isinstance(cv, Integral) and X.shape[0] >= FEWEST_ROWS:
+        group = None if column_of is None else np.unique(column_of, return_inverse=True)[1]
+        seeded = clone(method).set_params(random_state=random_state)
+        return evaluate_sizes(seeded, X, Y, column_of=group, sizes=tried, n_folds=int(cv)).curve
     # One fit serves all sizes, unless the ranking depends on the size.
     depends = getattr(selector, "ranking_depends_on_size", False)
     parts = [tried[i : i + 1] for i in range(len(tried))] if depends else [tried]

@@ -23,7 +23,7 @@ from labelsieve._base import as_generator, check_count, check_problem, refuse_la
 from labelsieve._numerics.batches import BUDGET
 from labelsieve._numerics.binary import is_binary
 from labelsieve._numerics.candidate_precision import LabelScale
-from labelsieve._numerics.correlation import correlated_groups
+from labelsieve._numerics.moments import correlated_groups
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import as_rows, is_sparse
 from labelsieve._numerics.standardized import standardize
@@ -68,6 +68,8 @@ class SelectionStability:
     group : ndarray of int of shape (n_features,)
         Features of one group can stand for one another: they are joined by absolute correlations of 0.9 or more.
         Only features that are chosen at least once are compared; any other is a group of its own.
+    places : ndarray of int of shape (n_resamples, n_features) or None
+        Place of every feature in each ranking, 1 is best; None if the selector does not rank.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class SelectionStability:
     selected: np.ndarray
     runs: np.ndarray
     group: np.ndarray
+    places: np.ndarray | None = None
 
     @property
     def n_resamples(self) -> int:
@@ -188,7 +191,7 @@ def selection_stability(
     ----------
     selector : object
         A selector of this package, or any with ``fit`` and ``get_support``. It is not changed. With a
-        `labelsieve.io.tables.ColumnSelector` all that follows is about columns, which stand for one another if their
+        `labelsieve.ColumnSelector` all that follows is about columns, which stand for one another if their
         best features do.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
@@ -233,12 +236,34 @@ def selection_stability(
             f"X must have at least 4 rows, two for each half. Got {n_samples}. Collect more rows first."
         )
     X, Y = as_rows(X, "X"), as_rows(Y, "Y")
-    whole = clone(selector).fit(X, Y)
+    return resample(
+        clone(selector).fit(X, Y),
+        X,
+        Y,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+
+
+def resample(
+    whole: Any,
+    X: Any,
+    Y: Any,
+    *,
+    n_resamples: int,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SelectionStability:
+    """Do what `selection_stability` does for a selector `whole` that is fitted to all rows."""
     settled = whole._settled_params() if hasattr(whole, "_settled_params") else {}
-    asked = clone(selector).set_params(**settled)
+    asked = clone(whole).set_params(**settled)
     features, candidates = check_problem(X, Y)
     if hasattr(whole, "best_"):
         features = features[:, whole.best_]
+    n_samples = features.shape[0]
     parts = list(halves(n_samples, n_resamples, as_generator(random_state)))
     has_candidates = np.asarray(candidates.sum(axis=1)).ravel() > 0
     if not all(has_candidates[rows].any() for rows in parts):
@@ -251,9 +276,12 @@ def selection_stability(
     )
     selected = np.asarray(whole.get_support(), dtype=bool)
     runs = np.empty((n_resamples, len(selected)), dtype=bool)
+    places = np.empty(runs.shape, dtype=np.int32) if hasattr(whole, "ranking_") else None
     told: list[str] = []
-    for number, (run, notes) in enumerate(finished):
+    for number, (run, ranking, notes) in enumerate(finished):
         runs[number] = run
+        if places is not None:
+            places[number] = ranking
         told += notes
         if progress is not None:
             progress(number + 1, n_resamples)
@@ -261,15 +289,11 @@ def selection_stability(
         warnings.warn(
             f"{len(told)} of {n_resamples} fits to half of the rows warned, the first of them: {told[0]}",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
+    names = getattr(whole, "feature_names_in_", [f"x{j}" for j in range(len(selected))])
     return SelectionStability(
-        np.asarray(
-            getattr(whole, "feature_names_in_", [f"x{j}" for j in range(len(selected))]), dtype=object
-        ),
-        selected,
-        runs,
-        _group(features, runs.mean(axis=0)),
+        np.asarray(names, dtype=object), selected, runs, _group(features, runs.mean(axis=0)), places
     )
 
 
@@ -358,9 +382,8 @@ def shuffle_labels(
     n_permutations: int,
     random_state: Any,
     threshold: float = 4.0,
-    is_enough: Callable[[int], bool] = lambda n_done: False,
 ) -> EvidenceTest:
-    """Do what `evidence_test` does without its warning; `is_enough` may end it after some shuffles."""
+    """Do what `evidence_test` does without its warning."""
     check_count(n_permutations, "n_permutations", least=1)
     if not threshold >= 0:  # nor is nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
@@ -370,12 +393,8 @@ def shuffle_labels(
     orders = (
         np.arange(n_samples) if i == 0 else rng.permutation(n_samples) for i in range(n_permutations + 1)
     )
-    totals: list[float] = []
-    for total in _totals(X, Y, orders, threshold):
-        totals.append(total)
-        if is_enough(len(totals) - 1):
-            break
-    total, shuffled = totals[0], np.array(totals[1:])
+    total, *others = _totals(X, Y, orders, threshold)
+    shuffled = np.array(others)
     # Sums of the same numbers in another order must not count as less.
     n_as_large = int((shuffled >= total * (1 - 1e-12)).sum())
     return EvidenceTest((1 + n_as_large) / (1 + len(shuffled)), total, shuffled)
@@ -495,14 +514,16 @@ def halves(n_samples: int, n_halves: int, rng: np.random.Generator) -> Iterator[
         yield np.sort(order[start : start + size])
 
 
-def _selected_on(selector: Any, X: Any, Y: Any, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Choose features by some rows alone; returns the choice, and what was warned of."""
+def _selected_on(
+    selector: Any, X: Any, Y: Any, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Choose features by some rows alone; returns the choice, the ranking if there is one, and warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         selector.fit(take_rows(X, rows), take_rows(Y, rows))
     # One a fit: they are counted.
     notes = [" ".join(str(warning.message).split()) for warning in caught[:1]]
-    return np.asarray(selector.get_support(), dtype=bool), notes
+    return np.asarray(selector.get_support(), dtype=bool), getattr(selector, "ranking_", None), notes
 
 
 def _group(X: Matrix, frequency: np.ndarray) -> np.ndarray:

@@ -6,8 +6,11 @@ workers of a cluster. Every pass over the rows reads the file again.
 
 from __future__ import annotations
 
+import csv
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,15 +18,22 @@ from typing import Any
 import numpy as np
 
 from labelsieve._blocks.streamed import lazy_rows
+from labelsieve.io.column_choice import (
+    CANDIDATE_PREFIX,
+    NOMINAL_PREFIX,
+    choose_columns,
+    label_file,
+    no_labels_said,
+    plain_name,
+    xml_columns,
+)
 from labelsieve.io.errors import DatasetError, Mention
-from labelsieve.io.labelling import choose_roles
+from labelsieve.io.frames import has_numbers, separator_of
+from labelsieve.io.matrices import Matrices, array_names
+from labelsieve.io.mulan_xml import label_names_in
 from labelsieve.io.options import ReadOptions
-from labelsieve.io.readers.delimited import read_heading
-from labelsieve.io.readers.matrices import Matrices
-from labelsieve.io.readers.npz import table_names
-from labelsieve.io.readers.parquet import reading_parquet
-from labelsieve.io.readers.source import Source
-from labelsieve.io.readers.table import MISSING, NOMINAL_PREFIX, Table, check_names
+from labelsieve.io.source import Source
+from labelsieve.io.spellings import MISSING
 
 #: Bytes of numbers in a block: smaller ones cost overhead, larger ones page faults.
 _BLOCK_BYTES = 16 * 2**20
@@ -64,7 +74,7 @@ def open_in_blocks(
 
     def open_table(source: Source, rows: int | None) -> BlockTable:
         kind = kind_of(source)
-        if kind not in _FORMATS or (source.is_compressed and not source.is_npz):
+        if kind not in _FORMATS or source.compression is not None:
             form = "compressed" if kind in _FORMATS else kind
             raise source.error(f"is {form}, which cannot be read in blocks; use CSV, TSV, Parquet or NPY")
         return _FORMATS[kind](source, rows)
@@ -119,21 +129,40 @@ class BlockReader:
     ) -> None:
         self.table, self.source, self.missing = table, source, options.missing
 
-        def second_table(path: Path) -> Table:
-            second = open_second(path, table.sizes[0])
-            self.table = JoinedTable(self.table, second, source)
-            return second.heading
-
-        heading, roles = choose_roles(table.heading, options, source.error, second_table=second_table)
-        self.columns = {"X": roles.features, "Y": roles.labels, "Y_candidates": roles.candidates}
+        names = table.names
+        xml = label_file(options.labels, names)
+        if xml is not None and xml.suffix.lower() == ".xml":
+            found = xml_columns(names, label_names_in(Source(xml)), str(xml), source.error)
+            options = replace(options, labels=found)
+        choice = choose_columns(names, options, source.error)
+        if choice.labels is None:
+            raise no_labels_said((), source.error)
+        features = [place for place in range(len(names)) if place not in choice.taken]
+        if not features:
+            raise source.error("has no feature columns left besides its labels; check ", Mention("labels"))
+        self.columns = {"X": features, "Y": choice.labels, "Y_candidates": choice.candidates}
+        for role, said, prefix in (
+            ("Y_candidates", options.candidates, CANDIDATE_PREFIX),
+            ("Y", options.labels, ""),
+        ):
+            file = label_file(said, names)
+            if file is not None:
+                second = open_second(file, table.sizes[0])
+                width = len(self.table.names)
+                self.table = JoinedTable(self.table, second, source, prefix)
+                self.columns[role] = list(range(width, width + len(second.names)))
         self.used = sorted({column for columns in self.columns.values() for column in columns})
         self.table.check_numbers(self.used)
-        names = [heading.names[column] for column in roles.features]
+        names = [names[column] for column in features]
         self.feature_names = tuple(name.removeprefix(NOMINAL_PREFIX) for name in names)
         self.nominal = tuple(
             name.removeprefix(NOMINAL_PREFIX) for name in names if name.startswith(NOMINAL_PREFIX)
         )
-        self.label_names = roles.label_names
+        labels = self.columns["Y"] or self.columns["Y_candidates"]
+        self.label_names = tuple(
+            f"label{place}" if self.table.headless else plain_name(self.table.names[column])
+            for place, column in enumerate(labels)
+        )
         if self.nominal and options.nominal == "onehot":
             raise source.error("cannot be read in blocks with ", Mention("nominal", "onehot"), "; use 'code'")
 
@@ -180,11 +209,6 @@ class BlockTable(ABC):
     def check_numbers(self, columns: Sequence[int]) -> None:  # noqa: B027 - most formats know when they read
         """Raise if the file says that one of the columns does not hold numbers."""
 
-    @property
-    def heading(self) -> Table:
-        """The table without its rows."""
-        return Table(self.names, np.empty((0, len(self.names))), headless=self.headless)
-
 
 class NumpyTable(BlockTable):
     """NPY file, memory-mapped."""
@@ -194,7 +218,7 @@ class NumpyTable(BlockTable):
     def __init__(self, source: Source, rows: int | None) -> None:
         self.source = source
         array = self._open()
-        self.names = table_names(array.shape, array.dtype, source)
+        self.names = array_names(array, source)
         self.sizes = _block_sizes(array.shape[0], rows or _good_rows(len(self.names)))
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
@@ -220,16 +244,15 @@ class DelimitedTable(BlockTable):
     reads_whole_rows = True
 
     def __init__(self, source: Source, rows: int | None) -> None:
-        heading = read_heading(source)
-        self.source, self.separator = source, heading.separator
-        self.names, self.headless = heading.names, heading.headless
+        self.source = source
+        n_lines = self._read_heading()
         n_rows, per_block = 0, rows or _good_rows(len(self.names))
         #: Where blocks begin and the last one ends, in bytes.
         self.bounds: list[int] = []
         position, n_separators = 0, len(self.names) - 1
         with open(source.path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
-                is_row = number > (0 if self.headless else heading.n_lines) and not line.isspace()
+                is_row = number > n_lines and not line.isspace()
                 if is_row and line.count(self.separator.encode()) != n_separators and b'"' not in line:
                     n_fields = line.count(self.separator.encode()) + 1
                     raise source.error(f"expected {n_separators + 1} fields, got {n_fields}", line=number)
@@ -241,6 +264,19 @@ class DelimitedTable(BlockTable):
             raise source.error("has a header but no rows; copy it again")
         self.bounds.append(position)
         self.sizes = _block_sizes(n_rows, per_block)
+
+    def _read_heading(self) -> int:
+        """Find separator and names; return the number of lines that the header takes."""
+        with open(self.source.path, encoding="utf-8-sig", errors="replace", newline="") as stream:
+            first = next((line for line in stream if line.strip()), "")
+            stream.seek(0)
+            self.separator = "\t" if self.source.ending in (".tsv", ".tab") else separator_of(first)
+            reader = csv.reader(stream, delimiter=self.separator)
+            record = next((record for record in reader if any(cell.strip() for cell in record)), [])
+            self.headless = has_numbers(record)
+            self.names = [f"x{place}" if self.headless else cell.strip() for place, cell in enumerate(record)]
+            check_names(self.names, self.source)
+            return 0 if self.headless else reader.line_num
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
         """Parse the lines of a block."""
@@ -382,9 +418,10 @@ class StackedTable(BlockTable):
 class JoinedTable(BlockTable):
     """Two tables with the same rows, side by side."""
 
-    def __init__(self, first: BlockTable, second: BlockTable, source: Source) -> None:
+    def __init__(self, first: BlockTable, second: BlockTable, source: Source, prefix: str) -> None:
         self.source, self.tables = source, (first, second)
-        self.names, self.sizes = [*first.names, *second.names], first.sizes
+        self.names = [*first.names, *(prefix + name for name in second.names)]
+        self.headless, self.sizes = second.headless, first.sizes
         self.reads_whole_rows = first.reads_whole_rows or second.reads_whole_rows
         if first.sizes != second.sizes:
             raise source.error(
@@ -413,6 +450,29 @@ class JoinedTable(BlockTable):
             own.append(column - width if column >= width else column)
             places.append(place)
         return [part for part in parts if part[1]]
+
+
+def check_names(names: Sequence[str], source: Source) -> None:
+    """Raise if a column has no name, or that of another one."""
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise source.error("needs column names that all differ; rename one")
+
+
+@contextmanager
+def reading_parquet(source: Source) -> Iterator[tuple[Any, Any]]:
+    """Give pyarrow and pyarrow.parquet, and turn their errors into one `DatasetError`."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[files]'") from None
+    try:
+        yield pa, pq
+    except DatasetError:
+        raise
+    except Exception as error:  # pyarrow raises its own kinds, OSError, ValueError and more on damaged files
+        first_line = str(error).partition("\n")[0]
+        raise source.error(f"cannot be read as Parquet ({first_line}); write it again") from None
 
 
 _FORMATS: dict[str, Callable[[Source, int | None], BlockTable]] = {

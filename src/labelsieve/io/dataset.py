@@ -1,12 +1,13 @@
-"""The container every reader returns and every writer takes."""
+"""`Dataset`: features, labels and the columns they come from, in one container from file to method."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,48 +19,89 @@ from labelsieve._numerics.typing import Matrix
 from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError, Mention
-from labelsieve.io.frames import frame_of, split_frame
-from labelsieve.io.options import ReadOptions
-from labelsieve.io.readers.matrices import Matrices
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Labels in the table of a notebook.
-_MOST_ROWS = 10
+# Labels listed in a notebook.
+_LABELS_SHOWN = 10
+# Letters of a cell that are shown.
+_LONGEST_CELL = 60
+# Larger numbers are shown without decimals.
+_LARGE = 1e4
+
+
+class Column(NamedTuple):
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    role : {"id", "date", "number", "category", "boolean", "text", "tags", "constant", "label", "ignored"}
+        How the column is used.
+    n_missing : int
+        Number of missing values.
+    note : str
+        A remark for the reader, or "".
+    features : tuple of int
+        Columns of `Dataset.X` that are made from it. Empty for labels and for columns that are left out.
+    """
+
+    name: str
+    role: str
+    n_missing: int = 0
+    note: str = ""
+    features: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Features with true labels, candidate labels or both.
+    """Features with true labels, candidate labels or both, and the columns they come from.
 
-    The constructor checks everything once, so whoever holds a `Dataset` holds finite features, 0/1 labels and
-    names that are unique and fit the shapes.
+    The constructor checks everything once: features are finite, labels are 0/1, and names are unique and fit the
+    shapes.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Finite numbers; kept as a float64 array, or as a CSR array when sparse. A dask array stays one, and its
-        values, like those of the labels, are checked when they are read.
+        Finite numbers. Kept as a float64 array, or as a CSR array if sparse. A dask array stays one, and its values,
+        like those of the labels, are checked when they are read.
     Y : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
-        True labels, 0 or 1; kept as a uint8 array, or as a CSR array when sparse. None if unknown.
+        True labels, 0 or 1. Kept as a uint8 array, or as a CSR array if sparse. None if unknown.
     Y_candidates : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
-        Candidate labels, 0 or 1. None when the labels carry no noise.
+        Candidate labels, 0 or 1. None if the labels carry no noise.
     feature_names : iterable of str or None, default=None
-        One name a column of `X`; None gives ``x0, x1, ...``.
+        One name per column of `X`. None gives ``x0, x1, ...``.
     label_names : iterable of str or None, default=None
-        One name a label; None gives ``label0, label1, ...``.
+        One name per label. None gives ``label0, label1, ...``.
     name : str, default=""
-        What to call the data set in tables.
+        Name of the dataset.
     source : str, default=""
-        Where the data came from: a path or an address.
+        Path or address of the data.
     nominal : iterable of str, default=()
-        Names of the features whose values are category codes (0, 1, 2, ...) and not quantities.
+        Names of the features whose values are category codes (0, 1, 2, ...).
+    columns : sequence of Column or None, default=None
+        Every column of the table the data come from. None gives one column per feature.
+    column_of : array-like of int of shape (n_features,) or None, default=None
+        Position in `columns` of the column each feature is made from; it never falls.
+    label_column_of : array-like of int of shape (n_labels,) or None, default=None
+        Position in `columns` of the column of each label; -1 if the labels are not columns.
+    row_ids : sequence or None, default=None
+        Names of the rows. None numbers them from 0.
+    id_column : str or None, default=None
+        The column that holds `row_ids`.
+    frame : DataFrame or None, default=None
+        The cells as written.
+    values : DataFrame or None, default=None
+        The cells as understood: numbers, dates, texts and tuples of tags, with None for a missing one.
+    notes : tuple of str, default=()
+        Remarks about the table as a whole.
 
     Raises
     ------
     DatasetError
-        The parts do not fit together or hold values that no method could use.
+        The parts do not fit together or hold values that no method can use.
 
     Examples
     --------
@@ -67,18 +109,29 @@ class Dataset:
     >>> data = Dataset([[0.5, 1], [2, 0], [1, 1]], [[1, 0], [1, 1], [0, 0]], name="toy")
     >>> data
     Dataset 'toy': 3 samples x 2 features (dense), 2 labels (true), cardinality 1.000
-    >>> data.label_names
-    ('label0', 'label1')
+    >>> data.label_names, data.column_names, list(data.row_ids)
+    (('label0', 'label1'), ('x0', 'x1'), [0, 1, 2])
     """
 
     X: np.ndarray | sp.csr_array
     Y: np.ndarray | sp.csr_array | None = None
     Y_candidates: np.ndarray | sp.csr_array | None = None
-    feature_names: tuple[str, ...] = None  # type: ignore[assignment]  # filled in by __post_init__
-    label_names: tuple[str, ...] = None  # type: ignore[assignment]  # filled in by __post_init__
+    # None stands for a default that __post_init__ fills in.
+    feature_names: tuple[str, ...] = None  # type: ignore[assignment]
+    label_names: tuple[str, ...] = None  # type: ignore[assignment]
     name: str = ""
     source: str = ""
     nominal: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = None  # type: ignore[assignment]
+    column_of: np.ndarray = None  # type: ignore[assignment]
+    label_column_of: np.ndarray = None  # type: ignore[assignment]
+    row_ids: Sequence[Hashable] = None  # type: ignore[assignment]
+    id_column: str | None = None
+    frame: DataFrame | None = None
+    values: DataFrame | None = None
+    notes: tuple[str, ...] = ()
+    #: How the file is written, which a copy of it needs.
+    _origin: Any = None
 
     def __post_init__(self) -> None:
         X = _checked_features(self.X)
@@ -104,62 +157,166 @@ class Dataset:
         _require_distinct((*features, *label_names))
         nominal = tuple(self.nominal)
         _check_nominal(X, features, nominal)
-        checked = {
+        checked: dict[str, Any] = {
             "X": X,
             "Y": Y,
             "Y_candidates": candidates,
             "feature_names": features,
             "label_names": label_names,
             "nominal": nominal,
+            "notes": tuple(self.notes),
+            **self._checked_columns(features, len(label_names), nominal),
         }
+        row_ids = range(X.shape[0]) if self.row_ids is None else self.row_ids
+        if len(row_ids) != X.shape[0]:
+            raise DatasetError(f"row_ids must name each of the {X.shape[0]} rows, got {len(row_ids)} names.")
+        checked["row_ids"] = row_ids if isinstance(row_ids, range) else tuple(row_ids)
         for field, value in checked.items():
             object.__setattr__(self, field, value)
+
+    def _checked_columns(
+        self, features: Sequence[str], n_labels: int, nominal: Sequence[str]
+    ) -> dict[str, Any]:
+        """Fill in one column per feature, unless columns are given."""
+        labels = np.full(n_labels, -1) if self.label_column_of is None else np.asarray(self.label_column_of)
+        if self.columns is None:
+            coded = set(nominal)
+            columns = tuple(
+                Column(name, "category" if name in coded else "number", features=(place,))
+                for place, name in enumerate(features)
+            )
+            return {"columns": columns, "column_of": np.arange(len(features)), "label_column_of": labels}
+        column_of = np.asarray(self.column_of, dtype=np.intp)
+        if column_of.shape != (len(features),) or labels.shape != (n_labels,):
+            raise DatasetError(
+                f"column_of and label_column_of must name a column for each of {len(features)} features and {n_labels} "
+                f"labels, got {column_of.size} and {labels.size}; pass them with columns, or leave all three out."
+            )
+        return {"columns": tuple(self.columns), "column_of": column_of, "label_column_of": labels}
 
     @property
     def candidates(self) -> np.ndarray | sp.csr_array:
         """The labels to fit on: `Y_candidates` if there are any, otherwise `Y`."""
         labels = self.Y if self.Y_candidates is None else self.Y_candidates
-        assert labels is not None  # the constructor refuses a data set without labels
+        assert labels is not None  # the constructor rejects a dataset without labels
         return labels
 
+    @property
+    def ranked(self) -> tuple[int, ...]:
+        """Positions of the columns that have features."""
+        return tuple(np.unique(self.column_of).tolist())
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns that have features."""
+        return len(self.ranked)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns that have features."""
+        return tuple(self.columns[position].name for position in self.ranked)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the data were read from a table whose columns may hold anything."""
+        return self.frame is not None
+
+    def account(self) -> list[dict[str, Any]]:
+        """Return the role of every column, as rows of ``column, role, missing, features, note``."""
+        return [
+            {
+                "column": column.name,
+                "role": column.role,
+                "missing": column.n_missing,
+                "features": len(column.features),
+                "note": column.note,
+            }
+            for column in self.columns
+        ]
+
+    def summary(self) -> str:
+        """Return in one line how many columns have which role."""
+        roles = Counter(column.role for column in self.columns)
+        n_missing = sum(column.n_missing for column in self.columns)
+        missing = f"; {n_missing} missing values" if n_missing else ""
+        return ", ".join(f"{count} {role}" for role, count in roles.items()) + missing
+
+    def cell(self, row: int, column: int) -> str:
+        """Return one cell of the table as short text; `column` is a position in `columns`."""
+        found = self.columns[column]
+        if self.values is None or self.frame is None:
+            return show_value(self.X[row, found.features[0]])
+        # Numbers are shortened, everything else is shown as written.
+        cells = self.values if found.role == "number" else self.frame
+        return show_value(cells[found.name].iat[row])
+
+    def keep_features(self, features: Sequence[int]) -> Dataset:
+        """Return the features at some positions, each a column of its own, with all labels."""
+        names = tuple(self.feature_names[index] for index in features)
+        kept = set(names)
+        return Dataset(
+            self.X[:, list(features)],
+            self.Y,
+            self.Y_candidates,
+            names,
+            self.label_names,
+            self.name,
+            self.source,
+            tuple(name for name in self.nominal if name in kept),
+            row_ids=self.row_ids,
+            id_column=self.id_column,
+        )
+
     def describe(self) -> DatasetDescription:
-        """Size, label statistics and oddities of the data set; print the result or take its fields.
+        """Return size, label statistics and oddities; print the result or take its fields.
 
         Returns
         -------
         DatasetDescription
-            The figures are about `Y` where the truth is known, else about `Y_candidates`.
+            The figures are about `Y` if the true labels are known, else about `Y_candidates`.
         """
         self._require_rows("a description")
-        return describe(self._matrices)
+        return describe(self)
 
     def to_pandas(self) -> DataFrame:
-        """Return one pandas frame: features, ``label:NAME`` and ``candidate:NAME`` columns; needs pandas.
+        """Return one frame: features, ``label:NAME`` and ``candidate:NAME`` columns.
 
-        Sparse features become pandas' sparse columns, nominal features become categorical ones.
+        Sparse features become sparse columns, nominal features become categorical ones.
         """
+        import pandas as pd
+
         self._require_rows("a frame")
-        return frame_of(self._matrices)
+        blocks: list[DataFrame] = []
+        for prefix, names, matrix in (
+            ("", self.feature_names, self.X),
+            ("label:", self.label_names, self.Y),
+            ("candidate:", self.label_names, self.Y_candidates),
+        ):
+            if matrix is not None:
+                build = pd.DataFrame.sparse.from_spmatrix if is_sparse(matrix) else pd.DataFrame
+                blocks.append(build(matrix, columns=[prefix + name for name in names]))
+        frame = pd.concat(blocks, axis=1)
+        coded = {}
+        for name in self.nominal:
+            codes = np.asarray(frame[name]).astype(int)
+            coded[name] = pd.Categorical.from_codes(codes, categories=range(codes.max() + 1))
+        return frame.assign(**coded) if coded else frame
 
     @classmethod
     def from_pandas(cls, frame: DataFrame, labels: Any = None, *, name: str = "", **options: Any) -> Dataset:
-        """Build a data set from a pandas frame; `labels`, `name` and `options` are those of `read`.
+        """Build a dataset from a frame; `labels`, `name` and `options` are those of `read`.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from labelsieve.io import Dataset
         >>> frame = pd.DataFrame({"length": [1.5, 2.5], "colour": ["red", "blue"], "bird": [1, 0]})
-        >>> Dataset.from_pandas(frame, labels="bird").X.tolist()
+        >>> Dataset.from_pandas(frame, labels="bird", nominal="code").X.tolist()
         [[1.5, 1.0], [2.5, 0.0]]
         """
-        return dataset_of(split_frame(frame, ReadOptions(labels, **options)), name=name, source="pandas")
+        from labelsieve.io.reading import read
 
-    @property
-    def _matrices(self) -> Matrices:
-        """The content without its checks and methods."""
-        names = (self.feature_names, self.label_names, self.nominal, self.name)
-        return Matrices(self.X, self.Y, self.Y_candidates, *names)
+        return read(frame, labels, name=name, **options)
 
     @property
     def is_lazy(self) -> bool:
@@ -196,7 +353,7 @@ class Dataset:
 
     def _repr_html_(self) -> str:
         if self.is_lazy:  # nobody asked for the rows to be read
-            return html_table(repr(self), ("label",), [(name,) for name in self.label_names[:_MOST_ROWS]])
+            return html_table(repr(self), ("label",), [(name,) for name in self.label_names[:_LABELS_SHOWN]])
         kinds = [
             (kind, np.asarray(labels.sum(axis=0, dtype=np.int64)).ravel())
             for kind, labels in (("true", self.Y), ("candidates", self.Y_candidates))
@@ -204,30 +361,16 @@ class Dataset:
         ]
         n_empty = int((np.asarray(self.candidates.sum(axis=1, dtype=np.int64)).ravel() == 0).sum())
         order = np.argsort(-kinds[-1][1], kind="stable")
-        left = len(order) - _MOST_ROWS
+        left = len(order) - _LABELS_SHOWN
         return html_table(
             repr(self),
             ("label", *(kind for kind, _ in kinds)),
             [
                 (self.label_names[label], *(counts[label] for _, counts in kinds))
-                for label in order[:_MOST_ROWS]
+                for label in order[:_LABELS_SHOWN]
             ],
             (f"and {left} rarer labels; " if left > 0 else "") + f"{n_empty} rows without a label",
         )
-
-
-def dataset_of(found: Matrices, *, name: str, source: str) -> Dataset:
-    """Check what was read and make a data set of it."""
-    return Dataset(
-        found.X,
-        found.Y,
-        found.Y_candidates,
-        found.feature_names,  # type: ignore[arg-type]  # None stands for the default names
-        found.label_names,  # type: ignore[arg-type]
-        name,
-        source,
-        found.nominal,
-    )
 
 
 def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
@@ -235,6 +378,27 @@ def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.nd
     if dataset.Y is None or dataset.Y_candidates is None:
         return None
     return entries(dataset.Y, rows, labels) == 0
+
+
+def show_value(value: Any) -> str:
+    r"""Return a cell in few letters.
+
+    Examples
+    --------
+    >>> [show_value(value) for value in (3.0, 0.123456, 12345.6, None, float("nan"), True, "two\n lines")]
+    ['3', '0.123', '12,346', 'missing', 'missing', 'yes', 'two lines']
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        number = float(value)
+        if math.isnan(number):
+            return "missing"
+        return f"{number:,.0f}" if abs(number) >= _LARGE else f"{number:.3g}"
+    text = "missing" if value is None else " ".join(str(value).split())
+    if text in {"NaT", "<NA>", "nan"}:
+        return "missing"
+    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
 
 
 def _require_sound(matrix: Any, role: str) -> None:

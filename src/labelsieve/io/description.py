@@ -13,7 +13,6 @@ import numpy as np
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve._text import printable
-from labelsieve.io.readers.matrices import Matrices
 
 _NAMES_SHOWN = 5
 
@@ -123,13 +122,10 @@ def _shown(names: tuple[str, ...]) -> str:
     return f"{len(names)} ({', '.join(map(printable, names[:_NAMES_SHOWN]))}{more})"
 
 
-def describe(data: Matrices) -> DatasetDescription:
+def describe(data: Any) -> DatasetDescription:
     """Compute the description of data that has labels and names, without densifying it."""
     X = data.X
     Y = data.Y_candidates if data.Y is None else data.Y
-    assert Y is not None
-    assert data.feature_names is not None
-    assert data.label_names is not None
     n_samples, n_labels = Y.shape
     counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,20 +19,32 @@ from labelsieve._base import (
     StrOptions,
     as_generator,
 )
-from labelsieve._numerics.candidate_precision import LabelScale
+from labelsieve._numerics.candidate_precision import LabelScale, average_precision_rows
 from labelsieve._numerics.result import SolverResult
-from labelsieve.methods._evidence.choice import Choice, best_pair, held_out_precision, steadiest
+from labelsieve._numerics.typing import Matrix
+from labelsieve._row_problem import in_memory
+from labelsieve.methods._evidence.choice import (
+    Choice,
+    ColumnIndex,
+    Plan,
+    best_pair,
+    held_out_precision,
+    most_stable,
+    plan_fit,
+)
 from labelsieve.methods._evidence.gram import is_gram_cheaper
 from labelsieve.methods._evidence.path import Criterion, rank_features
-from labelsieve.methods._evidence.plan import Plan, plan_fit
-from labelsieve.methods._evidence.problem import Rows
+from labelsieve.methods._evidence.problem import Problem, Rows
+from labelsieve.size_curve import SizeCurve
 
-__all__ = ["EvidenceSelector", "solve_evidence"]
+__all__ = ["EvidenceSelector", "SizeEvaluation", "evaluate_sizes", "solve_evidence"]
 
 #: Bytes that the products of features and labels and the greedy steps may take.
 BUDGET = 2**32
 #: Labels with fewer candidates are left out first where memory is short: their evidence is hardly reliable.
 _FEWEST_CANDIDATES = 5
+#: Seed of the random orders that a ranking is compared with.
+_RANDOM_ORDERS_SEED = 1
 #: Fitted attributes that only some settings have.
 _CHOICES = ("cv_scores_", "cv_gap_", "cv_allowed_", "size_curve_")
 
@@ -136,8 +150,8 @@ class EvidenceSelector(BlockSelector):
     ``max_steps`` features are judged if there are more than 5000.
 
     "auto" tries twelve numbers in geometric steps up to 0.6 of the features, and all of them; above 5000
-    features, up to `max_steps`. The pair of number and redundancy with the highest mean is taken, of equal
-    ones the smaller number, then the steadier redundancy.
+    features, up to `max_steps`. Its inner folds take at most 300 features one by one. The pair of number and
+    redundancy with the highest mean is taken, of equal ones the smaller number, then the more stable redundancy.
 
     Of up to 5000 dense features all pairs are formed once, and those of an inner fold by subtraction, where
     this is cheaper than the products that the search asks for one by one. Sparse features are never made
@@ -260,15 +274,9 @@ def solve_evidence(
     plan = plan_fit(
         problem.shape, n_selected=n_selected, redundancy=redundancy, n_folds=n_folds, max_steps=max_steps
     )
-    if not plan.n_folds:
-        folds = np.zeros(n_samples, dtype=np.intp)
-    elif folds is None:
-        folds = rng.permutation(n_samples) % plan.n_folds
-    rows = Rows(problem, folds)
-    rows.keep_labels(_affordable_labels(rows.label_counts, n_samples, plan, n_features, budget))
-    whole = rows.whole(
-        form_gram=is_gram_cheaper(n_features, plan.n_columns, plan.n_folds, is_sparse=problem.is_sparse)
-    )
+    if folds is None or not plan.n_folds:
+        folds = _draw_folds(n_samples, plan.n_folds, rng)
+    rows, whole = _open_rows(problem, plan, folds, budget)
     criterion = Criterion(threshold, ridge)
     if not plan.n_folds:
         choice = Choice(1.0 if redundancy is None else redundancy, n_selected or max(1, n_features // 2))
@@ -276,7 +284,7 @@ def solve_evidence(
         choice = best_pair(held_out_precision(rows, plan, criterion), plan.redundancies, plan.sizes)
     else:
         precision = held_out_precision(rows, plan, criterion)
-        choice = steadiest(precision, plan.redundancies, n_selected, tolerance)
+        choice = most_stable(precision, plan.redundancies, n_selected, tolerance)
     n_steps = min(choice.n_selected, max_steps)
     order, reached = rank_features(whole, choice.redundancy, criterion, n_steps, log_steps=True)
     scores = np.empty(n_features, dtype=problem.dtype)
@@ -291,6 +299,124 @@ def solve_evidence(
             **choice.grounds,
         },
     )
+
+
+@dataclass(frozen=True, eq=False)
+class SizeEvaluation:
+    """Precision of a ranking by its number of columns, and what it is compared with.
+
+    Attributes
+    ----------
+    curve : SizeCurve
+        Average precision on held-out rows at the redundancy chosen.
+    redundancy : float
+        The redundancy of the best pair of redundancy and size.
+    n_selected : int
+        The size of that pair.
+    random : ndarray of shape (n_random, n_sizes)
+        Mean over the folds for columns in random order.
+    baseline : float
+        The same without any column: labels in the order of their frequency.
+    """
+
+    curve: SizeCurve
+    redundancy: float
+    n_selected: int
+    random: np.ndarray
+    baseline: float
+
+
+def evaluate_sizes(
+    selector: EvidenceSelector,
+    X: Matrix,
+    Y: Matrix,
+    *,
+    column_of: np.ndarray | None = None,
+    sizes: np.ndarray | None = None,
+    n_folds: int | None = None,
+    n_random: int = 0,
+    on_fold: Callable[[], None] = lambda: None,
+) -> SizeEvaluation:
+    """Cross-validate how many columns to keep, as ``n_features_to_select="auto"`` does for features.
+
+    Parameters
+    ----------
+    selector : EvidenceSelector
+        Its parameters are used, except for the number of features.
+    X, Y : ndarray or sparse matrix
+        Checked features and 0/1 candidates of at least 6 rows.
+    column_of : ndarray of int of shape (n_features,) or None
+        Column of every feature, numbers from 0: sizes count columns, and a column is used with all its features.
+        None takes every feature for a column.
+    sizes : ndarray of int or None
+        Numbers of columns to try, ascending; None takes a grid.
+    n_folds : int or None
+        Number of folds; None takes that of the selector, but at least 5.
+    n_random : int
+        Number of random orders of the columns to judge as well.
+    on_fold : callable
+        Called after every fold.
+    """
+    columns = None if column_of is None else ColumnIndex(column_of)
+    problem = in_memory(X, Y)
+    n_columns = problem.n_features if columns is None else columns.n_columns
+    plan = plan_fit(
+        problem.shape,
+        n_selected=None,
+        redundancy=None if isinstance(selector.redundancy, str) else selector.redundancy,
+        n_folds=n_folds or selector.n_folds,
+        max_steps=selector.max_steps,
+        n_columns=n_columns,
+        sizes=sizes,
+        **({} if n_folds is None else {"least_folds": 2}),
+    )
+    folds = _draw_folds(problem.shape[0], plan.n_folds, as_generator(selector.random_state))
+    rows, _ = _open_rows(problem, plan, folds, BUDGET)
+    shuffler = np.random.default_rng(_RANDOM_ORDERS_SEED)
+    precision = held_out_precision(
+        rows,
+        plan,
+        Criterion(selector.threshold, selector.ridge),
+        columns=columns,
+        orders=[shuffler.permutation(n_columns) for _ in range(n_random)],
+        on_fold=on_fold,
+    )
+    choice = best_pair(precision, plan.redundancies, plan.sizes)
+    return SizeEvaluation(
+        choice.grounds["size_curve"],
+        float(choice.redundancy),
+        choice.n_selected,
+        precision.means[:, len(plan.redundancies) :].mean(axis=0),
+        _baseline(Y, folds, plan.n_folds),
+    )
+
+
+def _baseline(Y: Matrix, folds: np.ndarray, n_folds: int) -> float:
+    """Return the precision of held-out rows if labels stand in the order of their frequency elsewhere."""
+    means = []
+    for fold in range(n_folds):
+        labels, held_out = LabelScale.learn(Y[folds != fold]), Y[folds == fold]
+        predicted = np.tile(labels.mean, (held_out.shape[0], 1))
+        precision = average_precision_rows(held_out[:, labels.varying], predicted)
+        means.append(precision[~np.isnan(precision)])
+    return float(np.mean([mean.mean() if len(mean) else 0.0 for mean in means]))
+
+
+def _draw_folds(n_samples: int, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the inner fold of every row; all 0 without folds."""
+    if not n_folds:
+        return np.zeros(n_samples, dtype=np.intp)
+    folds: np.ndarray = rng.permutation(n_samples) % n_folds
+    return folds
+
+
+def _open_rows(problem: RowProblem, plan: Plan, folds: np.ndarray, budget: int) -> tuple[Rows, Problem]:
+    """Return the rows with the labels that memory allows, and the problem of all rows."""
+    n_samples, n_features = problem.shape
+    rows = Rows(problem, folds)
+    rows.keep_labels(_affordable_labels(rows.label_counts, n_samples, plan, n_features, budget))
+    form_gram = is_gram_cheaper(n_features, plan.n_columns, plan.n_folds, is_sparse=problem.is_sparse)
+    return rows, rows.whole(form_gram=form_gram)
 
 
 def _affordable_labels(

@@ -91,8 +91,6 @@ class Contents:
         The candidate labels in order.
     banner : (str, str) or None
         A warning that stands above everything: its gist and the rest.
-    cuts : sequence of str
-        What was left out.
     pictures : sequence of (str, str)
         Pictures of the data: their addresses, which hold them whole, and what they show.
     """
@@ -106,5 +104,4 @@ class Contents:
     columns: Columns | None = None
     doubts: Doubts | None = None
     banner: tuple[str, str] | None = None
-    cuts: Sequence[str] = ()
     pictures: Sequence[tuple[str, str]] = ()

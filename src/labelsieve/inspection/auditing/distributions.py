@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.inspection.auditing.subject import Subject, show_value
+from labelsieve.inspection.auditing.subject import Subject
+from labelsieve.io.dataset import show_value
 
 __all__ = ["Distribution", "distribution"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +11,10 @@ from sklearn.metrics import roc_auc_score
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.inspection._support.leave_one_out import LeaveOneOut
-from labelsieve.inspection.auditing.budget import Budget
+from labelsieve.inspection._leave_one_out import LeaveOneOut
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.label_issues import LabelIssues, issues_of
-from labelsieve.inspection.label_support import MOST_KERNEL_ROWS, LabelSupport, varying_labels
+from labelsieve.inspection.label_support import LabelSupport, varying_labels
 
 __all__ = ["N_REASONS", "Doubts", "Reasons", "doubt_subject"]
 
@@ -26,8 +24,6 @@ N_REASONS = 3
 MOST_LISTED = 1500
 #: Beyond the candidates that look rather wrong, so many times their number are listed, and at least so many.
 _LISTED_FACTOR, _LEAST_LISTED = 2, 200
-#: Rows of a kernel whose eigenvectors are timed, to know what all rows would take.
-_TIMED_ROWS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +116,9 @@ def doubt_subject(
     kernel: str = "auto",
     use_labels: bool = True,
     each_row_has_truth: bool = False,
-    budget: Budget | None = None,
 ) -> Doubts:
-    """Put the candidates in order and explain the first of them; a budget that runs short leaves out the kernel."""
+    """Put the candidates in order and explain the first of them."""
     X, Y = subject.X, subject.Y
-    is_kernel_costly = _TIMED_ROWS < X.shape[0] <= MOST_KERNEL_ROWS
-    if budget is not None and is_kernel_costly and not budget.has(_kernel_seconds(X.shape[0], budget.now)):
-        kernel = "linear"
-        budget.cut("Labels were predicted by a linear regression only: a kernel would have taken too long.")
     model = _ExplainedSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
     issues = issues_of(model, checked, label_names=subject.label_names, row_ids=subject.row_ids)
     n_doubtful = sum(doubts.n_to_look_at for doubts in issues.by_label())
@@ -202,11 +193,3 @@ def _areas(support: np.ndarray, Y: Matrix) -> np.ndarray:
     for label in np.flatnonzero(varying_labels(Y)):
         areas[label] = roc_auc_score(dense(Y[:, [label]]).ravel(), support[:, label])
     return areas
-
-
-def _kernel_seconds(n_samples: int, clock: Callable[[], float]) -> float:
-    """What the eigenvectors of a kernel will take here, from those of a smaller one."""
-    probe = np.random.default_rng(0).standard_normal((_TIMED_ROWS, _TIMED_ROWS))
-    start = clock()
-    np.linalg.eigh(probe + probe.T)
-    return (clock() - start) * (n_samples / _TIMED_ROWS) ** 3

@@ -47,8 +47,6 @@ class Findings:
         Places of the columns on halves of the rows, and substitutes.
     doubts : Doubts
         The candidate labels in order, with reasons.
-    cuts : tuple of str
-        What was left out because the budget ended.
     provenance : mapping of str to str
         How this was made.
     """
@@ -60,7 +58,6 @@ class Findings:
     is_size_given: bool
     steadiness: Steadiness
     doubts: Doubts
-    cuts: tuple[str, ...]
     provenance: Mapping[str, str]
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 from labelsieve import __version__
 from labelsieve._pages import render
 from labelsieve.inspection.auditing.contents import Columns, Contents, Sizes
@@ -34,13 +36,12 @@ def of_audit(audit: Findings) -> Contents:
             steadiness=audit.steadiness,
             measure="evidence",
             worth=ranking.column_evidence,
-            sizes=Sizes(ranking.curve, ranking.random, float(ranking.without.mean())),
+            sizes=Sizes(ranking.curve, ranking.random, ranking.without),
         ),
         doubts=audit.doubts,
         banner=(CHANCE[0], CHANCE[1].format(p=audit.chance.p_value))
         if audit.is_no_better_than_chance
         else None,
-        cuts=audit.cuts,
     )
 
 
@@ -58,7 +59,6 @@ def render_page(contents: Contents) -> str:
         facts=contents.facts,
         answers=contents.answers,
         banner=contents.banner,
-        cuts=contents.cuts,
         pictures=contents.pictures,
         notes=contents.notes,
         measure=None if columns is None else columns.measure,
@@ -68,7 +68,10 @@ def render_page(contents: Contents) -> str:
         is_doubted=doubts is not None,
         is_checked=doubts is not None and doubts.issues.has_probabilities,
         is_curved=doubts is not None and doubts.kernel == "rbf",
-        provenance=contents.provenance,
+        provenance={
+            **contents.provenance,
+            "Written": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        },
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,6 @@ def provenance(source: str, command: str, settings: Mapping[str, str]) -> dict[s
         **({"Command": command} if command else {}),
         **_digest(source),
         **settings,
-        "Written": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
 
 

@@ -31,8 +31,6 @@ class Audit(Findings):
         Their names, best first.
     is_no_better_than_chance : bool
         Whether shuffled labels give as much evidence.
-    cuts : tuple of str
-        What was left out because the budget ended.
 
     Examples
     --------
@@ -72,7 +70,6 @@ class Audit(Findings):
             "labels": self.label_records(),
             "doubtful": list(self.doubt_records()),
             "caveat": self.doubts.issues.caveat(),
-            "cuts": list(self.cuts),
             "provenance": dict(self.provenance),
         }
 

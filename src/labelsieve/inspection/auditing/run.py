@@ -1,30 +1,29 @@
-"""The audit itself: everything is computed here, in the order in which a budget can end it."""
+"""The audit itself."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from labelsieve._base import check_count
-from labelsieve.inspection.auditing.budget import Budget
 from labelsieve.inspection.auditing.doubts import doubt_subject
 from labelsieve.inspection.auditing.provenance import provenance, support_said
 from labelsieve.inspection.auditing.ranking import CRITERION, FEWEST_ROWS, rank_columns
 from labelsieve.inspection.auditing.result import Audit
-from labelsieve.inspection.auditing.steadiness import Steadiness, resample, substitutes
+from labelsieve.inspection.auditing.steadiness import Steadiness, substitutes
 from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.label_support import varying_labels
-from labelsieve.inspection.stability import n_shuffles, shuffle_labels
-from labelsieve.io import Dataset
-from labelsieve.io.tables import Table, read_table
+from labelsieve.inspection.stability import n_shuffles, resample, shuffle_labels
+from labelsieve.io import Dataset, read
 
 __all__ = ["audit", "audit_subject"]
 
-#: The fewest shuffles of the labels that can tell 5 %, and the share of the budget in which more are made.
-_LEAST_SHUFFLES, _SHUFFLES_SHARE = 19, 0.4
+#: Subsamples, random orders of the columns and permutations of the labels; large tables are permuted 39 times.
+_SETTINGS = {"n_resamples": 30, "n_random": 6, "n_permutations": 199}
+_FAST_SETTINGS = {"n_resamples": 10, "n_random": 2, "n_permutations": 39}
+_N_FOLDS = 5
 _REDUNDANCIES = {np.inf: "inf (a pure filter)", 1.0: "1 (half and half)", 0.0: "0 (forward selection)"}
 
 
@@ -34,33 +33,32 @@ def audit(
     *,
     n_columns: int | None = None,
     checked: Any = None,
-    budget: float = 120.0,
+    fast: bool = False,
     random_state: int = 0,
     name: str = "",
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> Audit:
     """Ask one table four questions: which columns matter, how many, how surely, and which labels look wrong.
 
     Parameters
     ----------
-    data : path, DataFrame, Table, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
-        The table: anything `labelsieve.io.tables.read_table` reads, what it returns, or features.
+    data : path, DataFrame, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
+        The table: anything `labelsieve.io.read` reads, what it returns, or features.
     labels : int, str, sequence of str or {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
-        Which columns of the table are labels, as in `read_table`; or, beside features, the candidate labels, 0/1. None
+        Which columns of the table are labels, as in `read`; or, beside features, the candidate labels, 0/1. None
         where `data` knows.
     n_columns : int or None, default=None
         How many columns to keep; None takes the number with the best precision on held-out rows.
     checked : tuple of (rows, labels, answers) or None, default=None
         Candidates that a person verified, as in `find_label_issues`. From 50 on, probabilities are told.
-    budget : float, default=120.0
-        Seconds that this may take, about. Where they do not suffice, fewer halves of the rows are asked how stable
-        the choice is; then fewer shuffles, folds and kernels follow. `cuts` says so, and so do summary and page.
+    fast : bool, default=False
+        Whether to draw 10 instead of 30 subsamples, 39 instead of 199 permutations and 2 instead of 6 random orders.
     random_state : int, default=0
         Seed of folds, halves and shuffles.
     name : str, default=""
         What to call the table.
     progress : callable or None, default=None
-        Called with a few words about what is being done.
+        Called with the number of finished steps, the number of all steps and a few words about the next one.
 
     Returns
     -------
@@ -83,21 +81,16 @@ def audit(
         subject,
         n_columns=n_columns,
         checked=checked,
-        budget=Budget(budget),
+        fast=fast,
         random_state=random_state,
-        progress=progress or (lambda activity: None),
+        progress=progress,
     )
 
 
 def _subject(data: Any, labels: Any, name: str) -> Subject:
     if isinstance(data, Dataset):
         return Subject.of_dataset(data)
-    if isinstance(data, Table):
-        return Subject.of_table(data)
-    is_frame = hasattr(data, "iloc") and np.ndim(labels) < 2
-    if is_frame or isinstance(data, (str, os.PathLike)):
-        return Subject.of_table(read_table(data, labels=labels, name=name or None))
-    return Subject.of_arrays(data, labels, name=name)
+    return Subject.of_dataset(read(data, labels, name=name or None))
 
 
 def audit_subject(
@@ -105,65 +98,85 @@ def audit_subject(
     *,
     n_columns: int | None,
     checked: Any,
-    budget: Budget,
-    random_state: int,
-    progress: Callable[[str], None],
+    fast: bool = False,
+    random_state: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
     command: str = "",
 ) -> Audit:
     """Audit a table that is ready; `command` is what the user typed."""
     X, Y, column_of = subject.X, subject.Y, subject.column_of
-    _check(subject, n_columns, budget.seconds, random_state)
-    progress("comparing with shuffled labels")
-    n_wanted = n_shuffles(X, Y.shape[1])
+    _check(subject, n_columns, random_state)
+    settings = _FAST_SETTINGS if fast else _SETTINGS
+    n_resamples = settings["n_resamples"]
+    step = _Steps(3 + min(_N_FOLDS, X.shape[0] // 2) + n_resamples, progress)
+    step("permuting the labels", 0)
     chance = shuffle_labels(
         X,
         Y,
-        n_permutations=n_wanted,
+        n_permutations=min(settings["n_permutations"], n_shuffles(X, Y.shape[1])),
         random_state=random_state,
-        is_enough=lambda n_done: n_done >= _LEAST_SHUFFLES and not budget.has(0.0, _SHUFFLES_SHARE),
     )
-    if len(chance.shuffled) < n_wanted:
-        budget.cut(
-            f"The comparison with chance rests on {len(chance.shuffled)} instead of {n_wanted} shuffles of the "
-            f"labels, for want of time."
-        )
-    progress("trying numbers of columns")
-    ranking = rank_columns(X, Y, column_of, n_kept=n_columns, budget=budget, random_state=random_state)
-    progress("asking the other rows about every label")
-    doubts = doubt_subject(subject, checked=checked, budget=budget)
-    places = resample(
-        X, Y, column_of, ranking.redundancy, budget=budget, random_state=random_state, progress=progress
+    step("trying numbers of columns")
+    ranking, selector = rank_columns(
+        X,
+        Y,
+        column_of,
+        n_kept=n_columns,
+        random_state=random_state,
+        n_random=settings["n_random"],
+        on_fold=lambda: step("trying numbers of columns"),
     )
+    step("checking the labels")
+    doubts = doubt_subject(subject, checked=checked)
+    step("resampling the rows")
+    stability = resample(
+        selector,
+        X,
+        Y,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        progress=lambda done, total: step("resampling the rows"),
+    )
+    assert stability.places is not None
     others = substitutes(X, ranking.best_feature, ranking.order)
     return Audit(
         subject=subject,
         chance=chance,
         ranking=ranking,
-        n_kept=n_columns or ranking.curve.best,
+        n_kept=selector.n_features_,
         is_size_given=n_columns is not None,
-        steadiness=Steadiness(places, others),
+        steadiness=Steadiness(stability.places, others),
         doubts=doubts,
-        cuts=tuple(budget.cuts),
         provenance=provenance(
             subject.source,
             command,
             {
                 "Seed": str(random_state),
-                "Folds, halves, shuffles": f"{len(ranking.curve.scores)}, {len(places)}, {len(chance.shuffled)}",
+                "Folds, subsamples, permutations": f"{len(ranking.curve.scores)}, {n_resamples}, "
+                f"{len(chance.shuffled)}",
                 "Threshold, ridge": f"{CRITERION.threshold:g}, {CRITERION.ridge:g}",
                 "Redundancy": _REDUNDANCIES[ranking.redundancy],
                 "Support": support_said(doubts),
-                "Computed in": f"{budget.used:.1f} s of {budget.seconds:g} s",
             },
         ),
     )
 
 
-def _check(subject: Subject, n_columns: int | None, seconds: float, random_state: Any) -> None:
+class _Steps:
+    """Counts the finished steps for a progress callback."""
+
+    def __init__(self, total: int, report: Callable[[int, int, str], None] | None) -> None:
+        self._total, self._report, self._done = total, report, 0
+
+    def __call__(self, activity: str, n_finished: int = 1) -> None:
+        self._done += n_finished
+        if self._report is not None:
+            self._report(self._done, self._total, activity)
+
+
+def _check(subject: Subject, n_columns: int | None, random_state: Any) -> None:
     """Refuse what cannot be audited, with the reason."""
     n_rows, n_ranked, _ = subject.shape
-    if not seconds > 0:
-        raise ValueError(f"budget must be a positive number of seconds. Got {seconds!r}. Use 120.")
     check_count(random_state, "random_state", least=0)
     if n_rows < FEWEST_ROWS:
         raise ValueError(

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from labelsieve._base import as_generator
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.standardized import standardize
 from labelsieve._numerics.typing import Matrix
-from labelsieve.inspection.auditing.budget import Budget
-from labelsieve.inspection.auditing.ranking import column_order, rank_on
-from labelsieve.inspection.stability import SUBSTITUTE, halves, wilson_interval
+from labelsieve.inspection.stability import SUBSTITUTE, wilson_interval
 
-__all__ = ["N_RESAMPLES", "Steadiness", "correlations", "resample", "substitutes"]
+__all__ = ["Steadiness", "correlations", "substitutes"]
 
-#: Halves of the rows that are asked if there is time.
-N_RESAMPLES = 30
 #: Columns that are compared with one another at most, those of the best places.
 _MOST_COMPARED = 2000
 
@@ -63,38 +57,6 @@ class Steadiness:
                 for column, others in enumerate(self.substitutes)
             ]
         )
-
-
-def resample(
-    X: Matrix,
-    Y: Matrix,
-    column_of: np.ndarray,
-    redundancy: float,
-    *,
-    budget: Budget,
-    random_state: int,
-    progress: Callable[[str], None],
-) -> np.ndarray:
-    """Rank the columns on halves of the rows, as many as there is time for; returns their places."""
-    X = within_range(X)
-    found: list[np.ndarray] = []
-    longest = 0.0
-    for number, rows in enumerate(halves(X.shape[0], N_RESAMPLES, as_generator(random_state))):
-        if not budget.has(longest):
-            n_more = N_RESAMPLES - number
-            budget.cut(
-                f"Stability rests on {number} instead of {N_RESAMPLES} halves of the rows: "
-                f"the budget of {budget.seconds:g} s ended before the other {n_more}."
-            )
-            break
-        progress(f"half {number + 1} of {N_RESAMPLES}")
-        start = budget.now()
-        order = column_order(rank_on(X[rows], Y[rows], redundancy), column_of)
-        places = np.empty(len(order), dtype=np.int32)
-        places[order] = np.arange(1, len(order) + 1)
-        found.append(places)
-        longest = max(longest, budget.now() - start)
-    return np.array(found) if found else np.empty((0, int(column_of.max()) + 1), dtype=np.int32)
 
 
 def substitutes(

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from labelsieve._base import check_problem
-from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.io import Dataset
-from labelsieve.io.tables import Column, Table
+from labelsieve.io.dataset import Column, Dataset, show_value
 
 __all__ = ["Subject", "show_value"]
-
-#: Letters of a cell that are shown.
-_LONGEST_CELL = 60
-#: From here on numbers are shown without decimals.
-_LARGE = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,92 +56,37 @@ class Subject:
 
     @classmethod
     def of_dataset(cls, dataset: Dataset, row_ids: Any = None) -> Subject:
-        """Take every feature of a data set for a column."""
+        """Take the columns of a dataset that have features."""
         if dataset.is_lazy:
             raise ValueError(
                 "an audit must hold all rows. Got rows that are read in blocks. Audit a sample of them, or use select "
                 "--chunk-rows."
             )
-        return cls._of_features(
-            dataset.X,
-            dataset.candidates,
-            dataset.feature_names,
-            dataset.label_names,
-            name=dataset.name,
-            source=dataset.source,
-            nominal=set(dataset.nominal),
-            row_ids=row_ids,
-        )
-
-    @classmethod
-    def of_table(cls, table: Table) -> Subject:
-        """Take the columns of a table that have features."""
-        ranked = table.ranked
+        ranked = dataset.ranked
         left_out = [
             f"{column.name} ({column.role})"
-            for column in table.columns
+            for column in dataset.columns
             if not column.features and column.role not in ("label", "ignored")
         ]
-        remarks = [f"{note.rstrip('.')}." for note in table.notes]
+        remarks = [f"{note.rstrip('.')}." for note in dataset.notes]
         if left_out:
             remarks.append(f"Not ranked: {', '.join(left_out)}.")
-        n_missing = sum(table.columns[position].n_missing for position in ranked)
+        n_missing = sum(dataset.columns[position].n_missing for position in ranked)
         if n_missing:
             remarks.append(f"{n_missing:,} empty cells of ranked columns were filled in for the computation.")
         return cls(
-            name=table.name or "table",
-            source=table.source,
-            X=table.X,
-            Y=table.Y,
-            feature_names=table.feature_names,
-            label_names=table.label_names,
-            columns=tuple(table.columns[position] for position in ranked),
-            column_of=np.searchsorted(ranked, table.column_of),
-            row_ids=tuple(table.row_ids),
-            values=table.values,
-            written=table.frame,
+            name=dataset.name or "table",
+            source=dataset.source,
+            X=dataset.X,
+            Y=dataset.candidates,
+            feature_names=dataset.feature_names,
+            label_names=dataset.label_names,
+            columns=tuple(dataset.columns[position] for position in ranked),
+            column_of=np.searchsorted(ranked, dataset.column_of),
+            row_ids=tuple(dataset.row_ids if row_ids is None else row_ids),
+            values=dataset.values,
+            written=dataset.frame,
             remarks=tuple(remarks),
-        )
-
-    @classmethod
-    def of_arrays(cls, X: Any, Y: Any, *, name: str = "", row_ids: Any = None) -> Subject:
-        """Take features and 0/1 candidates as ``fit`` does; dataframes lend their names."""
-        checked_X, checked_Y = check_problem(X, Y)
-        if row_ids is None and hasattr(X, "iloc") and X.index.is_unique:
-            row_ids = X.index.tolist()
-        return cls._of_features(
-            checked_X,
-            checked_Y,
-            getattr(X, "columns", [f"x{j}" for j in range(checked_X.shape[1])]),
-            getattr(Y, "columns", [f"y{j}" for j in range(checked_Y.shape[1])]),
-            name=name or "table",
-            row_ids=row_ids,
-        )
-
-    @classmethod
-    def _of_features(
-        cls,
-        X: Matrix,
-        Y: Matrix,
-        feature_names: Any,
-        label_names: Any,
-        *,
-        name: str,
-        source: str = "",
-        nominal: Any = (),
-        row_ids: Any = None,
-    ) -> Subject:
-        names = tuple(map(str, feature_names))
-        return cls(
-            name=name,
-            source=source,
-            X=X.tocsr() if is_sparse(X) else X,
-            Y=Y,
-            feature_names=names,
-            label_names=tuple(map(str, label_names)),
-            columns=tuple(Column(one, "category" if one in nominal else "number") for one in names),
-            column_of=np.arange(len(names)),
-            row_ids=tuple(range(X.shape[0]) if row_ids is None else row_ids),
         )
 
     @property
@@ -174,24 +111,3 @@ class Subject:
         # Numbers are shortened; everything else is shown as the user wrote it.
         cells = self.values if of_table.role == "number" else self.written
         return show_value(cells[of_table.name].iat[row])
-
-
-def show_value(value: Any) -> str:
-    r"""A cell in few letters.
-
-    Examples
-    --------
-    >>> [show_value(value) for value in (3.0, 0.123456, 12345.6, None, float("nan"), True, "two\n lines")]
-    ['3', '0.123', '12,346', 'missing', 'missing', 'yes', 'two lines']
-    """
-    if isinstance(value, (bool, np.bool_)):
-        return "yes" if value else "no"
-    if isinstance(value, (int, float, np.integer, np.floating)):
-        number = float(value)
-        if math.isnan(number):
-            return "missing"
-        return f"{number:,.0f}" if abs(number) >= _LARGE else f"{number:.3g}"
-    text = "missing" if value is None else " ".join(str(value).split())
-    if text in {"NaT", "<NA>", "nan"}:
-        return "missing"
-    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"

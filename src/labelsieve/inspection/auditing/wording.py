@@ -95,7 +95,7 @@ def _findings(audit: Findings) -> Iterable[tuple[str, str]]:
 def _size(audit: Findings) -> tuple[str, str]:
     curve, n_columns, kept = audit.curve, len(audit.subject.columns), audit.n_kept
     reached, of_all = audit.expected(kept), float(curve.mean[-1])
-    without = float(audit.ranking.without.mean())
+    without = audit.ranking.without
     gist = f"Keep all {n_columns:,}" if kept == n_columns else f"Keep {kept:,}"
     if audit.is_size_given:
         gist = f"You asked for {kept:,}"
@@ -112,8 +112,6 @@ def _size(audit: Findings) -> tuple[str, str]:
 
 
 def _trust(audit: Findings) -> tuple[str, str]:
-    if not audit.steadiness.n_resamples:
-        return "Not resampled", f" for want of time; {shuffles_said(audit.chance)}"
     first = audit.ranking.order[: audit.n_kept]
     frequency, _, group = audit.frequencies
     return trust_said(frequency[first], group[first], audit.steadiness.n_resamples, audit.chance)
@@ -164,7 +162,7 @@ def _by_chance(audit: Findings) -> Iterable[tuple[str, str]]:
     yield (
         "No number can be recommended",
         f": the best reaches an average precision of {audit.expected(curve.best):.2f}, no column at all "
-        f"{audit.ranking.without.mean():.2f}.",
+        f"{audit.ranking.without:.2f}.",
     )
     yield NOT_TRUSTED
     yield LABELS_UNTOLD
@@ -190,7 +188,7 @@ def summary(audit: Findings) -> str:
         for place in issues.unchecked[:_SHOWN_ROWS]
     ]
     lines += ["  look first at: " + ", ".join(first)] if first else []
-    lines += ["", *audit.cuts, issues.caveat()]
+    lines += ["", issues.caveat()]
     return "\n".join(lines)
 
 

@@ -1,27 +1,196 @@
-"""What inner cross-validation decides: how much redundancy counts, and how many features to keep."""
+"""Inner cross-validation: how much redundancy counts, and how many features or columns to keep."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from labelsieve._numerics.candidate_precision import fit_ridge
 from labelsieve._numerics.result import logger
+from labelsieve.methods._evidence.gram import LARGEST_GRAM
 from labelsieve.methods._evidence.passes import FoldModels, Precision, judge, merge_precision
 from labelsieve.methods._evidence.path import Criterion, rank_features
-from labelsieve.methods._evidence.plan import Plan
 from labelsieve.methods._evidence.problem import Problem, Rows
 from labelsieve.size_curve import SizeCurve
 
-__all__ = ["Choice", "best_pair", "held_out_precision", "steadiest"]
+__all__ = [
+    "REDUNDANCIES",
+    "Choice",
+    "ColumnIndex",
+    "Plan",
+    "best_pair",
+    "held_out_precision",
+    "most_stable",
+    "plan_fit",
+    "size_grid",
+]
 
-#: Share of the best precision that steadiness may cost at most.
+#: What "auto" chooses from, most stable first: a filter, half and half, forward selection.
+REDUNDANCIES = (np.inf, 1.0, 0.0)
+#: Fewer rows are not divided into folds.
+FEWEST_ROWS = 6
+#: Minimum number of folds for choosing the number of features.
+_SIZE_FOLDS = 5
+#: Sizes on the grid besides all features, and the largest of them as a share of the features.
+_N_SIZES = 12
+_LARGEST_SHARE = 0.6
+#: Largest number of features taken one by one in a fold that chooses the number: more change no choice, and are slow.
+_SIZE_STEPS = 300
+#: Share of the best precision that a more stable redundancy may cost.
 _LARGEST_COST = 0.01
 #: Precisions that differ by less are equal: rounding must not choose.
 _EQUAL = 1e-12
+
+
+class ColumnIndex:
+    """Features grouped by the column of the table that they were encoded from.
+
+    Parameters
+    ----------
+    column_of : ndarray of int of shape (n_features,)
+        Column of every feature: numbers from 0, each used at least once.
+
+    Examples
+    --------
+    >>> index = ColumnIndex(np.array([0, 1, 1, 2]))
+    >>> index.order(np.array([2, 3, 1, 0]))
+    array([1, 2, 0])
+    >>> index.features(np.array([1, 2, 0]), np.array([1, 3]))
+    (array([1, 2, 3, 0]), array([2, 4]))
+    """
+
+    def __init__(self, column_of: np.ndarray) -> None:
+        self.column_of = column_of
+        counts = np.bincount(column_of)
+        self._features = np.split(np.argsort(column_of, kind="stable"), np.cumsum(counts)[:-1])
+        self._counts = counts
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self._counts)
+
+    def order(self, features: np.ndarray) -> np.ndarray:
+        """Return the columns in the order of their first features."""
+        columns = self.column_of[features]
+        _, first = np.unique(columns, return_index=True)
+        found: np.ndarray = columns[np.sort(first)]
+        return found
+
+    def features(self, columns: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of the first ``max(sizes)`` columns, and their number for every size."""
+        first = columns[: max(sizes, default=0)]
+        if not len(first):
+            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+        return np.concatenate([self._features[j] for j in first]), np.cumsum(self._counts[first])[sizes - 1]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The searches of one fit, known beforehand so that operations and bytes can be counted.
+
+    Parameters
+    ----------
+    redundancies : tuple of float
+        The redundancies to try, most stable first; the one to use if there is one.
+    sizes : ndarray of int
+        The numbers of features or columns to try, ascending.
+    n_folds : int
+        Inner folds; 0 if there is nothing to choose, or too little to choose by.
+    inner_steps : int
+        Greedy steps of a search in an inner fold.
+    most_steps : int
+        Largest number of greedy steps of the search in all rows.
+    """
+
+    redundancies: tuple[float, ...]
+    sizes: np.ndarray
+    n_folds: int
+    inner_steps: int
+    most_steps: int
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of Z'Z that all searches need; one of an inner fold counts by its share of the rows."""
+        n_greedy = np.count_nonzero(np.isfinite(self.redundancies))
+        return int(self.most_steps + n_greedy * self.inner_steps * max(self.n_folds - 1, 0))
+
+    def n_bytes(self, n_features: int, n_labels: int) -> int:
+        """Bytes of what grows with the features: their products with the labels, and the greedy steps."""
+        # The products of all rows, those of a fold, and those that change along a search.
+        n_products = 1 + (self.n_folds > 0) + (self.most_steps > 0)
+        return 8 * n_features * (n_products * n_labels + self.most_steps)
+
+
+def plan_fit(
+    shape: tuple[int, int],
+    *,
+    n_selected: int | None,
+    redundancy: float | None,
+    n_folds: int,
+    max_steps: int,
+    n_columns: int | None = None,
+    sizes: np.ndarray | None = None,
+    least_folds: int = _SIZE_FOLDS,
+) -> Plan:
+    """Plan the fit to features of a shape.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows and features.
+    n_selected, redundancy : int or None, float or None
+        None has it chosen by cross-validation.
+    n_folds, max_steps : int
+        As in `EvidenceSelector`.
+    n_columns : int or None
+        Number of columns that the features were encoded from, if sizes count columns.
+    sizes : ndarray or None
+        Numbers of features or columns to try, ascending; None takes a grid.
+    least_folds : int
+        Minimum number of folds if the number of features is chosen.
+    """
+    n_samples, n_features = shape
+    n_units = n_features if n_columns is None else n_columns
+    is_wide = n_features > LARGEST_GRAM
+    redundancies = REDUNDANCIES if redundancy is None else (redundancy,)
+    if n_selected is None:
+        sizes = size_grid(n_units, max_steps, is_wide=is_wide) if sizes is None else sizes
+        n_folds = min(max(n_folds, least_folds), n_samples // 2)
+        has_choice = True
+    else:
+        sizes = np.array([min(n_selected, max_steps) if is_wide else n_selected])
+        has_choice = redundancy is None and n_selected < n_features and n_samples >= 2 * n_folds
+    if not has_choice or n_samples < FEWEST_ROWS:
+        n_folds = 0
+    most_steps = 0 if redundancy == np.inf else min(n_selected or n_units, max_steps)
+    # All features are the same features in any order, so no fold searches for them.
+    inner_steps = min(max(sizes[sizes < n_units], default=0), max_steps)
+    if n_selected is None:
+        inner_steps = min(inner_steps, _SIZE_STEPS)
+    return Plan(redundancies, sizes, n_folds, int(inner_steps), most_steps)
+
+
+def size_grid(n_features: int, max_steps: int, *, is_wide: bool | None = None) -> np.ndarray:
+    """Return the sizes to try: twelve in geometric steps up to 0.6 of the features, and all of them.
+
+    Of wide tables, with more than 5000 features, neither all nor more than `max_steps` are tried.
+
+    Examples
+    --------
+    >>> size_grid(100, max_steps=1000)
+    array([  1,   2,   3,   4,   6,   9,  14,  20,  29,  41,  60, 100])
+    """
+    largest = _LARGEST_SHARE * n_features
+    is_wide = n_features > LARGEST_GRAM if is_wide is None else is_wide
+    if is_wide:
+        largest = min(largest, max_steps)
+    grid = np.round(np.geomspace(1, max(largest, 1), _N_SIZES)).astype(np.intp)
+    return np.unique(grid if is_wide else np.append(grid, n_features))
 
 
 @dataclass(frozen=True)
@@ -33,7 +202,7 @@ class Choice:
     redundancy : float
         Redundancy.
     n_selected : int
-        Number of features.
+        Number of features or columns.
     grounds : mapping
         What it was chosen by: fitted attributes without their underscore.
     """
@@ -43,36 +212,80 @@ class Choice:
     grounds: Mapping[str, Any] = field(default_factory=dict)
 
 
-def held_out_precision(rows: Rows, plan: Plan, criterion: Criterion) -> Precision:
-    """Average precision of rows against their candidates, learnt from the rows outside their fold.
+def held_out_precision(
+    rows: Rows,
+    plan: Plan,
+    criterion: Criterion,
+    *,
+    columns: ColumnIndex | None = None,
+    orders: Sequence[np.ndarray] = (),
+    on_fold: Callable[[], None] = lambda: None,
+) -> Precision:
+    """Compute the average precision of held-out rows against their candidates.
 
     In every fold the features are ranked once for each redundancy, and the labels regressed on the first of
     them, as many as each size says.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows with their folds.
+    plan : Plan
+        Redundancies and sizes to try.
+    criterion : Criterion
+        What counts as evidence.
+    columns : ColumnIndex or None
+        Makes sizes count columns; a column is used with all its features.
+    orders : sequence of ndarray
+        Other orders of the features or columns to judge, after those of the redundancies.
+    on_fold : callable
+        Called after every fold.
     """
     models = []
     for fold in range(rows.n_folds):
         logger.info("inner fold %d of %d", fold + 1, rows.n_folds)
-        models.append(_learn(rows.without(fold), plan, criterion))
-    precision: Precision = rows.rows.fold(judge, models, len(plan.sizes), combine=merge_precision)
+        models.append(_learn(rows.without(fold), plan, criterion, columns, orders))
+        on_fold()
+    precision: Precision = rows.rows.fold(
+        judge, models, len(plan.sizes), len(plan.redundancies), combine=merge_precision
+    )
     return precision
 
 
-def _learn(problem: Problem, plan: Plan, criterion: Criterion) -> FoldModels:
+def _learn(
+    problem: Problem,
+    plan: Plan,
+    criterion: Criterion,
+    columns: ColumnIndex | None,
+    orders: Sequence[np.ndarray],
+) -> FoldModels:
     """Rank the features with every redundancy, and regress the labels on the first of them."""
+    ranked = [
+        rank_features(problem, redundancy, criterion, plan.inner_steps)[0] for redundancy in plan.redundancies
+    ]
+    if columns is not None:
+        ranked = [columns.order(order) for order in ranked]
     chosen, sizes = [], []
-    for i, redundancy in enumerate(plan.redundancies):
-        order, _ = rank_features(problem, redundancy, criterion, plan.inner_steps)
+    for i, order in enumerate([*ranked, *orders]):
         # All features are the same features in any order: they are judged once.
-        sizes.append(plan.sizes if i == 0 else plan.sizes[plan.sizes < len(order)])
-        chosen.append(order[: max(sizes[i], default=0)])
+        wanted = plan.sizes if i == 0 else plan.sizes[plan.sizes < len(order)]
+        features = order[: max(wanted, default=0)]
+        if columns is not None:
+            features, wanted = columns.features(order, wanted)
+        chosen.append(features)
+        sizes.append(wanted)
+    # The moments of all redundancies take one pass over the rows; those of many other orders, too much memory.
+    moments = chain(
+        problem.moments(chosen[: len(ranked)]), *(problem.moments([one]) for one in chosen[len(ranked) :])
+    )
     return [
-        (features, fit_ridge(moments, wanted))
-        for features, moments, wanted in zip(chosen, problem.moments(chosen), sizes, strict=True)
+        (features, fit_ridge(known, wanted))
+        for features, known, wanted in zip(chosen, moments, sizes, strict=True)
     ]
 
 
-def steadiest(precision: Precision, redundancies: tuple[float, ...], size: int, tolerance: float) -> Choice:
-    """Choose the steadiest redundancy that is not clearly worse than the best.
+def most_stable(precision: Precision, redundancies: tuple[float, ...], size: int, tolerance: float) -> Choice:
+    """Choose the most stable redundancy that is not clearly worse than the best.
 
     How far it may lie behind the best: `tolerance` standard errors of the difference over the rows, but no
     more than a hundredth of the best mean.
@@ -82,7 +295,7 @@ def steadiest(precision: Precision, redundancies: tuple[float, ...], size: int, 
     precision : Precision
         At one size. If no row has any, the first redundancy is taken.
     redundancies : tuple of float
-        What there is to choose from, steadiest first.
+        What there is to choose from, most stable first.
     size : int
         The number of features.
     tolerance : float
@@ -92,7 +305,7 @@ def steadiest(precision: Precision, redundancies: tuple[float, ...], size: int, 
     --------
     >>> from labelsieve.methods._evidence.passes import summarize
     >>> precision = np.array([[0.5, 1.0], [1.0, 0.505]])[:, :, None]
-    >>> choice = steadiest(summarize(precision, np.array([0, 1]), 2), (np.inf, 0.0), size=3, tolerance=1.0)
+    >>> choice = most_stable(summarize(precision, np.array([0, 1]), 2), (np.inf, 0.0), size=3, tolerance=1.0)
     >>> choice.redundancy, choice.grounds["cv_gap"].round(4), choice.grounds["cv_allowed"].round(4)
     (inf, array([0.0025, 0.    ]), array([0.0075, 0.    ]))
     """
@@ -112,18 +325,18 @@ def steadiest(precision: Precision, redundancies: tuple[float, ...], size: int, 
 def best_pair(precision: Precision, redundancies: tuple[float, ...], sizes: np.ndarray) -> Choice:
     """Choose the redundancy and the size with the highest mean over the folds.
 
-    Of equally good pairs the smaller size is taken, then the steadier redundancy.
+    Of equally good pairs the smaller size is taken, then the more stable redundancy.
 
     Parameters
     ----------
     precision : Precision
-        At all sizes.
+        At all sizes; what follows the redundancies is not chosen from.
     redundancies : tuple of float
-        Steadiest first.
+        Most stable first.
     sizes : ndarray of shape (n_sizes,)
         Ascending.
     """
-    scores = precision.means
+    scores = precision.means[:, : len(redundancies)]
     mean = scores.mean(axis=0)
     size, chosen = np.unravel_index(_first_largest(mean.T.ravel()), mean.T.shape)
     grounds: dict[str, Any] = {"size_curve": SizeCurve(sizes, scores[:, chosen])}

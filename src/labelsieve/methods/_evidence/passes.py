@@ -216,8 +216,8 @@ class Precision(NamedTuple):
     ----------
     n_rows : ndarray of shape (n_folds,)
         Rows of every fold that have a precision.
-    means : ndarray of shape (n_folds, n_redundancies, n_sizes)
-        Their mean precision; 0 where there are none.
+    means : ndarray of shape (n_folds, n_orders, n_sizes)
+        Their mean precision, of the redundancies first; 0 where there are none.
     differences, deviations : ndarray of shape (n_redundancies, n_redundancies, n_sizes)
         Means, and sums of squared deviations from them, of the differences of every two redundancies, over all folds.
     """
@@ -229,7 +229,9 @@ class Precision(NamedTuple):
 
 
 @block_function("X", "Y", "fold")
-def judge(rows: Mapping[str, Any], models: list[FoldModels], n_sizes: int) -> tuple[Columns, Precision]:
+def judge(
+    rows: Mapping[str, Any], models: list[FoldModels], n_sizes: int, n_compared: int
+) -> tuple[Columns, Precision]:
     """Judge the predictions of every row by the models that were learnt outside its fold."""
     X, Y = rows["X"], rows["Y"]
     precision = np.full((X.shape[0], len(models[0]), n_sizes), np.nan)
@@ -243,19 +245,25 @@ def judge(rows: Mapping[str, Any], models: list[FoldModels], n_sizes: int) -> tu
             if regressions.weights:
                 judged = regressions.precision(features[:, chosen], labels)
                 precision[own, i, : judged.shape[1]] = judged
-    return {}, summarize(precision, rows["fold"], len(models))
+    return {}, summarize(precision, rows["fold"], len(models), n_compared)
 
 
-def summarize(precision: np.ndarray, folds: np.ndarray, n_folds: int) -> Precision:
-    """Sum up the precision of rows: (n_rows, n_redundancies, n_sizes), nan for those that have none."""
-    n_redundancies, n_sizes = precision.shape[1:]
+def summarize(
+    precision: np.ndarray, folds: np.ndarray, n_folds: int, n_compared: int | None = None
+) -> Precision:
+    """Sum up the precision of rows: (n_rows, n_orders, n_sizes), nan for those that have none.
+
+    The first `n_compared` orders, those of the redundancies, are compared in pairs; None compares all.
+    """
+    n_orders, n_sizes = precision.shape[1:]
+    n_redundancies = n_orders if n_compared is None else n_compared
     is_scored = ~np.isnan(precision).reshape(len(precision), -1).any(axis=1)
-    n_rows, means = np.zeros(n_folds, dtype=np.int64), np.zeros((n_folds, n_redundancies, n_sizes))
+    n_rows, means = np.zeros(n_folds, dtype=np.int64), np.zeros((n_folds, n_orders, n_sizes))
     for fold in np.unique(folds[is_scored]):
         own = precision[is_scored & (folds == fold)]
         n_rows[fold], means[fold] = len(own), own.mean(axis=0)
     differences, deviations = np.zeros((2, n_redundancies, n_redundancies, n_sizes))
-    scored = precision[is_scored]
+    scored = precision[is_scored][:, :n_redundancies]
     if len(scored):
         for i in range(n_redundancies):
             behind = scored[:, [i]] - scored

@@ -1,0 +1,249 @@
+"""Ridge regression that leaves out the row it predicts, for many labels and penalties at once.
+
+With U and w the eigenvectors and eigenvalues of the products of rows (of standardised features, or a centred
+kernel), T the standardised labels and p the penalty, the rows are weighed by ``s = w / (w + p)``. The row that is
+predicted is left out of the regression, in closed form::
+
+    h = 1/n + (U o U) s            leverage of every row; 1 - h is its freedom
+    E = (T - U s U'T) / (1 - h)    what the other rows do not explain
+
+The standardisation is that of all rows. The penalty with the least PRESS, the sum of squares of E over all labels, is
+taken. No matrix larger than the smaller side of the features squared is made, and rows of U come in blocks.
+
+Linear features have weights, and these can leave the row out too: with Z'Z + p I = A and W = A^-1 Z'T those without
+row i are ``W - A^-1 z_i E_i``, so that every feature has an effect on the prediction of a row, and the effects add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.standardized import StandardizedFeatures, standardize
+from labelsieve._numerics.typing import Matrix
+
+# Penalties per row for linear features, and as shares of the trace of a kernel.
+_LINEAR_PENALTIES = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
+_KERNEL_PENALTIES = np.array([3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3])
+# The kernel of more rows is approximated by that of so many landmarks; of very many rows by fewer, for their memory.
+_MOST_EXACT_ROWS = 1000
+_N_LANDMARKS, _LEAST_LANDMARKS = 500, 50
+_MOST_KERNEL_VALUES = 2**26
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Orthonormal directions U in which the rows differ, and how strongly.
+
+    Attributes
+    ----------
+    strength : ndarray of shape (n_directions,)
+        Eigenvalue of each direction.
+    rows : callable
+        From a slice to those rows of a matrix F.
+    turn : ndarray of shape (n_columns of F, n_directions) or None
+        U is F times this; None where U is F.
+    penalties : ndarray
+        Penalties to choose from.
+    """
+
+    strength: np.ndarray
+    rows: Callable[[slice], np.ndarray]
+    turn: np.ndarray | None
+    penalties: np.ndarray
+
+    def turned(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of U from rows of F."""
+        return rows if self.turn is None else rows @ self.turn
+
+
+def linear_directions(X: Matrix) -> Directions:
+    """Directions of the standardised features, through the smaller of Z'Z and ZZ'."""
+    n_samples, n_features = X.shape
+    Z, penalties = standardize(X), n_samples * _LINEAR_PENALTIES
+    if n_features <= n_samples:
+        strength, vectors = _eigenpairs(Z.gram(slice(None)), n_samples)
+        return Directions(strength, Z.take, vectors / np.sqrt(strength), penalties)
+    strength, vectors = _eigenpairs(Z.row_products(), n_samples)
+    return Directions(strength, vectors.__getitem__, None, penalties)
+
+
+def rbf_directions(X: Matrix) -> Directions:
+    """Directions of the centred kernel exp(-distance / median distance), distances being squared.
+
+    Beyond 1000 rows the kernel is approximated by that of 500 rows, the landmarks (Nystroem's method): with K the
+    kernel of the landmarks and C that of all rows and the landmarks, the features are C K^-1/2. The landmarks are
+    drawn with a fixed seed.
+    """
+    n_samples = X.shape[0]
+    Z = standardize(X)
+    if n_samples <= _MOST_EXACT_ROWS:
+        distances = _squared_distances(Z, X)
+        kernel = np.exp(distances / -_scale(distances))
+        means = kernel.mean(axis=0)
+        kernel += means.mean() - means - means[:, None]
+        strength, vectors = _eigenpairs(kernel, n_samples)
+        return Directions(strength, vectors.__getitem__, None, strength.sum() * _KERNEL_PENALTIES)
+    n_landmarks = min(_N_LANDMARKS, max(_LEAST_LANDMARKS, _MOST_KERNEL_VALUES // n_samples))
+    landmarks = np.sort(np.random.default_rng(0).permutation(n_samples)[:n_landmarks])
+    distances = _squared_distances(Z, X, landmarks)
+    distances /= -_scale(distances[landmarks])
+    features = np.exp(distances, out=distances)
+    strength, vectors = _eigenpairs(features[landmarks], n_landmarks)
+    features = features @ (vectors / np.sqrt(strength))
+    features -= features.mean(axis=0)
+    strength, vectors = _eigenpairs(features.T @ features, n_samples)
+    return Directions(
+        strength,
+        features.__getitem__,
+        vectors / np.sqrt(strength),
+        np.vdot(features, features) * _KERNEL_PENALTIES,
+    )
+
+
+def _squared_distances(Z: StandardizedFeatures, X: Matrix, others: np.ndarray | None = None) -> np.ndarray:
+    """Squared distances of all standardised rows from some of them, or from all."""
+    if others is None:
+        distances = Z.row_products()
+        norms = own = distances.diagonal().copy()
+    else:
+        landmarks = dense(Z.scaling.apply(X[others]))
+        distances, norms = np.empty((X.shape[0], len(others))), np.empty(X.shape[0])
+        own = np.einsum("ij,ij->i", landmarks, landmarks)
+        for block in batches(X.shape[0], X.shape[1] + len(others)):
+            rows = Z.take(block)
+            distances[block] = rows @ landmarks.T
+            norms[block] = np.einsum("ij,ij->i", rows, rows)
+    distances *= -2
+    distances += norms[:, None]
+    distances += own
+    # What is left of the distance of two equal rows is rounding.
+    distances[distances <= 1e-12 * norms.max()] = 0
+    return distances
+
+
+def _scale(distances: np.ndarray) -> float:
+    """Median distance of different rows, given a square matrix of distances."""
+    pairs = distances[np.tri(len(distances), k=-1, dtype=bool).T]
+    # If most rows are equal the median is 0 and the mean says how far apart the others are.
+    return float(np.median(pairs) or pairs.mean() or 1.0)
+
+
+def _eigenpairs(products: np.ndarray, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues that are more than rounding, and their vectors."""
+    values, vectors = np.linalg.eigh(products)
+    # The second bound is for features or kernels that do not vary at all: those that do have a value near n.
+    kept = (values > 1e-9 * values[-1]) & (values > 1e-12 * n_samples)
+    return values[kept], vectors[:, kept]
+
+
+class LeaveOneOut:
+    """The regression of 0/1 labels on directions, with the penalty of least PRESS.
+
+    Parameters
+    ----------
+    directions : Directions
+        What to regress on.
+    Y : {ndarray, CSR} of shape (n_samples, n_labels)
+        0/1 labels, none of them constant.
+
+    Attributes
+    ----------
+    penalty : float
+        The penalty taken.
+    press : float
+        Mean square of the left-out residuals of the standardised labels; 1 or more says that the features tell
+        nothing.
+    """
+
+    def __init__(self, directions: Directions, Y: Matrix) -> None:
+        self._directions, self._Y = directions, Y
+        self._mean = np.asarray(Y.mean(axis=0)).ravel()
+        self._deviation = np.sqrt(self._mean * (1 - self._mean))
+        n_samples, n_labels = Y.shape
+        self._projected = self._project()
+        strength, penalties = directions.strength[:, None], directions.penalties
+        shares = strength / (strength + penalties)
+        freedoms = np.empty((n_samples, len(penalties)))
+        totals = np.zeros(len(penalties))
+        for block in self._blocks():
+            U, T = directions.turned(directions.rows(block)), self._labels(block)
+            freedoms[block] = 1 - 1 / n_samples - (U * U) @ shares
+            for place in range(len(penalties)):
+                errors = T - U @ (shares[:, [place]] * self._projected)
+                errors /= freedoms[block, place, None]
+                totals[place] += np.vdot(errors, errors)
+        best = int(totals.argmin())
+        self.penalty = float(penalties[best])
+        self.press = float(totals[best] / (n_samples * n_labels))
+        self._shares, self._freedom = shares[:, [best]], freedoms[:, [best]].copy()
+
+    def residuals(self) -> np.ndarray:
+        """Y minus its prediction from the other rows, of shape (n_samples, n_labels)."""
+        weights = self._shares * self._projected
+        if self._directions.turn is not None:
+            weights = self._directions.turn @ weights
+        residuals = np.empty(self._Y.shape)
+        for block in self._blocks():
+            errors = self._labels(block) - self._directions.rows(block) @ weights
+            residuals[block] = errors * self._deviation / self._freedom[block]
+        return residuals
+
+    def effects(self, X: Matrix, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What each feature adds to the prediction of some rows and labels from the other rows.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            The features that `linear_directions` was given.
+        rows, labels : ndarray of shape (n_places,)
+            The places; a block of memory of n_places x n_features is made.
+
+        Returns
+        -------
+        base : ndarray of shape (n_places,)
+            How often the other rows have the label.
+        effects : ndarray of shape (n_places, n_features)
+            Together with the base they add up to Y minus the residual.
+        """
+        n_samples, directions = X.shape[0], self._directions
+        Z = standardize(X)
+        distinct, place = np.unique(rows, return_inverse=True)
+        standardized = dense(Z.scaling.apply(X[distinct]))
+        shares, strength = self._shares, directions.strength[:, None]
+        if directions.turn is not None:
+            U = standardized @ directions.turn
+            weights, own = directions.turn @ (shares * self._projected), directions.turn @ (shares * U.T)
+        else:
+            every = directions.rows(slice(None))
+            U = every[distinct]
+            weights = Z.products(every @ (shares / strength * self._projected))
+            own = Z.products(every @ (shares / strength * U.T))
+        wanted = self._labels(distinct)[place, labels]
+        projected = np.einsum("ij,ji->i", U[place], (shares * self._projected)[:, labels])
+        left_out = (wanted - projected) / self._freedom[rows, 0]
+        deviation = self._deviation[labels]
+        effects = weights.T[labels] - own.T[place] * left_out[:, None]
+        effects *= standardized[place]
+        effects *= deviation[:, None]
+        return self._mean[labels] - deviation * left_out / n_samples, effects
+
+    def _project(self) -> np.ndarray:
+        """U'T, a row for every direction."""
+        parts = (self._directions.rows(block).T @ self._labels(block) for block in self._blocks())
+        total: np.ndarray = sum(parts, start=np.zeros(()))
+        return total if self._directions.turn is None else self._directions.turn.T @ total
+
+    def _blocks(self) -> list[slice]:
+        turn = self._directions.turn
+        width = len(self._directions.strength) if turn is None else sum(turn.shape)
+        return list(batches(self._Y.shape[0], width + self._Y.shape[1]))
+
+    def _labels(self, block: slice | np.ndarray) -> np.ndarray:
+        """Some rows of T, the standardised labels."""
+        labels: np.ndarray = (dense(self._Y[block]) - self._mean) / self._deviation
+        return labels

@@ -1,1 +1,0 @@
-"""The steps of label support: features, other labels, confidence, checked candidates."""

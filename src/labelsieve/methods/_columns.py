@@ -1,0 +1,145 @@
+"""Selection of whole table columns by any method that ranks their encoded features."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from labelsieve._base import check_problem, share_of
+from labelsieve.methods._evidence.choice import FEWEST_ROWS, ColumnIndex
+from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
+
+__all__ = ["ColumnSelector"]
+
+
+class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Rank the columns of a table by their best encoded feature.
+
+    The method is fitted to the features and asked for as many of them as columns are wanted. The place of a column is
+    that of its best feature among those of the other columns.
+
+    Parameters
+    ----------
+    selector : BaseSelector
+        A method of this package; it is not changed.
+    column_of : array-like of int of shape (n_features,)
+        The column of every feature, as in `labelsieve.io.Dataset`. Columns without features are not ranked.
+    n_features_to_select : int, float, "auto" or None, default=None
+        Number of columns to keep: a number, a share in (0, 1], or None for half of them. "auto" needs
+        `EvidenceSelector`, which then cross-validates numbers of columns instead of features.
+
+    Attributes
+    ----------
+    columns_ : ndarray of int of shape (n_columns,)
+        The ranked columns: the different values of `column_of`, ascending. The following are in this order.
+    ranking_ : ndarray of int of shape (n_columns,)
+        Place of every column, 1 is best.
+    best_ : ndarray of int of shape (n_columns,)
+        The best feature of every column.
+    scores_ : ndarray of shape (n_columns,)
+        Score of the best feature; `evidence_` and `criterion_` likewise if the method has them.
+    n_features_ : int
+        Number of selected columns.
+    selector_ : BaseSelector
+        The method, fitted to the features.
+    size_curve_ : SizeCurve
+        Average precision by number of columns; only with "auto".
+
+    Examples
+    --------
+    >>> from labelsieve import ColumnSelector, SumF
+    >>> from labelsieve.datasets import make_pml
+    >>> X, Y = make_pml(n_features=6, n_informative=2, shuffle=False, random_state=0)
+    >>> found = ColumnSelector(SumF(), column_of=[0, 2, 2, 2, 3, 3], n_features_to_select=2).fit(X, Y)
+    >>> found.columns_[found.get_support()].tolist(), found.best_.tolist()[:2]
+    ([0, 2], [0, 1])
+    """
+
+    def __init__(
+        self, selector: Any, column_of: Any, n_features_to_select: int | float | str | None = None
+    ) -> None:
+        self.selector = selector
+        self.column_of = column_of
+        self.n_features_to_select = n_features_to_select
+
+    @property
+    def ranking_depends_on_size(self) -> bool:
+        """Whether asking for another number of columns changes their order."""
+        return bool(getattr(self.selector, "ranking_depends_on_size", False))
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Rank the columns; `X` and `y` are those of the method."""
+        column_of = np.asarray(self.column_of)
+        self.columns_, group = np.unique(column_of, return_inverse=True)
+        n_columns = len(self.columns_)
+        if len(column_of) != X.shape[1]:
+            raise ValueError(
+                f"column_of must name the column of each of the {X.shape[1]} features, got {len(column_of)}. "
+                f"Take both from one table."
+            )
+        method = clone(self.selector)
+        if hasattr(self, "size_curve_"):  # from an earlier fit
+            delattr(self, "size_curve_")
+        if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
+            chosen = evaluate_sizes(method, *check_problem(X, y), column_of=group)
+            self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve
+            method.set_params(redundancy=chosen.redundancy)
+        else:
+            self.n_features_ = self._n_selected(n_columns)
+        self.selector_ = method.set_params(n_features_to_select=self.n_features_).fit(X, y)
+        order = np.argsort(self.selector_.ranking_, kind="stable")
+        columns = ColumnIndex(group).order(order)
+        self.ranking_ = np.empty(n_columns, dtype=np.intp)
+        self.ranking_[columns] = np.arange(1, n_columns + 1)
+        self.best_ = order[np.unique(group[order], return_index=True)[1]]
+        for name in ("scores_", "evidence_", "criterion_"):
+            if hasattr(self.selector_, name):
+                setattr(self, name, getattr(self.selector_, name)[self.best_])
+        return self
+
+    def _is_automatic(self) -> bool:
+        if not isinstance(self.n_features_to_select, str):
+            return False
+        if self.n_features_to_select != "auto" or not isinstance(self.selector, EvidenceSelector):
+            raise ValueError(
+                f"n_features_to_select must be a number, or 'auto' with EvidenceSelector, got "
+                f"{self.n_features_to_select!r} with {type(self.selector).__name__}. Use choose_size."
+            )
+        return True
+
+    def _n_selected(self, n_columns: int) -> int:
+        wanted = self.n_features_to_select
+        if isinstance(wanted, Integral):
+            if not 1 <= wanted <= n_columns:
+                raise ValueError(
+                    f"n_features_to_select must be at most the number of columns that can be ranked ({n_columns}). "
+                    f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
+                )
+            return int(wanted)
+        return share_of(n_columns, wanted) if isinstance(wanted, float) else max(1, n_columns // 2)
+
+    def get_support(self, indices: bool = False) -> np.ndarray:
+        """Return which of the ranked columns are selected: a mask, or their positions in `columns_`."""
+        mask: np.ndarray = self.ranking_ <= self.n_features_
+        return np.flatnonzero(mask) if indices else mask
+
+    def feature_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return all features, column after column and the best first, and how many the first columns have together."""
+        place = self.ranking_[np.searchsorted(self.columns_, np.asarray(self.column_of))]
+        order = np.lexsort((self.selector_.ranking_, place))
+        return order, np.cumsum(np.bincount(place - 1))
+
+    def _settled_params(self) -> dict[str, Any]:
+        """Return parameters with which another fit makes the same choices as this one."""
+        settled = {
+            name: value
+            for name, value in self.selector_._settled_params().items()
+            if name != "n_features_to_select"
+        }
+        return {
+            "n_features_to_select": self.n_features_,
+            "selector": clone(self.selector).set_params(**settled),
+        }

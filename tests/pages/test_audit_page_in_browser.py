@@ -1,0 +1,315 @@
+"""The page of an audit in a real browser: slider, search, filters, dark, export, keyboard, phone, hostile names."""
+
+import csv
+import io
+from contextlib import chdir
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from browser import chromium, open_tab  # noqa: F401  fixtures
+from labelsieve import audit
+from labelsieve.cli import main
+from labelsieve.datasets import load_digits_attributes, make_pml
+from labelsieve.inspection.auditing.subject import Subject
+from labelsieve.io import Column, write
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+N_COLUMNS = 40
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Addresses of pages, and the audit of the first."""
+    folder = tmp_path_factory.mktemp("audit")
+    X, Y = make_pml(n_samples=300, n_features=N_COLUMNS - 1, n_labels=6, random_state=0)
+    X = np.column_stack([X, X[:, 0] + 1e-3])  # a twin
+    names = [f"column {j}" for j in range(N_COLUMNS)]
+    names[1], names[2] = HOSTILE, "long " * 60
+    plain = Subject.of_arrays(X, Y)
+    labels = ("=1+1", "<b>bold</b>", "ünïcode 🙈", "d", "e", "f" * 200)
+    hostile = Subject(
+        name=HOSTILE,
+        source="",
+        X=plain.X,
+        Y=plain.Y,
+        feature_names=tuple(names),
+        label_names=labels,
+        columns=tuple(Column(name, "number") for name in names),
+        column_of=plain.column_of,
+        row_ids=tuple(f"=row{row}" for row in range(300)),
+    )
+    found = _audit(hostile)
+    found.to_html(folder / "audit.html")
+    shuffled = Y[np.random.default_rng(5).permutation(len(Y))]
+    audit(X[:, :12], shuffled, name="shuffled").to_html(folder / "chance.html")
+    only = np.random.default_rng(0).random((30, 1)).round(3)
+    audit(only, (only > 0.5).astype(int), name="least").to_html(folder / "least.html")
+    digits = load_digits_attributes()
+    with chdir(folder):
+        write(digits, Path("digits.csv"))
+        options = ["--html", "select.html", "-k", "12", "-m", "sum-f", "--stability", "4", "-q"]
+        assert main(["select", "digits.csv", *options]) == 0
+        assert main(["select", "digits.csv", "-k", "auto", "--html", "auto.html", "-q"]) == 0
+        assert main(["issues", "digits.csv", "--html", "issues.html", "-q"]) == 0
+    return {path.stem: path.as_uri() for path in folder.glob("*.html")} | {"found": found}
+
+
+def _audit(subject):
+    from labelsieve.inspection.auditing.budget import Budget
+
+    from labelsieve.inspection.auditing.run import audit_subject
+
+    return audit_subject(
+        subject,
+        n_columns=None,
+        checked=None,
+        budget=Budget(100.0),
+        random_state=0,
+        progress=lambda activity: None,
+    )
+
+
+@pytest.fixture
+def open_page(open_tab):  # noqa: F811
+    """Open an audit page and wait until its script has drawn it."""
+
+    def open_(address, **options):
+        tab = open_tab(address, **options)
+        tab.page.wait_for_selector('html[data-ready="1"]')
+        return tab
+
+    return open_
+
+
+@pytest.fixture
+def page(open_page, pages):
+    return open_page(pages["audit"])
+
+
+def test_the_slider_changes_what_is_kept_and_what_is_said(page, pages):
+    best = pages["found"].curve.best
+    assert page.text("#keptwords") == f"{best} of {N_COLUMNS} kept"
+    page.key("ArrowRight", "#kept")
+    assert page.text("#keptwords") == f"{best + 1} of {N_COLUMNS} kept"
+    page.key("Home")
+    assert page.text("#keptwords") == f"1 of {N_COLUMNS} kept"
+    assert page.text("#columnwords").startswith("1 of 40 columns kept")
+    assert page.count("#columnrows tr:not(.out)") == 1
+    assert page.attribute("#kept", "aria-valuetext").startswith("1 of 40")
+    page.key("End")
+    assert page.count("#columnrows tr.out") == 0
+    for size in (1, 7, N_COLUMNS):
+        page.type("#exact", str(size))
+        # The thumb stands below the line on the curve.
+        gap = page.run(
+            "(() => { const slider = document.querySelector('#kept'), box = slider.getBoundingClientRect(),"
+            "line = document.querySelector('#curve .cross').getBoundingClientRect();"
+            "return box.left + 9 + (box.width - 18) * slider.value / 1000 - (line.left + line.width / 2); })()"
+        )
+        assert abs(gap) < 1.5
+        expected = pages["found"].expected(size)
+        assert abs(float(page.text("#precision")) - expected) < 0.006
+    page.click("#best")
+    assert page.text("#keptwords") == f"{best} of {N_COLUMNS} kept"
+    page.assert_clean()
+
+
+def test_columns_are_searched_sorted_and_paged(page, pages):
+    found = pages["found"]
+    assert page.texts("#columnrows .fname bdi")[:3] == list(found.columns.column[:3])
+    page.type("#columnsearch", "onerror")
+    assert page.texts("#columnrows .fname bdi") == [HOSTILE]
+    page.type("#columnsearch", "no such column")
+    assert not page.run("document.querySelector('#nocolumn').hidden")
+    page.type("#columnsearch", "")
+    page.click("#columntable th[data-sort=stability] button")
+    assert page.attribute("#columntable th[data-sort=stability]", "aria-sort") == "descending"
+    shares = [int(text.split("\u202f")[0]) for text in page.texts("#columnrows .c-q .num")]
+    assert shares == sorted(shares, reverse=True)
+    page.click("#columnpager button:nth-child(2)")
+    assert page.text("#columnpager span").startswith("21–40 of 40")
+    assert page.run("document.activeElement.getAttribute('aria-label')") == "previous page"
+    page.assert_clean()
+
+
+def test_a_label_filters_the_whole_page_and_is_cleared(page, pages):
+    issues = pages["found"].doubts
+    page.click("#maptable th.l:nth-child(4) button")
+    assert page.run("document.querySelector('#label').value") == "2"
+    assert "ünïcode" in page.text("#say")
+    assert "ünïcode" in page.text("#columnwords")
+    assert set(page.texts("#doubtrows .d-l")) <= {"ünïcode 🙈"}
+    pile = (issues.issues.labels[issues.listed[: issues.n_to_look_at]] == 2).sum()
+    assert page.text("#say").startswith(f"The {pile} of ")
+    page.click("#clear")
+    assert page.run("document.querySelector('#label').value") == "-1"
+    assert page.text("#say").startswith(f"The {issues.n_to_look_at} of ")
+    assert page.run("document.activeElement.id") == "label"
+    page.assert_clean()
+
+
+def test_a_label_to_review_lists_as_many_as_it_says(page):
+    said = page.texts("#labelrows .l-r .link")
+    page.click("#labelrows .l-r .link")
+    number = said[0].removeprefix("review ")
+    assert page.text("#say").startswith(f"The {number} of ")
+    assert page.text("#export") == f"Export {number} as CSV"
+    page.assert_clean()
+
+
+def test_the_export_holds_the_listed_rows_and_no_formula(page, pages):
+    page.key("Home", "#cut")
+    for _ in range(3):
+        page.key("ArrowRight", "#cut")
+    assert page.text("#cutwords") == "4"
+    # What would be downloaded is caught on its way.
+    page.run("URL.createObjectURL = (blob) => { window.saved = blob; return 'data:,'; }; 0")
+    page.click("#export")
+    rows = list(csv.reader(io.StringIO(page.run("window.saved.text()"))))
+    assert len(rows) == 5
+    expected = pages["found"].doubtful.head(4)
+    assert [row[0] for row in rows[1:]] == [f"'{name}" for name in expected.row]
+    np.testing.assert_allclose([float(row[2]) for row in rows[1:]], expected.support, atol=6e-4)
+    assert all(cell[:1] not in "=+@" or not cell for row in rows[1:] for cell in row)
+    page.assert_clean()
+
+
+def test_the_drawers_tell_all_and_the_parts_add_up(page):
+    page.click("#doubtrows .fname")
+    assert page.run("document.querySelector('#drawer').open")
+    parts = [float(text.replace("−", "-")) for text in page.texts("#parts .num")]
+    total = float(page.text(".part.sum .num").replace("−", "-"))
+    assert abs(sum(parts) - total) <= 0.005 * (len(parts) + 1)
+    page.key("Escape")
+    assert not page.run("document.querySelector('#drawer').open")
+    page.key("ArrowDown", '#maptable td[tabindex="0"]')
+    page.key("ArrowRight")
+    assert not page.run("document.querySelector('#tip').hidden")
+    page.key("Enter")
+    assert page.run("document.querySelector('#drawer').open")
+    page.click("#drawer .serve:nth-child(2)")
+    assert page.run("document.activeElement.classList.contains('serve')")
+    page.key("Escape")
+    assert page.run("document.activeElement.closest('#maptable') !== null")
+    page.assert_clean()
+
+
+def test_dark_is_dark_and_the_inks_of_data_stay(page):
+    colours = (
+        "[getComputedStyle(document.body).backgroundColor,"
+        "getComputedStyle(document.querySelector('#columnrows .bf')).fill,"
+        "getComputedStyle(document.querySelector('#maptable td.on')).backgroundColor]"
+    )
+    light = page.run(colours)
+    page.show("dark")
+    dark = page.run(colours)
+    assert (light[0], dark[0]) == ("rgb(255, 255, 255)", "rgb(20, 23, 27)")
+    assert light[1:] == dark[1:]
+    page.click("#theme")
+    assert page.run(colours) == light
+    page.click("#theme")
+    assert page.run(colours) == dark
+    page.assert_clean()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_phone_shows_everything_without_scrolling_sideways(open_page, pages, width):
+    page = open_page(pages["audit"], width=width)
+    assert page.count("#columnrows tr") == 10
+    page.key("ArrowLeft", "#kept")
+    page.page.locator("#label").select_option(value="1")
+    page.click("#columnrows .fname")
+    assert page.run("document.querySelector('#drawer').getBoundingClientRect().width") <= width
+    page.key("Escape")
+    page.assert_clean()
+
+
+def test_hostile_names_are_text_and_the_policy_lets_nothing_in(page):
+    assert page.text("h1") == HOSTILE
+    assert page.count("img, iframe, b[onclick]") == 0
+    assert page.count("script") == 2
+    page.assert_clean()
+    page.run(
+        "document.body.append(Object.assign(document.createElement('script'), {text: 'window.injected = 1'})); 0"
+    )
+    assert page.run("typeof window.injected") == "undefined"
+    page.run("document.body.insertAdjacentHTML('beforeend', '<p id=styled style=\"color: red\">x</p>')")
+    assert page.run("getComputedStyle(document.querySelector('#styled')).color") != "rgb(255, 0, 0)"
+
+
+def test_printing_shows_the_kept_columns_on_white_paper(page):
+    page.show("dark", media="print")
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.run("getComputedStyle(document.querySelector('#bar')).display") == "none"
+    assert page.count("#doubtrows tr") <= 30
+    page.run("dispatchEvent(new Event('afterprint'))")
+    page.show()
+
+
+@pytest.mark.parametrize("kind", ["chance", "least"])
+def test_odd_tables_have_pages_too(open_page, pages, kind):
+    page = open_page(pages[kind])
+    assert (page.count(".banner") > 0) == (kind == "chance")
+    for selector in ("#columnrows .fname", "#doubtrows .fname"):
+        page.click(selector)
+        page.key("Escape")
+    assert "NaN" not in page.run("document.body.innerText")
+    assert "undefined" not in page.run("document.body.innerText")
+    page.assert_clean()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("kind", ["select", "auto", "issues"])
+def test_other_commands_have_the_page_with_what_they_computed(open_page, pages, kind, width):
+    page = open_page(pages[kind], width=width)
+    sections = {
+        "#columns": kind != "issues",
+        "#map": kind != "issues",
+        "#kept": kind == "auto",
+        "#doubtful": True,
+    }
+    assert {selector: page.count(selector) > 0 for selector in sections} == sections
+    links = page.run("[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))")
+    assert all(page.count(link) == 1 for link in links)
+    page.click("#labelrows .lname")
+    assert page.run("document.querySelector('#label').value") != "-1"
+    chosen = page.text('#labelrows .lname[aria-pressed="true"]')
+    assert set(page.texts("#doubtrows .d-l")) == {chosen}
+    page.click("#clear")
+    page.click("#doubtrows .fname")
+    assert page.count("#parts .part") >= 3
+    page.key("Escape")
+    if kind != "issues":
+        page.click("#columnrows .fname")
+        assert page.run("document.querySelector('#drawer').open")
+        page.key("Escape")
+    if kind == "auto":
+        page.key("Home", "#kept")
+        assert page.text("#keptwords") == "1 of 64 kept"
+        assert page.text("#columnwords").startswith("1 of 64 columns kept")
+    if kind == "select":
+        assert page.text("#columntable th[data-sort=evidence]") == "Score"
+        assert page.text("#columnwords").startswith("12 of 64 columns kept")
+        scores = [float(text) for text in page.texts("#columnrows .c-e .num")]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > 0
+    page.type("#doubtsearch", "no such row")
+    assert page.text("#export") == "Export 0 as CSV"
+    page.show("dark")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    page.show(media="print")
+    page.run("dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))")
+    page.show()
+    assert not {"NaN", "undefined"} & set(page.run("document.body.innerText").split())
+    page.assert_clean()
+
+
+def test_without_script_the_answers_are_there(open_tab, pages):  # noqa: F811
+    tab = open_tab(pages["audit"], script=False)
+    assert tab.page.get_by_text("How many to keep?").first.is_visible()
+    assert tab.page.get_by_text("What these numbers can and cannot say").first.is_visible()
