@@ -323,7 +323,8 @@ def test_labels_and_candidates_in_files_beside_the_configuration_or_as_a_long_li
         ("noisy", names, np.ones_like(Y)),
         ("both", ["x0", *names], np.hstack([rng.normal(size=(20, 1)), Y])),
     ):
-        np.savetxt(tmp_path / f"{file}.csv", values, delimiter=",", header=",".join(columns), comments="")
+        head = ",".join(columns)
+        np.savetxt(tmp_path / f"{file}.csv", values, fmt="%g", delimiter=",", header=head, comments="")
     experiment = parse(
         'datasets = [{name = "apart", path = "x.csv", labels = "y.csv", candidates = "noisy.csv"}, '
         f'{{name = "together", path = "both.csv", labels = "{",".join(names)}"}}]\nmethods = ["sum-f"]\n',
