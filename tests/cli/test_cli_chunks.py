@@ -175,7 +175,7 @@ def test_the_system_tells_how_much_memory_is_left():
 
 
 def test_progress_shows_the_pass_and_the_block():
-    display = _Display(PlainConsole(force_terminal=True))
+    display = _Display(PlainConsole(force_terminal=True), has_steps=False)
     for block in (1, 2, 1):
         record = logging.LogRecord("labelsieve", logging.DEBUG, "", 0, "block %d of 2", (block,), None)
         record.block = block
