@@ -151,7 +151,10 @@ def test_a_warning_of_the_method_becomes_one_note(capsys, table):
 
 def test_selected_features_that_say_nothing_are_noted(capsys):
     with open("idle.csv", "w") as stream:
-        stream.write("x,zero,nought,label:a\n" + "".join(f"{row % 2},0,0,{row % 2}\n" for row in range(20)))
+        stream.write(
+            "x,zero,nought,label:a\n"
+            + "".join(f"{row % 2 + row % 3 / 10},0,0,{row % 2}\n" for row in range(20))
+        )
     code, _, err = run(capsys, "select", "idle.csv", "-k", "2")
     assert code == 0
     assert "note: 1 of the 2 selected features have no evidence above noise: chance put them there." in err
