@@ -170,7 +170,7 @@ def test_frames_with_text_dates_missing_values_and_truth_become_data_sets():
         (pd.DataFrame({"a": [1.0]}), {}, "labels="),
         (pd.DataFrame({"a": [1.0], "b": [1]}), {"labels": "c"}, "'c'"),
         (pd.DataFrame({"a": []}), {"labels": 1}, r"\(0, 1\)"),
-        (pd.DataFrame({"a": [None, 1.0], "b": [1, 0]}), {"labels": "b", "missing": "error"}, "'a'"),
+        (pd.DataFrame({"a": [None, 1.0, 2.0], "b": [1, 0, 1]}), {"labels": "b", "missing": "error"}, "'a'"),
     ],
 )
 def test_frames_that_leave_a_question_open_are_rejected(frame, options, message):

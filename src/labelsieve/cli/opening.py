@@ -87,7 +87,8 @@ class Data:
         """The dataset if columns were encoded or left out."""
         plain = {"number", "boolean", "label", "ignored"}
         is_plain = all(
-            (column.role in plain or column.name == self.dataset.id_column) and not column.n_missing
+            (column.role in plain and not column.n_missing and not column.note)
+            or column.name == self.dataset.id_column
             for column in self.dataset.columns
         )
         return None if not self.dataset.is_table or is_plain else self.dataset

@@ -148,6 +148,8 @@ def read_labels(
     Y: Any = sp.csr_array(sp.hstack(blocks, format="csr", dtype=np.uint8))
     if Y.shape[0] * Y.shape[1] <= _MOST_DENSE:
         Y = Y.toarray()
+    if must_vary and Y.shape[0] < 2:
+        raise fail("has 1 row, and nothing can be learnt from fewer than 2; add rows")
     sums = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     if must_vary and not ((sums > 0) & (sums < Y.shape[0])).any():
         said = "every row has the same labels" if sums.any() else "no row has a label"

@@ -10,6 +10,7 @@ import numpy as np
 
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
+from labelsieve.io import read
 from labelsieve.io.dataset import Column, Dataset, show_value
 
 __all__ = ["Subject", "show_value"]
@@ -88,6 +89,11 @@ class Subject:
             written=dataset.frame,
             remarks=tuple(remarks),
         )
+
+    @classmethod
+    def of_arrays(cls, X: Any, Y: Any, *, name: str = "", row_ids: Any = None) -> Subject:
+        """Take features and candidates as `read` does."""
+        return cls.of_dataset(read(X, Y, name=name), row_ids)
 
     @property
     def shape(self) -> tuple[int, int, int]:
