@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.table import print_table
 from labelsieve import audit
 from labelsieve.datasets import make_pml
-from labelsieve.io.tables import read_table
+from labelsieve.io import read
 
 SHAPES = ((500, 50, 5), (2000, 200, 10), (4000, 100, 20), (1000, 2000, 10))
 #: The first word of what an audit says it is doing, and what to call it.
@@ -84,7 +84,7 @@ def print_strangers():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, stranger in make_strangers(folder).items():
-            table = read_table(stranger.path, **stranger.options)
+            table = read(stranger.path, **stranger.options)
             found = audit(table)
             rows.append((name, *judge(found, stranger), f"{len(found.to_html().encode()) / 1000:.0f} kB"))
     header = [

@@ -15,8 +15,7 @@ from sklearn.metrics import mutual_info_score
 from benchmarks.problems import noisy
 from benchmarks.table import print_table
 from labelsieve._numerics.information import binary_mutual_information
-from labelsieve.methods._fsmir.confidence import label_confidence
-from labelsieve.methods._fsmir.symbols import symbol_mutual_information
+from labelsieve.methods._fsmir.labels import label_confidence, symbol_mutual_information
 
 
 def main():

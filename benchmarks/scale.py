@@ -26,9 +26,8 @@ from labelsieve import PMLFSMIR, EvidenceSelector, SumF, SumMI
 from labelsieve._base import nonnegative_features
 from labelsieve.bench import limits
 from labelsieve.methods._fsmir.block_descent import BlockDescent
-from labelsieve.methods._fsmir.confidence import label_confidence
 from labelsieve.methods._fsmir.factorization import FactorizationProblem
-from labelsieve.methods._fsmir.symbols import symbol_mutual_information
+from labelsieve.methods._fsmir.labels import label_confidence, symbol_mutual_information
 
 N_LABELS, N_ENTRIES = 100, 50
 

@@ -23,10 +23,8 @@ from benchmarks.table import print_table
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense
 from labelsieve.methods._fsmir.block_descent import BlockDescent
-from labelsieve.methods._fsmir.confidence import label_confidence
-from labelsieve.methods._fsmir.factorization import FactorizationProblem, multiplicative_sweep
-from labelsieve.methods._fsmir.start import start_factors
-from labelsieve.methods._fsmir.symbols import symbol_mutual_information
+from labelsieve.methods._fsmir.factorization import FactorizationProblem, multiplicative_sweep, start_factors
+from labelsieve.methods._fsmir.labels import label_confidence, symbol_mutual_information
 
 GOAL = 1.001
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from labelsieve import FPML, MDMR, EvidenceSelector, RandomRanking, SumF, SumMI, pml_cross_validate
 from labelsieve.classify import LabelwiseSVM
 from labelsieve.datasets import make_pml
-from labelsieve.report.charts.cd_diagram import draw_cd_diagram
+from labelsieve.report.cd_diagram import draw_cd_diagram
 from labelsieve.report.statistics import (
     average_ranks,
     iman_davenport,

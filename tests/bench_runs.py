@@ -1,6 +1,7 @@
 """Real runs of a small experiment in processes of their own, and what they left behind."""
 
 import io
+import json
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+import zlib
 from collections import namedtuple
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
@@ -17,7 +19,6 @@ import pytest
 
 import labelsieve
 from forked_program import ForkedProgram
-from forked_python import NAME
 from labelsieve.bench.cells import Task
 from labelsieve.bench.cells import evaluate as evaluate_task
 from labelsieve.cli import main
@@ -29,8 +30,8 @@ import ctypes
 import os
 import subprocess
 import time
+import zlib
 from collections import namedtuple
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -72,17 +73,6 @@ class Deadly(RandomRanking):
     def fit(self, X, Y):
         if learns_from_first_row(X):
             os.kill(os.getpid(), 9)
-        return super().fit(X, Y)
-
-
-class Babbling(RandomRanking):
-    """Writes to what its process has opened, its way back to the runner among it."""
-
-    def fit(self, X, Y):
-        for number in map(int, os.listdir("/proc/self/fd")):
-            if number > 2 and learns_from_first_row(X):
-                with suppress(OSError):
-                    os.write(number, b"gx\\n")
         return super().fit(X, Y)
 
 
@@ -182,8 +172,8 @@ def write_data(folder, seed=0):
     )
 
 
-def environment(pause=0.0, permits=None, cells="forked"):
-    """What programs find in theirs; see `quick_cells.computed`."""
+def environment(pause=0.0, permits=None, cells="started"):
+    """Return the environment of a program; for `cells` see `quick_cells.computed`."""
     return {
         **os.environ,
         "PYTHONPATH": str(Path(labelsieve.__file__).parents[1]),
@@ -235,7 +225,7 @@ def finish(config, *arguments, code=0, timeout=240, **options):
     return out, err
 
 
-def inside(config, *arguments, verb="run", code=0, cells="forked"):
+def inside(config, *arguments, verb="run", code=0, cells="started"):
     """Call the command line in this process, which saves its start; for the cells see `quick_cells.computed`."""
     out, err = io.StringIO(), io.StringIO()
     with computed(cells), chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
@@ -266,24 +256,21 @@ def reading(folder):
 
 
 def stored(folder):
-    """Everything that must not depend on how a run went, floats to the last bit."""
+    """Read everything that must not depend on how a run went, floats to the last bit."""
     with reading(folder) as database:
         rankings = database.execute(
-            "SELECT key, description, params, error, n_iter, converged, ranking, objective, notes, weights "
-            "FROM rankings"
+            "SELECT key, description, params, error, n_iter, converged, ranking, objective, notes FROM rankings"
         ).fetchall()
         judgements = database.execute(
-            "SELECT key, ranking, description, error, notes, basis FROM judgements"
+            "SELECT key, ranking, description, error, notes, scores FROM judgements"
         ).fetchall()
-        scores = database.execute("SELECT * FROM scores").fetchall()
-        planned = [row[0] for row in database.execute("SELECT key FROM plan ORDER BY position")]
-    exact = sorted(repr((*row[:-1], row[-1].hex())) for row in scores)
-    assert len(set(exact)) == len(exact)
-    return {"rankings": sorted(rankings), "cells": sorted(judgements), "scores": exact, "plan": planned}
+        (plan,) = database.execute("SELECT plan FROM experiment").fetchone()
+    planned = [row[1] for row in json.loads(zlib.decompress(plan))]
+    return {"rankings": sorted(rankings), "cells": sorted(judgements), "plan": planned}
 
 
 def finished(folder):
-    """Key of every stored judgement -> when it was computed, and by which run."""
+    """Map every stored judgement to when it was computed, and by which run."""
     try:
         with reading(folder) as database:
             return {key: when for key, *when in database.execute("SELECT key, run, finished FROM judgements")}
@@ -320,12 +307,11 @@ def processes_in_session(session):
 
 
 def workers_of(process):
-    """Processes that run cells."""
+    """List the processes that run cells."""
     found = []
     for pid in processes_in_session(process.pid):
         with suppress(OSError):  # gone meanwhile
-            started = b"labelsieve.bench.process" in Path(f"/proc/{pid}/cmdline").read_bytes()
-            if started or Path(f"/proc/{pid}/comm").read_text() == f"{NAME}\n":
+            if b"labelsieve.bench.process" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found
 

@@ -37,20 +37,17 @@ class Cluster:
         bench.wait_for(lambda: file.exists() and file.read_text().endswith("}"), self.scheduler)
         self.address = json.loads(file.read_text())["address"]
 
-    def start_worker(self, fresh=False, cells="forked"):
-        """Start a worker; one that is fresh has imported nothing of labelsieve, as if somebody started it by hand.
-
-        For its cells see `quick_cells.computed`.
-        """
+    def start_worker(self, fresh=False):
+        """Start a worker; a fresh one has imported nothing of labelsieve, as if a user started it by hand."""
         options = ["--nthreads", 1, "--no-dashboard", "--local-directory", self._folder]
-        return self._start("worker", self.address, "--no-nanny", *options, fresh=fresh, cells=cells)
+        return self._start("worker", self.address, "--no-nanny", *options, fresh=fresh)
 
-    def _start(self, *arguments, fresh=False, cells="started"):
+    def _start(self, *arguments, fresh=False):
         # With 0, one dead worker makes dask give up every task that it had, also those that waited.
         environment = {
             **os.environ,
             "PAUSE": "0.2",
-            "CELLS": cells,
+            "CELLS": "started",
             # Nobody looks at the samples that workers take of themselves a hundred times a second, nor at how late
             # their loops are, which they note fifty times a second.
             "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",

@@ -4,20 +4,15 @@ A server, started at the first need, has imported what runs and clusters need an
 processes like any other: with a session, an environment, streams and an end of their own.
 """
 
-import atexit
-import functools
 import multiprocessing
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import weakref
 from pathlib import Path
-
-from forked_python import tend
 
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
@@ -73,28 +68,6 @@ class ForkedProgram:
         )
 
 
-def exit_code_of(function, *arguments, timeout=120):
-    """Call a function of a module in a process of its own; returns how that ended."""
-    process = _SERVER.Process(target=function, args=arguments, daemon=True)
-    process.start()
-    process.join(timeout)
-    return process.exitcode
-
-
-@functools.cache
-def nursery():
-    """Where this process gets a Python that has imported everything, see `forked_python`."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    atexit.register(ours.close)
-    with theirs:
-        if multiprocessing.parent_process() is None:
-            _SERVER.Process(target=tend, args=(theirs,), daemon=True).start()
-        elif os.fork() == 0:  # of a forked program, whose session its processes belong to
-            ours.close()
-            tend(theirs)
-    return ours
-
-
 def _run(command, folder, environment, outputs):
     os.setsid()
     os.chdir(folder)
@@ -110,8 +83,6 @@ def _run(command, folder, environment, outputs):
     from quick_cells import computed  # here, for it imports this module
 
     with computed(environment["CELLS"]):
-        if environment["CELLS"] == "forked":
-            nursery()  # while there are no threads
         sys.exit({"labelsieve": _labelsieve, "dask": _dask}[command[0]]())
 
 

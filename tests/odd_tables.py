@@ -100,16 +100,15 @@ def _workbook(lines=None, sheets=1):
     return stream.getvalue()
 
 
-def _arrow(kind, **columns):
+def _parquet(**columns):
     import pyarrow as pa
-    import pyarrow.feather
     import pyarrow.parquet
 
     lines = rows()
     data = {"x": [float(line[0]) for line in lines], "y": [int(line[2]) for line in lines], **columns}
     stream = pa.BufferOutputStream()
     frame = pa.table(data)
-    pa.parquet.write_table(frame, stream) if kind == "parquet" else pa.feather.write_feather(frame, stream)
+    pa.parquet.write_table(frame, stream)
     return stream.getvalue().to_pybytes()
 
 
@@ -177,7 +176,7 @@ ODD = {
     "a name like a feature": column("colour=red", cycle("0", "1"), r"colour=red", "boolean"),
     "a name like an option": read(PLAIN.replace("x,colour", "--labels,colour"), "--labels"),
     # Sizes
-    "one row": refused(table(rows(1)), "has 1 row.*add rows"),
+    "one row": refused(table(rows(1)), "no row has a label"),
     "no rows": refused(",".join(HEAD) + "\n", "has a header but no rows"),
     "nothing": refused("", "is empty"),
     "blank lines only": refused("\n\n  \n", "has no rows"),
@@ -209,25 +208,15 @@ ODD = {
     "a JSON list": read(
         _json_lines(lambda lines: f"[{','.join(lines)}]"), "colour +category", ending=".json"
     ),
-    "JSON cut off": refused(
-        _json_lines()[:-20], "not one JSON object a row.*one object a line", ending=".jsonl"
-    ),
+    "JSON cut off": refused(_json_lines()[:-20], "JSON", ending=".jsonl"),
     "JSON of something else": refused("[1, 2, 3]", "expected an object", ending=".json"),
     "a workbook": read(_workbook(), "colour +category", ending=".xlsx"),
-    "a workbook of two sheets": read(
-        _workbook(sheets=2), "sheet 'Sheet' was read; 1 others? were not", ending=".xlsx"
-    ),
+    "a workbook of two sheets": read(_workbook(sheets=2), "sheet 'Sheet' was read", ending=".xlsx"),
     "a workbook cut off": refused(_workbook()[:800], "damaged or cut off|cannot be read", ending=".xlsx"),
     "an empty workbook": refused(_workbook([]), "no rows", ending=".xlsx"),
     "old Excel": refused(b"\xd0\xcf\x11\xe0" + bytes(100), "save it as .xlsx", ending=".xls"),
-    "Feather": read(_arrow("feather", z=["u", "v"] * 20), "z +category", ending=".feather"),
-    "Feather cut off": refused(
-        _arrow("feather")[:200], "cannot be read as Feather.*save it again", ending=".feather"
-    ),
-    "nested Parquet": read(
-        _arrow("parquet", z=[{"a": k % 2} for k in range(40)]), "z +category", ending=".parquet"
-    ),
-    "bytes in Parquet": read(_arrow("parquet", z=[b"u", b"v"] * 20), "z +category", ending=".parquet"),
+    "nested Parquet": read(_parquet(z=[{"a": k % 2} for k in range(40)]), "z +category", ending=".parquet"),
+    "bytes in Parquet": read(_parquet(z=[b"u", b"v"] * 20), "z +category", ending=".parquet"),
     # Labels
     "one class": refused(
         table([[*line[:2], 1] for line in rows()]), "every row has the same labels.*--labels"

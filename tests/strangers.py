@@ -20,7 +20,7 @@ class Stranger:
     """A file, how to read it, and what is true of it."""
 
     path: Path
-    #: Arguments of `read_table`.
+    #: Arguments of `read`.
     options: dict
     #: Columns that decide the labels.
     planted: frozenset

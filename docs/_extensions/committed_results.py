@@ -4,8 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from labelsieve.report.analysis.summary_file import ENDING, read_summary
-from labelsieve.report.contents import Report, make_report
+from labelsieve.report.page import Report, make_report
+from labelsieve.report.summary_file import ENDING, read_summary
 
 DOCS = Path(__file__).parents[1]
 _BENCHMARKS = DOCS.parent / "benchmarks"

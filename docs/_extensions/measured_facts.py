@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from committed_results import measured_costs, reports
-from labelsieve.report.analysis.comparison import Comparison
-from labelsieve.report.analysis.paper import PaperCheck
+from labelsieve.report.comparison import Comparison
+from labelsieve.report.paper import PaperCheck
 
 _NUMBERS = (
     "no",
@@ -44,12 +44,11 @@ def facts() -> dict[str, Any]:
     found: dict[str, Any] = {"seconds": _seconds()}
     for profile, report in reports().items():
         analysis = report.analysis
-        printed = {analysis.main.classifier: analysis.paper, **analysis.other_papers}
         found[profile.replace("-", "_")] = {
             "n_datasets": _in_words(len(analysis.summary.datasets)),
             **_ranks(analysis.main),
             "judged_by": {name: _ranks(other) for name, other in analysis.others.items()},
-            "printed": {name: _agreement(check) for name, check in printed.items() if check is not None},
+            "printed": {name: _agreement(check) for name, check in analysis.papers.items()},
         }
     return found
 

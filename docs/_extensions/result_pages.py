@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from committed_results import reports
-from labelsieve.report.charts.cd_diagram import draw_cd_diagram
-from labelsieve.report.contents import Report
-from labelsieve.report.page import render_report
-from labelsieve.report.tables.table import as_markdown
+from labelsieve.report.cd_diagram import draw_cd_diagram
+from labelsieve.report.page import Report, render_report
+from labelsieve.report.tables import as_markdown
 from written import write_page
 
 if TYPE_CHECKING:
@@ -77,9 +76,9 @@ def _title(report: Report) -> str:
 
 
 def _scope(report: Report) -> str:
-    analysis = report.analysis
-    n_methods = len(analysis.compared) or len(analysis.sweeps)
-    return f"{len(analysis.summary.datasets)} data sets, {n_methods} methods, {len(analysis.references)} references"
+    summary = report.analysis.summary
+    n_methods = len(summary.compared) or len(summary.experiment.sweeps)
+    return f"{len(summary.datasets)} data sets, {n_methods} methods, {len(summary.references)} references"
 
 
 def _page(profile: str, report: Report, app: Sphinx) -> str:
@@ -105,7 +104,7 @@ def _page(profile: str, report: Report, app: Sphinx) -> str:
             "",
         ]
     for section in report.sections:
-        tables = [table for table in section.tables if len(table.rows) <= _MOST_ROWS]
+        tables = [table for table in section.tables if len(table.frame) <= _MOST_ROWS]
         if section.anchor in _SHOWN and tables:
             lines += [f"## {section.title}", "", *section.texts, ""]
             lines += [as_markdown(table) for table in tables]

@@ -11,7 +11,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -24,10 +23,10 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
+from labelsieve._blocks.blocks import Columns, block_function
 from labelsieve._blocks.collections import column_names, is_lazy, open_rows
-from labelsieve._candidates import check_candidates, without_tags
-from labelsieve._numerics.result import SolverResult, logger
+from labelsieve._candidates import binarize_tags, check_candidates
+from labelsieve._numerics.result import SolverResult, iterate, logger
 from labelsieve._numerics.scaling import Scaling, row_extremes
 from labelsieve._numerics.sparse import canonical, check_structure, is_sparse
 from labelsieve._numerics.typing import Matrix
@@ -35,7 +34,10 @@ from labelsieve._ranked import RankedFeatures
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
 
 __all__ = [
+    "COUNT",
     "LOOP_CONSTRAINTS",
+    "NON_NEGATIVE",
+    "POSITIVE",
     "RANDOM_CONSTRAINTS",
     "SCALE_CONSTRAINTS",
     "BaseSelector",
@@ -48,6 +50,7 @@ __all__ = [
     "RowProblem",
     "StrOptions",
     "as_generator",
+    "binarize_tags",
     "check_candidates",
     "check_count",
     "check_parameters",
@@ -58,15 +61,18 @@ __all__ = [
     "scale_nonnegative",
     "share_of",
     "take_rows",
-    "without_tags",
 ]
 
-#: Constraints shared by iterative methods, methods with random parts and methods that scale features.
+#: Constraints of parameters that many methods have; those of loops and seeds belong to every selector.
 LOOP_CONSTRAINTS: dict[str, list[Any]] = {
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "verbose": ["verbose"],
 }
+#: Constraints of a weight, of a weight that must not vanish, and of a number of things.
+NON_NEGATIVE: list[Any] = [Interval(Real, 0, None, closed="left")]
+POSITIVE: list[Any] = [Interval(Real, 0, None, closed="neither")]
+COUNT: list[Any] = [Interval(Integral, 1, None, closed="left")]
 RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.random.Generator]}
 SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
 
@@ -148,6 +154,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="right"),
         ],
+        **LOOP_CONSTRAINTS,
+        **RANDOM_CONSTRAINTS,
     }
 
     #: Whether asking for another number of features changes the order of the features, not only where it is cut.
@@ -159,6 +167,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     #: Checks of the contract (`labelsieve.contract`) a method cannot pass -> why not.
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
+    max_iter: int
+    tol: float
     classes_: np.ndarray | None
     label_names_in_: np.ndarray
     n_features_in_: int
@@ -171,7 +181,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         """Score the features of a validated ``X`` for the 0/1 matrix ``Y``; each may be dense or sparse."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, *, checkpoint: str | None = None) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Score and rank the features.
 
         Parameters
@@ -184,10 +194,6 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             and a single column with other discrete values than 0 and 1, are read as classes and one-hot
             encoded. A sequence of sets, or of lists with strings, holds the tags of every row; ``label_names_in_``
             are then all tags, sorted.
-        checkpoint : str or None, default=None
-            Folder in which a fit of dask arrays keeps what it needs to go on after its process died: the same call
-            with the same data takes it up again, and the folder is deleted at the end. On a cluster all workers
-            must see it.
 
         Returns
         -------
@@ -201,19 +207,15 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         """
         if is_lazy(X):
             with _progress_log(getattr(self, "verbose", 0)):
-                result, n_selected = self._solve_lazy(X, y, checkpoint)
+                result, n_selected = self._solve_lazy(X, y)
             return self._store(result, n_selected)
-        if checkpoint is not None:
-            raise ValueError(
-                "checkpoint is for features that do not lie in memory. Got an array. Pass dask arrays, or no folder."
-            )
         X, Y = validate_problem(self, X, y)
         n_selected = self._n_selected(X.shape[1])
         with _progress_log(getattr(self, "verbose", 0)):
             result = self._solve(X, Y)
         return self._store(result, n_selected)
 
-    def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
+    def _solve_lazy(self, X: Any, y: Any) -> tuple[SolverResult, int]:
         """Score the features of dask collections, and say how many to select; most methods cannot."""
         raise needs_all_rows(type(self).__name__, X, f"one of: {', '.join(TAKES_BLOCKS)}")
 
@@ -259,6 +261,12 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         """
         check_structure(X, "X")
         return super().inverse_transform(X)
+
+    def _iterate(
+        self, step: Callable[[Any], tuple[Any, float]], state: Any, value: float, **options: int
+    ) -> tuple[Any, np.ndarray, bool]:
+        """Repeat a step until ``tol`` or ``max_iter`` ends the loop; see `iterate`."""
+        return iterate(step, state, value, max_iter=self.max_iter, tol=self.tol, **options)
 
     def _n_selected(self, n_features: int) -> int:
         """Turn ``n_features_to_select`` into a number of columns."""
@@ -334,6 +342,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
@@ -347,21 +356,10 @@ class BlockSelector(BaseSelector):
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         return self._solve_rows(in_memory(X, Y))
 
-    def _solve_lazy(self, X: Any, y: Any, checkpoint: str | None) -> tuple[SolverResult, int]:
-        identity = f"{self!r} {type(self).__module__}"
-        y, tags = without_tags(y)
-        with open_rows(X, y, checkpoint=checkpoint, identity=identity, on_block=_log_block) as rows:
-            return rows.run(
-                partial(
-                    self._solve_blocks, feature_names=column_names(X), label_names=tags or column_names(y)
-                )
-            )
-
-    def _solve_blocks(
-        self, rows: RowBlocks, *, feature_names: list[str] | None, label_names: list[str] | None
-    ) -> tuple[SolverResult, int]:
-        """Check all rows, note what every estimator notes about them, and score the features."""
-        problem = check_rows(rows)
+    def _solve_lazy(self, X: Any, y: Any) -> tuple[SolverResult, int]:
+        y, tags = binarize_tags(y)
+        feature_names, label_names = column_names(X), tags or column_names(y)
+        problem = check_rows(open_rows(X, y, on_block=_log_block))
         self.n_features_in_ = problem.n_features
         self.classes_ = None
         if feature_names is not None:
@@ -380,7 +378,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
     ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``: the values
     that a one-hot encoded y held, for methods that predict; None for candidate matrices.
     """
-    y, tags = without_tags(y)
+    y, tags = binarize_tags(y)
     label_names = tags or column_names(y)
     check_structure(X, "X")
     check_structure(y, "y")
@@ -398,7 +396,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
 
 def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
     """Return features and 0/1 candidates as `BaseSelector.fit` reads them, for functions that fit nothing."""
-    y, _ = without_tags(y)
+    y, _ = binarize_tags(y)
     check_structure(X, "X")
     check_structure(y, "y")
     X, y = check_X_y(X, y, **_TABLE)

@@ -13,7 +13,7 @@ from labelsieve._numerics.binary import is_binary
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
 
-__all__ = ["check_candidates", "require_binary", "require_candidates", "without_tags"]
+__all__ = ["binarize_tags", "check_candidates", "require_binary", "require_candidates"]
 
 _SETS = (set, frozenset)
 _LISTS = (list, tuple, np.ndarray)
@@ -21,7 +21,7 @@ _LISTS = (list, tuple, np.ndarray)
 _MOST_DENSE = 2**24
 
 
-def without_tags(y: Any) -> tuple[Any, list[str] | None]:
+def binarize_tags(y: Any) -> tuple[Any, list[str] | None]:
     """Return a 0/1 matrix and the names of its columns for a sequence of sets of tags; else ``y`` and None.
 
     Sets hold tags whatever is in them; lists, tuples and arrays if they contain strings, since lists of numbers are the
@@ -29,10 +29,10 @@ def without_tags(y: Any) -> tuple[Any, list[str] | None]:
 
     Examples
     --------
-    >>> matrix, names = without_tags([{"bug"}, ["billing", "bug"], []])
+    >>> matrix, names = binarize_tags([{"bug"}, ["billing", "bug"], []])
     >>> matrix.tolist(), names
     ([[0, 1], [1, 1], [0, 0]], ['billing', 'bug'])
-    >>> without_tags([[0, 1], [1, 1]])
+    >>> binarize_tags([[0, 1], [1, 1]])
     ([[0, 1], [1, 1]], None)
     """
     if not _holds_tags(y):

@@ -99,8 +99,7 @@ class LinearLabelPredictor(LabelPredictor):
     def _score_labels(self, X: Matrix) -> np.ndarray:
         # The scaling moves into the weights, so that sparse features need no offset.
         W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
-        scores: np.ndarray = X @ W + intercept
-        return scores
+        return X @ W + intercept
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         return scores >= 0.5

@@ -1,8 +1,7 @@
-"""Features and candidates that come in blocks of rows: opened, checked and made uniform."""
+"""Features and candidate labels in blocks of rows, checked and of one type."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,18 +20,18 @@ __all__ = ["RowProblem", "check_rows", "in_memory"]
 
 @dataclass(frozen=True)
 class RowProblem:
-    """Blocks with the columns ``X`` and ``Y``, and what is known of all of them.
+    """Blocks with the columns ``X`` and ``Y``, and their shapes and types.
 
     Parameters
     ----------
     rows : RowBlocks
         ``X`` is float32 or float64, dense or CSR (in memory also CSC), ``Y`` 0/1 and dense or CSR.
     n_features, n_labels : int
-        Their columns.
+        Number of columns of ``X`` and ``Y``.
     dtype : dtype
-        Of the features.
+        Type of the features.
     is_sparse : bool
-        Whether the features are.
+        Whether the features are sparse.
     """
 
     rows: RowBlocks
@@ -43,27 +42,21 @@ class RowProblem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """Number of rows and of features."""
         return self.rows.n_rows, self.n_features
 
 
 def in_memory(X: Matrix, Y: Matrix) -> RowProblem:
-    """Return the problem of validated arrays: one block."""
+    """Return validated arrays as a problem of one block."""
     return RowProblem(MemoryBlocks([{"X": X, "Y": Y}]), X.shape[1], Y.shape[1], X.dtype, is_sparse(X))
 
 
 def check_rows(rows: RowBlocks) -> RowProblem:
-    """Look at every block once, refuse what cannot be used, and make the others uniform.
-
-    A fit that goes on looks again: what it took up must belong to the same data.
-    """
+    """Check every block once, and give all blocks one type."""
     if rows.n_rows < 2:
         raise ValueError(f"X must have at least 2 rows. Got {rows.n_rows}.")
-    log = None if rows.log is None or rows.log.is_temporary else rows.log
-    shapes, dtype, kinds, n_candidates, checksum = rows.look(_look, log is not None, combine=_agree)
+    (n_features, n_labels), dtype, kinds, n_candidates = rows.fold(_check_block, combine=_agree)
     require_candidates(n_candidates)
-    if log is not None:
-        log.claim(f"{checksum:x}")
     if len(kinds) > 1:
         raise ValueError(
             "The blocks of X must be all dense or all sparse. Got both. "
@@ -71,13 +64,12 @@ def check_rows(rows: RowBlocks) -> RowProblem:
         )
     rows.derive(_uniform_features, dtype)
     rows.derive(_uniform_labels)
-    n_features, n_labels = shapes
     return RowProblem(rows, n_features, n_labels, dtype, kinds == {"sparse"})
 
 
 @block_function("X", "Y")
-def _look(rows: Mapping[str, Any], with_checksum: bool) -> tuple[Columns, Any]:
-    """Check one block as `fit` checks arrays, and on demand add up its bytes."""
+def _check_block(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+    """Check one block as `fit` checks arrays."""
     X, Y, first = rows["X"], rows["Y"], rows["first_row"]
     try:
         check_structure(X, "X")
@@ -93,33 +85,19 @@ def _look(rows: Mapping[str, Any], with_checksum: bool) -> tuple[Columns, Any]:
             )
     except ValueError as error:
         message = str(error).partition("\n")[0]
-        raise ValueError(f"{message} (In the rows {first} to {first + X.shape[0] - 1}.)") from None
+        raise ValueError(f"{message} (In rows {first} to {first + X.shape[0] - 1}.)") from None
+    n_candidates = int(np.count_nonzero(Y.data if is_sparse(Y) else Y))
     kind = "sparse" if is_sparse(X) else "dense"
-    return {}, (
-        (X.shape[1], Y.shape[1]),
-        X.dtype,
-        {kind},
-        int(np.count_nonzero(Y.data if is_sparse(Y) else Y)),
-        _checksum(X, Y, first) if with_checksum else 0,
-    )
-
-
-def _checksum(X: Matrix, Y: Matrix, first_row: int) -> int:
-    """Number the contents of a block and its place; the numbers of all blocks are added."""
-    total = zlib.crc32(str(first_row).encode())
-    for M in (X, Y):
-        for values in (M.data, M.indices, M.indptr) if is_sparse(M) else (M,):
-            total = zlib.crc32(np.ascontiguousarray(values).data, total)
-    return total
+    return {}, ((X.shape[1], Y.shape[1]), X.dtype, {kind}, n_candidates)
 
 
 def _agree(a: Any, b: Any) -> Any:
-    """Combine what two blocks look like."""
+    """Combine the properties of two blocks."""
     if a[0] != b[0]:
         raise ValueError(
             f"All blocks must have the same numbers of features and labels. Got {a[0]} and {b[0]}."
         )
-    return a[0], np.result_type(a[1], b[1]), a[2] | b[2], a[3] + b[3], a[4] + b[4]
+    return a[0], np.result_type(a[1], b[1]), a[2] | b[2], a[3] + b[3]
 
 
 @block_function("X", gives=("X",))
@@ -133,7 +111,7 @@ def _uniform_labels(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
 
 
 def _uniform(M: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a matrix of one type; a sparse one as CSR with every entry once."""
+    """Convert a matrix to one type, a sparse one to canonical CSR."""
     if not sp.issparse(M):
         return np.asarray(M).astype(dtype, copy=False)
     return canonical(sp.csr_matrix(M)).astype(dtype, copy=False)

@@ -25,12 +25,12 @@ from labelsieve._base import (
     Interval,
     Real,
     StrOptions,
+    binarize_tags,
     check_candidates,
     check_parameters,
-    without_tags,
 )
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.neighbors import nearest_rows
+from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import canonical, check_structure, dense, with_short_indices
 from labelsieve._numerics.squared_hinge import solve_squared_hinge
@@ -71,7 +71,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         check_parameters(self)
-        y, _ = without_tags(y)
+        y, _ = binarize_tags(y)
         check_structure(X, "X")
         check_structure(y, "y")
         X, y = validate_data(self, X, y, multi_output=True, **self._validation)
@@ -82,17 +82,12 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score the labels of each row; larger means more likely.
+        """Score the labels or classes of new rows; two classes have one score, as in scikit-learn.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_labels) or (n_samples,)
-            One column per label or class; one-dimensional for two classes, as in scikit-learn.
         """
         scores = super().decision_function(X)
         if self._has_classes and len(self.classes_) == 2:
@@ -100,7 +95,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose labels, or class, are predicted rightly.
+        """Return the share of rows whose labels, or class, are predicted rightly.
 
         Parameters
         ----------
@@ -110,11 +105,6 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
             True labels, or classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows.
-
-        Returns
-        -------
-        accuracy : float
-            In [0, 1].
         """
         check_structure(y, "y")
         return float(super().score(X, y, sample_weight=sample_weight))
@@ -256,8 +246,7 @@ class LabelwiseSVM(_MultilabelClassifier):
         return scores
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        chosen: np.ndarray = (scores > 0) | self._is_always
-        return chosen
+        return (scores > 0) | self._is_always
 
 
 class MLkNN(_MultilabelClassifier):
@@ -310,11 +299,7 @@ class MLkNN(_MultilabelClassifier):
     }
 
     def __init__(
-        self,
-        n_neighbors: int = 10,
-        *,
-        smoothing: float = 1.0,
-        scale: Literal["minmax"] | None = "minmax",
+        self, n_neighbors: int = 10, *, smoothing: float = 1.0, scale: Literal["minmax"] | None = "minmax"
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
@@ -343,8 +328,7 @@ class MLkNN(_MultilabelClassifier):
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         counts = self._count(self.scaling_.apply(X))
-        scores: np.ndarray = self.log_odds_[np.arange(counts.shape[1]), counts]
-        return scores
+        return self.log_odds_[np.arange(counts.shape[1]), counts]
 
     def _count(self, X: Matrix | None) -> np.ndarray:
         """Count the neighbours of each row, or of each training row, that have each label."""
@@ -352,8 +336,7 @@ class MLkNN(_MultilabelClassifier):
         rows = np.arange(0, neighbors.size + 1, self.n_neighbors)
         ones = np.ones(neighbors.size, dtype=np.intp)
         graph = sp.csr_array((ones, neighbors.ravel(), rows), shape=(len(neighbors), len(self._Y)))
-        counts: np.ndarray = graph @ self._Y
-        return counts
+        return graph @ self._Y
 
 
 class LabelFrequency(_MultilabelClassifier):

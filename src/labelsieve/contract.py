@@ -28,10 +28,7 @@ __all__ = ["CHECKS", "check_selector"]
 
 
 def check_selector(
-    estimator: Any,
-    *,
-    expected_failed_checks: Mapping[str, str] | None = None,
-    sklearn_checks: bool = True,
+    estimator: Any, *, expected_failed_checks: Mapping[str, str] | None = None, sklearn_checks: bool = True
 ) -> list[str]:
     """Run scikit-learn's estimator checks and labelsieve's contract on a selector.
 
@@ -49,12 +46,7 @@ def check_selector(
     Returns
     -------
     passed : list of str
-        Names of the contract checks that passed.
-
-    Raises
-    ------
-    AssertionError
-        If a check fails; the message names it.
+        Names of the contract checks that passed. One that fails raises an AssertionError.
 
     Examples
     --------

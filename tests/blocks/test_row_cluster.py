@@ -1,4 +1,4 @@
-"""Rows on a dask cluster of real processes: the same numbers, whoever dies."""
+"""Rows on a dask cluster of real processes: the same numbers, whichever process dies, or one clear error."""
 
 import logging
 import os
@@ -14,17 +14,14 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from dask_cluster import running_scheduler
-from forked_program import exit_code_of
 from labelsieve import GMM, PMLFSMIR, RFS, EvidenceSelector, RandomRanking, SumF, SumMI
 from labelsieve._blocks.blocks import MemoryBlocks, block_function
 from labelsieve._blocks.collections import _active_client
-from labelsieve._blocks.fold_log import FoldLog
 from labelsieve.contract import check_chunked_equals_in_memory
 from labelsieve.datasets import make_pml
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
-delayed = pytest.importorskip("dask").delayed
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are killed by signals"),
@@ -33,7 +30,7 @@ pytestmark = [
 SIZES = (7, 2, 6, 5)
 CUTS = np.cumsum((0, *SIZES))
 X = np.random.default_rng(0).random((CUTS[-1], 3))
-N_STEPS = 14
+N_STEPS = 6
 
 
 @block_function("X", gives=("U",))
@@ -42,12 +39,7 @@ def start(rows):
 
 
 @block_function("X", "U", gives=("new",))
-def move(rows, step, folder):
-    """Note that a block was visited, then do something that depends on all visits before."""
-    if folder is not None:
-        visit = f"{rows['first_row']}-{os.getpid()}-{time.time_ns()}"
-        (Path(folder) / visit).touch()
-        time.sleep(0.02)
+def move(rows, step):
     U = np.sqrt(rows["U"] + step * rows["X"].sum(axis=1, keepdims=True))
     return {"new": U}, (U.sum(), len(U))
 
@@ -60,28 +52,43 @@ def fail_at_seven(rows):
     return {}, 0
 
 
-def descend(rows, n_steps=N_STEPS, folder=None, on_step=lambda i: None):
-    """A little solver: what is shared follows from the parts before."""
+@block_function("X")
+def kill_worker(rows, permits):
+    """Kill the worker as long as there are permits."""
+    if rows["first_row"] == 7:
+        for permit in Path(permits).iterdir():
+            permit.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return {}, 1
+
+
+@block_function("X")
+def wait_for_long(rows):
+    time.sleep(120)
+    return {}, 0
+
+
+def descend(rows, on_step=lambda i: None):
+    """Run a little solver in which the shared values follow from the parts before."""
     rows.fold(start)
     step, history = 1.0, []
-    for i in range(n_steps):
+    for i in range(N_STEPS):
         on_step(i)
-        total, _ = rows.fold(move, step, folder)
+        total, _ = rows.fold(move, step)
         rows.rename({"before": "U", "U": "new"})
         step = 1 / (1 + total)
         history.append(total)
     return history
 
 
-def in_memory(n_steps=N_STEPS):
-    return descend(MemoryBlocks([{"X": X[a:b]} for a, b in pairwise(CUTS)]), n_steps)
+def in_memory():
+    return descend(MemoryBlocks([{"X": X[a:b]} for a, b in pairwise(CUTS)]))
 
 
-def on_cluster(client, folder, n_blocks=None, **options):
+def on_cluster(client):
     from labelsieve._blocks.cluster import ClusterBlocks
 
-    blocks = {"X": [delayed(X[a:b]) for a, b in list(pairwise(CUTS))[:n_blocks]]}
-    return ClusterBlocks(client, blocks, SIZES[:n_blocks], log=FoldLog(folder, "this"), **options)
+    return ClusterBlocks(client, {"X": da.from_array(X, chunks=(SIZES, 3)).to_delayed().ravel()}, SIZES)
 
 
 @pytest.fixture(scope="module")
@@ -105,60 +112,31 @@ def kill_a_worker(cluster):
     cluster.workers.append(cluster.start_worker())
 
 
-def test_columns_lie_side_by_side_and_only_the_last_checkpoint_stays(client, tmp_path):
-    rows = on_cluster(client, tmp_path / "log", every=3)
-    distributed.wait([block["X"] for block in rows.blocks])
-    homes = [client.who_has([block["X"]])[block["X"].key] for block in rows.blocks]
-    assert homes[0] == homes[1] != homes[2] == homes[3]
-    with rows:
-        assert descend(rows) == pytest.approx(in_memory(), rel=1e-12)
-        # The start and fourteen steps: the last checkpoint was after the fifteenth fold.
-        assert rows.log.n_saved == 15
-        # In it are U, the one before, and the one that was just given.
-        assert len(list(rows.log.folder.glob("*.npy"))) == 3 * len(SIZES)
-        assert not list(rows.log.folder.glob("shared-*"))
-    assert not rows.log.folder.exists()
+def test_blocks_are_spread_over_the_workers_and_leave_nothing_behind(client):
+    rows = on_cluster(client)
+    futures = [block["X"] for block in rows.blocks]
+    distributed.wait(futures)
+    holders = [holder for (holder,) in client.who_has(futures).values()]
+    assert {holders.count(holder) for holder in holders} == {2}
+    assert descend(rows) == in_memory()
+    del rows, futures
+    deadline = time.monotonic() + 30
+    while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
-def test_the_scheduler_does_not_remember_every_fold(client, tmp_path):
-    n_tasks = []
-
-    def count(i):
-        # Sooner and later after a checkpoint.
-        if i % 3 == 0:
-            n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
-
-    with on_cluster(client, tmp_path / "log", n_blocks=2, every=5) as rows:
-        descend(rows, 60, on_step=count)
-    # Thirty folds have come across all there is between two checkpoints; released tasks may take a moment to go.
-    assert max(n_tasks[10:]) <= max(n_tasks[:10]) + 10
-    # A fold that gives columns makes nine tasks or so for two blocks.
-    assert max(n_tasks) < 2 * 5 * 9
-
-
-def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client, tmp_path):
-    with on_cluster(client, tmp_path / "log") as rows:
-        with pytest.raises(ValueError, match="seven") as caught:
-            rows.fold(fail_at_seven)
-        assert caught.value.__notes__ == ["In the rows 7 to 8."]
+def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client):
+    with pytest.raises(ValueError, match="seven") as caught:
+        on_cluster(client).fold(fail_at_seven)
+    assert "rows 7 to 8" in caught.value.__notes__[0]
 
 
 @pytest.fixture
 def short_start(monkeypatch):
-    """Passes that repeat one another show nothing new, and each of them costs the scheduler what it costs."""
+    """Skip passes that repeat one another, each of which costs the scheduler time."""
     monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._WARM_UP", 2)
-    monkeypatch.setattr("labelsieve.methods._fsmir.start._POWER_ITERATIONS", 1)
-
-
-@pytest.mark.usefixtures("short_start")
-def test_methods_with_checkpoints_give_the_scores_of_memory_and_leave_no_files(client, tmp_path):
-    X, Y = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
-    lazy = [da.from_array(part, chunks=(35, -1)) for part in (X, Y)]
-    folder = tmp_path / "checkpoint"
-    for method in (EvidenceSelector(3), PMLFSMIR(tol=0.1), PMLFSMIR(solver="mu", tol=0.1)):
-        fitted = method.fit(*lazy, checkpoint=str(folder)).scores_
-        np.testing.assert_allclose(fitted, method.fit(X, Y).scores_, rtol=1e-9, err_msg=repr(method))
-        assert not folder.exists()
+    monkeypatch.setattr("labelsieve.methods._fsmir.factorization._POWER_ITERATIONS", 1)
 
 
 @pytest.mark.usefixtures("short_start")
@@ -169,60 +147,17 @@ def test_the_contract_holds_on_a_cluster(client, method):
     check_chunked_equals_in_memory(method())
 
 
-def test_a_folder_that_workers_do_not_see_is_noticed(client, tmp_path):
-    class Hidden(type(tmp_path)):
-        """Reaches the workers as a path of another machine would."""
-
-        def __reduce__(self):
-            return type(tmp_path), ("/nowhere", self.name)
-
-    log = FoldLog(tmp_path / "log", "this")
-    log.folder = Hidden(log.folder)
-    from labelsieve._blocks.cluster import ClusterBlocks
-
-    with pytest.raises(ValueError, match=r"All workers must see the folder .* Got 2 of 2 that do not, tcp"):
-        ClusterBlocks(client, {}, SIZES, log=log)
-    assert not (tmp_path / "log").exists()
+def test_a_killed_worker_changes_nothing(cluster, client):
+    rows = on_cluster(client)
+    assert descend(rows, lambda i: i == 3 and kill_a_worker(cluster)) == in_memory()
 
 
-def test_a_killed_worker_costs_only_what_it_held(cluster, client, tmp_path):
-    visits = tmp_path / "visits"
-    visits.mkdir()
-    with on_cluster(client, tmp_path / "log", every=3) as rows:
-        history = descend(rows, folder=str(visits), on_step=lambda i: i == 7 and kill_a_worker(cluster))
-    assert history == pytest.approx(in_memory(), rel=1e-12)
-    # Lost were two blocks, with the folds since the last checkpoint, at most two, and what was being visited.
-    n_again = len(list(visits.iterdir())) - N_STEPS * len(SIZES)
-    assert 0 < n_again <= 2 * (2 + 1)
-    assert not rows.log.folder.exists()
-
-
-def descend_and_die(address, folder):
-    def die(i):
-        if i == 8:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with distributed.Client(address) as client:
-        descend(on_cluster(client, folder, every=3), on_step=die)
-
-
-def test_another_client_goes_on_where_one_was_killed(cluster, client, tmp_path):
-    assert exit_code_of(descend_and_die, cluster.address, tmp_path / "log") == -signal.SIGKILL
-    (tmp_path / "visits").mkdir()
-    with on_cluster(client, tmp_path / "log", every=3) as rows:
-        # The start and eight steps were done, nine folds, and saved after the ninth.
-        assert rows.log.n_saved == 9
-        assert descend(rows, folder=str(tmp_path / "visits")) == pytest.approx(in_memory(), rel=1e-12)
-    assert len(list((tmp_path / "visits").iterdir())) == (N_STEPS - 8) * len(SIZES)
-    assert not (tmp_path / "log").exists()
-
-
-#: Fewer than it takes to converge: where the objective stands still, rounding decides which steps are taken.
-N_ITERATIONS = 20
+#: Fewer than it takes to converge: at the optimum, rounding decides which steps are taken.
+N_ITERATIONS = 12
 
 
 class OnIteration(logging.Handler):
-    """Does something after every iteration of a fit that reports to the log."""
+    """Calls a function after every iteration of a fit."""
 
     def __init__(self, action):
         super().__init__()
@@ -232,62 +167,25 @@ class OnIteration(logging.Handler):
         self.action(record.iteration)
 
 
-def descend_in_earnest(on_iteration=None, checkpoint=None):
-    """Fit PML-FSMIR to a small problem: in memory, or, if somebody listens, on the cluster of the active client."""
-    tables = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
-    options, handler = {}, OnIteration(on_iteration)
-    if on_iteration:
-        tables = [da.from_array(table, chunks=(30, -1)) for table in tables]
-        options = {"checkpoint": checkpoint}
-        logging.getLogger("labelsieve").addHandler(handler)
+def fit_pml_fsmir(tables, on_iteration=lambda i: None):
+    handler = OnIteration(on_iteration)
+    logging.getLogger("labelsieve").addHandler(handler)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return PMLFSMIR(max_iter=N_ITERATIONS, tol=0, verbose=bool(on_iteration)).fit(*tables, **options)
+            return PMLFSMIR(max_iter=N_ITERATIONS, tol=0, verbose=1).fit(*tables)
     finally:
         logging.getLogger("labelsieve").removeHandler(handler)
 
 
-def test_pml_fsmir_survives_a_killed_worker_and_leaves_no_tasks(cluster, client, tmp_path):
-    n_tasks = []
-
-    def act(iteration):
-        n_tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
-        if iteration == 8:
-            kill_a_worker(cluster)
-
-    folder = tmp_path / "checkpoint"
-    fitted, expected = descend_in_earnest(act, str(folder)), descend_in_earnest()
+@pytest.mark.usefixtures("short_start")
+def test_pml_fsmir_survives_a_killed_worker(cluster, client):
+    tables = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
+    lazy = [da.from_array(table, chunks=(30, -1)) for table in tables]
+    fitted = fit_pml_fsmir(lazy, lambda i: i == 6 and kill_a_worker(cluster))
+    expected = fit_pml_fsmir(tables)
     np.testing.assert_allclose(fitted.scores_, expected.scores_, rtol=1e-9)
     np.testing.assert_allclose(fitted.objective_history_, expected.objective_history_, rtol=1e-9)
-    assert len(n_tasks) == N_ITERATIONS
-    # Forty folds, the warm-up among them, make nine tasks or so each; known are those since the last checkpoint, ten
-    # folds ago at most, and those of a rejected step.
-    assert max(n_tasks) < 20 * 9
-    assert not folder.exists()
-
-
-def fit_and_die(address, folder):
-    with distributed.Client(address):
-        descend_in_earnest(lambda iteration: iteration == 12 and os.kill(os.getpid(), signal.SIGKILL), folder)
-
-
-def test_pml_fsmir_goes_on_where_its_client_was_killed(cluster, client, tmp_path):
-    folder = str(tmp_path / "checkpoint")
-    assert exit_code_of(fit_and_die, cluster.address, folder) == -signal.SIGKILL
-    loaded = []
-    fitted = descend_in_earnest(lambda iteration: loaded.append(os.path.exists(folder)), folder)
-    assert len(loaded) == N_ITERATIONS
-    assert all(loaded)
-    np.testing.assert_allclose(fitted.scores_, descend_in_earnest().scores_, rtol=1e-9)
-    assert not os.path.exists(folder)
-
-
-@pytest.fixture
-def strict_cluster(tmp_path):
-    """A cluster that gives up a task with the first worker that it takes down."""
-    with running_scheduler(tmp_path / "cluster", allowed_failures=0) as cluster:
-        yield cluster
 
 
 @pytest.fixture
@@ -299,41 +197,20 @@ def permits(tmp_path):
     return folder
 
 
-@block_function("X")
-def murder(rows, permits):
-    """Kill the worker as long as there are permits."""
-    if rows["first_row"] == 7:
-        for permit in Path(permits).iterdir():
-            permit.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-    return {}, 1
+def test_a_task_that_kills_its_workers_ends_in_one_error(permits, tmp_path):
+    from labelsieve._blocks.cluster import LostClusterError
+
+    with running_scheduler(tmp_path / "cluster", allowed_failures=0) as cluster:
+        for _ in range(2):
+            cluster.start_worker()
+        with distributed.Client(cluster.address) as client:
+            client.wait_for_workers(2, timeout=60)
+            with pytest.raises(LostClusterError, match="memory"):
+                on_cluster(client).fold(kill_worker, str(permits))
 
 
-def test_work_that_the_scheduler_gives_up_is_begun_again_but_not_forever(strict_cluster, permits, tmp_path):
-    from labelsieve._blocks.cluster import LostWorkError
-
-    with distributed.Client(strict_cluster.address) as client:
-        with pytest.raises(ValueError, match=r"The cluster must have workers\. Got none\."):
-            on_cluster(client, tmp_path / "none")
-        assert not (tmp_path / "none").exists()
-        # As a cluster does: for every worker that dies there is another one.
-        for _ in range(4):
-            strict_cluster.start_worker()
-        client.wait_for_workers(4, timeout=60)
-        with on_cluster(client, tmp_path / "log") as rows:
-            assert rows.run(lambda rows: rows.fold(murder, str(permits))) == len(SIZES)
-        for i in range(3):
-            (permits / str(i)).touch()
-        rows = on_cluster(client, tmp_path / "log")
-        with pytest.raises(LostWorkError, match=r"lost its workers 3 times .* it goes on where it was"), rows:
-            rows.run(lambda rows: rows.fold(murder, str(permits)))
-
-
-@pytest.mark.parametrize("allowed_failures", [0, 3], ids=["given up", "stranded"])
-def test_work_goes_on_with_another_worker_when_all_are_lost(allowed_failures, permits, tmp_path, monkeypatch):
-    """Tasks that waited while there was no worker at all would wait forever for the one they were meant for."""
-    monkeypatch.setattr("labelsieve._blocks.cluster._LOOK_SECONDS", 0.5)
-    with running_scheduler(tmp_path / "cluster", allowed_failures) as cluster:
+def test_a_fit_continues_when_another_worker_replaces_the_only_one(permits, tmp_path):
+    with running_scheduler(tmp_path / "cluster") as cluster:
         worker = cluster.start_worker()
 
         def replace():
@@ -345,23 +222,34 @@ def test_work_goes_on_with_another_worker_when_all_are_lost(allowed_failures, pe
         with distributed.Client(cluster.address) as client:
             client.wait_for_workers(1, timeout=60)
             replacement.start()
-            with on_cluster(client, tmp_path / "log") as rows:
-                assert rows.run(lambda rows: rows.fold(murder, str(permits))) == len(SIZES)
+            assert on_cluster(client).fold(kill_worker, str(permits)) == len(SIZES)
         replacement.join()
     assert not list(permits.iterdir())
 
 
-def test_waiting_for_workers_ends(permits, tmp_path, monkeypatch):
-    from labelsieve._blocks.cluster import LostWorkError
+def test_a_fit_without_workers_ends_in_one_error(permits, tmp_path, monkeypatch):
+    from labelsieve._blocks.cluster import _CHECK_SECONDS, _PATIENCE_SECONDS, LostClusterError
 
-    monkeypatch.setattr("labelsieve._blocks.cluster._LOOK_SECONDS", 0.5)
-    monkeypatch.setattr("labelsieve._blocks.cluster._PATIENCE_SECONDS", 1)
+    assert _PATIENCE_SECONDS + _CHECK_SECONDS < 60
+    monkeypatch.setattr("labelsieve._blocks.cluster._CHECK_SECONDS", 0.2)
+    monkeypatch.setattr("labelsieve._blocks.cluster._PATIENCE_SECONDS", 1.0)
     with running_scheduler(tmp_path / "cluster") as cluster, distributed.Client(cluster.address) as client:
         cluster.start_worker()
         client.wait_for_workers(1, timeout=60)
-        rows = on_cluster(client, tmp_path / "log")
-        with (
-            pytest.raises(LostWorkError, match=r"none came within 1 seconds\. Start some, then fit with"),
-            rows,
-        ):
-            rows.run(lambda rows: rows.fold(murder, str(permits)))
+        with pytest.raises(LostClusterError, match="Start workers"):
+            on_cluster(client).fold(kill_worker, str(permits))
+
+
+def test_a_lost_scheduler_is_reported_as_such(tmp_path, monkeypatch):
+    from labelsieve._blocks.cluster import LostClusterError
+
+    with running_scheduler(tmp_path / "cluster") as cluster:
+        cluster.start_worker()
+        client = distributed.Client(cluster.address, timeout=5)
+        client.wait_for_workers(1, timeout=60)
+        rows = on_cluster(client)
+        assert descend(rows) == in_memory()
+        threading.Timer(0.5, cluster.scheduler.kill).start()
+        with pytest.raises(LostClusterError, match=f"scheduler at {cluster.address}"):
+            rows.fold(wait_for_long)
+        client.close(timeout=1)

@@ -9,7 +9,7 @@ import pytest
 
 from labelsieve.cli import main
 from labelsieve.cli.audit import EPILOG
-from labelsieve.io.tables import read_table
+from labelsieve.io import read
 from strangers import make_strangers
 
 
@@ -155,7 +155,7 @@ def test_what_is_planted_in_the_tables_of_strangers_is_found_by_one_command(
     found = json.loads(capsys.readouterr().out)
     first = {column["column"] for column in found["columns"][: len(stranger.planted)]}
     assert first == stranger.planted
-    rows = {row: number for number, row in enumerate(read_table(stranger.path, **stranger.options).row_ids)}
+    rows = {row: number for number, row in enumerate(read(stranger.path, **stranger.options).row_ids)}
     listed = [
         (rows[candidate["row"]], candidate["label"]) in stranger.wrong for candidate in found["label_issues"]
     ]

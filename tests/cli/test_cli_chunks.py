@@ -4,6 +4,8 @@ import json
 import logging
 import os
 import re
+import socket
+import threading
 
 import numpy as np
 import pytest
@@ -33,7 +35,6 @@ def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
     np.testing.assert_allclose(
         [score for _, score in ranking(out)], [score for _, score in ranking(whole)], rtol=1e-9
     )
-    assert err.count("note: in blocks of rows features are ranked; label issues and") == 1
     assert "data: 60 rows, 5 features, 2 labels; sum-f: 2 features selected" in err
     assert not {"label_issues", "evidence_test"} & set(json.loads(out))
 
@@ -72,23 +73,14 @@ def test_a_folder_of_parquet_files_can_be_named(capsys, planted):
     assert {name for name, _ in ranking(out)} == {"x0", "x1"}
     assert json.loads(out)["data"] == "all"
     err = fails(capsys, 1, "select", "all.parquet", *SUM_F, "--chunk-rows", "5")
-    assert "write it again with row_group_size=5, or give --chunk-rows 10" in err
-
-
-def test_a_checkpoint_is_gone_when_all_went_well(capsys, table):
-    command = ("select", table, *SUM_F, "--json", "--chunk-rows", "7")
-    with_checkpoint = run(capsys, *command, "--checkpoint", "saved")
-    assert with_checkpoint[:2] == run(capsys, *command)[:2]
-    os.makedirs("other/files")
-    assert "must be empty, or hold the checkpoints of this fit" in fails(
-        capsys, 1, *command, "--checkpoint", "other"
-    )
+    assert "row_group_size=5" in err
+    assert "--chunk-rows 10" in err
 
 
 def test_blocks_may_lie_on_a_cluster(capsys, planted):
     distributed = pytest.importorskip("distributed")
-    write(planted, "data.npz")
-    command = ("select", "data.npz", "-m", "sum-f", "--json", "--chunk-rows", "20")
+    write(planted, "data.csv")
+    command = ("select", "data.csv", "-m", "sum-f", "--json", "--chunk-rows", "20")
     here = run(capsys, *command)[1]
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
@@ -96,39 +88,45 @@ def test_blocks_may_lie_on_a_cluster(capsys, planted):
         address = cluster.scheduler_address
         code, out, err = run(capsys, *command, "--dask", address)
     assert code == 0, err
-    assert "the cluster shows its work at" in err
+    assert "dashboard" in err
     np.testing.assert_allclose(
         [score for _, score in ranking(out)], [score for _, score in ranking(here)], rtol=1e-9
     )
 
 
-def test_no_cluster_at_the_address_is_one_line(capsys, planted, monkeypatch):
-    monkeypatch.setattr(chunks, "_PATIENCE", "300ms")
-    write(planted, "data.npz")
-    err = fails(
-        capsys, 1, "select", "data.npz", "-m", "sum-f", "--chunk-rows", "7", "--dask", "tcp://127.0.0.1:1"
-    )
-    assert "--dask: no scheduler answers at 'tcp://127.0.0.1:1' (OSError); check the address" in err
+def test_no_scheduler_at_the_address_is_one_clear_error(capsys, table):
+    dask = pytest.importorskip("dask")
+    command = ("select", table, *SUM_F, "--chunk-rows", "7", "--dask")
+    with dask.config.set({"distributed.comm.timeouts.connect": "300ms"}):
+        assert "300ms" in fails(capsys, 1, *command, "tcp://127.0.0.1:1")
+    assert "'nowhere'" in fails(capsys, 1, *command, "nowhere")
+
+
+def test_something_else_at_the_address_is_one_clear_error(capsys, table):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                connection.recv(2**16)
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        assert address in fails(capsys, 1, "select", table, *SUM_F, "--chunk-rows", "7", "--dask", address)
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (
-            ("--chunk-rows", "0"),
-            "--chunk-rows: a number of rows such as 50000, or auto, was expected, got '0'",
-        ),
-        (("--chunk-rows", "many"), "or auto, was expected, got 'many'"),
-        (("--dask", "a:1"), "--dask: is for --chunk-rows; give both"),
-        (("--checkpoint", "c"), "--checkpoint: is for --chunk-rows; give both"),
-        (("--chunk-rows", "7", "--stability", "5"), "--stability: needs all rows at once"),
-        (("--chunk-rows", "7", "--html", "p.html"), "--html: needs all rows at once"),
-        (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: needs all rows at once"),
-        (
-            ("--chunk-rows", "7", "-m", "mifs"),
-            "--method: mifs needs all rows at once; with --chunk-rows choose one of",
-        ),
-        (("--chunk-rows", "7", "-k", "auto"), "--features: sum-f with 'auto' needs all rows at once"),
+        (("--chunk-rows", "0"), "'0'"),
+        (("--chunk-rows", "many"), "'many'"),
+        (("--dask", "a:1"), "--chunk-rows"),
+        (("--chunk-rows", "7", "--stability", "5"), "--stability: "),
+        (("--chunk-rows", "7", "--html", "p.html"), "--html: "),
+        (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: "),
+        (("--chunk-rows", "7", "-m", "mifs"), "--method: mifs"),
+        (("--chunk-rows", "7", "-k", "auto"), "--features: sum-f"),
     ],
 )
 def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
@@ -144,14 +142,8 @@ def test_the_catalogue_fits_into_memory(capsys):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (
-            "x,z,a\n1,0,1\n,1,0\n",
-            r"^error: bad.csv: has missing .* first in column 'x'; read it with --missing zero",
-        ),
-        (
-            "x,z,a\n1,0,1\n2,b,0\n",
-            r"^error: bad.csv, line 3: column 'z' .*leave the column out with --ignore z\.",
-        ),
+        ("x,z,a\n1,0,1\n,1,0\n", r"^error: bad.csv: .*'x'.*--missing zero"),
+        ("x,z,a\n1,0,1\n2,b,0\n", r"^error: bad.csv: .*'z'.*'b' in row 2.*--ignore z"),
         ("x,z,a\n1,0,1\n2,inf,0\n", r"^error: bad.csv: .*infinity"),
         ("x,z,a\n1,0,0\n2,1,0\n", r"^error: bad.csv: .*at least one candidate"),
     ],
@@ -159,14 +151,13 @@ def test_the_catalogue_fits_into_memory(capsys):
 def test_a_bad_block_is_one_line_and_nothing_written(capsys, content, complaint):
     with open("bad.csv", "w") as stream:
         stream.write(content)
-    before = {"bad.csv", "bad.csv.index"}
     code, out, err = run(
         capsys, "select", "bad.csv", "--labels", "1", "-m", "sum-f", "--chunk-rows", "1", "-o", "out.csv"
     )
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
     assert re.search(complaint, err), err
-    assert set(os.listdir()) <= before
+    assert os.listdir() == ["bad.csv"]
 
 
 @pytest.mark.parametrize("free", [1000, 10**9, None])

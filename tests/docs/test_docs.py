@@ -18,11 +18,11 @@ from labelsieve import METHODS
 from labelsieve._base import TAKES_BLOCKS
 from labelsieve.bench.config import build_experiment
 from labelsieve.bench.results import read_results
-from labelsieve.bench.results_file import database_path
+from labelsieve.bench.store import database_path
 from labelsieve.cli import main
 from labelsieve.datasets import make_pml
-from labelsieve.report.analysis.summary import summarise
-from labelsieve.report.contents import make_report
+from labelsieve.report.page import make_report
+from labelsieve.report.summary import summarise
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_extensions"))
 import gallery_order

@@ -17,7 +17,6 @@ from labelsieve.inspection.review import (
     without_removed,
 )
 from labelsieve.io import Dataset, DatasetError, read, write
-from labelsieve.io.reading import read_identifiers
 
 #: Names that spreadsheets would compute, that separators would cut, that steer a terminal.
 LABELS = (
@@ -146,7 +145,7 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
         (["0,=1+1,", "0,'=1+1,keep"], "line 3: this row and label stand in line 2 already"),
         (["0,=1+1,maybe"], "line 2: the verdict must be keep, remove or nothing, got 'maybe'"),
         (["0,=1+1,keep,and more"], "line 2: expected 3 fields, got 4"),
-        (['0,"=1+1,keep'], "is no proper table"),
+        (['0,"=1+1,keep'], "quotes"),
         (["0"], "line 2: '' is no label of the data"),
     ],
 )
@@ -223,44 +222,51 @@ def test_only_removed_candidates_go_and_the_truth_stays(container):
 
 def test_names_of_rows_are_read_as_they_stand(tmp_path):
     file = saved(tmp_path / "data.csv", 'x,name,label:a\n1,007,1\n2, a b ,0\n\n3,"q,r",1\n')
-    assert read_identifiers([file], "name") == (("007", "a b", "q,r"), False)
+    assert read(file, id="name").row_ids == ("007", "a b", "q,r")
     second = saved(tmp_path / "more.csv", "x,name,label:a\n1,8,1\n")
-    assert read_identifiers([file, second], "name")[0] == ("007", "a b", "q,r", "8")
-    arff = "@relation r\n@attribute x numeric\n@attribute name {}\n@attribute a {{0,1}}\n@data\n{}\n"
-    file = saved(tmp_path / "d.arff", arff.format("string", "1,'it\\'s',1\n2,plain,0"))
-    assert read_identifiers([file], "name") == (("it's", "plain"), True)
-    file = saved(tmp_path / "n.arff", arff.format("numeric", "1,10,1\n2,20,0"))
-    assert read_identifiers([file], "name") == (("10", "20"), False)
-    file = saved(tmp_path / "s.arff", arff.format("string", "{0 1, 1 'a, b', 2 1}\n{1 c}"))
-    assert read_identifiers([file], "name") == (("a, b", "c"), True)
+    assert read([file, second], id="name").row_ids == ("007", "a b", "q,r", "8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "names"),
+    [
+        ("string", "1,'it\\'s',1\n2,plain,0", ("it's", "plain")),
+        ("numeric", "1,10,1\n2,20,0", ("10", "20")),
+        ("string", "{0 1, 1 'a, b', 2 1}\n{1 c}", ("a, b", "c")),
+    ],
+)
+def test_names_of_rows_are_read_from_arff(tmp_path, kind, rows, names):
+    header = f"@relation r\n@attribute x numeric\n@attribute name {kind}\n@attribute a {{0,1}}\n@data\n"
+    data = read(saved(tmp_path / "d.arff", header + rows + "\n"), labels="a", id="name")
+    assert (data.row_ids, data.id_column, data.feature_names) == (names, "name", ("x",))
 
 
 def test_names_of_rows_are_read_from_parquet(tmp_path):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pa.table({"name": ["a", "007"], "x": [1.0, 2.0]}), tmp_path / "d.parquet")
-    assert read_identifiers([tmp_path / "d.parquet"], "name") == (("a", "007"), False)
-    parquet.write_table(pa.table({"name": [12, 13], "x": [1.0, 2.0]}), tmp_path / "d.parquet")
-    assert read_identifiers([tmp_path / "d.parquet"], "name") == (("12", "13"), False)
+    for given, names in ((["a", "007"], ("a", "007")), ([12, 13], ("12", "13"))):
+        table = pa.table({"name": given, "x": [1.0, 2.0], "y": [0, 1]})
+        parquet.write_table(table, tmp_path / "d.parquet")
+        assert read(tmp_path / "d.parquet", labels="y", id="name").row_ids == names
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("x,name\n1,a\n2,a\n", "column 'name' must name every row once, got 'a' twice"),
-        ("x,name\n1,a\n2,\n", "column 'name' must name every row once, got a row without a name"),
-        ("x,y\n1,a\n", "has no column 'name'; its columns are 'x', 'y'"),
+        ("x,name,y\n1,a,0\n2,a,1\n", "'a' twice"),
+        ("x,name,y\n1,a,0\n2,,1\n", "a row without a name"),
+        ("x,y\n1,1\n2,0\n", "no column 'name'"),
     ],
 )
-def test_names_that_name_no_row_are_refused(tmp_path, content, said):
+def test_names_that_name_no_row_are_rejected(tmp_path, content, said):
     with pytest.raises(DatasetError, match=said):
-        read_identifiers([saved(tmp_path / "data.csv", content)], "name")
+        read(saved(tmp_path / "data.csv", content), labels="y", id="name")
 
 
 def test_matrices_have_no_column_of_names(tmp_path):
     write(Dataset([[1.0], [2.0]], [[1], [0]]), tmp_path / "data.npz")
-    with pytest.raises(DatasetError, match="has no columns that could name its rows; leave out id="):
-        read_identifiers([tmp_path / "data.npz"], "name")
+    with pytest.raises(DatasetError, match="id="):
+        read(tmp_path / "data.npz", id="name")
 
 
 def test_names_of_rows_are_written_and_read_back(tmp_path, ids):
@@ -272,7 +278,7 @@ def test_names_of_rows_are_written_and_read_back(tmp_path, ids):
         again = read(path, ignore="who")
         np.testing.assert_array_equal(again.X, data.X)
         np.testing.assert_array_equal(again.Y, Y)
-        assert list(read_identifiers([path], "who")[0]) == names
+        assert list(read(path, id="who").row_ids) == names
     with pytest.raises(DatasetError, match=r"names of rows can be written to \.csv and \.tsv only"):
         write(data, tmp_path / "data.npz", row_names=("who", names))
     with pytest.raises(ValueError, match="zip"):

@@ -8,7 +8,7 @@ import pytest
 
 from labelsieve import ColumnSelector, EvidenceSelector, audit, choose_size
 from labelsieve.cli import main
-from labelsieve.io.tables import read_table
+from labelsieve.io import read
 
 CATEGORIES, TAGS = ["red", "green", "blue", "grey"], ["new", "sale", "gift", "rare"]
 
@@ -49,7 +49,7 @@ def kept_by_the_library(table, n_columns):
 @pytest.mark.parametrize("seed", range(50))
 def test_the_library_keeps_the_same_columns(seed):
     frame = make_table(seed)
-    table = read_table(frame, labels="label_*")
+    table = read(frame, labels="label_*")
     n_columns = 1 + seed % (table.n_columns - 1)
     found = audit(frame, "label_*", n_columns=n_columns, fast=True)
     assert found.selected == kept_by_the_library(table, n_columns)
@@ -78,7 +78,7 @@ def test_the_commands_keep_the_same_columns(capsys, tmp_path, seed, n_columns):
     assert kept == [column["column"] for column in selected["columns"]]
     number = float(n_columns[:-1]) / 100 if n_columns.endswith("%") else n_columns
     number = int(number) if n_columns.isdigit() else number
-    assert kept == kept_by_the_library(read_table(path, labels="label_*"), number)
+    assert kept == kept_by_the_library(read(path, labels="label_*"), number)
 
 
 @pytest.mark.parametrize("n_columns", [3, None])

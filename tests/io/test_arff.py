@@ -195,7 +195,7 @@ def test_labels_come_from_a_second_file_or_an_xml_path(arff_file, tmp_path):
     assert data.label_names == ("label0", "label1")
     assert data.Y.tolist() == [[0, 1], [1, 1]]
     (tmp_path / "short.csv").write_text("0,1\n")
-    with pytest.raises(DatasetError, match=r"has 2 rows but .*short.csv has 1; they must match"):
+    with pytest.raises(DatasetError, match=r"short\.csv"):
         read(path, labels=str(tmp_path / "short.csv"))
     (tmp_path / "list.xml").write_text('<labels><label name="y"/></labels>')
     (tmp_path / "candidates.csv").write_text("1\n1\n")

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from labelsieve import ColumnSelector, EvidenceSelector, find_label_issues
-from labelsieve.io.tables import read_table
+from labelsieve.io import read
 from strangers import make_strangers
 
 NAMES = ("tickets", "songs", "patients", "products", "sensors")
@@ -18,7 +18,7 @@ def strangers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tables(strangers):
-    return {name: read_table(stranger.path, **stranger.options) for name, stranger in strangers.items()}
+    return {name: read(stranger.path, **stranger.options) for name, stranger in strangers.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ from labelsieve import (
     find_label_issues,
     selection_stability,
 )
-from labelsieve._candidates import without_tags
+from labelsieve._candidates import binarize_tags
 from labelsieve.classify import MLkNN
 from labelsieve.datasets import make_pml
 
@@ -83,7 +83,7 @@ def test_lists_of_texts_stay_classes(problem):
 
 
 def test_numbers_in_sets_are_tags_in_their_order():
-    matrix, names = without_tags([{10, 2}, {2}])
+    matrix, names = binarize_tags([{10, 2}, {2}])
     assert names == ["2", "10"]
     assert matrix.tolist() == [[1, 1], [1, 0]]
 
@@ -104,6 +104,6 @@ def test_rows_without_any_tag_are_refused(problem):
 def test_many_tags_stay_sparse():
     from scipy.sparse import issparse
 
-    matrix, names = without_tags([{number} for number in range(5000)])
+    matrix, names = binarize_tags([{number} for number in range(5000)])
     assert issparse(matrix)
     assert len(names) == 5000

@@ -1,29 +1,20 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize
-from scipy.stats import spearmanr
 
 import graph_examples as example
 from labelsieve._numerics.graph import label_graph, neighbor_graph
 from labelsieve._numerics.norms import l21_weights
 from labelsieve.datasets import make_pml
-from labelsieve.methods.drmfs import DRMFS, _Problem, solve_drmfs
+from labelsieve.methods.drmfs import DRMFS, DRMFSProblem
 
 EXAMPLE = {"alpha": 0.5, "beta": 0.5, "gamma": 0.5, "n_neighbors": 2, "bandwidth": "unit"}
 
 
 def published(max_iter, **options):
     """The multiplicative updates of the worked example, from its start."""
-    start = example.values("drmfs", "init")["W"]
-    options = {
-        **EXAMPLE,
-        "solver": "multiplicative",
-        "start": start,
-        "max_iter": max_iter,
-        "tol": 0.0,
-    } | options
-    return solve_drmfs(example.X, example.Y, **options)
+    options = {**EXAMPLE, "solver": "multiplicative", "max_iter": max_iter, "tol": 0.0} | options
+    return DRMFS(**options)._descend(example.X, example.Y, example.values("drmfs", "init")["W"])
 
 
 @pytest.mark.parametrize("rounds", [1, 5])
@@ -56,7 +47,8 @@ def test_objective_at_the_start_of_the_worked_example_by_term():
     graphs = neighbor_graph(example.X.T, 2), label_graph(example.Y, 2)
 
     def value(alpha, beta, gamma):
-        return _Problem(example.X, example.Y, *graphs, alpha, beta, gamma).objective(W, example.X @ W)
+        params = DRMFS(alpha=alpha, beta=beta, gamma=gamma)
+        return DRMFSProblem(params, example.X, example.Y, *graphs).objective(W, example.X @ W)
 
     loss = value(0, 0, 0)
     terms = [value(0.5, 0, 0) - loss, value(0, 0.5, 0) - loss, value(0, 0, 0.5) - loss]
@@ -110,10 +102,8 @@ def test_accelerated_solver_agrees_with_bounded_lbfgs(weights, bandwidth):
         bounds=[(0, None)] * 40,
         options={"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-10},
     )
-    result = solve_drmfs(
-        X, Y, alpha=alpha, beta=beta, gamma=gamma, n_neighbors=3, bandwidth=bandwidth, solver="accelerated",
-        max_iter=20000, tol=1e-13,
-    )  # fmt: skip
+    options = {"alpha": alpha, "beta": beta, "gamma": gamma, "n_neighbors": 3, "bandwidth": bandwidth}
+    result = DRMFS(**options, max_iter=20000, tol=1e-13)._descend(X, Y)
     assert result.objective[-1] <= reference.fun + 1e-6
     assert result.objective[-1] == pytest.approx(reference.fun, rel=1e-5)
     np.testing.assert_allclose(result.extra["coef"].T, reference.x.reshape(8, 5), atol=5e-3)
@@ -121,7 +111,8 @@ def test_accelerated_solver_agrees_with_bounded_lbfgs(weights, bandwidth):
 
 def test_gradient_agrees_with_finite_differences():
     X, Y = random_problem(1)
-    problem = _Problem(X, Y, neighbor_graph(X.T, 3, bandwidth="median"), label_graph(Y, 2), 0.7, 0.3, 0.9)
+    params = DRMFS(alpha=0.7, beta=0.3, gamma=0.9)
+    problem = DRMFSProblem(params, X, Y, neighbor_graph(X.T, 3, bandwidth="median"), label_graph(Y, 2))
     W = np.random.default_rng(2).random((8, 5))
     R = X @ W - Y
     gradient = 2 * (problem.half_gradient(W, R, l21_weights(R)) + 0.9 * l21_weights(W)[:, None] * W)
@@ -134,39 +125,9 @@ def test_gradient_agrees_with_finite_differences():
 def test_objective_never_rises(solver, seed):
     X, Y = random_problem(seed)
     weights = 10 ** np.random.default_rng(seed).uniform(-2, 2, 3)
-    result = solve_drmfs(
-        X, Y, alpha=weights[0], beta=weights[1], gamma=weights[2], n_neighbors=5, bandwidth="median",
-        solver=solver, max_iter=500, tol=0.0,
-    )  # fmt: skip
+    options = dict(zip(("alpha", "beta", "gamma"), weights, strict=True))
+    result = DRMFS(**options, bandwidth="median", solver=solver, max_iter=500, tol=0.0)._descend(X, Y)
     assert np.diff(result.objective).max() <= 1e-12 * result.objective[0]
-
-
-def test_published_bandwidth_leaves_the_graphs_without_effect_and_the_median_gives_them_one():
-    X, Y = make_pml(300, 20, n_labels=6, random_state=0)
-    scores = {
-        (bandwidth, weight): DRMFS(alpha=weight, beta=weight, bandwidth=bandwidth).fit(X, Y).scores_
-        for bandwidth in ("unit", "median")
-        for weight in (0.0, 1.0)
-    }
-    np.testing.assert_allclose(scores["unit", 1.0], scores["unit", 0.0], rtol=1e-3, atol=1e-5)
-    effect = np.abs(scores["median", 1.0] - scores["median", 0.0]).max() / scores["median", 0.0].max()
-    assert effect > 0.05
-
-
-def test_a_tight_solve_forgets_its_start_and_the_published_stop_does_not():
-    X, Y = make_pml(150, 30, n_labels=6, random_state=1)
-    options = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "n_neighbors": 5, "bandwidth": "unit"}
-
-    def scores(seed, solver, tol, rounds):
-        start = np.random.default_rng(seed).random((30, 6))
-        return solve_drmfs(
-            X, Y, **options, solver=solver, tol=tol, max_iter=rounds, start=start
-        ).scores  # fmt: skip
-
-    tight = [scores(seed, "accelerated", 1e-10, 5000) for seed in (0, 1)]
-    loose = [scores(seed, "multiplicative", 0.0, 10) for seed in (0, 1)]
-    assert spearmanr(*tight).statistic > 0.99
-    assert spearmanr(*loose).statistic < 0.9
 
 
 def test_rows_that_are_fitted_exactly_do_not_break_the_weights():
@@ -183,31 +144,3 @@ def test_duplicate_and_empty_features_share_a_rank_and_come_last():
     scores = DRMFS().fit(X, Y).scores_
     assert scores[0] == pytest.approx(scores[6])
     np.testing.assert_array_equal(scores[7:], 0)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_signed_features_are_refused(kind):
-    X, Y = random_problem(3)
-    X[0, 0] = -1.0
-    with pytest.raises(ValueError, match="X must not be negative for this method"):
-        DRMFS(scale=None).fit(kind(X), Y)
-
-
-def test_order_of_the_labels_does_not_matter():
-    X, Y = make_pml(80, 12, n_labels=9, random_state=3)
-    order = np.random.default_rng(0).permutation(9)
-    for bandwidth in ("unit", "median"):
-        model = DRMFS(bandwidth=bandwidth).fit(X, Y)
-        moved = DRMFS(bandwidth=bandwidth).fit(X, Y[:, order])
-        np.testing.assert_allclose(moved.scores_, model.scores_, rtol=1e-9)
-        np.testing.assert_allclose(moved.coef_, model.coef_[order], rtol=1e-7, atol=1e-12)
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-def test_planted_features_come_first(noise):
-    found = []
-    for seed in range(5):
-        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
-        model = DRMFS(n_features_to_select=5).fit(X, Y)
-        found.append(np.isin(model.get_support(indices=True), informative).mean())
-    assert np.mean(found) > 0.6  # chance is 5 / 30

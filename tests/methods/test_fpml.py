@@ -4,9 +4,8 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 import graph_examples as example
-from labelsieve._numerics.ridge import WeightedRidge
 from labelsieve.datasets import make_pml
-from labelsieve.methods.fpml import FPML, Problem, State, solve_fpml
+from labelsieve.methods.fpml import FPML, FPMLProblem, FPMLState
 
 # Worked example, computed independently of this library.
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
@@ -20,16 +19,15 @@ W_WEAK = {
     1: [[0.963571, 0.312452, -0.229065], [0.399135, 0.594992, 0.999561], [0.060622, 0.305719, 0.658056]],
     10: [[0.917403, 0.324643, -0.224757], [0.37281, 0.505359, 0.966853], [0.135032, 0.303118, 0.690455]],
 }
-EXAMPLE = {"n_components": 2, "lambda1": 1.0, "lambda2": 1.0, "reg_all": False, "fit_intercept": False}
+EXAMPLE = {"n_components": 2, "fit_intercept": False, "scale": None}
 
 
 def solve_example(lambda3, max_iter, tol=0.0, **options):
-    return solve_fpml(X, Y, lambda3=lambda3, max_iter=max_iter, tol=tol, **EXAMPLE | options)
+    return FPML(lambda3=lambda3, max_iter=max_iter, tol=tol, **EXAMPLE | options)._solve(X, Y)
 
 
 @pytest.mark.parametrize(
-    ("lambda3", "n_iter", "W"),
-    [(10.0, 1, W_STRONG[1]), (10.0, 2, W_STRONG[2]), (0.1, 1, W_WEAK[1])],
+    ("lambda3", "n_iter", "W"), [(10.0, 1, W_STRONG[1]), (10.0, 2, W_STRONG[2]), (0.1, 1, W_WEAK[1])]
 )
 def test_classifier_of_the_worked_example(lambda3, n_iter, W):
     np.testing.assert_allclose(solve_example(lambda3, n_iter).extra["coef"].T, W, atol=6e-7)
@@ -52,18 +50,17 @@ def test_objective_and_end_of_the_worked_example(lambda3, path, n_iter, last, W,
     np.testing.assert_allclose(result.scores, norms, atol=1e-6)
 
 
-def problem_of(X, Y, ridge=1e-8, lambda1=1.0, lambda2=1.0, lambda3=10.0):
-    problem = Problem(X, Y, float((X**2).sum()), lambda1, lambda2, lambda3, ridge)
-    return problem, WeightedRidge(X).solver(np.full(X.shape[1], lambda3 / lambda2))
+def problem_of(X, Y, **weights):
+    return FPMLProblem(FPML(**weights), X, Y)
 
 
 def test_start_of_the_worked_example_is_the_truncated_svd():
-    problem, solve_W = problem_of(X, Y)
-    state = problem.start(2, solve_W)
+    problem = problem_of(X, Y)
+    state = problem.start(2)
     np.testing.assert_allclose(state.SG[0], [1.179478, 0.578087, 0.179478], atol=6e-7)
     W = [[0.182365, 0.098223, 0.048536], [0.113887, 0.127248, 0.185244], [0.088281, 0.102313, 0.152234]]
     np.testing.assert_allclose(state.W, W, atol=6e-7)
-    state, _ = problem.round(solve_W, state)
+    state, _ = problem.round(state)
     np.testing.assert_allclose(state.SG[0], [0.762219, 0.358399, 0.080299], atol=6e-7)
 
 
@@ -78,14 +75,14 @@ def plain_objective(X, Y, S, G, F, W, l1, l2, l3, ridge):
     )
 
 
-@pytest.mark.parametrize("ridge", [1e-8, 0.3])
-def test_every_step_ends_where_the_gradient_of_its_block_vanishes(ridge):
+@pytest.mark.parametrize("reg_all", [False, True])
+def test_every_step_ends_where_the_gradient_of_its_block_vanishes(reg_all):
     rng = np.random.default_rng(0)
     X, Y = rng.random((12, 6)), (rng.random((12, 5)) < 0.4).astype(float)
-    weights = (0.7, 1.6, 0.3, ridge)
-    problem, solve_W = problem_of(X, Y, ridge, *weights[:3])
-    old = problem.start(3, solve_W)
-    new, value = problem.round(solve_W, old)
+    weights = (0.7, 1.6, 0.3, 0.3 if reg_all else 1e-8)
+    problem = problem_of(X, Y, lambda1=0.7, lambda2=1.6, lambda3=0.3, reg_all=reg_all)
+    old = problem.start(3)
+    new, value = problem.round(old)
     assert value == pytest.approx(plain_objective(X, Y, new.S, new.G, new.F, new.W, *weights), rel=1e-12)
 
     # F, G, S and W are solved for in turn: each at the newest values of the blocks before it.
@@ -110,25 +107,23 @@ def test_every_step_ends_where_the_gradient_of_its_block_vanishes(ridge):
 def test_objective_never_rises(seed, reg_all):
     rng = np.random.default_rng(seed)
     X, Y = rng.random((30, 8)), (rng.random((30, 6)) < 0.4).astype(float)
-    lambda1, lambda2, lambda3 = 10 ** rng.uniform(-2, 2, 3)
-    history = solve_fpml(
-        X, Y, n_components=4, lambda1=lambda1, lambda2=lambda2, lambda3=lambda3, reg_all=reg_all,
-        fit_intercept=True, max_iter=100, tol=0.0,
-    ).objective  # fmt: skip
+    weights = dict(zip(("lambda1", "lambda2", "lambda3"), 10 ** rng.uniform(-2, 2, 3), strict=True))
+    model = FPML(**weights, n_components=4, reg_all=reg_all, scale=None, max_iter=100, tol=0.0)
+    history = model._solve(X, Y).objective
     assert np.diff(history).max() <= 1e-12 * history[0]
 
 
 def test_result_does_not_depend_on_the_gauge():
     rng = np.random.default_rng(1)
     X, Y = rng.random((15, 5)), (rng.random((15, 6)) < 0.4).astype(float)
-    problem, solve_W = problem_of(X, Y)
-    start = problem.start(3, solve_W)
+    problem = problem_of(X, Y)
+    start = problem.start(3)
     A = rng.normal(size=(3, 3)) + 2 * np.eye(3)
     S, G, F = start.S @ A, np.linalg.solve(A, start.G), np.linalg.solve(A, start.F)
-    other = State(S, G, F, start.W, S @ G, start.P, S.T @ S, S.T @ X)
+    other = FPMLState(S, G, F, start.W, S @ G, start.P, S.T @ S, S.T @ X)
     for _ in range(5):
-        start, value = problem.round(solve_W, start)
-        other, other_value = problem.round(solve_W, other)
+        start, value = problem.round(start)
+        other, other_value = problem.round(other)
     np.testing.assert_allclose(other.W, start.W, rtol=1e-5)
     np.testing.assert_allclose(other.SG, start.SG, rtol=1e-4, atol=1e-6)
     assert other_value == pytest.approx(value, rel=1e-6)
@@ -159,49 +154,10 @@ def test_confidence_stays_on_the_candidates_and_tells_true_from_noise():
     np.testing.assert_allclose(sparse.toarray(), confidence, atol=1e-8)
 
 
-def test_full_rank_without_coupling_repeats_the_candidates():
-    X, Y = make_pml(60, 10, random_state=2)
-    full = FPML(n_components=1.0, lambda1=1e-9, lambda2=1e-9, lambda3=1e-8).fit(X, Y)
-    np.testing.assert_allclose(full.label_confidence_, Y, atol=1e-3)
-    low = FPML(n_components=1, lambda1=1e-9, lambda2=1e-9, lambda3=1e-8).fit(X, Y)
-    assert np.abs(low.label_confidence_ - Y).max() > 0.3
-
-
 def test_labels_that_are_never_candidate_get_no_weight():
     X, Y = make_pml(60, 10, random_state=3)
     Y[:, 2] = 0
     np.testing.assert_allclose(FPML().fit(X, Y).coef_[2], 0, atol=1e-6)
-
-
-def test_decision_is_the_linear_map_of_scaled_features():
-    X, Y, Y_true, _ = make_pml(300, 10, noise=0.0, return_truth=True, random_state=4)
-    X = 5 * X - 2  # scaling must be learned and applied
-    for scale in ("minmax", "standard", None):
-        model = FPML(scale=scale, lambda3=0.1, n_components=1.0).fit(X, Y)
-        low, high = X.min(axis=0), X.max(axis=0)
-        scaled = {"minmax": (X - low) / (high - low), "standard": (X - X.mean(0)) / X.std(0), None: X}[scale]
-        decision = model.decision_function(X)
-        np.testing.assert_allclose(decision, scaled @ model.coef_.T + model.intercept_, atol=1e-10)
-        np.testing.assert_allclose(model.decision_function(sp.csr_matrix(X)), decision, atol=1e-10)
-        np.testing.assert_array_equal(model.predict(X), (decision >= 0.5).astype(int))
-        assert (model.predict(X) == Y_true).mean() > 0.75  # always "no" would be right in 0.7
-
-
-def test_classes_are_predicted_as_classes():
-    rng = np.random.default_rng(5)
-    X = rng.random((90, 4))
-    y = np.array(["low", "middle", "top"])[np.minimum((3 * X[:, 0]).astype(int), 2)]
-    model = FPML(n_components=1.0, lambda3=0.01).fit(X, y)
-    assert model.predict(X).shape == (90,)
-    assert (model.predict(X) == y).mean() > 0.6
-
-
-def test_intercept_is_no_feature():
-    X, Y = make_pml(80, 6, random_state=6)
-    model = FPML().fit(X, Y)
-    assert model.coef_.shape == (5, 6)
-    assert model.intercept_.any()
-    assert not FPML(fit_intercept=False).fit(X, Y).intercept_.any()
 
 
 def test_equal_singular_values_do_not_make_the_label_order_matter():
@@ -215,25 +171,8 @@ def test_equal_singular_values_do_not_make_the_label_order_matter():
 
 
 @pytest.mark.parametrize(("n_components", "rank"), [(0.6, 3), (0.1, 1), (4, 4), (50, 5)])
-def test_rank_is_a_rounded_share_of_the_labels_or_a_number_and_capped(n_components, rank):
-    X, Y = make_pml(40, 8, random_state=8)
-    with pytest.MonkeyPatch.context() as patch:
-        ranks = []
-
-        def spy(*data, n_components, **options):
-            ranks.append(n_components)
-            return solve_fpml(*data, n_components=n_components, **options)
-
-        patch.setattr("labelsieve.methods.fpml.solve_fpml", spy)
-        FPML(n_components=n_components).fit(X, Y)
+def test_rank_is_a_rounded_share_of_the_labels_or_a_number_and_capped(n_components, rank, monkeypatch):
+    ranks, start = [], FPMLProblem.start
+    monkeypatch.setattr(FPMLProblem, "start", lambda self, rank: ranks.append(rank) or start(self, rank))
+    FPML(n_components=n_components).fit(*make_pml(40, 8, random_state=8))
     assert ranks == [rank]
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-def test_planted_features_come_first(noise):
-    found = []
-    for seed in range(5):
-        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
-        model = FPML(n_features_to_select=5).fit(X, Y)
-        found.append(np.isin(model.get_support(indices=True), informative).mean())
-    assert np.mean(found) > 0.6  # chance is 5 / 30

@@ -11,9 +11,15 @@ from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._numerics.norms import l21_norm
 from labelsieve._row_problem import in_memory
 from labelsieve.methods._fsmir.block_descent import BlockDescent, _coordinate_changes, _coordinate_sweep
-from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods._fsmir.start import leading_singular_vectors, nndsvd, start_factors
-from labelsieve.methods._fsmir.symbols import symbol_mutual_information
+from labelsieve.methods._fsmir.factorization import (
+    FactorizationProblem,
+    Factors,
+    leading_singular_vectors,
+    multiplicative_sweep,
+    nndsvd,
+    start_factors,
+)
+from labelsieve.methods._fsmir.labels import symbol_mutual_information
 
 
 def plain_objective(problem, V, W, U=None):
@@ -195,7 +201,7 @@ def test_rows_in_blocks_start_at_the_same_factors(problem, init):
 
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox])
 def test_random_start_is_the_share_of_a_block_in_one_stream(problem, kind, monkeypatch):
-    monkeypatch.setattr("labelsieve.methods._fsmir.start.BUDGET", 16)
+    monkeypatch.setattr("labelsieve.methods._fsmir.factorization.BUDGET", 16)
     expected, rng = np.random.Generator(kind(5)), np.random.Generator(kind(5))
     part = in_blocks(problem, 7)
     V, _ = start_factors(part, 3, "random", rng)
@@ -241,15 +247,6 @@ def test_start_on_a_sample_reports_its_objective_and_ends_where_the_whole_does(p
             state, value = descent.step(state)
         ends.append(value)
     assert ends[1] == pytest.approx(ends[0], rel=1e-6)
-
-
-def test_dead_component_is_survived(problem):
-    V, W = random_factors(problem)
-    V[1], problem.rows.gather("U")[:, 2] = 0, 0
-    state = BlockDescent(problem).warm_up(Factors(V, W), 20)
-    for _ in range(5):
-        state, value = BlockDescent(problem).step(state)
-    assert np.isfinite(value)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])

@@ -2,19 +2,14 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import roc_auc_score
 
 from graph_examples import fill, numerical_gradient
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.ridge import WeightedRidge, largest_eigenvalue
 from labelsieve.datasets import make_pml
 from labelsieve.methods import lcfs_pml
-from labelsieve.methods._lcfs import confidence
-from labelsieve.methods._lcfs.confidence import density_confidence, trusted_candidates
-from labelsieve.methods.lcfs_pml import LCFSPML, Problem
+from labelsieve.methods.lcfs_pml import LCFSPML, LCFSPMLProblem, density_confidence, trusted_candidates
 
 # Worked example, computed independently of this library.
 T = [
@@ -44,7 +39,7 @@ LIMIT, LIMIT_SQUARES = 2.8452805765, [1.93321293, 0.38398272, 1.32677232, 0.3385
 def problem_of(X, Y, trusted, *, alpha=1.0, beta=0.2, gamma=0.1):
     ridge = WeightedRidge(X)
     curvature = 2 * largest_eigenvalue(ridge.normal_product, X.shape[1])
-    return Problem(ridge, curvature, Y, trusted, alpha, beta, gamma)
+    return LCFSPMLProblem(ridge, curvature, Y, trusted, alpha, beta, gamma)
 
 
 def random_problem(seed, n_samples=40, n_features=8, n_labels=5, **weights):
@@ -223,8 +218,8 @@ def test_confidence_is_the_slow_one_whatever_the_container_and_the_blocks(monkey
     np.testing.assert_allclose(
         density_confidence(kind(X), kind(Y), n_neighbors=6, lam=lam), expected, atol=1e-9
     )
-    cut = confidence.batches
-    monkeypatch.setattr(confidence, "batches", lambda length, width: cut(length, width, budget=500))
+    cut = lcfs_pml.batches
+    monkeypatch.setattr(lcfs_pml, "batches", lambda length, width: cut(length, width, budget=500))
     np.testing.assert_allclose(density_confidence(kind(X), Y, n_neighbors=6, lam=lam), expected, atol=1e-9)
 
 
@@ -232,14 +227,6 @@ def test_repeated_rows_are_at_no_distance_and_the_only_positive_is_trusted():
     X = np.array([[1e3, 1.0], [1e3, 1.0], [1e3, 1.0], [0.0, 0.0]])
     t = density_confidence(X, np.array([[1, 0], [1, 0], [1, 0], [0, 1]]), n_neighbors=2, lam=1.0)
     np.testing.assert_array_equal(t, [[1, 0], [1, 0], [1, 0], [0, 1]])
-
-
-def test_confidence_lies_between_its_bounds_and_hardly_above_the_lower_one():
-    X, Y, _, _ = make_pml(300, 50, n_informative=8, n_labels=8, noise=0.4, return_truth=True, random_state=0)
-    t = density_confidence((X - X.mean(axis=0)) / X.std(axis=0), Y, n_neighbors=10, lam=1.0)[Y == 1]
-    assert np.exp(-1) - 1e-12 <= t.min() <= t.max() <= 1
-    assert (t > 0.4).mean() > 0.6
-    assert (t > 0.5).mean() < 0.4
 
 
 def test_quantile_keeps_its_share_of_every_label():
@@ -264,17 +251,6 @@ def test_the_weight_whose_share_is_automatic_is_where_features_vanish(factor):
     assert state.S.any() == (factor < 1)
 
 
-@pytest.mark.parametrize("shape", [(60, 12), (20, 30)])
-def test_sparse_features_are_centred_implicitly(shape):
-    X, Y = make_pml(*shape, density=0.5, random_state=6)
-    dense = LCFSPML().fit(X, Y)
-    for kind in (sp.csr_matrix, sp.csc_matrix):
-        sparse = LCFSPML().fit(kind(X), sp.csr_matrix(Y))
-        np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-8)
-        np.testing.assert_allclose(sparse.label_confidence_.toarray(), dense.label_confidence_, atol=1e-8)
-        np.testing.assert_allclose(sparse.decision_function(kind(X)), dense.decision_function(X), atol=1e-7)
-
-
 def test_rounds_end_when_the_trusted_labels_repeat_and_at_the_budget():
     X, Y = make_pml(100, 10, noise=0.3, random_state=7)
     assert LCFSPML(max_rounds=1).fit(X, Y).n_rounds_ == 1
@@ -296,33 +272,3 @@ def test_trusting_everything_without_a_noise_map_is_row_sparse_least_squares():
     assert 0 < alive.sum() < 10
     np.testing.assert_allclose(slope[alive], -20 * W[alive] / row_norms(W)[alive, None], atol=1e-3)
     assert row_norms(slope[~alive]).max(initial=0) <= 20 * (1 + 1e-6)
-
-
-def test_predictions_tell_wrong_candidates_better_than_distances_do():
-    X, Y, Y_true, _ = make_pml(
-        300, 50, n_informative=8, n_labels=8, noise=0.4, return_truth=True, random_state=9
-    )
-    found = {}
-    for kind in ("distance", "prediction"):
-        model = LCFSPML(confidence=kind).fit(X, Y)
-        assert (model.label_confidence_[Y == 0] == 0).all()
-        found[kind] = roc_auc_score(Y_true[Y == 1], model.label_confidence_[Y == 1])
-    np.testing.assert_allclose(
-        model.label_confidence_, np.clip(model.decision_function(X), 0, 1) * Y, atol=1e-10
-    )
-    assert found["distance"] < 0.7 < 0.8 < found["prediction"]
-
-
-def test_a_round_that_was_cut_short_warns():
-    X, Y = make_pml(80, 10, noise=0.3, random_state=10)
-    with pytest.warns(ConvergenceWarning, match="LCFSPML did not converge"):
-        LCFSPML(max_iter=1).fit(X, Y)
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-def test_planted_features_come_first(noise):
-    found = []
-    for seed in range(3):
-        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
-        found.append(LCFSPML(n_features_to_select=5).fit(X, Y).get_support()[informative].mean())
-    assert np.mean(found) > 0.7  # chance is 5 / 30

@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import mutual_info_score
 
 from labelsieve._numerics.discretize import bin_features
-from labelsieve.datasets import make_pml
 from labelsieve.methods.lsmfs import LSMFS, supplementation
 from labelsieve.methods.sum_mi import SumMI
 
@@ -133,23 +132,6 @@ def test_worked_example(name, tiny):
     np.testing.assert_allclose(selector.criterion_[order], reached, atol=5e-9)
 
 
-def test_tables_of_the_worked_example_and_what_the_program_of_this_name_makes_of_them(tiny):
-    X, Y = tiny
-    symbols = np.array([[1, 1, 3, 3, 2, 2], [3, 3, 1, 1, 2, 2], [1, 2, 3, 2, 1, 3], [0, 3, 1, 2, 1, 3]]).T
-    plain, _ = tables(symbols, Y)
-    thirds = [[2, 0, 2], [2, 0, 2], [2, 2, 0], [1, 2, 3]]
-    np.testing.assert_allclose(plain, np.array(thirds) / 3, atol=1e-12)
-    gains = np.array([*supplementation(bin_features(X, 3), Y)])
-    conditional = plain[:, :, None] + gains
-    for (i, j), value in {(0, 1): 0.91829583, (1, 0): 0.25162917, (2, 1): 0.91829583}.items():
-        assert conditional[0, i, j] == pytest.approx(value, abs=5e-9)
-    pairs = ~np.eye(3, dtype=bool)
-    redundant = plain.sum(axis=1) + np.maximum(-gains, 0)[:, pairs].sum(axis=1)
-    np.testing.assert_allclose(redundant, [4 / 3, 4 / 3, 4 / 3, 2.32681666], atol=5e-9)
-    one_pair = plain.sum(axis=1) + conditional[:, pairs].max(axis=1)
-    np.testing.assert_allclose(one_pair, [2.25162917] * 3 + [2.91829583], atol=5e-9)
-
-
 def test_a_feature_that_tells_something_only_beside_another_label_comes_first():
     rng = np.random.default_rng(0)
     Y = rng.integers(0, 2, (400, 2))
@@ -179,15 +161,3 @@ def test_features_without_information_give_zero_scores_and_a_warning():
     with pytest.warns(UserWarning, match="score 0"):
         selector = LSMFS().fit(np.ones((6, 4)), np.eye(6)[:, :3])
     assert selector.ranking_.tolist() == [1, 2, 3, 4]
-
-
-def test_the_plain_sum_suffers_more_from_few_rows_than_the_average():
-    found = {True: [], False: []}
-    for seed in range(4):
-        X, Y, _, informative = make_pml(
-            200, 100, n_informative=10, n_labels=10, noise=0.4, return_truth=True, random_state=seed
-        )
-        for average, shares in found.items():
-            shares.append(LSMFS(10, average=average).fit(X, Y).get_support()[informative].mean())
-    assert np.mean(found[True]) > np.mean(found[False]) + 0.1
-    assert np.mean(found[True]) > 0.6  # chance is 0.1

@@ -81,13 +81,6 @@ def test_a_copy_waits_longer_than_without_regard_to_redundancy():
     assert MDMR(n_features_to_select=2).fit(X, Y).ranking_.tolist() == [1, 3, 2]
 
 
-def test_the_first_of_equal_features_is_taken():
-    X, Y = problem(5)
-    doubled = np.hstack([X, X])
-    first = np.argmax(MDMR(n_features_to_select=1).fit(X, Y).scores_)
-    assert np.argmax(MDMR(n_features_to_select=1).fit(doubled, Y).scores_) == first
-
-
 def test_features_without_information_give_zero_scores_and_a_warning():
     with pytest.warns(UserWarning, match="score 0"):
         selector = MDMR().fit(np.ones((6, 4)), np.eye(6)[:, :3])

@@ -4,12 +4,9 @@ import inspect
 import pickle
 
 import numpy as np
-import pytest
 
-from labelsieve.methods._particle.base import ridge_weights
-from labelsieve.methods._particle.pairwise_svm import count_votes
-from labelsieve.methods._particle.propagation import Elicitation
-from labelsieve.methods.particle_map import ParticleMAP, solve_particle_map
+from labelsieve.methods._pairwise_svm import count_votes
+from labelsieve.methods.particle_map import ParticleMAP
 
 X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
 Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
@@ -17,13 +14,8 @@ Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]],
 
 def solve(mode, weights="mean"):
     options = {"exclude_self": False, "fallback": "labels"} if mode == "release" else {}
-    return solve_particle_map(
-        X,
-        Y,
-        folds=[np.arange(3), np.arange(3, 6)],
-        elicitation=Elicitation(n_neighbors=2, **options),
-        C=1.0,
-        weights=weights,
+    return ParticleMAP(weights=weights, n_neighbors=2, cv=2, shuffle=False, scale=None, **options)._solve(
+        X, Y
     )
 
 
@@ -67,12 +59,8 @@ def test_worked_example_as_recommended():
 
 
 def test_worked_example_of_the_ridge_fallback():
-    W = [
-        [0.634347, 0.006953, -0.040566],
-        [-0.019445, 0.134402, 0.459854],
-        [-0.043344, -0.006956, 0.609531],
-    ]
-    np.testing.assert_allclose(ridge_weights(X, Y, Elicitation(n_neighbors=2)).T, W, atol=1e-6)
+    W = [[0.634347, 0.006953, -0.040566], [-0.019445, 0.134402, 0.459854], [-0.043344, -0.006956, 0.609531]]
+    np.testing.assert_allclose(ParticleMAP(n_neighbors=2)._ridge_weights(X, Y).T, W, atol=1e-6)
 
 
 def test_the_tables_are_counted_on_the_training_rows():
@@ -105,15 +93,6 @@ def test_prediction_knows_neither_test_labels_nor_other_test_rows():
     assert pickle.dumps(selector) == before
 
 
-def test_the_score_is_the_table_at_the_number_of_votes():
-    features, candidates = noisy_problem(2)
-    selector = ParticleMAP().fit(features, candidates)
-    votes = count_votes(selector.scaling_.apply(features), selector.classifiers_, 5).astype(int)
-    assert votes.max() <= 4
-    expected = [[selector.log_odds_[j, votes[i, j]] for j in range(5)] for i in range(90)]
-    np.testing.assert_array_equal(selector.decision_function(features), expected)
-
-
 def test_prediction_of_the_worked_example_cuts_the_odds_of_a_row_in_the_middle():
     selector = ParticleMAP(
         n_neighbors=2, cv=2, exclude_self=False, fallback="labels", shuffle=False, scale=None
@@ -137,11 +116,3 @@ def test_prediction_is_the_minmax_rule_and_equal_odds_predict_nothing():
     selector.log_odds_ = np.full_like(selector.log_odds_, 2.0)
     selector.log_odds_[0] += 4e-16
     assert not selector.predict(features).any()
-
-
-def test_slope_is_no_option_of_the_virtual_label():
-    from labelsieve.methods.particle_vls import ParticleVLS
-
-    with pytest.raises(ValueError, match="The 'weights' parameter of ParticleVLS must be"):
-        ParticleVLS(weights="slope").fit(X, Y)
-    assert ParticleMAP(weights="slope").fit(*noisy_problem()).scores_.shape == (6,)

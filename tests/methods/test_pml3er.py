@@ -1,20 +1,16 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import lsq_linear
 from sklearn.linear_model import Ridge
-from sklearn.metrics import roc_auc_score
 
 import graph_examples as example
-from labelsieve._numerics.shifted import Shifted
-from labelsieve.datasets import make_pml
+from labelsieve._numerics.ridge import Shifted
 from labelsieve.methods.pml3er import (
     PML3er,
-    Problem,
-    State,
+    PML3erProblem,
+    PML3erState,
     enrich_labels,
     propagate,
-    solve_pml3er,
     transitions,
 )
 
@@ -63,18 +59,9 @@ ROUNDS = {
 
 
 def solve_example(max_iter):
-    return solve_pml3er(
-        Shifted(X),
-        Y,
-        enrich_labels(X, Y, n_neighbors=2, alpha=0.5, bandwidth="unit"),
-        lambda1=1.0,
-        lambda2=0.2,
-        lambda3=0.1 / 6,
-        fit_intercept=False,
-        max_iter=max_iter,
-        tol=0.0,
-        start=example.fill(0.1, 1, 2, 4, (4, 3)) - 0.2,
-    )
+    model = PML3er(lambda2=0.2, lambda3=0.1 / 6, fit_intercept=False, max_iter=max_iter, tol=0.0)
+    E = enrich_labels(X, Y, n_neighbors=2, alpha=0.5, bandwidth="unit")
+    return model._descend(Shifted(X), Y, E, example.fill(0.1, 1, 2, 4, (4, 3)) - 0.2)
 
 
 def test_enrichment_of_the_worked_example():
@@ -99,7 +86,7 @@ def test_correlations_of_the_worked_example():
         [-0.01797894, 0.88925036, 0.00008491],
         [-0.00020761, -0.00558219, 0.96000125],
     ]
-    problem = Problem(Shifted(X), Y, np.array(E), False, 1.0, 0.2, 0.1)
+    problem = PML3erProblem(PML3er(lambda2=0.2, fit_intercept=False), Shifted(X), Y, np.array(E))
     found, values = problem.step_B(Y, np.eye(3))
     np.testing.assert_allclose(found, B, atol=1e-8)
     np.testing.assert_allclose(values, np.linalg.svd(found)[1], atol=1e-12)
@@ -140,23 +127,25 @@ def plain_objective(problem, C, B, W, b):
     X = problem.X.times(np.eye(problem.X.shape[1]))
     return (
         np.sum((problem.E - C @ B) ** 2) / 2
-        + problem.lambda1 / 2 * np.sum((C - X @ W - b) ** 2)
-        + problem.lambda2 * np.linalg.norm(B, "nuc")
-        + problem.lambda3 / 2 * np.sum(W**2)
+        + problem.params.lambda1 / 2 * np.sum((C - X @ W - b) ** 2)
+        + problem.params.lambda2 * np.linalg.norm(B, "nuc")
+        + len(X) * problem.params.lambda3 / 2 * np.sum(W**2)
     )
 
 
-def random_problem(seed, fit_intercept=True):
+WEIGHTS = {"lambda1": 0.7, "lambda2": 0.3, "lambda3": 0.1}
+
+
+def random_problem(seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(25, 6)), (rng.random((25, 4)) < 0.5).astype(float)
-    features = Shifted(X).centred() if fit_intercept else Shifted(X)
-    return Problem(features, Y, rng.random((25, 4)), fit_intercept, 0.7, 0.3, 2.5), rng
+    return PML3erProblem(PML3er(**WEIGHTS), Shifted(X).centred(), Y, rng.random((25, 4))), rng
 
 
 def test_objective_is_the_documented_one():
     problem, rng = random_problem(0)
     C, B, W, b = rng.random((25, 4)), rng.normal(size=(4, 4)), rng.normal(size=(6, 4)), rng.normal(size=4)
-    state = State(C, B, np.linalg.norm(B, "nuc"), W, b, problem.X.times(W) + b)
+    state = PML3erState(C, B, np.linalg.norm(B, "nuc"), W, b, problem.X.times(W) + b)
     assert problem.objective(state) == pytest.approx(plain_objective(problem, C, B, W, b), rel=1e-12)
 
 
@@ -165,15 +154,13 @@ def test_every_block_is_optimal_for_the_others_in_the_end():
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(25, 6)), (rng.random((25, 4)) < 0.5).astype(float)
     E = rng.random((25, 4))
-    result = solve_pml3er(
-        Shifted(X), Y, E, lambda1=0.7, lambda2=0.3, lambda3=0.1, fit_intercept=True, max_iter=20_000, tol=0.0
-    )
+    result = PML3er(**WEIGHTS, max_iter=20_000, tol=0.0)._descend(Shifted(X), Y, E)
     C, W, b = result.extra["label_confidence"], result.extra["coef"].T, result.extra["intercept"]
     ridge = Ridge(alpha=25 * 0.1 / 0.7).fit(X, C)
     np.testing.assert_allclose(W, ridge.coef_.T, atol=1e-6)
     np.testing.assert_allclose(b, ridge.intercept_, atol=1e-6)
 
-    problem = Problem(Shifted(X), Y, E, True, 0.7, 0.3, 2.5)
+    problem = PML3erProblem(PML3er(**WEIGHTS), Shifted(X), Y, E)
     B = np.eye(4)
     for _ in range(20_000):
         B, values = problem.step_B(C, B)
@@ -206,57 +193,3 @@ def test_objective_never_rises(seed):
     lambda1, lambda2, lambda3 = 10 ** rng.uniform(-2, 1, 3)
     model = PML3er(lambda1=lambda1, lambda2=lambda2, lambda3=lambda3, max_iter=5000).fit(X, Y)
     assert np.diff(model.objective_history_).max() <= 1e-12 * model.objective_history_[0]
-
-
-def test_strong_nuclear_norm_leaves_no_correlation():
-    X, Y = make_pml(50, 6, random_state=0)
-    state = PML3er(lambda2=1e4).fit(X, Y)
-    # Then nothing explains E, and the confidences follow the predictor to 0.
-    assert np.isfinite(state.scores_).all()
-    assert state.objective_history_[-1] < state.objective_history_[0]
-
-
-@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix])
-@pytest.mark.parametrize("shape", [(80, 12), (25, 40)])
-def test_sparse_features_give_the_same(kind, shape):
-    X, Y = make_pml(*shape, density=0.5, random_state=1)
-    expected, found = PML3er().fit(X, Y), PML3er().fit(kind(X), sp.csr_matrix(Y))
-    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
-    np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-8)
-    np.testing.assert_allclose(found.label_confidence_.toarray(), expected.label_confidence_, atol=1e-8)
-    np.testing.assert_allclose(found.decision_function(kind(X)), expected.decision_function(X), atol=1e-8)
-
-
-def test_decision_is_linear_in_scaled_features_and_predicts_from_the_threshold():
-    X, Y, Y_true, _ = make_pml(300, 10, noise=0.0, return_truth=True, random_state=2)
-    X = 5 * X - 2
-    for scale in ("standard", "minmax", None):
-        model = PML3er(scale=scale).fit(X, Y)
-        decision = model.decision_function(X)
-        np.testing.assert_allclose(
-            decision, model.scaling_.apply(X) @ model.coef_.T + model.intercept_, atol=1e-9
-        )
-        np.testing.assert_array_equal(model.predict(X), (decision >= model.threshold_).astype(int))
-    assert not PML3er(fit_intercept=False).fit(X, Y).intercept_.any()
-    model = PML3er().fit(X, Y)
-    assert model.threshold_ == pytest.approx(model.label_confidence_[Y == 1].mean() / 2)
-    assert (model.predict(X) == Y_true).mean() > 0.7  # always "no" is right in 0.63
-
-
-def test_predictor_tells_true_from_wrong_candidates():
-    X, Y, Y_true, _ = make_pml(300, 50, n_informative=8, n_labels=8, return_truth=True, random_state=3)
-    model = PML3er().fit(X, Y)
-    confidence, candidates = model.label_confidence_, Y == 1
-    assert (confidence >= 0).all()
-    assert (confidence <= Y).all()
-    assert roc_auc_score(Y_true[candidates], model.decision_function(X)[candidates]) > 0.7
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-def test_planted_features_come_first(noise):
-    found = []
-    for seed in range(5):
-        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
-        model = PML3er(n_features_to_select=5).fit(X, Y)
-        found.append(np.isin(model.get_support(indices=True), informative).mean())
-    assert np.mean(found) > 0.5  # chance is 5 / 30

@@ -1,4 +1,3 @@
-import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,22 +12,19 @@ from labelsieve._numerics.norms import l21_weights
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml_fsla import (
     PMLFSLA,
-    Factors,
-    Problem,
-    State,
+    PMLFSLAFactors,
+    PMLFSLAProblem,
     capped_step,
     number_of_clusters,
     project_rows_on_simplex,
     random_start,
-    solve_pml_fsla,
-    sweep,
 )
 
 EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.2}
 
 
 def start_of_example():
-    return Factors(
+    return PMLFSLAFactors(
         Q=fill(0.2, 1, 1, 4, (4, 2)),
         L=fill(0.2, 1, 2, 4, (6, 2)),
         P=fill(0.3, 2, 1, 3, (6, 2)),
@@ -37,18 +33,16 @@ def start_of_example():
 
 
 def solve_example(data, update, max_iter, tol=0.0, rank_by="qm", **weights):
-    return solve_pml_fsla(
-        *data, start=start_of_example(), **EXAMPLE | weights, rank_by=rank_by, update=update, max_iter=max_iter, tol=tol
-    )  # fmt: skip
+    model = PMLFSLA(**EXAMPLE | weights, rank_by=rank_by, update=update, max_iter=max_iter, tol=tol)
+    return model._descend(*data, start_of_example())
 
 
 def states_of(X, Y, start, update, n_sweeps, **weights):
     """The start, and the states after every sweep."""
-    problem = Problem(X, Y != 0, (X**2).sum(), **weights)
-    T = Y if update == "coded" else Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
-    states = [State(start, T, start.P @ start.M, start.Q @ start.M)]
+    problem = PMLFSLAProblem(PMLFSLA(**weights, update=update), X, Y != 0)
+    states = [problem.start(start, Y)]
     for _ in range(n_sweeps):
-        states.append(sweep(problem, states[-1], update=update)[0])
+        states.append(problem.sweep(states[-1])[0])
     return states
 
 
@@ -155,19 +149,6 @@ def test_ranking_by_q_alone_is_an_option(tiny):
     np.testing.assert_array_equal(orders, [[3, 2, 1, 0], [3, 1, 2, 0]])
 
 
-def test_published_objective_has_no_minimiser_and_the_bound_gives_it_one(tiny):
-    assert solve_example(tiny, "exact", 2000).scores.max() < 5e-3
-    Q, L, P, M = states_of(*tiny, start_of_example(), "exact", 300, **EXAMPLE)[-1].factors
-    T, X = P @ M, tiny[0]
-    values = [plain_objective(X, s * Q, L / s, L / s, s * M, T, **EXAMPLE) for s in (1, 0.1, 0.001)]
-    assert (np.diff(values) < 0).all()
-    sizes = [solve_example(tiny, "bounded", n).scores for n in (1000, 2000)]
-    np.testing.assert_allclose(sizes[1], sizes[0], rtol=1e-2)
-    assert sizes[1].min() > 0.1
-    factors = states_of(*tiny, start_of_example(), "bounded", 300, **EXAMPLE)[-1].factors
-    assert max(factors.L.max(), factors.P.max()) == 1  # the bound binds
-
-
 def random_problem(seed, n_samples=12, n_features=5, n_labels=4, n_components=3):
     rng = np.random.default_rng(seed)
     X = rng.random((n_samples, n_features))
@@ -188,7 +169,7 @@ def test_exact_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
         np.testing.assert_allclose(gradient, numerical_gradient(function, old), atol=2e-6, err_msg=name)
         np.testing.assert_allclose(new, old * negative / positive, rtol=1e-12, err_msg=name)
 
-    start, end = states_of(X, Y, Factors(Q, L, P, M), "exact", 1, alpha=a, beta=b, gamma=g)
+    start, end = states_of(X, Y, PMLFSLAFactors(Q, L, P, M), "exact", 1, alpha=a, beta=b, gamma=g)
     T, new = start.T, end.factors
     D = l21_weights(Q @ M)[:, None]
     check("Q", new.Q, Q, X.T @ L, Q @ L.T @ L + g * (D * (Q @ M)) @ M.T, lambda Q: J(Q, L, P, M, T))
@@ -207,7 +188,7 @@ def test_objective_is_the_stated_one_and_never_rises(update, seed):
     rng = np.random.default_rng(seed)
     X, Y, start = random_problem(seed, 40, 15, 6)
     weights = dict(zip(("alpha", "beta", "gamma"), 10 ** rng.uniform(-2, 2, 3), strict=True))
-    result = solve_pml_fsla(X, Y, start=start, **weights, rank_by="qm", update=update, max_iter=300, tol=0.0)
+    result = PMLFSLA(**weights, update=update, max_iter=300, tol=0.0)._descend(X, Y, start)
     assert np.diff(result.objective).max() <= 1e-12 * result.objective[0]
     T = Y / np.maximum(Y.sum(axis=1, keepdims=True), 1)
     assert result.objective[0] == pytest.approx(plain_objective(X, *start, T, **weights), rel=1e-12)
@@ -259,18 +240,6 @@ def test_projection_on_the_simplex_satisfies_its_optimality_conditions(M, allowe
         assert (given_row[places & (row == 0)] <= lowered[0] + 1e-12).all()
 
 
-def test_projection_on_the_simplex_equals_that_of_an_independent_solver():
-    rng = np.random.default_rng(5)
-    M = rng.normal(size=(10, 5))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    A = sp.vstack([sp.csc_matrix(np.ones((1, 5))), -sp.eye(5)], format="csc")
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(5)]
-    for row, projected in zip(M, project_rows_on_simplex(M, np.ones_like(M, dtype=bool)), strict=True):
-        solver = clarabel.DefaultSolver(sp.eye(5, format="csc"), -row, A, np.eye(6)[0], cones, settings)
-        np.testing.assert_allclose(projected, solver.solve().x, atol=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore:PMLFSLA did not converge")
 def test_cleaned_labels_are_distributions_over_the_candidates():
     X, Y = make_pml(60, 12, n_labels=6, random_state=0)
@@ -299,21 +268,3 @@ def test_number_of_components_is_half_the_labels_a_number_or_that_of_the_cluster
     assert sizes == [5, 2, 50, 7, len({*found} - {-1})]
     assert number_of_clusters(sp.csr_matrix(X)) == sizes[-1]
     assert number_of_clusters(np.ones((10, 2))) == 1
-
-
-def test_features_without_values_get_no_score():
-    X, Y = make_pml(40, 8, random_state=7)
-    X[:, 3] = 2.5
-    model = PMLFSLA(random_state=0).fit(X, Y)
-    assert model.scores_[3] == 0
-    assert model.ranking_[3] == 8
-
-
-def test_features_of_the_latent_space_of_the_labels_come_first():
-    rng = np.random.default_rng(1)
-    for _ in range(3):
-        Y = rng.integers(0, 2, (150, 4))
-        X = rng.random((150, 20))
-        X[:, :8] = 0.5 * X[:, :8] + np.repeat(Y, 2, axis=1)
-        candidates = np.maximum(Y, rng.random(Y.shape) < 0.2)
-        assert PMLFSLA(8, n_components=4, random_state=0).fit(X, candidates).get_support()[:8].mean() >= 0.75

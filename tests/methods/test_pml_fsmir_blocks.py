@@ -1,4 +1,4 @@
-"""PML-FSMIR of dask arrays: the scores of memory with every switch, confidences when asked for, fits that go on."""
+"""PML-FSMIR of dask arrays: the scores of memory with every switch, confidences when asked for."""
 
 import warnings
 
@@ -8,10 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import PMLFSMIR
-from labelsieve._blocks.fold_log import FoldLog
-from labelsieve._blocks.streamed import StreamedBlocks
 from labelsieve.datasets import make_pml
-from labelsieve.methods._fsmir.start import settle_generator
 
 da = pytest.importorskip("dask.array")
 
@@ -23,11 +20,10 @@ def lazy(table, rows=ROWS):
     return da.from_array(table, chunks=(rows, -1), asarray=False)
 
 
-def fit(X, Y, checkpoint=None, **parameters):
-    options = {} if checkpoint is None else {"checkpoint": str(checkpoint)}
+def fit(X, Y, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return PMLFSMIR(**{"max_iter": 15, **parameters}).fit(X, Y, **options)
+        return PMLFSMIR(**{"max_iter": 15, **parameters}).fit(X, Y)
 
 
 @pytest.mark.parametrize("many", [60, 25], ids=["all rows", "sample"])
@@ -89,57 +85,17 @@ def test_an_empty_block_changes_nothing():
 
 def test_too_many_distinct_confidences_are_refused_with_the_remedy(monkeypatch):
     # Confidences of four labels are sums of up to three numbers: some more than five per label, but not in all rows.
-    monkeypatch.setattr("labelsieve.methods._fsmir.symbols._MOST_SYMBOLS", 5)
-    with pytest.raises(ValueError, match=r"at most 5 distinct .* Got more\. Use mi_estimator='binned'\.$"):
+    monkeypatch.setattr("labelsieve.methods._fsmir.labels._MOST_SYMBOLS", 5)
+    with pytest.raises(ValueError, match="binned"):
         fit(lazy(X), lazy(Y))
     fit(lazy(X), lazy(Y), mi_estimator="binned")
     fit(X, Y)
 
 
-def test_negative_features_in_a_later_block_are_refused():
+def test_negative_features_in_a_later_block_are_rejected():
     shifted = abs(X)
     shifted[50, 2] = -0.5
-    with pytest.raises(ValueError, match=r"minimum of -0\.5\. To mend it, use scale='minmax'"):
+    with pytest.raises(ValueError, match=r"minimum of -0\.5"):
         fit(lazy(shifted), lazy(Y), scale=None)
-    with pytest.raises(
-        ValueError, match=r"when it is sparse\. Got a minimum of -0\.5\. To mend it, shift or clip"
-    ):
+    with pytest.raises(ValueError, match=r"minimum of -0\.5"):
         fit(lazy(sp.csr_matrix(shifted)), lazy(Y))
-
-
-@pytest.mark.parametrize("solver", ["cd", "mu"])
-def test_a_fit_that_failed_goes_on_from_its_checkpoint(tmp_path, solver):
-    folder = tmp_path / "checkpoint"
-    reads = []
-
-    def read(block):
-        reads.append(len(reads))
-        if len(reads) == limit:
-            raise OSError("the disk is gone")
-        return block
-
-    limit = None
-    features = lazy(X).map_blocks(read, meta=X[:0])
-    fit(features, lazy(Y), solver=solver)
-    needed, limit = len(reads), len(reads) - 20
-    reads.clear()
-    with pytest.raises(OSError, match="the disk is gone"):
-        fit(features, lazy(Y), folder, solver=solver)
-    limit = None
-    reads.clear()
-    fitted = fit(features, lazy(Y), folder, solver=solver)
-    np.testing.assert_allclose(fitted.scores_, fit(X, Y, solver=solver).scores_, rtol=1e-9)
-    # The data are looked at again, and the failed pass is read again from its first block.
-    assert len(reads) <= 20 + 2 * len(ROWS) + 1 < needed
-    assert not folder.exists()
-
-
-def test_a_fit_that_goes_on_draws_the_numbers_of_the_one_that_began(tmp_path):
-    """Without a seed, another process would have another generator."""
-    states = []
-    for _ in range(2):
-        rng = np.random.default_rng()
-        rows = StreamedBlocks([lambda names: {}] * 2, [3, 4], log=FoldLog(tmp_path / "log", "this"))
-        settle_generator(rows, rng)
-        states.append(rng.bit_generator.state)
-    assert states[0] == states[1]

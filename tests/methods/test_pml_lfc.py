@@ -2,13 +2,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
-from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 
 import graph_examples as example
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.ridge import Shifted
 from labelsieve.datasets import make_pml
-from labelsieve.methods.pml_lfc import PMLLFC, Problem, Similarity, solve_pml_lfc
+from labelsieve.methods.pml_lfc import PMLLFC, PMLLFCProblem, Similarity
 
 # Worked example, computed independently of this library; its scores are squared norms.
 X, Y = example.X, example.Y.astype(float)
@@ -39,16 +38,8 @@ ROUNDS = {
 
 
 def solve_example(max_iter, similarity="and"):
-    return solve_pml_lfc(
-        Shifted(X),
-        Y,
-        lambda1=0.1 / 6,
-        lambda2=2.0,
-        similarity=similarity,
-        max_iter=max_iter,
-        tol=0.0,
-        start=example.fill(0.1, 1, 2, 4, (4, 3)) - 0.2,
-    )
+    model = PMLLFC(lambda1=0.1 / 6, lambda2=2.0, similarity=similarity, max_iter=max_iter, tol=0.0)
+    return model._regress(Shifted(X), Y, start=example.fill(0.1, 1, 2, 4, (4, 3)) - 0.2)
 
 
 def test_similarity_of_the_worked_example():
@@ -148,7 +139,7 @@ def test_objective_and_gradient_are_the_documented_ones(kind):
     X, Y, rng = random_problem(1)
     W, b, P = rng.normal(size=(6, 4)), rng.normal(size=4), rng.random((25, 4))
     S = Similarity(Shifted(X), Y, kind)
-    problem = Problem(Shifted(X), Y, S, S.squared_norm(), 25 * 0.3, 1.7 / 25)
+    problem = PMLLFCProblem(PMLLFC(lambda1=0.3, lambda2=1.7), Shifted(X), Y, S)
 
     def along(P):
         return plain_objective(X, Y, W, b, P, 0.3, 1.7, kind)
@@ -163,9 +154,8 @@ def test_objective_and_gradient_are_the_documented_ones(kind):
 @pytest.mark.parametrize("kind", ["and", "or"])
 def test_the_end_is_stationary_and_its_weights_are_ridge_regression(kind):
     X, Y, _ = random_problem(2)
-    result = solve_pml_lfc(
-        Shifted(X), Y, lambda1=0.05, lambda2=3.0, similarity=kind, max_iter=20_000, tol=0.0
-    )
+    model = PMLLFC(lambda1=0.05, lambda2=3.0, similarity=kind, max_iter=20_000, tol=0.0)
+    result = model._regress(Shifted(X), Y)
     W, b, P = result.extra["coef"].T, result.extra["intercept"], result.extra["label_confidence"]
     assert result.objective[-1] == pytest.approx(plain_objective(X, Y, W, b, P, 0.05, 3.0, kind), rel=1e-12)
     ridge = Ridge(alpha=25 * 0.05).fit(X, P)
@@ -198,57 +188,10 @@ def test_steps_that_a_bound_refuses_would_have_been_refused_anyway(monkeypatch):
     monkeypatch.setattr(Similarity, "product", count)
     PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     few = len(products)
-    monkeypatch.setattr(Problem, "largest_share", lambda self, length: np.inf)  # no bound: always multiply
+    monkeypatch.setattr(
+        PMLLFCProblem, "largest_share", lambda self, length: np.inf
+    )  # no bound: always multiply
     products.clear()
     model = PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     np.testing.assert_array_equal(model.scores_, expected.scores_)
     assert few < len(products)
-
-
-@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_matrix])
-@pytest.mark.parametrize("shape", [(80, 12), (25, 40)])
-def test_sparse_features_give_the_same(container, shape):
-    X, Y = make_pml(*shape, density=0.5, random_state=1)
-    expected, found = PMLLFC().fit(X, Y), PMLLFC().fit(container(X), sp.csr_matrix(Y))
-    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
-    np.testing.assert_allclose(found.label_confidence_.toarray(), expected.label_confidence_, atol=1e-8)
-    np.testing.assert_allclose(
-        found.decision_function(container(X)), expected.decision_function(X), atol=1e-8
-    )
-
-
-def test_decision_is_linear_in_scaled_features_and_predicts_from_the_threshold():
-    X, Y, Y_true, _ = make_pml(300, 10, noise=0.0, return_truth=True, random_state=2)
-    X = 5 * X - 2
-    for scale in ("standard", "minmax", None):
-        model = PMLLFC(scale=scale).fit(X, Y)
-        decision = model.decision_function(X)
-        np.testing.assert_allclose(
-            decision, model.scaling_.apply(X) @ model.coef_.T + model.intercept_, atol=1e-9
-        )
-        np.testing.assert_array_equal(model.predict(X), (decision >= model.threshold_).astype(int))
-    model = PMLLFC().fit(X, Y)
-    assert model.threshold_ == pytest.approx(model.label_confidence_[Y == 1].mean() / 2)
-    assert (model.predict(X) == Y_true).mean() > 0.7  # always "no" is right in 0.63
-
-
-@pytest.mark.parametrize("kind", ["and", "or"])
-def test_confidence_tells_true_from_wrong_candidates(kind):
-    aucs = []
-    for seed in range(3):
-        X, Y, Y_true, _ = make_pml(300, 50, n_informative=8, n_labels=8, return_truth=True, random_state=seed)
-        confidence = PMLLFC(similarity=kind).fit(X, Y).label_confidence_
-        assert (confidence >= 0).all()
-        assert (confidence <= Y).all()
-        aucs.append(roc_auc_score(Y_true[Y == 1], confidence[Y == 1]))
-    assert np.mean(aucs) > 0.7
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-def test_planted_features_come_first(noise):
-    found = []
-    for seed in range(5):
-        X, Y, _, informative = make_pml(200, 30, noise=noise, return_truth=True, random_state=seed)
-        model = PMLLFC(n_features_to_select=5).fit(X, Y)
-        found.append(np.isin(model.get_support(indices=True), informative).mean())
-    assert np.mean(found) > 0.7  # chance is 5 / 30

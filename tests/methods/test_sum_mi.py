@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import scipy.sparse as sp
 from sklearn.metrics import mutual_info_score
 
@@ -39,11 +38,6 @@ def test_monotone_changes_of_the_features_change_nothing():
     rng = np.random.default_rng(3)
     X, Y = rng.gamma(1.0, size=(100, 5)), candidates(4)
     np.testing.assert_array_equal(SumMI().fit(np.log1p(X), Y).scores_, SumMI().fit(X, Y).scores_)
-
-
-def test_a_single_bin_is_refused():
-    with pytest.raises(ValueError, match="n_bins"):
-        SumMI(n_bins=1).fit(np.eye(3), np.eye(3, dtype=int))
 
 
 def test_sparse_entries_stored_in_two_parts_count_as_their_sum():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsieve._numerics import correlation
-from labelsieve._numerics.correlation import correlated_groups
+from labelsieve._numerics import moments
+from labelsieve._numerics.moments import correlated_groups
 
 
 def brute_force(X, threshold):
@@ -53,9 +53,7 @@ def test_blocks_change_nothing(monkeypatch):
     X = families(9)
     expected = correlated_groups(X, 0.9)
     monkeypatch.setattr(
-        correlation,
-        "batches",
-        lambda length, width: (slice(i, min(i + 5, length)) for i in range(0, length, 5)),
+        moments, "batches", lambda length, width: (slice(i, min(i + 5, length)) for i in range(0, length, 5))
     )
     np.testing.assert_array_equal(correlated_groups(X, 0.9), expected)
     np.testing.assert_array_equal(correlated_groups(sp.csr_matrix(X), 0.9), expected)

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.metrics import mutual_info_score
 
 from labelsieve._blocks.blocks import MemoryBlocks
-from labelsieve._numerics import cuts
-from labelsieve._numerics import feature_information as engine
+from labelsieve._numerics import discretize
+from labelsieve._numerics import information as engine
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.discretize import bin_features, cut_features
 
@@ -74,7 +74,7 @@ def test_bins_begin_where_the_definition_says(n_distinct):
                 )
                 for b in range(n_bins)
             } - {None}
-            np.testing.assert_array_equal(cuts.starts_of_sorted(values, n_bins), sorted(starts))
+            np.testing.assert_array_equal(discretize.starts_of_sorted(values, n_bins), sorted(starts))
 
 
 def test_bins_do_not_change_under_increasing_maps_of_the_nonzero_values():
@@ -148,7 +148,7 @@ def test_cuts_of_blocks_put_values_where_those_of_all_rows_do(monkeypatch, dtype
     rows = MemoryBlocks([{"X": X[i : i + size]} for i in range(0, len(X), size)])
     expected = codes(bin_features(X, 3))
     for budget in (2**22, 1):  # with room for all values, and with room for hardly any
-        monkeypatch.setattr(cuts, "_BUDGET", budget)
-        found = codes(cut_features(X, cuts.find_cuts(rows, X.shape[1], 3)))
+        monkeypatch.setattr(discretize, "_BUDGET", budget)
+        found = codes(cut_features(X, discretize.find_cuts(rows, X.shape[1], 3)))
         for a, b in zip(found.T, expected.T, strict=True):
             assert len(np.unique(a)) == len(np.unique(b)) == len(np.unique(np.c_[a, b], axis=0))

@@ -13,14 +13,15 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import mutual_info_score
 
 from labelsieve._blocks.blocks import MemoryBlocks
+from labelsieve._numerics.binary import is_binary
 from labelsieve._numerics.information import binary_mutual_information, cooccurrence
 from labelsieve._numerics.moments import column_moments
 from labelsieve._numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve._numerics.products import left_product, right_product
 from labelsieve._numerics.result import iterate
 from labelsieve._numerics.scaling import column_extremes, scale_columns
-from labelsieve.methods._fsmir import symbols as symbol_module
-from labelsieve.methods._fsmir.symbols import symbol_information, symbol_mutual_information
+from labelsieve.methods._fsmir import labels
+from labelsieve.methods._fsmir.labels import symbol_information, symbol_mutual_information
 
 
 def pair_loop(symbols):
@@ -58,7 +59,7 @@ def test_symbol_information_does_not_depend_on_blocks_and_batches(monkeypatch, n
     rng = np.random.default_rng(0)
     T = np.round(rng.random((60, 7)), 1) * (rng.random((60, 7)) < 0.6)
     whole = symbol_mutual_information(T, n_bins)
-    monkeypatch.setattr(symbol_module, "_MOST_PAIRS", most_pairs)
+    monkeypatch.setattr(labels, "_MOST_PAIRS", most_pairs)
     for container in (np.asarray, sp.csr_matrix):
         rows = MemoryBlocks([{"confidence": container(T[a : a + 7])} for a in range(0, 60, 7)])
         np.testing.assert_allclose(symbol_information(rows, 7, n_bins), whole, atol=1e-12)
@@ -186,3 +187,14 @@ def test_sums_of_squares_take_numbers_at_any_byte():
     """
     plain = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
     subprocess.run([sys.executable, "-c", program], env=plain, check=True)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(
+    "values", [[], [0, 1], [0.0, 1.0], [True], [2], [-1, 1], [0.5], [np.nan], [1j], ["1"], [None], [2**63]]
+)
+def test_only_the_numbers_zero_and_one_are_binary(values, signed):
+    array = np.array(values)
+    is_number = array.dtype.kind in "biuf"
+    allowed = {-1, 0, 1} if signed else {0, 1}
+    assert is_binary(array, signed=signed) == (is_number and all(value in allowed for value in values))

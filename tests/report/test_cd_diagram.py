@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from labelsieve.report.charts.cd_diagram import draw_cd_diagram, draw_control_diagram, groups_not_different
+from labelsieve.report.cd_diagram import draw_cd_diagram, draw_control_diagram, groups_not_different
 from labelsieve.report.statistics import bonferroni_dunn_cd, nemenyi_cd
 
 # Demsar 2006, Table 6: C4.5 with and without tuning of two parameters, 14 data sets.

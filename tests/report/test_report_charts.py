@@ -1,3 +1,6 @@
+"""Charts as data, on the page and as figures."""
+
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
@@ -10,88 +13,208 @@ from PIL import Image
 from scipy.spatial.distance import pdist
 
 from labelsieve._figures import ACCENT, FAINT, chart_style
-from labelsieve.report.charts.against_paper import draw_against_paper
-from labelsieve.report.charts.bars import draw_ablation, draw_costs, draw_stability, draw_win_tie_loss
-from labelsieve.report.charts.cd_diagram import draw_cd_diagram, draw_control_diagram
-from labelsieve.report.charts.curves import (
-    Curve,
-    draw_noise_curves,
-    draw_objectives,
-    draw_sensitivity_curves,
-    draw_size_curves,
-)
-from labelsieve.report.charts.heatmap import draw_sensitivity_surface
-from labelsieve.report.charts.method_styles import MethodStyles, shorten
+from labelsieve.report.analysis import analyse
+from labelsieve.report.cd_diagram import draw_cd_diagram, draw_control_diagram
+from labelsieve.report.charts import Chart, Choice, Panel, Series, charts_of, page_charts
+from labelsieve.report.figures import draw_chart, draw_figures, draw_win_tie_loss
+from labelsieve.report.paper import paper_values
+from labelsieve.report.styles import Styles, shorten
+from synthetic_runs import PAPER_DATASETS, PAPER_METHODS, make_summary, noisy, ranked
 
 NAN = float("nan")
 HOSTILE = ("$x_1$", "50%_&<b>", "</svg>", 'a"b', "$", "{{ 1 }}")
 
 
-def curves(names, x=(1, 2, 3, 4), missing=False):
-    y = np.full(len(x), NAN) if missing else np.linspace(0.2, 0.4, len(x))
-    return {name: Curve(x, y + place) for place, name in enumerate(names)}
+def made(run):
+    """What the page of a run is given to draw."""
+    analysis = analyse(run)
+    return page_charts(analysis, charts_of(analysis))
 
 
-def surface(names, missing=False):
-    value = NAN if missing else 0.25
-    return draw_sensitivity_surface(
-        np.full((len(names), 1), value),
-        rows=range(1, len(names) + 1),
-        columns=[0.1],
-        row_name=names[0],
-        column_name=names[-1],
-        title=names[0],
-        direction="lower",
+# data
+
+
+def test_a_chart_draws_the_numbers_of_its_run():
+    run = make_summary(noisy(), references=("no-features",), classifiers=("linear-svm", "ml-knn"))
+    found = made(run)
+    assert [one["name"] for one in found["series"]] == ["a", "b", "no-features"]
+    chart = found["charts"]["curves"]
+    assert [choice["options"] for choice in chart["choices"]] == [
+        ["Ranking loss ↓", "Average precision ↑"],
+        ["one", "two"],
+        ["linear-svm", "ml-knn"],
+    ]
+    assert chart["choices"][0]["better"] == ["lower", "higher"]
+    assert len(chart["panels"]) == 2 * 2 * 2
+    # Second metric, first data set, second judge; second method.
+    row = chart["panels"]["1,0,1"]["rows"][1]
+    key = "dataset == 'one' and method == 'b' and classifier == 'ml-knn' and metric == 'average_precision'"
+    curve = run.means.query(key)
+    assert row["x"] == curve["n_features"].tolist()
+    np.testing.assert_allclose(row["y"], curve["mean"], rtol=1e-3)
+    np.testing.assert_allclose(row["e"], curve["fold_std"], rtol=1e-3)
+    # A reference without sizes is a level.
+    assert chart["panels"]["1,0,1"]["rows"][2]["x"] is None
+
+
+def test_ranks_are_those_of_the_tables():
+    run = make_summary(ranked(("b", "a", "c")), methods=("a", "b", "c"), datasets=("one", "two", "ten"))
+    chart = made(run)["charts"]["ranks"]
+    overall = chart["panels"]["0"]
+    assert {place: row["main"] for place, row in overall["rows"].items()} == {1: 1.0, 0: 2.0, 2: 3.0}
+    assert overall["items"] == ["Ranking loss ↓", "Average precision ↑"]
+    assert chart["panels"]["1"]["rows"][2] == {"main": 3.0, "items": [3.0] * 3}
+    assert chart["panels"]["1"]["items"] == ["one", "two", "ten"]
+    assert chart["band"] == pytest.approx(analyse(run).main.nemenyi_cd, rel=1e-3)
+
+
+def test_at_first_the_best_and_the_control_are_shown():
+    names = tuple("abcdefgh")
+    references = ("no-features", "all-features", "sum-f", "sum-mi")
+    run = make_summary(
+        ranked((*names, *references)), methods=names, references=references, metrics=("ranking_loss",), control="h"
+    )  # fmt: skip
+    series = made(run)["series"]
+    assert [one["name"] for one in series if one["first"]] == [*"abcdh", *references[:3]]
+    assert [one["name"] for one in series if one["control"]] == ["h"]
+    assert [one["name"] for one in series if one["reference"]] == list(references)
+
+
+def test_ours_and_theirs_stand_side_by_side_for_every_judge():
+    def value(method, metric, dataset, classifier, **_):
+        return paper_values()[metric, dataset, method][0] + 0.5 * (classifier == "other")
+
+    run = make_summary(
+        value,
+        datasets=PAPER_DATASETS,
+        methods=PAPER_METHODS,
+        metrics=("ranking_loss",),
+        classifiers=("one", "other"),
+        n_folds=1,
+    )
+    panels = made(run)["charts"]["paper"]["panels"]
+    for key, shift in (("0,0", 0), ("0,1", 0.5)):
+        row = panels[key]["rows"][3]
+        np.testing.assert_allclose(np.array(row["y"]) - row["x"], shift, atol=1e-3)
+    assert panels["0,0"]["items"] == list(PAPER_DATASETS)
+
+
+def test_sweeps_of_one_and_of_two_parameters_are_lines():
+    sweeps = {f"m alpha={value:g}": {"alpha": value} for value in (0.1, 1.0)}
+    sweeps |= {
+        f"m alpha={first:g} beta={second:g}": {"alpha": first, "beta": second}
+        for first in (0.1, 1.0)
+        for second in (1.0, 10.0)
+    }
+
+    def value(method, dataset, **_):
+        numbers = [float(part.partition("=")[2]) for part in method.split()[1:]]
+        return sum(numbers) / 100 + 0.1 * (dataset == "two")
+
+    run = make_summary(value, methods=(), sweeps=sweeps, metrics=("ranking_loss",))
+    charts = made(run)["charts"]
+    single, double = charts["sensitivity"], charts["settings"]
+    assert single["panels"]["0,0,0"]["rows"][1] == {"x": [0.1, 1.0], "y": [0.101, 0.11]}
+    assert [one["name"] for one in double["series"]] == ["beta = 1", "beta = 10"]
+    # Means over two data sets, the second of which has 0.1 more.
+    assert double["panels"]["0,0,0"]["rows"][1] == {"x": [0.1, 1.0], "y": [0.151, 0.16]}
+
+
+@pytest.fixture(scope="module")
+def rich():
+    """A run with gaps, hostile names and data for most charts."""
+    return analyse(
+        make_summary(
+            noisy(),
+            datasets=("one", "\x1b[2J"),
+            methods=("a", "</script>\u202e", "c"),
+            ablation=("whole", "part"),
+            sweeps={f"m alpha={value:g}": {"alpha": value} for value in (0.0, 1.0, 10.0)},
+            noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
+            references=("random-ranking", "no-features"),
+            classifiers=("linear-svm", "ml-knn"),
+            n_folds=1,  # no deviation over folds
+            skip=lambda dataset, method, **_: (dataset, method) == ("one", "a"),
+        )
     )
 
 
-# Every drawing function, for any names, with values that are there or all missing.
+def test_gaps_and_hostile_names_are_json(rich):
+    found = page_charts(rich, charts_of(rich))
+    text = json.dumps(found, allow_nan=False)
+    assert "\\u001b" not in text
+    assert [one["name"] for one in found["series"]][1] == "</script>\\u202e"
+    assert set(found["charts"]) >= {"curves", "noise", "ablation", "costs", "convergence"}
+    first = found["charts"]["curves"]["panels"]["0,0,0"]["rows"]
+    assert 0 not in first
+    assert first[1]["e"] == [None, None]
+
+
+def test_every_chart_is_a_figure_with_a_name_of_its_own(rich, tmp_path):
+    drawn = list(draw_figures(rich, charts_of(rich)))
+    names = [name for name, _ in drawn]
+    assert len(set(names)) == len(names)
+    # Curves of the first classifier, ablations and sweeps of both.
+    assert {"curves_ranking_loss", "noise_average_precision", "costs", "convergence"} <= set(names)
+    assert {"ablation_ranking_loss", "ablation_ranking_loss_2", "sensitivity_ranking_loss_2"} <= set(names)
+    assert "curves_ranking_loss_2" not in names
+    for name, picture in drawn:
+        (path,) = picture.save(tmp_path, name, ["svg"])
+        ElementTree.parse(path)
+
+
+# figures
+
+
+def series(names):
+    return tuple(Series(name, control=place == 0) for place, name in enumerate(names))
+
+
+def chart(kind, names, rows, **options):
+    panel = Panel(dict(enumerate(rows)), tuple(names[:2]))
+    across = Choice("data set", (names[0], "other"))
+    metric = Choice("metric", (names[-1],), ("lower",), ("loss",))
+    panels = {(0, 0): panel, (0, 1): panel}
+    return Chart(kind, (metric, across), panels, series(names), across="data set", **options)
+
+
+def only(drawn):
+    (((_, picture)),) = drawn
+    return picture
+
+
+def lines_chart(names, missing=False):
+    y = [NAN] * 3 if missing else [0.2, 0.3, 0.4]
+    return only(
+        draw_chart("x", chart("lines", names, [{"x": [1, 20, 300], "y": y}] * len(names), log_x=True))
+    )
+
+
+def dots_chart(names, missing=False):
+    rows = [{"main": 0.3, "items": [0.2, NAN if missing else 0.4]}] * len(names)
+    return only(draw_chart("x", chart("dots", names, rows, value="median", log_x=True)))
+
+
+def scatter_chart(names, missing=False):
+    rows = [{"x": [0.1, 0.4], "y": [NAN, NAN] if missing else [0.2, 0.3]}] * len(names)
+    return only(draw_chart("x", chart("scatter", names, rows, x="printed", y="ours")))
+
+
+def ranks(names, missing):
+    return {name: NAN if missing and place else 1.0 + place for place, name in enumerate(names)}
+
+
+# Every kind of figure, for any names, with values that are there or missing.
 FIGURES = {
-    "size": lambda names, **kind: draw_size_curves(
-        {names[0]: curves(names, **kind), "other": curves(names[:1], x=(1,), **kind)},
-        title=names[0],
-        direction="lower",
-        styles=MethodStyles(tuple(names), control=names[0]),
-    ),
-    "noise": lambda names, **kind: draw_noise_curves(
-        {names[0]: curves(names, **kind)}, title=names[-1], direction={names[0]: "higher"}
-    ),
-    "sensitivity": lambda names, **kind: draw_sensitivity_curves(
-        {names[0]: curves(names, x=(0.001, 1, 1000), **kind)}, title=names[0], direction="higher"
-    ),
-    "surface": surface,
-    "objectives": lambda names, missing=False: draw_objectives(
-        {names[0]: {name: [NAN, NAN] if missing else [8.0, 4.0, 2.0] for name in names}}
-    ),
+    "lines": lines_chart,
+    "dots": dots_chart,
+    "scatter": scatter_chart,
     "win-tie-loss": lambda names, missing=False: draw_win_tie_loss(
-        dict.fromkeys(names, (NAN,) * 4 if missing else (5, 1, 2, 0.01)), control=names[0], title=names[0]
+        dict.fromkeys(names, (5, 0, 2, NAN if missing else 0.01)), control=names[0], title="loss"
     ),
-    "costs": lambda names, missing=False: draw_costs(
-        {"time (s)": {name: {names[0]: NAN if missing else 0.5, "yeast": NAN} for name in names}},
-        title=names[0],
-    ),
-    "stability": lambda names, missing=False: draw_stability(
-        {measure: {name: NAN if missing else [0.2, 0.4] for name in names} for measure in ("A", names[0])}
-    ),
-    "ablation": lambda names, missing=False: draw_ablation(
-        {data: dict.fromkeys(names, NAN if missing else (0.3, 0.1)) for data in (names[0], "x")},
-        title=names[0],
-        direction="higher",
-    ),
-    "paper": lambda names, missing=False: draw_against_paper(
-        {names[0]: {name: (NAN, 0.2) if missing else ([0.1, 0.5], [0.2, 0.3]) for name in names}},
-        notes={names[0]: names[-1]},
-    ),
-    "cd": lambda names, missing=False: draw_cd_diagram(
-        {name: NAN if missing and place else 1.0 + place for place, name in enumerate(names)},
-        cd=2.0,
-        title=names[0],
-    ),
+    "cd": lambda names, missing=False: draw_cd_diagram(ranks(names, missing), cd=2.0, title=names[0]),
     "control": lambda names, missing=False: draw_control_diagram(
-        {name: NAN if missing and place else 1.0 + place for place, name in enumerate(names)},
-        cd=2.0,
-        control=names[0],
-        title=names[0],
+        ranks(names, missing), cd=2.0, control=names[0], title=names[0]
     ),
 }
 every_figure = pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
@@ -104,28 +227,17 @@ def svg(picture):
 
 
 def texts(picture):
-    return texts_of(svg(picture))
-
-
-def texts_of(written):
-    root = ElementTree.fromstring(written)
+    root = ElementTree.fromstring(svg(picture))
     return [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
-
-
-def lines(picture, panel=0):
-    return picture.figure.axes[panel].lines
 
 
 @every_figure
 def test_names_are_drawn_letter_by_letter_whatever_matplotlib_is_set_to(draw):
-    written = svg(draw(HOSTILE))
-    drawn = texts_of(written)
-    # Titles and remarks may surround a name.
-    named = HOSTILE if draw is not surface else (HOSTILE[0], HOSTILE[-1])
-    for name in named:
+    drawn = texts(draw(HOSTILE))
+    for name in HOSTILE:
         assert any(name in text for text in drawn), name
     with mpl.rc_context({"font.size": 20, "lines.linewidth": 9, "axes.facecolor": "red", "axes.grid": True}):
-        assert svg(draw(HOSTILE)) == written
+        assert texts(draw(HOSTILE)) == drawn
 
 
 @every_figure
@@ -140,7 +252,7 @@ def test_nothing_is_cut_off_however_long_the_names(draw, n_names):
     picture = draw(names)
     drawn = texts(picture)
     # The end of a name is what tells it from the others.
-    for name in names if draw is not surface else names[:1]:
+    for name in names:
         assert any(text.endswith(name[-7:]) for text in drawn), name
     figure = picture.figure
     for legend in figure.findobj(Legend):
@@ -153,179 +265,98 @@ def test_nothing_is_cut_off_however_long_the_names(draw, n_names):
     assert box.y1 < figure.get_figheight() + 0.01
 
 
-def test_names_of_other_scripts_are_drawn_and_unprintable_letters_escaped(tmp_path):
-    picture = draw_costs(
-        {"time (s)": {"\u540d\u524d": {"birds": 1.0}, "a\x00b\n": {"birds": 2.0}, "\uffff": {"birds": 1.0}}}
-    )
-    assert {"\u540d\u524d", r"a\x00b"} <= set(texts(picture))
-    picture.save(tmp_path, "figure")
-
-
-def test_files_are_the_same_byte_by_byte(tmp_path):
-    def write(folder):
-        return [path.read_bytes() for path in FIGURES["cd"](["a", "b"]).save(folder, "figure")]
-
-    assert write(tmp_path / "first") == write(tmp_path / "second")
-
-
-def test_files_of_all_formats_open_and_hold_no_date(tmp_path):
-    pdf, svg, png = FIGURES["costs"](["mifs", "rfs"]).save(tmp_path, "costs")
-    assert sorted(tmp_path.iterdir()) == sorted([pdf, svg, png])
+def test_files_of_all_formats_open_and_are_the_same_byte_by_byte(tmp_path):
+    first, second = (lines_chart(["mifs", "rfs"]).save(tmp_path / name, "x") for name in ("first", "second"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    pdf, vector, png = first
     assert pdf.read_bytes().startswith(b"%PDF")
     assert b"Date" not in pdf.read_bytes()
-    assert ElementTree.parse(svg).getroot().tag == "{http://www.w3.org/2000/svg}svg"
-    assert "date>" not in svg.read_text(encoding="utf-8")
+    assert ElementTree.parse(vector).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     with Image.open(png) as image:
         image.load()
         assert image.width > 600
 
 
 def test_a_figure_is_written_into_its_folder_only(tmp_path):
-    picture = FIGURES["costs"](["mifs"])
-    with pytest.raises(ValueError, match=r"stem must be a file name without folders. Got '\.\./up'"):
-        picture.save(tmp_path, "../up")
+    with pytest.raises(ValueError, match=r"'\.\./up'"):
+        lines_chart(["mifs"]).save(tmp_path, "../up")
 
 
 def test_a_figure_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("os.replace", lambda *args: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
-        FIGURES["costs"](["mifs"]).save(tmp_path, "costs")
+        lines_chart(["mifs"]).save(tmp_path, "x")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_curves_show_the_data_with_gaps_and_lonely_points_marked():
+def draw_one(kind, rows, names=("a", "b"), **options):
+    one = Chart(
+        kind, (Choice("metric", ("loss",), ("lower",), ("loss",)),), {(0,): Panel(rows)}, names, **options
+    )
+    ((stem, picture),) = draw_chart("x", one)
+    assert stem == "x_loss"
+    return picture.figure.axes[0]
+
+
+def test_curves_show_the_data_with_gaps_levels_and_lonely_points():
     y = [0.3, NAN, 0.2, NAN, 0.4, 0.5, 0.6, 0.5, 0.4, 0.3, 0.2]
-    styles = MethodStyles(("method",), ("reference",))
-    panels = {"birds": {name: Curve(range(11), y) for name in styles.names}}
-    picture = draw_size_curves(panels, title="loss", direction="lower", styles=styles)
-    for line in lines(picture):
+    names = (Series("m", control=True), Series("reference", reference=True), Series("level", reference=True))
+    row = {"x": list(range(11)), "y": y}
+    axes = draw_one("lines", {0: row, 1: row, 2: {"x": None, "y": [0.15]}}, names)
+    control, reference, level = axes.lines
+    for line in (control, reference):
         np.testing.assert_array_equal(line.get_xdata(), range(11))
         np.testing.assert_array_equal(line.get_ydata(), y)
         assert {0, 2} <= set(line.get_markevery())
-    assert lines(picture)[1].get_markevery() == [0, 2]
-
-
-def test_a_value_without_a_place_is_a_level():
-    panels = {"birds": {"m": Curve([5, 10], [0.1, 0.2]), "all-features": Curve(None, 0.15)}}
-    styles = MethodStyles(("m",), ("all-features",), control="m")
-    picture = draw_size_curves(panels, title="loss", direction="lower", styles=styles)
-    control, level = lines(picture)
-    np.testing.assert_array_equal(level.get_ydata(), [0.15, 0.15])
+    assert reference.get_markevery() == [0, 2]
+    assert level.get_ydata() == [0.15, 0.15]
     assert (control.get_color(), level.get_color()) == (ACCENT, FAINT)
     assert control.get_linewidth() > level.get_linewidth()
-    assert level.get_linestyle() == "--"
 
 
 def test_level_curves_are_not_magnified_until_their_rounding_shows():
-    flat = {"a": Curve((1, 2), (0.0, 0.0)), "b": Curve((1, 2), (1e-17, 0.0))}
-    picture = draw_size_curves({"data": flat}, title="t", direction="higher")
-    bottom, top = picture.figure.axes[0].get_ylim()
+    rows = {0: {"x": [1, 2], "y": [0.0, 0.0]}, 1: {"x": [1, 2], "y": [1e-17, 0.0]}}
+    bottom, top = draw_one("lines", rows, series("ab")).get_ylim()
     assert top - bottom == pytest.approx(0.1)
 
 
-def test_directions_stand_in_the_title_of_all_panels_or_of_each():
-    panels = {"loss": curves("a"), "precision": curves("a")}
-    shared = texts(draw_noise_curves(panels, title="loss", direction="lower"))
-    assert "loss   ↓ lower is better" in shared
-    own = draw_noise_curves(panels, title="birds", direction={"loss": "lower", "precision": "higher"})
-    assert {"birds", "↓ lower is better", "↑ higher is better"} <= set(texts(own))
-    with pytest.raises(ValueError, match=r"direction must be .* Got 'up'"):
-        draw_noise_curves(panels, title="loss", direction="up")
-
-
-def test_axes_say_their_units_where_they_differ():
-    # Water quality stands below birds, and nothing below yeast.
-    panels = dict.fromkeys(("birds", "yeast", "water_quality"), curves("a"))
-    units = {"birds": "percent", "yeast": "percent", "water_quality": "count"}
-    picture = draw_size_curves(panels, title="loss", direction="lower", unit=units)
-    share = "share of features (%)"
-    assert [axes.get_xlabel() for axes in picture.figure.axes[:3]] == [share, share, "number of features"]
-    same = draw_size_curves(panels, title="loss", direction="lower")
-    assert [axes.get_xlabel() for axes in same.figure.axes[:3]] == ["", share, share]
-
-
-def test_curves_of_unequal_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"x and y of a curve must be equally long. Got 2 and 1"):
-        draw_noise_curves({"birds": {"a": Curve([1, 2], [1])}}, title="loss", direction="lower")
-
-
-def test_a_figure_of_nothing_is_refused():
-    for draw in (
-        lambda: draw_noise_curves({}, title="loss", direction="lower"),
-        lambda: draw_win_tie_loss({}, control="a"),
-        lambda: draw_ablation({}, title="loss", direction="lower"),
-        lambda: draw_cd_diagram({"a": NAN}, cd=1),
-    ):
-        with pytest.raises(ValueError, match=r"A figure needs something to show. Got nothing"):
-            draw()
-
-
 def test_a_parameter_of_zero_has_a_place_left_of_the_others():
-    picture = draw_sensitivity_curves(
-        {"alpha": {"birds": Curve([0, 0.01, 1], [0.1, 0.2, 0.3])}}, title="loss", direction="lower"
-    )
-    (axes,) = picture.figure.axes
+    rows = {0: {"x": [0, 0.01, 1], "y": [0.1, 0.2, 0.3]}}
+    axes = draw_one("lines", rows, series("a"), log_x=True)
     places = axes.transData.transform([(0, 0), (0.01, 0), (1, 0)])[:, 0]
     assert (np.diff(places) > 0).all()
-    assert {"0", "0.01", "1"} <= set(texts(picture))
 
 
-def test_objectives_start_at_one_and_a_negative_one_at_minus_one():
-    picture = draw_objectives({"m": {"a": [4.0, 2.0], "b": [-2.0, -3.0], "c": [0.0, -1.0]}})
-    np.testing.assert_array_equal(
-        [line.get_ydata() for line in lines(picture)], [[1, 0.5], [-1, -1.5], [0, -1]]
+def test_a_row_of_dots_has_its_range_its_items_and_its_main_value():
+    axes = draw_one("dots", {0: {"main": 1.0, "items": [0.1, NAN, 10.0]}}, series("a"), log_x=True)
+    drawn = [line.get_xdata() for line in axes.lines]
+    assert [values if isinstance(values, list) else values.tolist() for values in drawn] == [
+        [0.1, 10.0],
+        [0.1, 10.0],
+        [1.0],
+    ]
+    assert axes.get_xscale() == "log"
+
+
+def test_points_lie_at_published_and_ours_and_the_diagonal_crosses_both_axes():
+    axes = draw_one(
+        "scatter", {0: {"x": [0.1, 0.4], "y": [0.2, 0.3]}, 1: {"x": [0.6], "y": [0.5]}}, series("ab")
     )
+    first, second, diagonal = axes.lines
+    np.testing.assert_array_equal(first.get_xydata(), [[0.1, 0.2], [0.4, 0.3]])
+    np.testing.assert_array_equal(second.get_xydata(), [[0.6, 0.5]])
+    np.testing.assert_array_equal(diagonal.get_xydata(), np.column_stack([axes.get_xlim(), axes.get_ylim()]))
 
 
-def test_every_method_looks_different_and_the_same_in_every_figure():
-    names = tuple(f"m{i}" for i in range(16))
-    styles = MethodStyles(names, ("r1", "r2"), control="m3")
-    looks = [{**styles.line(name), "zorder": 0} for name in styles.names]
-    assert len({str((look["color"], look.get("linestyle"))) for look in looks}) == len(looks)
-    few = draw_noise_curves({"x": curves(["m5", "m9"])}, title="loss", direction="lower", styles=styles)
-    assert [line.get_color() for line in lines(few)] == [styles.color("m5"), styles.color("m9")]
+def test_bars_of_wins_ties_and_losses_are_as_long_as_their_counts():
+    picture = draw_win_tie_loss({"a": (5, 1, 2, 0.0004), "b": (0, 0, 8, 0.2)}, control="m")
+    bars = [(bar.get_x(), bar.get_width()) for bar in picture.figure.axes[0].patches]
+    # All wins, then all ties, then all losses.
+    assert bars == [(0, 5), (0, 0), (5, 1), (0, 0), (6, 2), (0, 8)]
+    assert {"p <0.001 *", "p 0.200"} <= set(texts(picture))
 
 
-def test_colours_are_apart_for_every_colour_vision():
-    # Machado et al., "A physiologically-based model for simulation of color vision deficiency", IEEE TVCG
-    # 2009: what remains of linear red, green and blue without one kind of cone.
-    visions = {
-        "normal": np.eye(3),
-        "protanopia": [
-            [0.152286, 1.052583, -0.204868],
-            [0.114503, 0.786281, 0.099216],
-            [-0.003882, -0.048116, 1.051998],
-        ],
-        "deuteranopia": [
-            [0.367322, 0.860646, -0.227968],
-            [0.280085, 0.672501, 0.047413],
-            [-0.01182, 0.04294, 0.968881],
-        ],
-        "tritanopia": [
-            [1.255528, -0.076749, -0.178779],
-            [-0.078411, 0.930809, 0.147602],
-            [0.004733, 0.691367, 0.3039],
-        ],
-    }
-    names = tuple("abcdefgh")
-    styles = MethodStyles((*names, "control"), ("reference",), control="control")
-    rgb = np.array([mpl.colors.to_rgb(styles.color(name)) for name in styles.names])
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    for vision, matrix in visions.items():
-        xyz = np.clip(linear @ np.transpose(matrix), 0, 1) @ to_xyz.T / to_xyz.sum(axis=1)
-        root = np.cbrt(xyz)  # no colour here is so dark that CIE Lab would be linear
-        lab = np.column_stack(
-            [116 * root[:, 1], 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])]
-        )
-        assert pdist(lab).min() > 10, vision
-
-
-def test_a_name_without_a_style_is_refused():
-    with pytest.raises(ValueError, match=r"Every name must be one of \['a'\]. Got 'b'"):
-        draw_noise_curves({"x": curves("ab")}, title="loss", direction="lower", styles=MethodStyles(("a",)))
-    with pytest.raises(ValueError, match=r"control must be one of \['a'\]. Got 'b'"):
-        MethodStyles(("a",), control="b")
+# looks
 
 
 def test_names_that_would_become_equal_stay_whole():
@@ -333,75 +364,26 @@ def test_names_that_would_become_equal_stay_whole():
     assert list(shorten(alike, 20).values()) == alike
 
 
-def test_bars_of_wins_ties_and_losses_are_as_long_as_their_counts():
-    picture = draw_win_tie_loss(
-        {"a": (5, 1, 2, 0.0004), "b": (0, 0, 8, 0.2), "c": (4, 0, 4, NAN)}, control="m", alpha=0.05
+def test_colours_are_apart_for_every_colour_vision():
+    # Machado et al., "A physiologically-based model for simulation of color vision deficiency", IEEE TVCG
+    # 2009: what remains of linear red, green and blue without one kind of cone, row by row.
+    visions = {
+        "normal": np.eye(3),
+        "protanopia": (0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998),
+        "deuteranopia": (0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881),
+        "tritanopia": (1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.3039),
+    }  # fmt: skip
+    names = tuple("abcdefgh")
+    styles = Styles((*names, "control"), ("reference",), control="control")
+    rgb = np.array(
+        [mpl.colors.to_rgb(styles.line(name)["color"]) for name in (*names, "control", "reference")]
     )
-    bars = [(bar.get_x(), bar.get_width()) for bar in picture.figure.axes[0].patches]
-    # All wins, then all ties, then all losses.
-    assert bars == [(0, 5), (0, 0), (0, 4), (5, 1), (0, 0), (4, 0), (6, 2), (0, 8), (4, 4)]
-    drawn = texts(picture)
-    assert {"p < 0.001 *", "p = 0.200", "no p-value"} <= set(drawn)
-    assert "0" not in drawn
-
-
-def test_costs_have_a_dot_for_each_data_set_and_a_stroke_at_the_median():
-    values = {"birds": 0.1, "cal500": 10.0, "yeast": 1.0}
-    picture = draw_costs({"time (s)": {"a": values, "b": {"birds": 5.0}}})
-    drawn = [line.get_xdata() for line in lines(picture)]
-    np.testing.assert_array_equal(np.concatenate(drawn), [1.0, 1.0, 0.1, 10.0, 1.0, 5.0, 5.0, 5.0])
-    assert picture.figure.axes[0].get_xscale() == "log"
-
-
-def test_stability_is_the_mean_with_a_line_over_the_range():
-    picture = draw_stability({"Kuncheva": {"a": [0.2, NAN, 0.6]}, "Jaccard": {"a": 0.5}})
-    ends, mean, single = (line.get_xdata().tolist() for line in lines(picture)[:3])
-    assert ends == [0.2, 0.6]
-    assert mean == [pytest.approx(0.4)]
-    assert single == [0.5]
-
-
-def test_ablation_has_a_bar_and_an_error_bar_for_each_variant():
-    picture = draw_ablation(
-        {"birds": {"whole": (0.3, 0.1), "part": 0.2}, "yeast": {"whole": (0.4, 0.1)}},
-        title="loss",
-        direction="lower",
-    )
-    (axes,) = picture.figure.axes
-    heights = np.array([bar.get_height() for bar in axes.patches])
-    np.testing.assert_array_equal(heights, [0.3, 0.4, 0.2, NAN])
-    ends = [segment[:, 1] for bars in axes.collections for segment in bars.get_segments()]
-    np.testing.assert_allclose(ends, [[0.2, 0.4], [0.3, 0.5]])
-
-
-def test_the_surface_says_every_value_and_frames_the_best():
-    picture = draw_sensitivity_surface(
-        [[0.3, 0.1], [NAN, 0.2]],
-        rows=[0.1, 1e-5],
-        columns=[1, 1e6],
-        row_name="alpha",
-        column_name="beta",
-        title="loss",
-        direction="lower",
-    )
-    assert {"0.300", "0.100", "0.200", "–", "10⁻⁵", "10⁶"} <= set(texts(picture))
-    (frame,) = picture.figure.axes[0].patches
-    assert (int(frame.get_x()), int(frame.get_y())) == (1, 0)
-    with pytest.raises(
-        ValueError, match=r"values must have the shape of the parameters \(1, 2\).* Got \(1, 1\)"
-    ):
-        draw_sensitivity_surface(
-            [[1]], rows=[1], columns=[1, 2], row_name="a", column_name="b", title="", direction="lower"
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    for vision, matrix in visions.items():
+        xyz = np.clip(linear @ np.reshape(matrix, (3, 3)).T, 0, 1) @ to_xyz.T / to_xyz.sum(axis=1)
+        root = np.cbrt(xyz)  # no colour here is so dark that CIE Lab would be linear
+        lab = np.column_stack(
+            [116 * root[:, 1], 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])]
         )
-
-
-def test_points_lie_at_published_and_ours_and_the_diagonal_crosses_both_axes():
-    picture = draw_against_paper(
-        {"loss": {"a": ([0.1, 0.4, NAN], [0.2, 0.3, 0.5]), "b": (0.6, 0.5)}}, notes={"loss": "τ = 0.50"}
-    )
-    first, second, diagonal = lines(picture)
-    np.testing.assert_array_equal(first.get_xydata(), [[0.1, 0.2], [0.4, 0.3]])
-    np.testing.assert_array_equal(second.get_xydata(), [[0.6, 0.5]])
-    axes = picture.figure.axes[0]
-    np.testing.assert_array_equal(diagonal.get_xydata(), np.column_stack([axes.get_xlim(), axes.get_ylim()]))
-    assert "τ = 0.50" in texts(picture)
+        assert pdist(lab).min() > 10, vision

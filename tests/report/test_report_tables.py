@@ -3,22 +3,30 @@ import io
 import re
 import unicodedata
 
+import numpy as np
+import pandas as pd
 import pytest
-from test_report_analysis import PAPER_DATASETS, PAPER_METHODS, noisy, ranked
+from rich.cells import cell_len
 
-from labelsieve.report.analysis.paper import check_against_paper, paper_values
-from labelsieve.report.analysis.run_analysis import analyse
-from labelsieve.report.tables.comparison import (
-    all_ranks_table,
-    duel_table,
+from labelsieve.report.analysis import analyse
+from labelsieve.report.comparison_tables import (
+    agreement_tables,
+    condition_tables,
+    duel_tables,
     metric_tables,
+    paper_tables,
     rank_table,
 )
-from labelsieve.report.tables.fits import cost_tables, stability_tables
-from labelsieve.report.tables.paper import agreement_tables, paper_tables
-from labelsieve.report.tables.sensitivity import ablation_table, effect_tables, noise_tables, setting_table
-from labelsieve.report.tables.table import Column, Entry, Table, as_csv, as_latex, as_markdown, as_records
-from synthetic_runs import make_summary
+from labelsieve.report.paper import check_against_paper, paper_values
+from labelsieve.report.run_tables import (
+    ablation_table,
+    effect_tables,
+    noise_tables,
+    setting_table,
+    stability_tables,
+)
+from labelsieve.report.tables import Table, as_csv, as_latex, as_markdown, as_records, show
+from synthetic_runs import PAPER_DATASETS, PAPER_METHODS, make_summary, noisy, ranked
 
 HOSTILE = (
     "=cmd|' /C calc'!A0",
@@ -31,6 +39,11 @@ HOSTILE = (
     "two\nlines",
     "\x1b[31mred\x07 \u202eturned",
 )
+
+
+def texts(rows):
+    """What readers see of rows of cells."""
+    return [[cell.text for cell in row] for row in rows]
 
 
 def small(**options):
@@ -66,10 +79,10 @@ def test_the_deviation_over_folds_is_pooled_over_the_sizes():
     run = make_summary(
         lambda size, fold, **_: 0.3 if size == 10 else 0.47 + 0.06 * fold, datasets=("one",), methods=("a",)
     )
-    (entry,) = metric_tables(analyse(run).main)[0].rows[0][1:]
+    row = metric_tables(analyse(run).main)[0].frame.iloc[0]
     # At the second size the deviation is 0.06 / sqrt(2); the mean of squares is half its square.
-    assert entry.spread == pytest.approx(0.06 / 2, rel=1e-5)
-    assert entry.size_spread == pytest.approx(0.2 / 2**0.5)
+    assert row["a std over folds"] == pytest.approx(0.06 / 2, rel=1e-5)
+    assert row["a std over sizes"] == pytest.approx(0.2 / 2**0.5)
 
 
 def test_references_are_ranked_under_every_classifier():
@@ -80,24 +93,25 @@ def test_references_are_ranked_under_every_classifier():
         return order[classifier].index(method) / 4
 
     run = make_summary(value, metrics=("ranking_loss",), references=("sum-f",), classifiers=tuple(order))
-    table = all_ranks_table(analyse(run))
-    assert [[entry.value for entry in row] for row in table.rows] == [
-        ["a", 1.0, 3.0],
-        ["b", 2.0, 2.0],
-        ["sum-f", 3.0, 1.0],
+    methods, everyone = condition_tables(analyse(run))
+    assert as_records(everyone) == [
+        {"method": "a", "as above": 1.0, "ml-knn": 3.0},
+        {"method": "b", "as above": 2.0, "ml-knn": 2.0},
+        {"method": "sum-f", "as above": 3.0, "ml-knn": 1.0},
     ]
-    assert [column.heading for column in table.columns] == ["method", "as above", "ml-knn"]
+    assert texts(methods.rows) == [["as above", "1.00", "2.00"], ["ml-knn", "2.00", "1.00"]]
 
 
 def test_latex_is_a_booktabs_table():
     text = as_latex(small())
-    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}"):
+    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\multicolumn{2}{c}{methods} & references"):
         assert command in text
     assert (
         r"one & \textbf{0.250} $\pm$ 0.014 & \underline{0.500} $\pm$ 0.014 & 0.200$^\dagger$ $\pm$ 0.014 \\"
         in text
     )
     assert r"\caption{Ranking loss $\downarrow$." in text
+    assert "\\midrule\naverage rank" in text
     assert r"average rank & \textbf{1.50} & \textbf{1.50} & -- \\" in text
 
 
@@ -113,11 +127,6 @@ def test_csv_holds_numbers_in_full():
     assert rows[3] == ["average rank", "1.5", "", "", "1.5", "", "", "", ""]
 
 
-def test_ties_share_the_mark():
-    table = metric_tables(analyse(make_summary(lambda **_: 0.5, methods=("a", "b", "c"))).main)[0]
-    assert [entry.mark for entry in table.rows[0][1:]] == ["best"] * 3
-
-
 def test_gaps_are_shown_as_such():
     run = make_summary(noisy(), skip=lambda dataset, method, **_: (dataset, method) == ("one", "b"))
     table = metric_tables(analyse(run).main)[0]
@@ -127,10 +136,10 @@ def test_gaps_are_shown_as_such():
 
 @pytest.fixture
 def hostile():
-    columns = tuple(Column(name, "group &_%") for name in HOSTILE)
-    return Table(
-        "x_%", HOSTILE[4], columns, tuple((Entry(name),) * len(HOSTILE) for name in HOSTILE), note=HOSTILE[3]
-    )
+    """Hostile names as title, note, headings, names of rows and texts."""
+    frame = pd.DataFrame(dict.fromkeys(HOSTILE[1:], HOSTILE), index=pd.Index(HOSTILE, name=HOSTILE[0]))
+    groups = dict.fromkeys(HOSTILE[1:], "group &_%")
+    return Table("x_%", HOSTILE[4], frame, note=HOSTILE[3], groups=groups)
 
 
 def test_latex_takes_no_orders_from_names(hostile):
@@ -160,7 +169,9 @@ def test_a_spreadsheet_takes_no_orders_from_names(hostile):
     for cell in (text for row in rows for text in row):
         assert not cell.startswith(("=", "+", "-", "@"))
     # Numbers are no formulas.
-    assert as_csv(Table("t", "t", (Column("x"),), ((Entry(-0.5),),))) == "x\n-0.5\n"
+    assert (
+        as_csv(Table("t", "t", pd.DataFrame({"x": [-0.5]}, index=pd.Index([1], name="n")))) == "n,x\n1,-0.5\n"
+    )
 
 
 def test_markdown_takes_no_orders_from_names(hostile):
@@ -181,64 +192,62 @@ def test_escape_sequences_reach_no_file(hostile, write):
 
 
 def test_wide_letters_line_up():
-    from rich.cells import cell_len
-
-    rows = ((Entry("データ"), Entry(0.5)), (Entry("x"), Entry(0.25)))
-    text = as_markdown(Table("t", "t", (Column("name", numeric=False), Column("value")), rows))
+    frame = pd.DataFrame({"value": [0.5, 0.25]}, index=pd.Index(["データ", "x"], name="name"))
+    text = as_markdown(Table("t", "t", frame))
     assert len({cell_len(line) for line in text.splitlines() if line.startswith("|")}) == 1
 
 
 @pytest.mark.parametrize(
-    ("entry", "text"),
+    ("value", "form", "text"),
     [
-        (Entry(0.0004, form="p"), "<0.001"),
-        (Entry(0.0104, form="p"), "0.010"),
-        (Entry(-0.25, form="+.2f"), "−0.25"),
-        (Entry(-0.001, form="+.2f"), "0.00"),
-        (Entry(float("inf")), "∞"),
-        (Entry(float("nan")), "–"),
-        (Entry(3), "3"),
+        (0.0004, "p", "<0.001"),
+        (0.0104, "p", "0.010"),
+        (-0.25, "+.2f", "−0.25"),
+        (-0.001, "+.2f", "0.00"),
+        (np.inf, ".3f", "∞"),
+        (np.nan, ".3f", "–"),
+        (None, ".3f", "–"),
+        (3, ".3f", "3"),
     ],
 )
-def test_numbers_are_written_for_readers(entry, text):
-    assert entry.text == text
+def test_numbers_are_written_for_readers(value, form, text):
+    assert show(value, form) == text
+
+
+def test_what_json_cannot_hold_is_nothing():
+    frame = pd.DataFrame({"x": [np.inf, np.nan, 0.5], "n": [1, 2, 3]}, index=pd.Index(list("abc"), name="m"))
+    assert [row["x"] for row in as_records(Table("t", "t", frame))] == [None, None, 0.5]
 
 
 def test_average_ranks_stand_best_first_and_references_last():
     run = make_summary(ranked(("all-features", "b", "a")), references=("all-features",))
     table = rank_table(analyse(run).main)
-    assert [row[0].text for row in table.rows] == ["b", "a", "all-features"]
-    assert [entry.text for entry in table.rows[0][1:]] == ["1.00", "1.00", "1.00", "2.00"]
-    assert [entry.text for entry in table.rows[2][1:]] == ["–", "–", "–", "1.00"]
+    assert texts(table.rows) == [
+        ["b", "1.00", "1.00", "1.00", "2.00"],
+        ["a", "2.00", "2.00", "2.00", "3.00"],
+        ["all-features", "–", "–", "–", "1.00"],
+    ]
 
 
 def test_win_tie_loss_says_when_nothing_can_be_significant():
-    few = duel_table(analyse(make_summary(ranked(("a", "b")))).main)
-    assert [entry.text for entry in few.rows[0]] == ["b", "2/0/0", "2/0/0", "4/0/0"]
+    few, p_values = duel_tables(analyse(make_summary(ranked(("a", "b")))).main)
+    assert texts(few.rows) == [["b", "2/0/0", "2/0/0", "4/0/0"]]
     # Two data sets: 2 * 0.5^2 = 0.5.
-    assert few.note.endswith("With 2 data sets and 2 methods it is never below 0.500: nothing can be bold.")
-    many = duel_table(analyse(make_summary(ranked(("a", "b")), datasets=tuple(map(str, range(8))))).main)
+    assert "never below 0.500" in few.note
+    assert p_values.frame["p (Wilcoxon)"].tolist() == [0.5, 0.5]
+    many, _ = duel_tables(analyse(make_summary(ranked(("a", "b")), datasets=tuple(map(str, range(8))))).main)
     # Eight: 2 * 0.5^8 = 0.008.
-    assert many.note.endswith("is below 0.05.")
-    assert {entry.mark for entry in many.rows[0][1:3]} == {"best"}
+    assert "never" not in many.note
+    assert {cell.mark for cell in many.rows[0][1:3]} == {"best"}
 
 
 def test_ours_and_the_papers_stand_side_by_side():
     run = make_summary(
         lambda **_: 0.4, datasets=("birds",), methods=("pml-fsmir",), metrics=("ranking_loss",)
     )
-    by_metric, cells = paper_tables(
-        check_against_paper(analyse(run).main.tables, run.experiment, "linear-svm")
-    )
-    assert by_metric.rows[0][1].text == "0.40 / 0.32"
-    assert [entry.text for entry in cells.rows[0]] == [
-        "ranking loss",
-        "birds",
-        "pml-fsmir",
-        "0.400",
-        "0.32",
-        "+0.080",
-    ]
+    by_metric, cells = paper_tables(check_against_paper(analyse(run).main))
+    assert texts(by_metric.rows) == [["birds", "0.40 / 0.32", "–", "–"]]
+    assert texts(cells.rows) == [["ranking loss", "birds", "pml-fsmir", "0.400", "0.32", "+0.080"]]
 
 
 def test_agreement_with_the_paper_is_told_for_every_judge_and_metric():
@@ -259,7 +268,7 @@ def test_agreement_with_the_paper_is_told_for_every_judge_and_metric():
         metrics=("ranking_loss", "average_precision"),
         n_folds=1,
     )
-    overall, by_metric = map(as_records, agreement_tables(analyse(run)))
+    overall, by_metric = map(as_records, agreement_tables(analyse(run).papers))
     assert [row["judged by"] for row in overall] == ["exact", "shifted"]
     exact, shifted = overall
     assert (exact["cells"], exact["correlation"], exact["Spearman"]) == (
@@ -289,19 +298,16 @@ def test_means_over_data_sets_are_of_the_same_data_sets():
         fails=lambda dataset, method, **_: (dataset, method) == ("two", "b"),
     )
     table = noise_tables(analyse(run))[0]
-    assert [[entry.text for entry in row] for row in table.rows] == [
-        ["a", "0.000", "0.000"],
-        ["b", "0.000", "0.000"],
-    ]
+    assert texts(table.rows) == [["a", "0.000", "0.000"], ["b", "0.000", "0.000"]]
     assert table.note == "Means over 1 data set: one."
     stable = stability_tables(analyse(run))[0]
-    assert [entry.text for entry in stable.foot[0]] == ["mean", "1.00", "–"]
+    assert texts(stable.foot) == [["mean", "1.00", "–"]]
 
 
 def test_variants_are_counted_against_the_whole():
     run = make_summary(ranked(("whole", "part")), methods=(), ablation=("whole", "part"))
     table = ablation_table(analyse(run))
-    assert [entry.text for entry in table.rows[0]] == ["Ranking loss ↓", "0.000", "0.100 (0 of 2)"]
+    assert texts(table.rows)[0] == ["Ranking loss ↓", "0.000", "0.100 (0 of 2)"]
 
 
 def test_what_each_part_adds_is_one_line_a_judge():
@@ -314,11 +320,11 @@ def test_what_each_part_adds_is_one_line_a_judge():
         value, methods=(), ablation=("whole", "part"), classifiers=("linear-svm", "own-weights")
     )
     table, by_metric = effect_tables(analyse(run))
-    assert [[entry.text for entry in row] for row in table.rows] == [
+    assert texts(table.rows) == [
         ["linear-svm", "whole", "part", "", "0/2/2, −0.0500", "0/1/1, −0.0500", "0/1/1, −0.0500"],
         ["own-weights", "whole", "part", "", "4/0/0, +0.2000", "2/0/0, +0.2000", "2/0/0, +0.2000"],
     ]
-    assert [entry.mark for entry in table.rows[1][4:]] == ["best"] * 3
+    assert [cell.mark for cell in table.rows[1][4:]] == ["best"] * 3
     assert as_records(by_metric)[0] == {
         "judged by": "linear-svm",
         "with": "whole",
@@ -343,12 +349,7 @@ def test_the_best_setting_is_told_for_every_judge():
         value, methods=(), sweeps=sweeps, metrics=("ranking_loss",), classifiers=("linear-svm", "own-weights")
     )
     table = setting_table(analyse(run))
-    assert [[entry.text for entry in row] for row in table.rows] == [
+    assert texts(table.rows) == [
         ["linear-svm", "m", "alpha", "alpha = 0.1", "1.00", "alpha = 10.0", "3.00", "2 of 2", "+0.0990", "0.0990"],
         ["own-weights", "m", "alpha", "alpha = 10.0", "1.00", "alpha = 0.1", "3.00", "2 of 2", "+0.1980", "0.1980"],
     ]  # fmt: skip
-
-
-def test_what_was_not_measured_has_no_table():
-    run = make_summary(noisy(), methods=("no-features",), datasets=("one",))
-    assert [table.stem for table in cost_tables(analyse(run))] == ["seconds", "peak_mib"]

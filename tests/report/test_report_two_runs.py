@@ -9,7 +9,7 @@ import pytest
 import bench_runs as bench
 from conftest import fails, run
 from labelsieve.cli import main
-from labelsieve.report.analysis.two_runs import compare_runs
+from labelsieve.report.two_runs import compare_runs
 from synthetic_runs import make_summary
 
 
@@ -34,30 +34,34 @@ def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
         sizes=(20.0, 40.0),
     )
     found = compare_runs(first, second)
-    by_name = {(one.method, one.metric): one for one in found.differences}
+    by_name = found.differences.set_index(["method", "metric"])
     assert len(by_name) == 4
     for metric, better in (("ranking_loss", "first"), ("average_precision", "second")):
-        changed = by_name["a", metric]
+        changed = by_name.loc["a", metric]
         # At the size 20 alone: folds at 0.52 and 0.62.
-        np.testing.assert_allclose([changed.first, changed.second, changed.difference], [0.57, 0.77, 0.2])
-        assert changed.fold_std == pytest.approx(np.std([0.52, 0.62], ddof=1), rel=1e-5)
-        assert (changed.better, changed.n_shared, changed.stands_out) == (better, 2, True)
-        same = by_name["b", metric]
-        assert (same.difference, same.better, same.stands_out) == (0, "", False)
-    apart = {
-        place: {one.method: one.difference for one in differences if one.metric == "ranking_loss"}
-        for place, differences in found.by_dataset.items()
-    }
-    assert apart == {
-        ("one", "flip 0.2"): {"a": pytest.approx(0.1), "b": 0},
-        ("two", "flip 0.2"): {"a": pytest.approx(0.3), "b": 0},
-    }
+        np.testing.assert_allclose(changed[["first", "second", "difference"]].tolist(), [0.57, 0.77, 0.2])
+        assert changed["fold_std"] == pytest.approx(np.std([0.52, 0.62], ddof=1), rel=1e-5)
+        assert (changed["better"], changed["n_shared"]) == (better, 2)
+        same = by_name.loc["b", metric]
+        assert (same["difference"], same["better"]) == (0, "")
+    apart = found.by_dataset.query("metric == 'ranking_loss'").set_index(["dataset", "noise", "method"])[
+        "difference"
+    ]
+    assert apart.to_dict() == pytest.approx(
+        {
+            ("one", "flip 0.2", "a"): 0.1,
+            ("one", "flip 0.2", "b"): 0,
+            ("two", "flip 0.2", "a"): 0.3,
+            ("two", "flip 0.2", "b"): 0,
+        }
+    )
     assert found.settings == ("sizes",)
 
 
 def test_sums_in_another_order_are_no_difference():
     found = compare_runs(summary(base), summary(lambda **place: base(**place) + 1e-15))
-    assert all(one.difference == 0 and not one.better for one in found.differences)
+    assert (found.differences["difference"] == 0).all()
+    assert (found.differences["better"] == "").all()
 
 
 def test_what_only_one_has_is_named():
@@ -70,8 +74,8 @@ def test_what_only_one_has_is_named():
         noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
     )
     found = compare_runs(first, second)
-    assert [(one.method, one.metric) for one in found.differences] == [("b", "ranking_loss")]
-    assert list(found.by_dataset) == [("two", "flip 0.2")]
+    assert found.differences[["method", "metric"]].to_numpy().tolist() == [["b", "ranking_loss"]]
+    assert found.by_dataset[["dataset", "noise"]].to_numpy().tolist() == [["two", "flip 0.2"]]
     empty = {"noises": (), "classifiers": (), "metrics": ()}
     assert found.only_first == {**empty, "data sets": ("one",), "methods": ("a",)}
     assert found.only_second == {
@@ -92,10 +96,10 @@ def test_other_data_under_the_same_name_are_told():
 def test_an_incomplete_method_is_not_compared_and_nothing_shared_is_nothing():
     half = summary(base, skip=lambda method, fold, **_: method == "a" and fold == 1)
     found = compare_runs(summary(base), half)
-    assert {one.method for one in found.differences} == {"b"}
+    assert set(found.differences["method"]) == {"b"}
     assert found.only_first["methods"] == ("a",)
     none = summary(base, skip=lambda **_: True)
-    assert compare_runs(summary(base), none).differences == ()
+    assert compare_runs(summary(base), none).differences.empty
     assert compare_runs(none, summary(base)).only_second["data sets"] == ("one", "two")
 
 

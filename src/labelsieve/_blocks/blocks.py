@@ -1,43 +1,38 @@
-"""Rows in blocks: what is asked of all rows is asked of one block after the other, wherever they lie.
+"""Rows in blocks, wherever they are: solvers see them through two operations, `fold` and `derive`.
 
-A block holds *tall* columns that share their rows: ``X`` and ``Y``, later perhaps ``T`` and ``U``. A sum over the
-rows is a fold over the blocks, and a solver that is written in folds runs in memory, out of core and on a
-cluster. In memory there is one block.
+A block holds *columns* that share their rows: ``X`` and ``Y``, later perhaps ``T`` and ``U``. A sum over the rows is a
+fold over the blocks, so a solver written in folds runs in memory, out of core and on a cluster. In memory there is
+one block.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._blocks.fold_log import FoldLog
-
 __all__ = ["BlockFunction", "Columns", "MemoryBlocks", "RowBlocks", "add", "block_function", "stack"]
 
-#: Tall columns of one block by name.
+#: Columns of one block by name.
 Columns: TypeAlias = dict[str, Any]
-
-_Result = TypeVar("_Result")
 
 
 class BlockFunction:
-    """A function of one block, with the names of the columns it needs and of those it gives.
+    """Function of one block, with the names of the columns it needs and of those it gives.
 
-    It takes the columns of a block (and ``first_row``, the number of the first of its rows) and what all blocks
-    share, and returns new tall columns and a part: what it has to say of its rows, in a size that does not grow
-    with them. It is pure and deterministic, since it may be called again where a worker was lost, and changes
-    neither the columns nor what is shared; nobody else holds the part.
+    It takes the columns of a block (and ``first_row``, the number of its first row) and values that all blocks share.
+    It returns new columns and a part: a result whose size does not grow with the number of rows. It must be pure
+    and deterministic, because it is called again if a worker is lost, and must modify neither the columns nor the
+    shared values.
 
     Parameters
     ----------
     function : callable
-        ``function(rows, *shared) -> (columns, part)``, at the top of a module.
+        ``function(rows, *shared) -> (columns, part)``, defined at the top of a module.
     needs : tuple of str
         Columns it reads. Others need not be loaded.
     gives : tuple of str
@@ -57,7 +52,7 @@ class BlockFunction:
         return columns, part
 
     def __reduce__(self) -> str:
-        # Found by name where it is unpickled, as functions are.
+        # Unpickled by name, as functions are.
         return self.function.__qualname__
 
 
@@ -77,7 +72,7 @@ def block_function(*needs: str, gives: tuple[str, ...] = ()) -> Callable[[Callab
 
 
 def add(a: Any, b: Any) -> Any:
-    """Add two parts, tuples entry by entry; the first, which belongs to the fold, may be used up.
+    """Add two parts, tuples entry by entry; the first one may be overwritten.
 
     Examples
     --------
@@ -94,16 +89,13 @@ def add(a: Any, b: Any) -> Any:
 
 
 class RowBlocks(ABC):
-    """The rows of a problem in blocks.
+    """Rows of a problem in blocks.
 
     Parameters
     ----------
     sizes : sequence of int
-        Rows of every block.
+        Number of rows of every block.
     """
-
-    #: Where folds are recorded, so that another process can go on; None for nowhere.
-    log: FoldLog | None = None
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
@@ -111,56 +103,41 @@ class RowBlocks(ABC):
 
     @property
     def n_rows(self) -> int:
-        """Rows of all blocks."""
+        """Number of rows of all blocks."""
         return sum(self.sizes)
 
     @abstractmethod
     def fold(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any] = add) -> Any:
-        """Visit every block once; return what the parts come to, and keep the columns that were given.
+        """Visit every block once, keep the columns that the function gives, and return the combined parts.
 
-        The columns are kept when all blocks were visited, so a fold that failed may be repeated. The parts are
-        combined in the order of the blocks, whoever visited them, so the result depends on how the rows are cut
-        and on nothing else.
+        The columns are kept only after all blocks have been visited. The parts are combined in the order of the
+        blocks, so the result depends on the block boundaries and on nothing else.
         """
 
     @abstractmethod
     def derive(self, function: BlockFunction, *shared: Any) -> None:
-        """Add or replace columns by what a function makes of the rows; its part is not looked at.
+        """Add or replace columns that are computed row by row, and ignore the part.
 
-        They are stored or made again whenever they are needed.
+        They are stored, or computed again whenever they are needed.
         """
 
     @abstractmethod
     def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Give the columns that folds gave new names, ``{new: old}``, all at once, and forget others."""
+        """Rename columns that folds gave, ``{new: old}``, all at once, and drop others."""
 
     @abstractmethod
     def gather(self, name: str) -> Any:
-        """Return a column of all rows: an array in memory, else a dask array that is computed when asked."""
+        """Return a column of all rows: an array in memory, a lazy dask array otherwise."""
 
-    def look(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any]) -> Any:
-        """Visit every block in a fold that is not recorded: it is done again where a fit goes on."""
-        if self.log is None:
-            return self.fold(function, *shared, combine=combine)
-        with self.log.paused():
-            return self.fold(function, *shared, combine=combine)
-
-    def run(self, solve: Callable[[RowBlocks], _Result]) -> _Result:
-        """Return what a deterministic solver makes of the rows, calling it again where they got lost meanwhile."""
-        return solve(self)
-
-    def close(self, *, is_done: bool = True) -> None:  # noqa: B027 - blocks in memory have nothing to give back
-        """Give back files and memory; what another process needs to go on is kept if the work is not done."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.close(is_done=kind is None)
+    def note_rows(self, error: BaseException, index: int) -> None:
+        """Note on an error in which rows it came up, if there are several blocks."""
+        if len(self.sizes) > 1:
+            first = self.first_rows[index]
+            error.add_note(f"In rows {first} to {first + self.sizes[index] - 1}.")
 
 
 class MemoryBlocks(RowBlocks):
-    """Blocks that lie in this process; one of them is the ordinary case.
+    """Blocks in the memory of this process, usually one.
 
     Examples
     --------
@@ -181,8 +158,11 @@ class MemoryBlocks(RowBlocks):
         """Visit every block once."""
         given, total = [], None
         for index, block in enumerate(self.blocks):
-            with said_of_rows(self, index):
+            try:
                 columns, part = function({**block, "first_row": self.first_rows[index]}, *shared)
+            except Exception as error:
+                self.note_rows(error, index)
+                raise
             given.append(columns)
             total = combine(total, part) if index else part
         for block, columns in zip(self.blocks, given, strict=True):
@@ -191,10 +171,10 @@ class MemoryBlocks(RowBlocks):
 
     def derive(self, function: BlockFunction, *shared: Any) -> None:
         """Add or replace columns."""
-        self.fold(function, *shared, combine=_nothing)
+        self.fold(function, *shared, combine=lambda *_: None)
 
     def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Give columns new names."""
+        """Rename columns."""
         for block in self.blocks:
             rename_columns(block, names, drop)
 
@@ -204,7 +184,7 @@ class MemoryBlocks(RowBlocks):
 
 
 def rename_columns(columns: Columns, names: Mapping[str, str], drop: Sequence[str]) -> None:
-    """Rename and drop the columns of one block, in place."""
+    """Rename and drop columns of one block, in place."""
     renamed = {new: columns[old] for new, old in names.items()}
     for old in (*names.values(), *drop):
         columns.pop(old, None)
@@ -212,9 +192,9 @@ def rename_columns(columns: Columns, names: Mapping[str, str], drop: Sequence[st
 
 
 def stack(parts: list[Any]) -> Any:
-    """Put blocks of rows, dense or sparse, on top of each other; a single one is returned as it is.
+    """Stack blocks of rows, dense or sparse; a single one is returned as it is.
 
-    Dense ones are taken off the list as they are copied, so that they need not exist twice.
+    Dense blocks are removed from the list as they are copied, so that they do not exist twice.
     """
     if len(parts) == 1:
         return parts[0]
@@ -227,25 +207,3 @@ def stack(parts: list[Any]) -> Any:
         whole[stop - len(part) : stop] = part
         stop -= len(part)
     return whole
-
-
-@contextmanager
-def said_of_rows(rows: RowBlocks, index: int) -> Iterator[None]:
-    """Note on an error in which rows it came up, if there is more than one block."""
-    try:
-        yield
-    except Exception as error:
-        note_rows(error, rows, index)
-        raise
-
-
-def note_rows(error: BaseException, rows: RowBlocks, index: int) -> None:
-    """Add to an error which rows it is about, if there is more than one block and it does not say so itself."""
-    first = rows.first_rows[index]
-    note = f"In the rows {first} to {first + rows.sizes[index] - 1}."
-    if len(rows.sizes) > 1 and note not in str(error):
-        error.add_note(note)
-
-
-def _nothing(_: Any, __: Any) -> None:
-    """Combine parts that nobody looks at."""

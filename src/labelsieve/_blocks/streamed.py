@@ -1,140 +1,179 @@
-"""Blocks that are read anew in every fold, for data larger than memory."""
+"""Blocks of dask arrays: computed again in every fold, for data larger than memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
+from uuid import uuid4
 
-import numpy as np
+from labelsieve._blocks.blocks import BlockFunction, Columns, RowBlocks, add, rename_columns
 
-from labelsieve._blocks.blocks import BlockFunction, Columns, RowBlocks, add, rename_columns, said_of_rows
-from labelsieve._blocks.derivations import Derivation, derived_column, make_columns, plan
-from labelsieve._blocks.fold_log import FoldLog
-from labelsieve._blocks.lazy_columns import lazy_rows
+__all__ = ["LazyBlocks", "StreamedBlocks", "lazy_rows"]
 
-__all__ = ["Loader", "StreamedBlocks"]
-
-#: Reads some of the columns ``X`` and ``Y`` of one block.
-Loader: TypeAlias = Callable[[Sequence[str]], Columns]
+#: A function that makes columns of others, and the values that its blocks share.
+Derivation: TypeAlias = tuple[BlockFunction, tuple[Any, ...]]
 
 
-class StreamedBlocks(RowBlocks):
-    """Blocks that are read when they are visited, the next one by a thread while one is worked on.
-
-    Columns that folds give stay in memory, or lie in the folder of the log if there is one.
+class LazyBlocks(RowBlocks):
+    """Blocks whose columns ``X`` and ``Y`` are dask objects.
 
     Parameters
     ----------
-    loaders : sequence of callable
-        ``load(names)`` reads the columns ``X`` and ``Y``, as far as they are named, of one block.
+    columns : mapping of str to sequence of Delayed
+        ``X`` and ``Y``, with one delayed array for every block.
     sizes : sequence of int
-        Rows of every block.
-    log : FoldLog or None, default=None
-        Where folds are recorded, so that another process can go on.
+        Number of rows of every block.
+    """
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> None:
+        super().__init__(sizes)
+        self.lazy = {name: list(parts) for name, parts in columns.items()}
+        self.derived: list[Derivation] = []
+
+    def gather(self, name: str) -> Any:
+        """Return a column of all rows as a dask array, which is computed from the data on request."""
+        from dask.delayed import delayed
+
+        sources, steps = self._plan((name,))
+        shared_steps = delayed(steps, traverse=False)
+        parts = [
+            delayed(_derive_column)(
+                {source: self.lazy[source][index] for source in sources}, shared_steps, first_row, name
+            )
+            for index, first_row in enumerate(self.first_rows)
+        ]
+        return lazy_rows(parts, self.sizes, self._empty(name))
+
+    def _empty(self, name: str) -> Any:
+        """Return a column of the first block without its rows."""
+        raise NotImplementedError
+
+    def _plan(self, needs: Sequence[str]) -> tuple[list[str], list[Derivation]]:
+        """Return which of ``X`` and ``Y`` must be read for some columns, and the derivations to apply."""
+        steps, wanted = [], set(needs)
+        for function, shared in reversed(self.derived):
+            if wanted.intersection(function.gives):
+                wanted = wanted.difference(function.gives).union(function.needs)
+                steps.append((function, shared))
+        return [name for name in self.lazy if name in wanted], steps[::-1]
+
+
+class StreamedBlocks(LazyBlocks):
+    """Blocks that are read when they are visited, each while the one before is processed.
+
+    Columns that folds give stay in memory.
+
+    Parameters
+    ----------
+    columns, sizes
+        As in `LazyBlocks`.
     on_block : callable or None, default=None
         Called with the number of blocks visited in this fold, and of all blocks.
     """
 
     def __init__(
         self,
-        loaders: Sequence[Loader],
+        columns: Mapping[str, Sequence[Any]],
         sizes: Sequence[int],
         *,
-        log: FoldLog | None = None,
         on_block: Callable[[int, int], None] | None = None,
     ) -> None:
-        super().__init__(sizes)
-        self.loaders = list(loaders)
-        self.log = log
+        super().__init__(columns, sizes)
         self.on_block = on_block
-        self.derived: list[Derivation] = []
-        #: Columns that folds gave, by block: arrays, or names of files in the folder of the log.
-        self.kept: list[Columns] = [{} for _ in self.loaders]
+        self.graphs = {name: _separate_graphs(parts) for name, parts in self.lazy.items()}
+        #: Columns that folds gave, by block.
+        self.kept: list[Columns] = [{} for _ in self.sizes]
 
     def fold(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any] = add) -> Any:
-        """Visit every block once, reading what the function needs."""
-        if self.log is not None and self.log.is_replaying:
-            return self._replay(function, self.log)
+        """Visit every block once, reading the columns that the function needs."""
         given, total = [], None
-        for index, block in enumerate(self._blocks(function.needs)):
-            with said_of_rows(self, index):
+        for index, block in enumerate(self._read_blocks(function.needs)):
+            try:
                 columns, part = function(block, *shared)
+            except Exception as error:
+                self.note_rows(error, index)
+                raise
             del block
-            given.append(self._store(index, columns))
+            given.append(columns)
             total = combine(total, part) if index else part
             if self.on_block:
-                self.on_block(index + 1, len(self.loaders))
+                self.on_block(index + 1, len(self.sizes))
         for kept, columns in zip(self.kept, given, strict=True):
             kept.update(columns)
-        if self.log is not None:
-            self.log.record(function.name, total)
-            self.log.save({name: [kept[name] for kept in self.kept] for name in self.kept[0]})
         return total
 
     def derive(self, function: BlockFunction, *shared: Any) -> None:
-        """Add or replace columns; they are made again whenever they are needed."""
+        """Add or replace columns; they are computed again whenever they are needed."""
         self.derived.append((function, shared))
 
     def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Give columns new names."""
+        """Rename columns."""
         for kept in self.kept:
             rename_columns(kept, names, drop)
 
-    def gather(self, name: str) -> Any:
-        """Return a column of all rows as a dask array, which is made of the data when it is asked for."""
-        from dask.delayed import delayed
+    def _empty(self, name: str) -> Any:
+        return self._read_block(0, (name,))[name][:0]
 
-        sources, steps = plan(self.derived, (name,))
-        steps = delayed(steps, traverse=False)
-        parts = [
-            delayed(derived_column)(delayed(load)(sources), steps, first, name)
-            for load, first in zip(self.loaders, self.first_rows, strict=True)
-        ]
-        return lazy_rows(parts, self.sizes, self._load(0, (name,))[name][:0])
-
-    def close(self, *, is_done: bool = True) -> None:
-        """Forget the columns; delete the files unless another process shall go on."""
-        self.kept = [{} for _ in self.loaders]
-        if self.log is not None:
-            self.log.close(is_done=is_done)
-
-    def _blocks(self, needs: Sequence[str]) -> Iterator[Columns]:
-        """Read one block after the other, each while the one before is worked on."""
+    def _read_blocks(self, needs: Sequence[str]) -> Iterator[Columns]:
+        """Read one block after the other, each while the one before is processed."""
         with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._load, 0, needs)
-            for index in range(len(self.loaders)):
+            ahead = reader.submit(self._read_block, 0, needs)
+            for index in range(len(self.sizes)):
                 block = ahead.result()
-                if index + 1 < len(self.loaders):
-                    ahead = reader.submit(self._load, index + 1, needs)
+                if index + 1 < len(self.sizes):
+                    ahead = reader.submit(self._read_block, index + 1, needs)
                 yield block
                 del block
 
-    def _load(self, index: int, needs: Sequence[str]) -> Columns:
-        """Read what is needed of a block, and make what is derived of it."""
-        kept = {
-            name: np.load(self.log.folder / value) if self.log else value
-            for name, value in self.kept[index].items()
-            if name in needs
-        }
-        sources, steps = plan(self.derived, needs)
-        return make_columns(self.loaders[index](sources), steps, self.first_rows[index]) | kept
+    def _read_block(self, index: int, needs: Sequence[str]) -> Columns:
+        """Read the columns of a block that are needed, and derive the others."""
+        from dask.local import get_sync
 
-    def _store(self, index: int, columns: Columns) -> Columns:
-        """Keep columns in memory, or as files of their own, since those of the last fold are still good."""
-        if self.log is None:
-            return columns
-        stored: Columns = {}
-        for name, value in columns.items():
-            stored[name] = f"{name}-{index:05d}-{self.log.n_folds:06d}.npy"
-            np.save(self.log.folder / stored[name], value)
-        return stored
+        sources, steps = self._plan(needs)
+        graphs = [self.graphs[name][index] for name in sources]
+        tasks = {key: task for graph, _ in graphs for key, task in graph.items()}
+        values = get_sync(tasks, [key for _, key in graphs])
+        block = _derive_columns(dict(zip(sources, values, strict=True)), steps, self.first_rows[index])
+        return block | {name: value for name, value in self.kept[index].items() if name in needs}
 
-    def _replay(self, function: BlockFunction, log: FoldLog) -> Any:
-        """Take the part of a fold that was done by an earlier process, and its columns at the last of them."""
-        part = log.replay(function.name)
-        for index, kept in enumerate(self.kept):
-            kept.update(dict.fromkeys(function.gives))
-            if not log.is_replaying:
-                self.kept[index] = {name: files[index] for name, files in log.columns.items()}
-        return part
+
+def lazy_rows(parts: Sequence[Any], sizes: Sequence[int], empty: Any) -> Any:
+    """Make one dask array of delayed blocks of rows; ``empty`` is such a block without rows.
+
+    All tasks are in one layer of the graph. With one layer per block, as in concatenated arrays, dask compares all
+    blocks with all others whenever it optimizes the graph.
+    """
+    import dask.array as da
+    from dask.utils import ensure_dict
+
+    name = f"rows-{uuid4().hex}"
+    tasks: dict[Any, Any] = {}
+    for index, part in enumerate(parts):
+        tasks.update(ensure_dict(part.__dask_graph__()))
+        tasks[name, index, 0] = part.key
+    return da.Array(tasks, name, (tuple(sizes), (empty.shape[1],)), meta=empty)
+
+
+def _separate_graphs(parts: Sequence[Any]) -> list[tuple[dict[Any, Any], Any]]:
+    """Return the tasks of every block, and the key of the last one.
+
+    All blocks share one graph, which is too large to search for every block of every fold.
+    """
+    from dask.optimization import cull
+
+    shared = dict(parts[0].__dask_graph__())
+    return [(cull(shared, [part.key])[0], part.key) for part in parts]
+
+
+def _derive_columns(columns: Columns, steps: Sequence[Derivation], first_row: int) -> Columns:
+    """Apply derivations to the columns of one block."""
+    block = {**columns, "first_row": first_row}
+    for function, shared in steps:
+        block.update(function(block, *shared)[0])
+    return block
+
+
+def _derive_column(columns: Columns, steps: Sequence[Derivation], first_row: int, name: str) -> Any:
+    """Derive one column of a block."""
+    return _derive_columns(columns, steps, first_row)[name]

@@ -39,19 +39,8 @@ def average_precision_rows(Y: Matrix, scores: np.ndarray) -> np.ndarray:
     """Label-ranking average precision of every row against its candidates.
 
     The labels of a row stand in the order of their scores, of equal ones the lower column first. The
-    precision at a candidate is the share of candidates among the labels up to it; a row has their mean.
-
-    Parameters
-    ----------
-    Y : {ndarray, CSR} of shape (n_samples, n_labels)
-        0/1 candidates.
-    scores : ndarray of shape (n_samples, n_labels)
-        Larger means more likely.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        In (0, 1]; nan for a row without candidates.
+    precision at a candidate is the share of candidates among the labels up to it; a row has their mean, nan if
+    it has no candidates.
 
     Examples
     --------
@@ -82,24 +71,10 @@ def ridge_precision(
     """Predict the candidates of test rows from the first features of a ranking, and judge every row.
 
     For every size the labels are regressed on the standardised features ``order[:size]``, with a tenth of
-    their variance as ridge. One factorisation serves all sizes. Labels that do not vary in the training rows
-    are left out; a row without candidates among the others has no precision.
-
-    Parameters
-    ----------
-    X_train, X_test : {ndarray, CSR, CSC} of shape (n_rows, n_features)
-        Features; of sparse ones nothing is made dense but what belongs to ``order[:max(sizes)]``.
-    Y_train, Y_test : {ndarray, CSR} of shape (n_rows, n_labels)
-        0/1 candidates.
-    order : ndarray of shape (at least max(sizes),)
-        Columns of ``X_train``, best first.
-    sizes : sequence of int
-        How many features to use, ascending.
-
-    Returns
-    -------
-    ndarray of shape (n_test, n_sizes)
-        Average precision of every test row; nan where it has none.
+    their variance as ridge. One factorisation serves all sizes, which must ascend. Of sparse features nothing is
+    made dense but what belongs to the ranking. Labels that do not vary in the training rows are left out.
+    Returns the average precision of every test row (n_test x n_sizes); nan where it has no candidates among the
+    other labels.
 
     Examples
     --------
@@ -122,15 +97,7 @@ def ridge_precision(
 
 @dataclass(frozen=True)
 class LabelScale:
-    """The labels that vary in some rows, and what standardises them.
-
-    Parameters
-    ----------
-    varying : ndarray of shape (n_varying,)
-        Columns of the labels that are candidates of some rows and not of all.
-    mean, deviation : ndarray of shape (n_varying,)
-        Their means and standard deviations.
-    """
+    """The labels that vary in some rows, and the means and standard deviations that standardise them."""
 
     varying: np.ndarray
     mean: np.ndarray
@@ -157,21 +124,7 @@ class LabelScale:
 
 @dataclass(frozen=True)
 class TrainingMoments:
-    """All that a ridge regression needs to know of its training rows.
-
-    Parameters
-    ----------
-    n_samples : int
-        How many rows there are.
-    features : Scaling
-        What standardises the features.
-    labels : LabelScale
-        What standardises the labels.
-    gram : ndarray of shape (n_features, n_features)
-        Z'Z of the standardised features.
-    products : ndarray of shape (n_features, n_varying)
-        Z'T of standardised features and labels.
-    """
+    """Scales of features and labels, Z'Z of the features and Z'T of both: all that a ridge regression needs."""
 
     n_samples: int
     features: Scaling
@@ -182,16 +135,9 @@ class TrainingMoments:
 
 @dataclass(frozen=True)
 class RidgeModels:
-    """Regressions of the labels on the first of some features, one for every size.
+    """Regressions of the labels on the first of some features, one for every size, in ascending order.
 
-    Parameters
-    ----------
-    features : Scaling
-        What standardises the features.
-    labels : LabelScale
-        The labels that are predicted.
-    weights : list of ndarray of shape (size, n_varying)
-        From standardised features to centred labels; the sizes ascend.
+    The weights lead from standardised features to centred labels: size x n_varying.
     """
 
     features: Scaling

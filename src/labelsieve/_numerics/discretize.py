@@ -1,30 +1,258 @@
-"""Features as symbols: zero is one of its own, the other values are cut at their quantiles."""
+"""Features as symbols: zero is one of its own, the other values are cut into bins of about equally many rows.
+
+With the values of a feature other than zero in order, ``N`` of them, bin ``b`` begins at the smallest value ``v`` for
+which ``(number below v) + (number up to v) >= 2 N b / n_bins``. So equal values never part. The numbers are
+integers, so the cuts are exact, however the rows are divided into blocks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._blocks.blocks import MemoryBlocks
-from labelsieve._numerics.cuts import Cuts, find_cuts, stored_values
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix, SparseMatrix
+
+#: Numbers that are held of all features together: distinct values, or counts at points between two cuts.
+_BUDGET = 2**22
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """First values of the bins of all features, ascending within a feature; ``offsets`` say where each begins.
+
+    What lies below the first value of a feature belongs to its first bin too.
+    """
+
+    starts: np.ndarray
+    offsets: np.ndarray
+
+    def of(self, feature: int) -> np.ndarray:
+        """First values of the bins of a feature."""
+        return self.starts[self.offsets[feature] : self.offsets[feature + 1]]
+
+
+def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
+    """Cut the non-zero values of every column of ``X`` into at most ``n_bins`` bins.
+
+    One block is sorted. Of several, one pass lists the distinct values. Features with more of them than there is room
+    for take a few more passes, each of which narrows the places of the cuts.
+
+    Examples
+    --------
+    >>> from labelsieve._blocks.blocks import MemoryBlocks
+    >>> find_cuts(MemoryBlocks([{"X": np.array([[0.0], [7.0], [9.0], [9.0]])}]), 1, 2).starts
+    array([7., 9.])
+    """
+    if len(rows.sizes) == 1:
+        starts = rows.fold(_starts_of_block, n_bins)
+    else:
+        starts = _starts_of_blocks(rows, n_features, n_bins)
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in starts])])
+    return Cuts(np.concatenate(starts), offsets)
+
+
+def stored_values(X: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield rows and values of the entries of every feature that are not zero."""
+    if is_sparse(X):
+        X = X.tocsc()
+        if not X.data.all():
+            X = X.copy()
+            X.eliminate_zeros()
+        for first, stop in pairwise(X.indptr.tolist()):
+            yield X.indices[first:stop], X.data[first:stop]
+        return
+    for feature in range(X.shape[1]):
+        rows = np.flatnonzero(X[:, feature])
+        yield rows, X[rows, feature]
+
+
+@block_function("X")
+def _starts_of_block(rows: Mapping[str, Any], n_bins: int) -> tuple[Columns, list[np.ndarray]]:
+    return {}, [starts_of_sorted(np.sort(values), n_bins) for _, values in stored_values(rows["X"])]
+
+
+def starts_of_sorted(values: np.ndarray, n_bins: int) -> np.ndarray:
+    """First value of every bin that holds any, of sorted values.
+
+    Examples
+    --------
+    >>> starts_of_sorted(np.array([7.0, 9.0, 9.0]), 2)
+    array([7., 9.])
+    """
+    n_values = len(values)
+    if not n_values:
+        return values
+    twice_rank = 2 * n_values * np.arange(n_bins)
+    # A cut falls on the value in its place or, where the middle of the equal values lies before it, on the next one.
+    found = values[twice_rank // (2 * n_bins)]
+    below, up_to = (np.searchsorted(values, found, side=side) for side in ("left", "right"))
+    places = np.where((below + up_to) * n_bins >= twice_rank, below, up_to)
+    return np.asarray(values[np.unique(places[places < n_values])])
+
+
+def _starts_of_blocks(rows: RowBlocks, n_features: int, n_bins: int) -> list[np.ndarray]:
+    """First values of the bins of every feature whose values lie in several blocks."""
+    most = max(2 * n_bins, _BUDGET // n_features)
+    values = rows.fold(_distinct_values, most, combine=partial(_merge, most=most))
+    own = np.searchsorted(values.features, np.arange(n_features + 1))
+    starts = [_first_of_bins(values.values[a:b], values.counts[a:b], n_bins) for a, b in pairwise(own)]
+    wide = np.flatnonzero(values.is_wide)
+    if len(wide):
+        for feature, found in zip(wide, _narrowed(rows, wide, values, n_bins), strict=True):
+            starts[feature] = found
+    return starts
+
+
+class _Values(NamedTuple):
+    """Distinct values of every feature, how many and how often; only the range of those with too many."""
+
+    n_values: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    is_wide: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    counts: np.ndarray
+
+
+@block_function("X")
+def _distinct_values(rows: Mapping[str, Any], most: int) -> tuple[Columns, _Values]:
+    X = rows["X"]
+    n_features = X.shape[1]
+    n_values = np.zeros(n_features, dtype=np.int64)
+    low = np.full(n_features, np.inf, np.result_type(X.dtype, np.float32))
+    high = -low
+    distinct, counts = [np.empty(0, X.dtype)], [np.empty(0, np.int64)]
+    n_distinct, is_wide = np.zeros(n_features, dtype=np.intp), np.zeros(n_features, dtype=bool)
+    for feature, (_, values) in enumerate(stored_values(X)):
+        n_values[feature] = len(values)
+        if not len(values):
+            continue
+        low[feature], high[feature] = values.min(), values.max()
+        found, often = np.unique(values, return_counts=True)
+        n_distinct[feature] = len(found)
+        # A feature whose many values hardly repeat will have too many: they need not be listed and merged first.
+        is_wide[feature] = len(found) > most or (len(found) > most // 8 and 2 * len(found) > len(values))
+        if not is_wide[feature]:
+            distinct.append(found)
+            counts.append(often)
+    features = np.repeat(np.arange(n_features), np.where(is_wide, 0, n_distinct))
+    return {}, _Values(
+        n_values, low, high, is_wide, features, np.concatenate(distinct), np.concatenate(counts)
+    )
+
+
+def _merge(a: _Values, b: _Values, most: int) -> _Values:
+    """Combine the values of two blocks."""
+    features, values, counts = (np.concatenate(pair) for pair in zip(a[4:], b[4:], strict=True))
+    is_wide = a.is_wide | b.is_wide
+    order = np.lexsort((values, features))
+    order = order[~is_wide[features[order]]]
+    features, values, counts = features[order], values[order], counts[order]
+    is_new = np.ones(len(values), dtype=bool)
+    is_new[1:] = (features[1:] != features[:-1]) | (values[1:] != values[:-1])
+    counts = np.add.reduceat(counts, np.flatnonzero(is_new)) if len(counts) else counts
+    features, values = features[is_new], values[is_new]
+    is_wide |= np.bincount(features, minlength=len(is_wide)) > most
+    kept = ~is_wide[features]
+    return _Values(
+        a.n_values + b.n_values,
+        np.minimum(a.low, b.low),
+        np.maximum(a.high, b.high),
+        is_wide,
+        features[kept],
+        values[kept],
+        counts[kept],
+    )
+
+
+def _first_of_bins(values: np.ndarray, counts: np.ndarray, n_bins: int) -> np.ndarray:
+    """First value of every bin that holds any, of sorted distinct values."""
+    # Twice the rank of the middle of every run of equal values: an integer, so no rounding moves a cut.
+    twice_middle = 2 * np.cumsum(counts) - counts
+    bins = twice_middle * n_bins // (2 * max(1, int(counts.sum())))
+    is_first = np.ones(len(bins), dtype=bool)
+    is_first[1:] = bins[1:] != bins[:-1]
+    return np.asarray(values[is_first])
+
+
+def _narrowed(rows: RowBlocks, wide: np.ndarray, values: _Values, n_bins: int) -> np.ndarray:
+    """Find the cuts of features with very many values by halving, or rather dividing by many, where they can lie.
+
+    Floating-point numbers in their order are numbered by integers; between the numbers of the smallest and the
+    largest value, points are tried until neighbours enclose the cut.
+    """
+    needed = -(-2 * values.n_values[wide, None] * np.arange(1, n_bins) // n_bins)
+    below = np.repeat(_number(values.low[wide])[:, None] - 1, n_bins - 1, axis=1)
+    above = np.repeat(_number(values.high[wide])[:, None] + 1, n_bins - 1, axis=1)
+    steps = np.arange(1, np.clip(_BUDGET // needed.size, 16, 4096) + 1, dtype=np.uint64)
+    dtype = values.low.dtype
+    while (above - below > 1).any():
+        spacing = (above - below - 1) // steps[-1] + 1
+        # The last points fall together where the numbers between do not go round.
+        tried = below[..., None] + np.minimum(spacing[..., None] * steps, (above - below)[..., None])
+        reached = rows.fold(_ranks_of_points, wide, _value(tried, dtype))
+        first = (reached >= needed[..., None]).argmax(axis=-1)[..., None]
+        bounds = np.concatenate([below[..., None], tried], axis=-1)
+        below = np.take_along_axis(bounds, first, axis=-1)[..., 0]
+        above = np.take_along_axis(bounds, first + 1, axis=-1)[..., 0]
+    starts = np.full((len(wide), n_bins), -np.inf)
+    starts[:, 1:] = _value(above, dtype)
+    return starts
+
+
+@block_function("X")
+def _ranks_of_points(
+    rows: Mapping[str, Any], wide: np.ndarray, points: np.ndarray
+) -> tuple[Columns, np.ndarray]:
+    """Count values below every point, and values up to it, together."""
+    ranks = np.zeros(points.shape, dtype=np.int64)
+    for feature, (_, values) in enumerate(stored_values(rows["X"][:, wide])):
+        for cut, tried in enumerate(points[feature]):
+            if cut and (tried == points[feature, cut - 1]).all():
+                ranks[feature, cut] = ranks[feature, cut - 1]
+                continue
+            # Between narrow bounds lie few values, and of these few are equal to a point.
+            inside = values[(values >= tried[0]) & (values <= tried[-1])]
+            places = np.searchsorted(tried, inside)
+            up_to = np.bincount(places, minlength=len(tried))
+            is_equal = tried[places] == inside
+            below = np.bincount(places[~is_equal], minlength=len(tried))
+            behind = np.searchsorted(tried, inside[is_equal], side="right")
+            below = below + np.bincount(behind, minlength=len(tried))[: len(tried)]
+            ranks[feature, cut] = 2 * np.count_nonzero(values < tried[0]) + np.cumsum(up_to + below)
+    return {}, ranks
+
+
+def _number(values: np.ndarray) -> np.ndarray:
+    """Number floating-point values by integers in the same order."""
+    sign = np.uint64(1 << (8 * values.dtype.itemsize - 1))
+    bits = values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
+    return np.where(bits >= sign, sign - (bits - sign), sign + bits)
+
+
+def _value(numbers: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return the floating-point values of numbers."""
+    sign = np.uint64(1 << (8 * dtype.itemsize - 1))
+    bits = np.where(numbers < sign, sign + (sign - numbers), numbers - sign)
+    return bits.astype(f"u{dtype.itemsize}").view(dtype)
 
 
 @dataclass(frozen=True)
 class BinnedFeatures:
     """Discrete features as a sparse matrix of symbol indicators; the symbol zero is left implicit.
 
-    Parameters
-    ----------
-    indicators : sparse matrix of shape (n_samples, n_symbols)
-        Column ``s`` is 1 in the rows whose feature has symbol ``s``. The symbols of a feature are adjacent
-        columns; a row in which none of them is set has the symbol zero.
-    offsets : ndarray of shape (n_features + 1,)
-        The symbols of feature ``j`` are the columns ``offsets[j]`` to ``offsets[j + 1]``.
+    Column ``s`` of the indicators is 1 in the rows whose feature has symbol ``s``; a row in which no symbol of a
+    feature is set has the symbol zero. The symbols of feature ``j`` are the columns ``offsets[j]`` to
+    ``offsets[j + 1]``.
     """
 
     indicators: SparseMatrix
@@ -50,11 +278,10 @@ class BinnedFeatures:
 def feature_sums(offsets: np.ndarray) -> SparseMatrix:
     """Return the 0/1 matrix (n_features, n_symbols) that sums over the symbols of every feature."""
     n_symbols = int(offsets[-1])
-    sums: SparseMatrix = sp.csr_matrix(
+    return sp.csr_matrix(
         (np.ones(n_symbols, dtype=np.int32), np.arange(n_symbols), offsets),
         shape=(len(offsets) - 1, n_symbols),
     )
-    return sums
 
 
 def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
@@ -62,21 +289,8 @@ def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
 
     Zero is always a symbol of its own, so a sparse matrix and the same matrix stored densely give the same
     symbols and 0/1 features are kept as they are. The other values of a feature are cut into ``n_bins`` bins
-    of about equally many rows: a value goes where the middle of its run in the sorted column falls. Equal
-    values therefore share a bin, two distinct values never do if they are the only ones, and the bins do not
-    change under any increasing map of the non-zero values, such as a scaling or a logarithm.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Sparse matrices must not hold an entry twice.
-    n_bins : int
-        Bins for the values other than zero, at least 2.
-
-    Returns
-    -------
-    binned : BinnedFeatures
-        The indicators in CSC format.
+    of about equally many rows: equal values share a bin, two distinct values never do if they are the only
+    ones, and the bins do not change under any increasing map of the non-zero values.
 
     Examples
     --------

@@ -1,11 +1,12 @@
-"""Neighbourhood graphs with heat-kernel weights, always sparse.
+"""Nearest rows, and neighbourhood graphs with heat-kernel weights, always sparse.
 
-Every node keeps itself and its nearest others; the weight of an edge is ``exp(-distance^2 / (2 t^2))``, an
-edge found from either end counts, and a node's edge to itself weighs 1. These self-loops cancel in the
-Laplacian; they stay because multiplicative updates see the affinity and the degrees separately.
+Distances come from scikit-learn in blocks, so nothing is ever n_samples x n_samples. Among equally far rows
+the lower index comes first, so that dense and sparse features have the same neighbours.
 
-Neighbours are those of `nearest_rows`: the lower index first among equally far nodes, so that dense and
-sparse points have the same graph, and distances in blocks instead of an n x n matrix.
+Every node of a graph keeps itself and its nearest others. The weight of an edge is
+``exp(-distance^2 / (2 t^2))``; an edge found from either end counts, and a node's edge to itself weighs 1.
+These self-loops cancel in the Laplacian; they stay because multiplicative updates see the affinity and the
+degrees separately.
 """
 
 from __future__ import annotations
@@ -14,13 +15,63 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics import pairwise_distances_chunked
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.information import cooccurrence
-from labelsieve._numerics.neighbors import nearest_rows
 from labelsieve._numerics.norms import squared_row_norms
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
+
+#: Distances from a row are compared on a grid of this many steps up to the largest there can be, so that
+#: rounding, which differs between dense and sparse products, does not order rows that are equally far.
+DISTANCE_STEPS = 2**24
+
+
+def nearest_rows(
+    X: Matrix, n_neighbors: int, *, queries: Matrix | None = None, exclude_self: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest rows of ``X``, nearest first, the lower index first among equally far ones.
+
+    ``queries`` are the rows to find neighbours for; None for the rows of ``X`` themselves, which ``exclude_self``
+    keeps out of their own neighbours. Returns row numbers and Euclidean distances, n_queries x n_neighbors, or as
+    many as there are.
+
+    Examples
+    --------
+    >>> indices, distances = nearest_rows(np.array([[0.0], [1.0], [3.0]]), 1, exclude_self=True)
+    >>> indices.ravel(), distances.ravel()
+    (array([1, 0, 1]), array([1., 1., 2.]))
+    """
+    n_rows = X.shape[0]
+    n_neighbors = min(n_neighbors, n_rows - exclude_self)
+    if n_neighbors < 1:
+        shape = ((n_rows if queries is None else queries.shape[0]), 0)
+        return np.empty(shape, dtype=np.intp), np.empty(shape)
+    largest = np.sqrt(squared_row_norms(X).max())
+    # A query has a grid of its own, so that its neighbours do not depend on which others are asked about.
+    norms = np.full(n_rows, largest) if queries is None else np.sqrt(squared_row_norms(queries))
+    reach = largest + norms
+    steps = DISTANCE_STEPS / np.where(reach > 0, reach, np.inf)
+    columns = np.arange(n_rows)
+
+    def pick(block: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+        grid = np.rint(block * steps[start : start + len(block), None]).astype(np.int64)
+        if exclude_self:
+            grid[np.arange(len(block)), start + np.arange(len(block))] = 2 * DISTANCE_STEPS
+        keys = grid * n_rows + columns
+        keys.partition(n_neighbors - 1, axis=1)
+        nearest = np.sort(keys[:, :n_neighbors], axis=1) % n_rows
+        # What rounds to zero on the grid is a repeated row; the product formula leaves it at 1e-8 or so.
+        same = np.take_along_axis(grid, nearest, axis=1) == 0
+        return nearest, np.where(same, 0.0, np.take_along_axis(block, nearest, axis=1))
+
+    blocks = pairwise_distances_chunked(
+        X if queries is None else queries, None if queries is None else X, reduce_func=pick, working_memory=32
+    )
+    indices, distances = zip(*blocks, strict=True)
+    return np.vstack(indices), np.vstack(distances)
+
 
 #: Edges whose end points are held in memory at once when distances are computed.
 _EDGE_BLOCK = 4096
@@ -36,20 +87,9 @@ class Graph(NamedTuple):
 def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str | float = "unit") -> Graph:
     """Connect every row of ``points`` with its nearest rows.
 
-    Parameters
-    ----------
-    points : ndarray or sparse matrix of shape (n_nodes, n_dimensions)
-        One node per row; pass the transpose to connect columns.
-    n_neighbors : int, default=5
-        Neighbours per node, at most all the others.
-    bandwidth : {"unit", "median", "mean"} or float, default="unit"
-        ``t`` itself; "unit" is 1. With "median", ``t^2`` is the median squared length of the edges to
-        neighbours, with "mean", ``2 t^2`` is their mean.
-
-    Returns
-    -------
-    Graph
-        Affinity and degrees in the dtype of ``points``.
+    Pass the transpose to connect columns. ``bandwidth`` is ``t`` itself, or "unit" for 1; with "median", ``t^2`` is
+    the median squared length of the edges to neighbours, with "mean", ``2 t^2`` is their mean. Affinity and degrees
+    have the dtype of ``points``.
 
     Examples
     --------
@@ -98,8 +138,7 @@ def label_graph(Y: Matrix, n_neighbors: int = 5, *, bandwidth: str = "unit") -> 
 
 def laplacian_product(graph: Graph, V: np.ndarray) -> np.ndarray:
     """Return L V for the Laplacian L = diag(degrees) - affinity."""
-    product: np.ndarray = graph.degrees[:, None] * V - graph.affinity @ V
-    return product
+    return graph.degrees[:, None] * V - graph.affinity @ V
 
 
 def _heat_graph(

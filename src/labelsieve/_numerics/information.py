@@ -1,13 +1,23 @@
-"""Entropy and mutual information of 0/1 columns, in bits, from counts."""
+"""Mutual information of labels and discrete features in bits, from counts, and greedy selection by it.
+
+One product of symbol indicators with the labels counts all features against all labels. What involves the
+symbol zero of a feature, or the absence of a label, follows by subtraction. With ``f(N) = N log2 N`` and a
+table of counts that sum to n, ``n I = sum f(cells) - sum f(row sums) - sum f(column sums) + f(n)``; f is
+looked up, as its arguments are integers up to n.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.discretize import BinnedFeatures, Cuts, cut_features, feature_sums, find_cuts
+from labelsieve._numerics.result import SolverResult, logger
+from labelsieve._numerics.sparse import columns_of, dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
 #: Density from which dense counting, block by block, is faster than sparse.
@@ -15,17 +25,7 @@ _DENSE_FROM = 0.05
 
 
 def binary_mutual_information(Y: Matrix) -> np.ndarray:
-    """Mutual information of every pair of columns of a 0/1 matrix; the diagonal holds the entropies.
-
-    Parameters
-    ----------
-    Y : {ndarray, sparse matrix} of shape (n_samples, n_labels)
-        Entries 0 and 1.
-
-    Returns
-    -------
-    information : ndarray of shape (n_labels, n_labels)
-        Symmetric, non-negative, in bits.
+    """Return the mutual information of every pair of columns of a 0/1 matrix; the diagonal holds the entropies.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def cooccurrence(Y: Matrix) -> np.ndarray:
     if is_sparse(Y) and Y.nnz < _DENSE_FROM * n_samples * n_labels:
         return (Y.T @ Y).toarray().astype(np.float64)
     counts = np.zeros((n_labels, n_labels))
-    for block in _dense_row_blocks(Y):
+    for rows in batches(*Y.shape):
         # A block is far shorter than 2**24 rows, so float32 counts exactly, at half the cost.
-        ones = block.astype(np.float32)
+        ones = dense(Y[rows]).astype(np.float32)
         counts += ones.T @ ones
     return counts
 
@@ -89,7 +89,216 @@ def plogp(counts: np.ndarray) -> np.ndarray:
     return counts * np.log2(np.maximum(counts, 1))
 
 
-def _dense_row_blocks(Y: Matrix) -> Iterator[np.ndarray]:
-    """Yield dense blocks of rows of bounded size."""
-    for rows in batches(*Y.shape):
-        yield dense(Y[rows])
+#: Counts of symbols with labels that are held at once: 128 MiB.
+_MOST_COUNTS = 2**25
+
+
+def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
+    """Yield the mutual information of every feature with a batch of labels, until all labels were had.
+
+    It is exactly 0 where it is no more than rounding.
+
+    Examples
+    --------
+    >>> from labelsieve._numerics.discretize import bin_features
+    >>> X = np.array([[0, 2], [0, 1], [1, 2], [1, 1]])
+    >>> Y = np.array([[0, 1, 1], [0, 0, 1], [1, 1, 1], [1, 0, 1]])
+    >>> next(label_information(bin_features(X, n_bins=5), Y))
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
+    yield from information_of_counts(count_symbols(binned, Y), binned.offsets)
+
+
+class SymbolCounts(NamedTuple):
+    """In how many rows symbols and labels occur: by themselves, and together (n_symbols x n_labels)."""
+
+    n_samples: int
+    of_symbols: np.ndarray
+    of_labels: np.ndarray
+    of_both: np.ndarray
+
+
+def count_symbols(binned: BinnedFeatures, Y: Matrix) -> SymbolCounts:
+    """Count every symbol with every label by one product."""
+    Y = Y.astype(np.int32, copy=False)
+    return SymbolCounts(
+        Y.shape[0],
+        np.diff(binned.indicators.tocsc().indptr).astype(np.int64),
+        np.asarray(Y.sum(axis=0), dtype=np.int64).ravel(),
+        dense(binned.indicators.T @ Y),
+    )
+
+
+def count_in_rows(
+    rows: RowBlocks, n_features: int, n_labels: int, n_bins: int
+) -> Iterator[tuple[SymbolCounts, np.ndarray]]:
+    """Cut the features of all blocks into bins and count these; yields the offsets of their symbols too.
+
+    The labels come in batches, one pass over the rows each: ordinary numbers of labels in a single one.
+    """
+    rows.derive(_by_columns)
+    cuts = find_cuts(rows, n_features, n_bins)
+    rows.derive(_cut_block, cuts)
+    for labels in batches(n_labels, int(cuts.offsets[-1]), _MOST_COUNTS):
+        yield rows.fold(_count_block, labels), cuts.offsets
+
+
+@block_function("X", gives=("X",))
+def _by_columns(rows: Mapping[str, Any]) -> tuple[Columns, None]:
+    """Sort sparse features by columns, once for the cuts and for cutting where the block stays in memory."""
+    X = rows["X"]
+    return {"X": X.tocsc() if is_sparse(X) else X}, None
+
+
+@block_function("X", gives=("symbols",))
+def _cut_block(rows: Mapping[str, Any], cuts: Cuts) -> tuple[Columns, None]:
+    return {"symbols": cut_features(rows["X"], cuts)}, None
+
+
+@block_function("symbols", "Y")
+def _count_block(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, SymbolCounts]:
+    return {}, count_symbols(rows["symbols"], columns_of(rows["Y"], labels))
+
+
+def information_of_counts(counts: SymbolCounts, offsets: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the mutual information of every feature with a batch of labels; `offsets` as in `BinnedFeatures`."""
+    n_samples, of_symbols, of_labels, of_both = counts
+    table = plogp(np.arange(n_samples + 1, dtype=np.float64))
+    sums = feature_sums(offsets)
+    of_zero = n_samples - sums @ of_symbols[:, None]
+    of_features = sums @ table[of_symbols[:, None]] + table[of_zero]
+    for labels in batches(len(of_labels), len(of_symbols)):
+        n_positive, present = of_labels[labels], of_both[:, labels]
+        zero_present = n_positive - sums @ present
+        absent, zero_absent = of_symbols[:, None] - present, of_zero - zero_present
+        cells = sums @ table[present] + table[zero_present] + (sums @ table[absent] + table[zero_absent])
+        yield _information(cells, of_features, table[n_positive] + table[n_samples - n_positive], table)
+
+
+def feature_information(binned: BinnedFeatures, feature: int) -> np.ndarray:
+    """Mutual information of every feature with the given one; at its own place stands its entropy.
+
+    Examples
+    --------
+    >>> from labelsieve._numerics.discretize import bin_features
+    >>> X = np.array([[0, 2], [0, 1], [1, 2], [1, 1]])
+    >>> feature_information(bin_features(X, n_bins=5), 0)
+    array([1., 0.])
+    """
+    n_samples = binned.indicators.shape[0]
+    table = plogp(np.arange(n_samples + 1, dtype=np.float64))
+    groups = binned.groups(feature)
+    members = np.zeros((n_samples, len(groups)), dtype=np.int32)
+    for symbol, rows in enumerate(groups):
+        members[rows, symbol] = 1
+    sizes = members.sum(axis=0)
+    cells = _sums(binned, *_counts(binned, members, sizes), table).sum(axis=1)
+    of_features = _sums(binned, *_total_counts(binned), table)[:, 0]
+    return _information(cells, of_features, table[sizes].sum(), table)
+
+
+def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: int) -> np.ndarray:
+    """Sum over the labels of the information a feature has on them beyond the given one.
+
+    This is ``sum_l I(f; y_l | feature)`` for every ``f``: the mean, over the symbols of the given feature,
+    of the information in the rows that have the symbol.
+
+    Examples
+    --------
+    >>> from labelsieve._numerics.discretize import bin_features
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> either = np.array([[0], [1], [1], [0]])
+    >>> conditional_label_information(bin_features(X, n_bins=5), either, 0)
+    array([0., 1.])
+    """
+    total = np.zeros(len(binned.offsets) - 1)
+    for rows in binned.groups(feature):
+        information = sum(part.sum(axis=1) for part in label_information(binned.rows(rows), Y[rows]))
+        total += len(rows) / Y.shape[0] * information
+    return total
+
+
+def _counts(binned: BinnedFeatures, members: Matrix, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count, in each group of rows, those with every symbol, and those where a feature has the symbol zero.
+
+    ``members`` is 0/1 of shape (n_samples, n_groups) and ``sizes`` holds its column sums; the counts are
+    (n_symbols, n_groups) and (n_features, n_groups).
+    """
+    of_symbols = dense(binned.indicators.T @ members)
+    return of_symbols, sizes - feature_sums(binned.offsets) @ of_symbols
+
+
+def _total_counts(binned: BinnedFeatures) -> tuple[np.ndarray, np.ndarray]:
+    """Count all rows as one group."""
+    n_samples = binned.indicators.shape[0]
+    return _counts(binned, np.ones((n_samples, 1), dtype=np.int32), np.array([n_samples]))
+
+
+def _sums(
+    binned: BinnedFeatures, of_symbols: np.ndarray, of_zero: np.ndarray, table: np.ndarray
+) -> np.ndarray:
+    """Sum f over the symbols of every feature: (n_features, n_groups)."""
+    return feature_sums(binned.offsets) @ table[of_symbols] + table[of_zero]
+
+
+def _information(
+    cells: np.ndarray, rows: np.ndarray, columns: np.ndarray | float, table: np.ndarray
+) -> np.ndarray:
+    """Mutual information from the sums of f over the cells and over both margins of a table."""
+    n_samples = len(table) - 1
+    information = (cells - rows - columns + table[-1]) / n_samples
+    rounding = 32 * np.finfo(np.float64).eps * np.log2(max(2, n_samples))
+    return np.where(information > rounding, information, 0.0)
+
+
+def select_greedily(
+    relevance: np.ndarray,
+    redundancy_with: Callable[[int], np.ndarray],
+    n_selected: int,
+    dtype: np.dtype[Any] | type = np.float64,
+) -> SolverResult:
+    """Choose features one by one by ``relevance - mean over the chosen s of redundancy_with(s)``.
+
+    Of features that are equally good, the first is taken. Choosing more never changes the order of those
+    chosen before. A feature scores how many stand behind it, plus one: first the chosen ones in their order,
+    then the others by the last criterion. All score 0 if no feature has any relevance. ``criterion`` in
+    ``extra`` is the criterion when the feature was chosen, or at the end.
+
+    Examples
+    --------
+    The second repeats the first.
+
+    >>> redundancy = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> result = select_greedily(np.array([3.0, 2.5, 2.0]), redundancy.__getitem__, 2)
+    >>> result.scores, result.extra["criterion"]
+    (array([3., 1., 2.]), array([3. , 1.6, 2. ]))
+    """
+    criterion = relevance.copy()
+    redundancy = np.zeros_like(relevance)
+    waiting = np.ones(len(relevance), dtype=bool)
+    selected: list[int] = []
+    while True:
+        best = _first_largest(criterion, waiting)
+        selected.append(best)
+        waiting[best] = False
+        logger.info(
+            "feature %d of %d: column %d, criterion %.6g", len(selected), n_selected, best, criterion[best]
+        )
+        if len(selected) == n_selected:
+            break
+        redundancy += redundancy_with(best)
+        criterion[waiting] = (relevance - redundancy / len(selected))[waiting]
+    rest = np.flatnonzero(waiting)
+    order = np.concatenate([selected, rest[np.argsort(-criterion[rest], kind="stable")]]).astype(np.intp)
+    scores = np.zeros(len(order), dtype)
+    if relevance.any():
+        scores[order] = np.arange(len(order), 0, -1)
+    return SolverResult(scores=scores, extra={"criterion": criterion.astype(dtype)})
+
+
+def _first_largest(criterion: np.ndarray, waiting: np.ndarray) -> int:
+    """First waiting feature whose criterion is the largest, up to the rounding that could break a tie."""
+    values = np.where(waiting, criterion, -np.inf)
+    largest = values.max()
+    return int(np.argmax(values >= largest - 1e-12 * max(1.0, abs(largest))))

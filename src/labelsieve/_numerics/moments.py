@@ -1,4 +1,4 @@
-"""Means and spreads of columns, without centring a sparse matrix."""
+"""Means, spreads and strong correlations of columns, without centring a sparse matrix."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
 
@@ -22,27 +24,14 @@ def centre_columns(M: np.ndarray) -> np.ndarray:
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
-    centred: np.ndarray = M - M.mean(axis=0)
-    return centred
+    return M - M.mean(axis=0)
 
 
 def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sum of squared deviations of every column, both in float64.
+    """Return the mean and the sum of squared deviations of every column, both in float64.
 
     The deviations are taken from the mean, not from the difference of two large sums, and are exactly 0
-    where they are no more than the rounding of a constant column.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
-        Sparse matrices must not hold an entry twice.
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-        Mean of every column.
-    deviation : ndarray of shape (n_features,)
-        Sum of the squared deviations from it.
+    where they are no more than the rounding of a constant column. Sparse matrices must not hold an entry twice.
 
     Examples
     --------
@@ -111,3 +100,42 @@ def without_rounding(n_samples: int, mean: np.ndarray, deviation: np.ndarray) ->
     rounding = n_samples * np.finfo(np.float64).eps * np.abs(mean)
     deviation[deviation <= n_samples * rounding**2] = 0.0
     return deviation
+
+
+def correlated_groups(X: Matrix, threshold: float) -> np.ndarray:
+    """Number the groups of columns that are joined by absolute correlations of at least ``threshold``.
+
+    Columns of a group need not all be correlated with each other: a chain joins its ends. A constant column is a
+    group of its own. Groups are numbered in the order of their first columns. Correlations are computed in blocks,
+    and only the strong ones are kept; sparse columns are centred implicitly and never made dense.
+
+    Examples
+    --------
+    >>> correlated_groups(np.array([[1.0, 5.0, -1.0], [2.0, 3.0, -2.0], [3.0, 6.0, -3.1]]), 0.9)
+    array([0, 1, 0])
+    """
+    n_samples, n_columns = X.shape
+    mean, deviation = column_moments(X)
+    spread = np.sqrt(deviation)
+    if is_sparse(X):
+        X = X.tocsc().astype(np.float64)
+    strong = []
+    for block in batches(n_columns, max(n_samples, n_columns)):
+        first = X[:, block]
+        if is_sparse(X):
+            taken_off = n_samples * np.outer(mean[block], mean)
+            products = dense(first.T @ X) - taken_off
+            # Beside means as large as this the difference is rounding.
+            rounding = n_samples * np.finfo(np.float64).eps * np.abs(taken_off)
+        else:
+            # Centring one side is enough, twice: what rounding left of its means is multiplied by those of X.
+            first = first - mean[block]
+            first -= first.mean(axis=0)
+            products = first.T @ X
+            rounding = 0.0
+        limits = threshold * np.outer(spread[block], spread)
+        # Twins must not be parted by rounding.
+        rows, columns = np.nonzero((np.abs(products) >= limits * (1 - 1e-12)) & (limits > rounding))
+        strong.append(sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=products.shape))
+    _, groups = connected_components(sp.vstack(strong), directed=False)
+    return groups.astype(np.intp)

@@ -1,15 +1,205 @@
-"""Ridge regression with a weight for every feature, for many solves with the same features."""
+"""Linear systems of features: products with a shifted matrix, ridge regression, conjugate gradients.
+
+Sparse features stay sparse: a row that is subtracted from all of them only enters their products.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve, eigvalsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.moments import column_moments
+from labelsieve._numerics.norms import squared_row_norms
+from labelsieve._numerics.scaling import scale_columns
+from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
+
+
+def conjugate_gradient(
+    operator: Callable[[np.ndarray], np.ndarray],
+    B: np.ndarray,
+    start: np.ndarray | None = None,
+    *,
+    preconditioner: Callable[[np.ndarray], np.ndarray] | None = None,
+    rtol: float = 1e-10,
+    max_iter: int = 500,
+) -> np.ndarray:
+    """Solve ``operator(X) = B`` column by column, all columns in step, from ``start`` or from 0.
+
+    ``operator`` must act on every column as a symmetric positive definite matrix, which may differ between
+    columns; so must ``preconditioner``, which should come near the inverse. Every iteration lowers the
+    quadratic whose minimum is sought, so a solve cut short is still a descent step.
+
+    Examples
+    --------
+    >>> A = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> conjugate_gradient(lambda X: A @ X, np.array([[3.0], [4.0]])).round(6)
+    array([[1.],
+           [1.]])
+    """
+    X, R = (np.zeros_like(B), B.copy()) if start is None else (start.copy(), B - operator(start))
+    # Single precision cannot reach what double precision can.
+    goal = max(rtol, 10 * np.finfo(B.dtype).eps) ** 2 * np.einsum("ij,ij->j", B, B)
+    direction = np.zeros_like(B)
+    energy = np.ones(B.shape[1], dtype=B.dtype)
+    for _ in range(max_iter):
+        active = np.einsum("ij,ij->j", R, R) > goal
+        if not active.any():
+            break
+        Z = R if preconditioner is None else preconditioner(R)
+        previous, energy = energy, np.einsum("ij,ij->j", R, Z)
+        ratio = np.divide(energy, previous, out=np.zeros_like(energy), where=active & (previous > 0))
+        direction = Z + ratio * direction
+        image = operator(direction)
+        curvature = np.einsum("ij,ij->j", direction, image)
+        step = np.divide(energy, curvature, out=np.zeros_like(energy), where=active & (curvature > 0))
+        X += step * direction
+        R -= step * image
+    return X
+
+
+#: Up to this size a matrix is written down and decomposed; beyond it, it is only multiplied.
+_SMALL = 64
+#: Relative accuracy of the iteration, by which its result is raised to be a bound.
+_ACCURACY = 1e-6
+
+
+def largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -> float:
+    """Return the largest eigenvalue of a positive semidefinite matrix, or very little more.
+
+    ``product`` multiplies the matrix with a matrix of ``size`` rows.
+
+    Examples
+    --------
+    >>> A = np.diag([1.0, 3.0])
+    >>> largest_eigenvalue(lambda V: A @ V, 2)
+    3.0
+    """
+    if size <= _SMALL:
+        return float(max(0.0, eigvalsh(product(np.eye(size)))[-1]))
+    start = np.random.default_rng(0).normal(size=size)
+    if not product(start[:, None]).any():
+        return 0.0
+    operator = LinearOperator(
+        (size, size), matvec=lambda v: product(v.reshape(-1, 1)).ravel(), dtype=np.float64
+    )
+    found = eigsh(operator, k=1, which="LA", v0=start, tol=_ACCURACY, return_eigenvectors=False)
+    return float(found[0]) * (1 + _ACCURACY)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The matrix ``X - 1 offset'``, as the products that are made with it; None subtracts nothing.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> features = Shifted(sp.csr_matrix([[0.0, 2.0], [4.0, 0.0]])).centred()
+    >>> features.times(np.eye(2))
+    array([[-2.,  1.],
+           [ 2., -1.]])
+    """
+
+    X: Matrix
+    offset: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        n_samples, n_features = self.X.shape
+        return n_samples, n_features
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of what is stored."""
+        return self.X.dtype
+
+    def astype(self, dtype: Any) -> Shifted:
+        """The same in another precision; no copy if it is of this already."""
+        return Shifted(self.X.astype(dtype, copy=False), self.offset)
+
+    def mean_row(self) -> np.ndarray:
+        """Mean of every column."""
+        mean = np.asarray(self.X.mean(axis=0)).ravel()
+        return mean if self.offset is None else mean - self.offset
+
+    def centred(self) -> Shifted:
+        """The same less its mean row."""
+        mean = np.asarray(self.X.mean(axis=0)).ravel()
+        return Shifted(self.X, mean) if is_sparse(self.X) else Shifted(self.X - mean)
+
+    def with_constant(self) -> Shifted:
+        """The same with a last column of ones."""
+        offset = None if self.offset is None else np.append(self.offset, 0)
+        return Shifted(with_constant(self.X), offset)
+
+    def scaled(self, factor: np.ndarray) -> Shifted:
+        """The same with column j multiplied by ``factor[j]``."""
+        offset = None if self.offset is None else self.offset * factor
+        return Shifted(scale_columns(self.X, factor), offset)
+
+    def take(self, rows: Any) -> Shifted:
+        """Some of the rows."""
+        return Shifted(self.X[rows], self.offset)
+
+    def times(self, W: np.ndarray) -> np.ndarray:
+        """The product with a matrix that has a row per feature."""
+        product: np.ndarray = self.X @ W
+        if self.offset is not None:
+            product -= self.offset @ W
+        return product
+
+    def transposed_times(self, R: np.ndarray) -> np.ndarray:
+        """The product of the transpose with a matrix that has a row per row."""
+        product: np.ndarray = self.X.T @ R
+        if self.offset is not None:
+            product -= np.outer(self.offset, R.sum(axis=0))
+        return product
+
+    def gram(self) -> np.ndarray:
+        """Inner products of the features."""
+        products = dense(self.X.T @ self.X)
+        if self.offset is not None:
+            cross = np.outer(np.asarray(self.X.sum(axis=0)).ravel(), self.offset)
+            products -= cross + cross.T - self.X.shape[0] * np.outer(self.offset, self.offset)
+        return products
+
+    def row_gram(self) -> np.ndarray:
+        """Inner products of the rows."""
+        return self.row_products(slice(None))
+
+    def row_products(self, rows: slice) -> np.ndarray:
+        """Inner products of some of the rows with all of them."""
+        products = dense(self.X[rows] @ self.X.T)
+        if self.offset is not None:
+            shift = self.X @ self.offset
+            products -= shift[rows, None] + shift - self.offset @ self.offset
+        return products
+
+    def squared_column_norms(self) -> np.ndarray:
+        """Squared Euclidean norm of every column."""
+        _, deviation = column_moments(self.X)
+        return deviation + self.shape[0] * self.mean_row() ** 2
+
+    def squared_row_norms(self) -> np.ndarray:
+        """Squared Euclidean norm of every row."""
+        squares = squared_row_norms(self.X)
+        if self.offset is not None:
+            squares = squares - 2 * (self.X @ self.offset) + self.offset @ self.offset
+        return np.maximum(squares, 0)
+
+
+def with_constant(X: Matrix) -> Matrix:
+    """Append a column of ones."""
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if is_sparse(X) else np.hstack([X, ones])
+
 
 #: Largest side of a matrix that is factorised; beyond it, solves are iterative and need no matrix.
 _LARGEST_FACTOR = 6000
@@ -19,12 +209,7 @@ class WeightedRidge:
     """Minimise ``|X W - T|^2 + sum_j weights_j |w_j|^2`` over W.
 
     Works in the smaller of the two sides of ``X``: with X'X, formed once, or with X X'. Where both are too
-    large to factorise, by conjugate gradients.
-
-    Parameters
-    ----------
-    X : ndarray, sparse matrix or Shifted of shape (n_samples, n_features)
-        Features; sparse matrices stay sparse.
+    large to factorise, by conjugate gradients. Sparse features stay sparse.
     """
 
     def __init__(self, X: Matrix | Shifted) -> None:
@@ -37,8 +222,7 @@ class WeightedRidge:
 
     def normal_product(self, W: np.ndarray) -> np.ndarray:
         """Return X'X W, by X'X where it is formed."""
-        product: np.ndarray = self.X.transposed_times(self.X.times(W)) if self.gram is None else self.gram @ W
-        return product
+        return self.X.transposed_times(self.X.times(W)) if self.gram is None else self.gram @ W
 
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function from T to W for positive ``weights``.
@@ -61,8 +245,7 @@ class WeightedRidge:
                 Z = conjugate_gradient(
                     lambda Z: unit * X.transposed_times(X.times(unit * Z)) + Z, target, start
                 )
-                W: np.ndarray = unit * Z
-                return W
+                return unit * Z
 
         elif self.gram is not None:
             factor = cho_factor(_plus_identity(unit * self.gram * unit.T), overwrite_a=True)
@@ -106,8 +289,7 @@ class WeightedRidge:
 
         def invert(V: np.ndarray) -> np.ndarray:
             Z = unit * V
-            inverse: np.ndarray = unit * (Z - scaled.transposed_times(cho_solve(factor, scaled.times(Z))))
-            return inverse
+            return unit * (Z - scaled.transposed_times(cho_solve(factor, scaled.times(Z))))
 
         return invert
 

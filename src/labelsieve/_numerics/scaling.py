@@ -23,12 +23,7 @@ _LARGEST_VALUE = 1e140
 class Scaling:
     """What brings features to a common scale: x becomes ``(x - offset) * factor``.
 
-    Parameters
-    ----------
-    offset : ndarray of shape (n_features,) or None
-        What is subtracted; None for nothing.
-    factor : ndarray of shape (n_features,)
-        What the difference is multiplied by; 0 for a feature that was constant.
+    The offset is None if nothing is subtracted; the factor of a feature that was constant is 0.
 
     Examples
     --------
@@ -49,17 +44,8 @@ class Scaling:
         """Learn to bring every feature to [0, 1] or to unit variance, or to leave it as it is.
 
         Sparse features are only multiplied, since an offset would fill them: by 1 / max|x| for "minmax", which
-        is the same thing for a column of zeros and positive entries.
-
-        Parameters
-        ----------
-        X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
-            Features.
-        scale : {"minmax", "standard"} or None
-            How to scale.
-        centre : bool, default=False
-            Subtract the mean whatever the scale, from sparse features too, for which `split` does it without
-            filling them; and learn in float64.
+        is the same thing for a column of zeros and positive entries. ``centre`` subtracts the mean whatever the
+        scale, from sparse features too, for which `split` does it without filling them, and learns in float64.
         """
         if not centre and scale is None:
             return cls(None, np.ones(X.shape[1], dtype=X.dtype))
@@ -213,30 +199,26 @@ def range_factors(largest: np.ndarray) -> np.ndarray:
     largest = largest.astype(np.float64)
     is_extreme = (largest > _LARGEST_VALUE) | ((largest > 0) & (largest < 1 / _LARGEST_VALUE))
     exponent = np.where(is_extreme, np.frexp(largest)[1], 0)
-    factor: np.ndarray = np.ldexp(1.0, np.clip(-exponent, -1000, 1000))
-    return factor
+    return np.ldexp(1.0, np.clip(-exponent, -1000, 1000))
 
 
 def largest_values(X: Matrix) -> np.ndarray:
     """Return the largest absolute value of every column, in the dtype of ``X`` and without a copy of it."""
-    largest: np.ndarray = np.maximum(dense(X.max(axis=0)).ravel(), -dense(X.min(axis=0)).ravel())
-    return largest
+    return np.maximum(dense(X.max(axis=0)).ravel(), -dense(X.min(axis=0)).ravel())
 
 
 def scale_columns(X: Matrix, factor: np.ndarray) -> Matrix:
     """Multiply column j by ``factor[j]``, in the dtype of ``X``; the input is left alone."""
     factor = factor.astype(X.dtype, copy=False)
     if not is_sparse(X):
-        product: np.ndarray = X * factor
-        return product
+        return X * factor
     by_entry = np.repeat(factor, np.diff(X.indptr)) if X.format == "csc" else factor[X.indices]
     by_entry *= X.data
     # The indices are half of a matrix. They are shared unless scipy might still sort them in place.
     is_shared = X.has_canonical_format
     indices, indptr = (X.indices, X.indptr) if is_shared else (X.indices.copy(), X.indptr.copy())
     matrix: Any = type(X)
-    scaled: Matrix = matrix((by_entry, indices, indptr), shape=X.shape)
-    return scaled
+    return matrix((by_entry, indices, indptr), shape=X.shape)
 
 
 def minmax_rows(V: np.ndarray) -> np.ndarray:
@@ -250,8 +232,7 @@ def minmax_rows(V: np.ndarray) -> np.ndarray:
     """
     lowest = V.min(axis=1, keepdims=True)
     spread = V.max(axis=1, keepdims=True) - lowest
-    scaled: np.ndarray = (V - lowest) / np.where(spread > 0, spread, 1.0)
-    return scaled
+    return (V - lowest) / np.where(spread > 0, spread, 1.0)
 
 
 def _divide(numerator: float, spread: np.ndarray) -> np.ndarray:

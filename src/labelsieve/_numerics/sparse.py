@@ -1,9 +1,7 @@
-"""Sparse matrices beside dense ones: to tell them apart, to make them dense, to refuse broken ones."""
+"""Sparse matrices next to dense ones: tell them apart, make them dense, refuse invalid ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,8 +86,7 @@ def with_short_indices(M: Matrix) -> Matrix:
         return M
     matrix: Any = type(M)
     parts = (M.data, M.indices.astype(np.int32), M.indptr.astype(np.int32))
-    shortened: Matrix = matrix(parts, shape=M.shape)
-    return shortened
+    return matrix(parts, shape=M.shape)
 
 
 def check_structure(M: Any, name: str) -> None:
@@ -106,16 +103,20 @@ def check_structure(M: Any, name: str) -> None:
     >>> check_structure(M, "X")
     Traceback (most recent call last):
     ...
-    ValueError: X must be a sound sparse matrix. Got CSR of shape (2, 2) with a column index of 7. ...
+    ValueError: X must be a sound sparse matrix. Got CSR of shape (2, 2): ...
     """
     if not sp.issparse(M):
         return
-    fault = next(_faults(M), None)
-    if fault is not None:
+    try:
+        if M.format in ("csr", "csc", "bsr"):
+            M.check_format(full_check=True)
+        elif M.format == "coo":
+            sp.coo_matrix((M.data, (M.row, M.col)), shape=(1, *M.shape)[-2:])
+    except ValueError as error:
         raise ValueError(
-            f"{name} must be a sound sparse matrix. Got {M.format.upper()} of shape {M.shape!r} with {fault}. "
-            f"Build it anew from its rows, columns and values, for example with scipy.sparse.coo_array."
-        )
+            f"{name} must be a sound sparse matrix. Got {M.format.upper()} of shape {M.shape!r}: {error}. "
+            f"Build it again from its rows, columns and values, for example with scipy.sparse.coo_array."
+        ) from None
 
 
 def as_rows(M: Any, name: str) -> Any:
@@ -130,52 +131,3 @@ def as_rows(M: Any, name: str) -> Any:
     """
     check_structure(M, name)
     return M.tocsr() if is_sparse(M) else M
-
-
-def _faults(M: Any) -> Iterator[str]:
-    """Yield what is wrong with the arrays of a sparse matrix; later checks may rely on earlier ones."""
-    if M.format in ("csr", "csc", "bsr"):
-        yield from _compressed_faults(M)
-    elif M.format == "coo":
-        if not len(M.row) == len(M.col) == len(M.data):
-            yield f"{len(M.data)} values for {len(M.row)} row and {len(M.col)} column indices"
-        n_rows, n_columns = (1, *M.shape)[-2:]
-        yield from _index_faults(M.row, n_rows, "row")
-        yield from _index_faults(M.col, n_columns, "column")
-    elif M.format == "dia":
-        if M.data.ndim != 2 or len(M.offsets) != len(M.data):
-            yield f"{len(M.offsets)} offsets for data of shape {M.data.shape!r}"
-    elif M.format == "lil":
-        if len(M.rows) != M.shape[0] or [*map(len, M.rows)] != [*map(len, M.data)]:
-            yield "lists of columns that do not match the lists of values"
-        yield from _index_faults(
-            np.array([*chain.from_iterable(M.rows)], dtype=np.int64), M.shape[1], "column"
-        )
-
-
-def _compressed_faults(M: Any) -> Iterator[str]:
-    """Yield what is wrong with a CSR, CSC or BSR matrix."""
-    sizes = (1, *M.shape)[-2:]
-    if M.format == "bsr":
-        sizes = tuple(size // block for size, block in zip(sizes, M.blocksize, strict=True))
-    (n_lines, n_places), axis = (sizes, "column") if M.format != "csc" else (sizes[::-1], "row")
-    indptr, indices = M.indptr, M.indices
-    if indptr.dtype.kind not in "iu" or indptr.shape != (n_lines + 1,):
-        yield f"an indptr of shape {indptr.shape!r} and dtype {indptr.dtype}, where {n_lines + 1} integers belong"
-    elif indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        yield "an indptr that does not start at 0 and rise from there"
-    if indices.ndim != 1 or len(indices) != len(M.data):
-        yield f"{len(M.data)} values for {indices.size} indices"
-    if indptr[-1] != len(indices):
-        yield f"an indptr that ends at {indptr[-1]}, beside {len(indices)} indices"
-    yield from _index_faults(indices, n_places, axis)
-
-
-def _index_faults(indices: np.ndarray, size: int, axis: str) -> Iterator[str]:
-    """Yield an index that is no integer, or negative, or too large."""
-    if indices.dtype.kind not in "iu":
-        yield f"{axis} indices of dtype {indices.dtype}"
-    elif indices.size:
-        for extreme in (indices.min(), indices.max()):
-            if not 0 <= extreme < size:
-                yield f"a {axis} index of {extreme}"

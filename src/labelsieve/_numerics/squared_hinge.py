@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._numerics.ridge import conjugate_gradient
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
@@ -47,31 +47,13 @@ def solve_squared_hinge(
     share a preconditioner, I + 2 C X'X. That is the Hessian of a label with every row inside the margin, and
     noisy labels come near it. Wide data have its diagonal only.
 
-    Parameters
-    ----------
-    X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
-        Features; computed in float64, and sparse ones stay sparse.
-    Y : ndarray of bool, of shape (n_samples, n_labels)
-        Which rows are positive.
-    C : float, default=1.0
-        Weight of the loss.
-    tol : float, default=1e-7
-        A label is solved when its gradient is at most ``tol`` times that at 0 times the share of its rarer class,
-        which is liblinear's rule, or when double precision leaves nothing to gain.
-    max_iter : int, default=1000
-        Newton steps a label may take.
+    A label is solved when its gradient is at most ``tol`` times that at 0 times the share of its rarer class,
+    which is liblinear's rule, or when double precision leaves nothing to gain. One that is not solved within
+    ``max_iter`` Newton steps has the best that was found. Computes in float64; sparse features stay sparse.
 
-    Returns
-    -------
-    fit : SquaredHingeFit
-        Weights, intercepts, steps, and which labels were solved; a label that was not has the best that was found.
-
-    Notes
-    -----
     Labels are solved in blocks, so that a table of a number per row and label stays within 4 MiB, or has one
-    column. The same input gives the same bytes. Which labels share a block changes the rounding of products, and
-    rounding may tip a stopping rule, so with others beside it a label is the same to the tolerance, not to the
-    last digit.
+    column. The same input gives the same bytes. Which labels share a block changes the rounding of products, so
+    with others beside it a label is the same to the tolerance, not to the last digit.
 
     Examples
     --------
@@ -242,15 +224,12 @@ def _with_ones(X: Matrix) -> Matrix:
     ones = np.ones((X.shape[0], 1))
     if not is_sparse(X):
         return np.hstack([X.astype(np.float64, copy=False), ones])
-    extended: Matrix = sp.hstack([X.astype(np.float64), sp.csr_matrix(ones)], format="csr")
-    return extended
+    return sp.hstack([X.astype(np.float64), sp.csr_matrix(ones)], format="csr")
 
 
 def _dot(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    products: np.ndarray = np.einsum("ij,ij->j", A, B)
-    return products
+    return np.einsum("ij,ij->j", A, B)
 
 
 def _norm(A: np.ndarray) -> np.ndarray:
-    norms: np.ndarray = np.sqrt(_dot(A, A))
-    return norms
+    return np.sqrt(_dot(A, A))

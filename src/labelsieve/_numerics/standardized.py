@@ -20,15 +20,7 @@ __all__ = ["ProductSums", "StandardizedFeatures", "product_sums", "second_moment
 
 
 class StandardizedFeatures(ABC):
-    """Features with mean 0 and variance 1; constant ones are 0. Computes in float64.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows.
-    scaling : Scaling
-        What standardises the features.
-    """
+    """Features with mean 0 and variance 1; constant ones are 0. Computes in float64."""
 
     def __init__(self, n_samples: int, scaling: Scaling) -> None:
         self.n_samples = n_samples
@@ -75,8 +67,7 @@ def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
     if is_sparse(X):
         S, mean = scaling.split(X)
         assert mean is not None  # as standardised features have an offset
-        centred: np.ndarray = dense(S.T @ S) - n_samples * np.outer(mean, mean)
-        return centred
+        return dense(S.T @ S) - n_samples * np.outer(mean, mean)
     total = np.zeros((n_features, n_features))
     for rows in batches(n_samples, n_features):
         Z = scaling.apply(X[rows])
@@ -87,16 +78,7 @@ def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
 class ProductSums(NamedTuple):
     """What some rows add to Z'Y: sums that can be added to those of other rows.
 
-    Parameters
-    ----------
-    n_samples : int
-        Rows.
-    n_positive : ndarray of shape (n_labels,)
-        Column sums of Y.
-    rest : ndarray of shape (n_features,)
-        Column sums of Z, which would be 0 if the means were not rounded; left out of sparse features.
-    total : ndarray of shape (n_features, n_labels)
-        Z'Y.
+    ``rest`` are the column sums of Z, which would be 0 if the means were not rounded; 0 for sparse features.
     """
 
     n_samples: int
@@ -168,18 +150,15 @@ class _Sparse(StandardizedFeatures):
         self.mean = np.asarray(scaling.offset) * scaling.factor
 
     def take(self, rows: slice) -> np.ndarray:
-        taken: np.ndarray = dense(self.rows[rows]) - self.mean
-        return taken
+        return dense(self.rows[rows]) - self.mean
 
     def row_products(self) -> np.ndarray:
         shift = self.rows @ self.mean
-        gram: np.ndarray = dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
-        return gram
+        return dense(self.rows @ self.rows.T) - shift[:, None] - shift + self.mean @ self.mean
 
     def gram(self, features: np.ndarray | slice) -> np.ndarray:
         S, mean = self.rows[:, features], self.mean[features]
-        centred: np.ndarray = dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
-        return centred
+        return dense(S.T @ S) - self.n_samples * np.outer(mean, mean)
 
     def products(self, Y: Matrix) -> np.ndarray:
         product = np.ascontiguousarray(dense(self.rows.T @ Y))

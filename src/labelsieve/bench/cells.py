@@ -1,8 +1,8 @@
-"""Run one cell: rank on candidates, judge the ranking by the truth."""
+"""Run one cell: rank the features on candidate labels, then judge the ranking by the true labels."""
 
 from __future__ import annotations
 
-import hashlib
+import json
 import time
 import traceback
 import warnings
@@ -16,67 +16,78 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from labelsieve._numerics.sparse import dense
 from labelsieve._text import error_text
-from labelsieve.bench.components import build_method, feature_order, for_keeps, use_folder
-from labelsieve.bench.config import UNRANKED, Experiment
-from labelsieve.bench.data import Fold, split_fold
-from labelsieve.bench.judging import Judging, ScoreRow, seeded
+from labelsieve.bench.components import (
+    LinearWeights,
+    build_classifier,
+    build_method,
+    copy_for_user_code,
+    feature_order,
+    identify,
+    use_folder,
+    user_metric,
+)
+from labelsieve.bench.config import ALL_FEATURES, EVERY_LABEL, UNRANKED, Conventions, Experiment, MetricSpec
+from labelsieve.bench.data import Fold, derive_seed, split_fold
 from labelsieve.bench.limits import forget_peak_memory, peak_mebibytes
 from labelsieve.bench.plan import Cell, Judgement, has_weights
-from labelsieve.bench.seals import basis
+from labelsieve.classify import LabelFrequency
+from labelsieve.metrics import METRICS, Metric
+from labelsieve.validation import label_outputs
 
-__all__ = ["CellResult", "JudgementResult", "Ranked", "Task", "evaluate"]
+__all__ = [
+    "CellResult",
+    "JudgementResult",
+    "Ranked",
+    "ScoreRow",
+    "Task",
+    "choose_metrics",
+    "evaluate",
+    "taught_labels",
+]
 
 _LONGEST_HISTORY = 10_000
+_F1 = ("macro_f1", "micro_f1", "samples_f1")
+
+
+class ScoreRow(NamedTuple):
+    """One number: a metric of a classifier on a subset of the features."""
+
+    size: float | None
+    n_features: int
+    metric: str
+    value: float
 
 
 class Ranked(NamedTuple):
-    """What judging needs of a ranking; nothing for references that rank nothing."""
+    """A ranking as far as judging needs it; empty for references that rank nothing."""
 
     #: Features, best first.
     order: np.ndarray | None = None
-    #: Of shape (n_labels, n_features), where they score labels.
+    #: Of shape (n_labels, n_features), if they score labels.
     weights: np.ndarray | None = None
-
-    @property
-    def order_bytes(self) -> bytes | None:
-        """The order as it is stored."""
-        return None if self.order is None else np.ascontiguousarray(self.order, dtype="<i4").tobytes()
-
-    @property
-    def weights_digest(self) -> str | None:
-        """Checksum of the weights."""
-        if self.weights is None:
-            return None
-        return hashlib.sha256(np.ascontiguousarray(self.weights, dtype="<f4").tobytes()).hexdigest()
-
-    def basis(self, uses_weights: bool) -> str:
-        """Checksum of what a judgement is made of: where it is another, the judgement is out of date."""
-        return basis(self.order_bytes, self.weights_digest if uses_weights else None)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a process is asked to do: a cell with the judgements that are missing."""
+    """A cell with the judgements that are to be made."""
 
     cell: Cell
-    #: The ranking, if it is there already.
+    #: The ranking, if it is stored already.
     ranked: Ranked | None = None
-    #: Key of a judgement that is there -> what it was made of; it is made again if the ranking turns out otherwise.
-    known: dict[str, str] = field(default_factory=dict)
-    #: Whether the ranking was there, without what the judgements need.
+    #: Whether the ranking is stored without the weights that the judgements need.
     again: bool = False
 
     @property
     def key(self) -> str:
-        """That of the ranking."""
+        """Key of the ranking."""
         return self.cell.key
 
     @property
-    def at_stake(self) -> list[Judgement]:
-        """Judgements that fail if the task does: a ranking that was there stays, and what was made of it."""
-        kept = self.known if self.again else {}
-        return [judgement for judgement in self.cell.judgements if judgement.key not in kept]
+    def has_ranking(self) -> bool:
+        """Whether a finished ranking is stored."""
+        return self.again or self.ranked is not None
 
     def __str__(self) -> str:
         return str(self.cell)
@@ -84,9 +95,8 @@ class Task:
 
 @dataclass
 class JudgementResult:
-    """What became of a judgement; a failed one has an error and its traceback instead of scores."""
+    """Result of a judgement; a failed one has an error and its traceback instead of scores."""
 
-    basis: str = ""
     error: str | None = None
     traceback: str | None = None
     seconds: float = 0.0
@@ -96,12 +106,12 @@ class JudgementResult:
 
 @dataclass
 class CellResult:
-    """What became of a cell; where the ranking failed, or its process did, there is an error."""
+    """Result of a task; it has an error if the ranking or the process failed."""
 
     error: str | None = None
     traceback: str | None = None
     fit_seconds: float | None = None
-    #: Of all that was done.
+    #: Of the whole task.
     seconds: float = 0.0
     peak_mib: float | None = None
     n_iter: int | None = None
@@ -109,12 +119,12 @@ class CellResult:
     ranked: Ranked = field(default_factory=Ranked)
     objective: np.ndarray | None = None
     notes: tuple[str, ...] = ()
-    #: Key -> what became of it.
+    #: By key.
     judgements: dict[str, JudgementResult] = field(default_factory=dict)
 
 
 def evaluate(experiment: Experiment, task: Task) -> CellResult:
-    """Run a cell. Whatever goes wrong in it is part of the result."""
+    """Run a task. Every error in it becomes part of the result."""
     start = time.perf_counter()
     result = CellResult()
     cell = task.cell
@@ -134,20 +144,20 @@ def evaluate(experiment: Experiment, task: Task) -> CellResult:
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Compute in one thread whatever the number of jobs: sums in another order would give other last digits."""
+    """Compute in one thread: sums in another order would give other last digits."""
     limited: AbstractContextManager[Any] = _threadpools().limit(limits=1)
     return limited
 
 
 @lru_cache(maxsize=1)
 def _threadpools() -> ThreadpoolController:
-    """Find the thread pools of this process once: looking takes longer than a small fit."""
+    """Find the thread pools of this process once; that takes longer than a small fit."""
     return ThreadpoolController()
 
 
 @contextmanager
 def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.WarningMessage]]:
-    """Note what is warned of, and what goes wrong."""
+    """Record warnings and errors."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -156,29 +166,28 @@ def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.Wa
             result.error = " ".join(error_text(error).split())
             result.traceback = traceback.format_exc()
         else:
-            told = [" ".join(str(warning.message).split()) for warning in caught]
-            result.notes = tuple(dict.fromkeys(told))
+            noted = [" ".join(str(warning.message).split()) for warning in caught]
+            result.notes = tuple(dict.fromkeys(noted))
 
 
 def _judge(experiment: Experiment, task: Task, fold: Fold, ranked: Ranked) -> dict[str, JudgementResult]:
-    judging = Judging(task.cell, fold, *ranked, experiment.metrics)
+    judging = _Judging(task.cell, fold, ranked, experiment.metrics)
     results = {}
     for judgement in task.cell.judgements:
-        result = JudgementResult(ranked.basis(judgement.uses_weights))
-        if judgement.obstacle or task.known.get(judgement.key) == result.basis:
+        if judgement.obstacle:
             continue
+        result = results[judgement.key] = JudgementResult()
         start = time.perf_counter()
         with _recorded(result):
             result.scores = judging.judge(judgement)
         result.seconds = time.perf_counter() - start
-        results[judgement.key] = result
     return results
 
 
 def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.WarningMessage]) -> None:
     """Fit the method to the candidates of the training part, timed."""
-    selector = seeded(build_method(cell.method), cell, "method", cell.method.params)
-    X, Y = for_keeps(selector, fold.X_train), for_keeps(selector, fold.Y_train)
+    selector = _seeded(build_method(cell.method), cell, "method", cell.method.params)
+    X, Y = copy_for_user_code(selector, fold.X_train), copy_for_user_code(selector, fold.Y_train)
     forget_peak_memory()
     before = peak_mebibytes()
     start = time.perf_counter()
@@ -188,7 +197,7 @@ def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.Warn
     if before is not None and after is not None:
         result.peak_mib = max(0.0, after - before)
     n_features, n_labels = fold.X_train.shape[1], fold.Y_train.shape[1]
-    # In single precision, which halves the file: judged is what is stored.
+    # In single precision, which halves the file.
     weights = np.asarray(selector.coef_, dtype=np.float32) if has_weights(selector) else None
     if weights is not None and weights.shape != (n_labels, n_features):
         raise TypeError(f"coef_ must have the shape {(n_labels, n_features)!r}. Got {weights.shape!r}.")
@@ -207,3 +216,126 @@ def _thinned(history: np.ndarray) -> np.ndarray:
         return history
     kept: np.ndarray = np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)
     return np.asarray(history[kept])
+
+
+class _Outputs(NamedTuple):
+    """Output of a classifier on the test part, one column per label."""
+
+    scores: Any
+    predictions: Any
+
+
+class _Judging:
+    """All judgements of one ranking; a classifier that several of them need is fitted once."""
+
+    def __init__(self, cell: Cell, fold: Fold, ranked: Ranked, metrics: tuple[MetricSpec, ...]) -> None:
+        self._cell = cell
+        self._fold = fold
+        self._order = np.arange(fold.X_train.shape[1]) if ranked.order is None else ranked.order
+        self._weights = ranked.weights
+        self._metrics = metrics
+        self._outputs: dict[str, _Outputs] = {}
+
+    def judge(self, judgement: Judgement) -> list[ScoreRow]:
+        """Compute all metrics at all sizes."""
+        metrics = choose_metrics(self._metrics, judgement.judge.conventions)
+        slug, n_features = self._cell.method.method, len(self._order)
+        sizes: tuple[tuple[float | None, int], ...] = judgement.sizes
+        if slug in UNRANKED:
+            sizes = ((None, n_features if slug == ALL_FEATURES else 0),)
+        # Small percentages of few features are the same number of them.
+        by_count = {
+            count: self._measure(metrics, self._classify(judgement, count), judgement.judge.conventions)
+            for count in dict.fromkeys(count for _, count in sizes)
+        }
+        return [ScoreRow(size, count, *value) for size, count in sizes for value in by_count[count]]
+
+    def _classify(self, judgement: Judgement, count: int) -> _Outputs:
+        """Fit a classifier to the best features, unless that was done before."""
+        spec, conventions = judgement.judge.classifier, judgement.judge.conventions
+        classifier: Any = build_classifier(spec, conventions)
+        columns = self._order[:count]
+        if count == 0:
+            classifier, columns = LabelFrequency(), self._order[:1]
+        _seeded(classifier, self._cell, "classifier", spec.params)
+        identity = json.dumps(
+            [identify(classifier, spec.params), conventions.train_labels, count], sort_keys=True
+        )
+        # Predictions are enough for some conventions, and a classifier may have no scores.
+        needs_scores = conventions.ranking_scores == "decision"
+        outputs = self._outputs.get(identity)
+        if outputs is None or (needs_scores and outputs.scores is None):
+            if isinstance(classifier, LinearWeights):
+                assert self._weights is not None  # otherwise the plan names an obstacle
+                classifier.coef_ = self._weights[:, columns].astype(float)
+            fold = self._fold
+            classifier.fit(
+                fold.X_train[:, columns], copy_for_user_code(classifier, taught_labels(fold, conventions))
+            )
+            n_labels, X_test = fold.Y_test.shape[1], fold.X_test[:, columns]
+            predictions = label_outputs(
+                classifier, copy_for_user_code(classifier, X_test), "predictions", n_labels
+            )
+            scores = label_outputs(classifier, X_test, "scores", n_labels) if needs_scores else None
+            if self._cell.method.method == EVERY_LABEL:
+                predictions = np.ones_like(predictions)
+            outputs = _Outputs(scores, predictions)
+            if len(self._cell.judgements) > 1:  # another one may need them again
+                self._outputs[identity] = outputs
+        return outputs
+
+    def _measure(
+        self, metrics: dict[str, Metric], outputs: _Outputs, conventions: Conventions
+    ) -> list[tuple[str, float]]:
+        """Compare outputs with the labels of the test part."""
+        fold = self._fold
+        if conventions.ranking_scores == "hard":
+            outputs = outputs._replace(scores=outputs.predictions)
+        labels: Any = slice(None)
+        if conventions.absent_labels == "skip":
+            labels = np.flatnonzero(np.asarray(taught_labels(fold, conventions).sum(axis=0)).ravel())
+            outputs = _Outputs(*(dense(part)[:, labels] for part in outputs))
+        values = []
+        for name, metric in metrics.items():
+            noisy = conventions.test_labels == "noisy" or (
+                conventions.test_labels == "noisy-f1" and name in _F1
+            )
+            true = fold.Y_noisy if noisy else fold.Y_test
+            value = metric.function(true[:, labels], getattr(outputs, metric.needs))
+            if not np.isfinite(value):
+                raise ValueError(f"{name} must be a finite number. Got {value!r}.")
+            values.append((name, value))
+        return values
+
+
+def taught_labels(fold: Fold, conventions: Conventions) -> Any:
+    """Return the labels that the classifier learns from."""
+    return fold.Y_train if conventions.train_labels == "candidates" else fold.Y_clean
+
+
+def choose_metrics(specs: tuple[MetricSpec, ...], conventions: Conventions) -> dict[str, Metric]:
+    """Return the metrics with their conventions; user-defined ones have none."""
+    undefined = {"undefined": conventions.f1_undefined}
+    options: dict[str, dict[str, Any]] = {
+        "coverage": {"unit": conventions.coverage, "ties": conventions.ties},
+        "average_precision": {"ties": conventions.ties},
+        **dict.fromkeys(_F1, undefined),
+    }
+    for name, metric in METRICS.items():
+        if metric.needs == "scores":
+            options.setdefault(name, {})["empty_rows"] = conventions.empty_rows
+    return {
+        spec.name: user_metric(spec)
+        if spec.is_user_defined
+        else METRICS[spec.name].with_options(**options.get(spec.name, {}))
+        for spec in specs
+    }
+
+
+def _seeded(estimator: Any, cell: Cell, purpose: str, given: dict[str, Any]) -> Any:
+    """Seed an estimator that has a random part, unless the configuration does; returns it."""
+    has_seed = hasattr(estimator, "get_params") and "random_state" in estimator.get_params(deep=False)
+    if has_seed and "random_state" not in given:
+        seed = derive_seed(cell.seed, purpose, cell.dataset.name, cell.fold, cell.draw)
+        estimator.set_params(random_state=seed)
+    return estimator

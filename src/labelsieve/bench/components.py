@@ -1,4 +1,4 @@
-"""Methods, classifiers and metrics by the names of a configuration: built-in ones, or anybody's by import path."""
+"""Methods, classifiers and metrics that a configuration names: built-in ones, or user-defined by import path."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import hashlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from importlib import import_module
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve._text import closest, error_text
 from labelsieve.bench import RunError
@@ -27,61 +32,98 @@ from labelsieve.bench.config import (
     MethodSpec,
     MetricSpec,
 )
-from labelsieve.bench.own_weights import OwnWeights
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
+from labelsieve.metrics import Metric
 
 __all__ = [
     "CLASSIFIERS",
+    "LinearWeights",
     "build_classifier",
     "build_method",
+    "copy_for_user_code",
     "feature_order",
-    "for_keeps",
     "identify",
     "identify_classifier",
     "identify_method",
     "identify_metric",
-    "import_metric",
     "use_folder",
+    "user_metric",
 ]
 
-#: Name -> what makes the classifier from parameters.
+
+class LinearWeights(BaseEstimator):  # type: ignore[misc]
+    """Classifier that scores labels by ``X @ coef_.T`` with the weights of a selector; no intercept.
+
+    Features are scaled to [0, 1] on the training part; sparse ones are divided by their largest value. Set `coef_`,
+    restricted to the selected features, before ``fit``, which learns only the scaling.
+
+    Parameters
+    ----------
+    threshold : float, default=0.5
+        Labels with at least this score are predicted.
+
+    Examples
+    --------
+    >>> weights = LinearWeights()
+    >>> weights.coef_ = np.array([[0.5], [0.2]])
+    >>> weights.fit(np.array([[2.0], [4.0]]), None).decision_function(np.array([[3.0], [4.0]]))
+    array([[0.25, 0.1 ],
+           [0.5 , 0.2 ]])
+    >>> weights.predict(np.array([[3.0], [4.0]]))
+    array([[0, 0],
+           [1, 0]])
+    """
+
+    coef_: np.ndarray
+
+    def __init__(self, threshold: float = 0.5) -> None:
+        self.threshold = threshold
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the scaling of the training part."""
+        self.scaling_ = Scaling.learn(X, "minmax")
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score every label of every row."""
+        return np.asarray(self.scaling_.apply(X) @ self.coef_.T)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels whose score reaches the threshold."""
+        return (self.decision_function(X) >= self.threshold).astype(int)
+
+
+#: Name -> factory of the classifier.
 CLASSIFIERS: dict[str, Callable[..., Any]] = {
     "linear-svm": LabelwiseSVM,
     "rbf-svm": partial(LabelwiseSVM, kernel="rbf"),
     "ml-knn": MLkNN,
-    OWN_WEIGHTS: OwnWeights,
+    OWN_WEIGHTS: LinearWeights,
 }
 
-#: Folders that experiments of this process put on the path, that of the last one at the end.
-_folders: list[str] = []
+#: Folders of experiments that this process added to the path.
+_added_folders: list[str] = []
 
 
 def use_folder(experiment: Experiment) -> None:
-    """Let modules beside the configuration be imported, if it names any.
+    """Let user-defined modules next to the configuration be imported.
 
-    Other experiments of this process may have modules of the same names beside them: those are forgotten.
+    Modules of the same names next to another experiment of this process are forgotten.
     """
     folder = experiment.folder if experiment.import_paths() else None
     if folder is None:
         return
-    others = [other for other in _folders if other != folder]
-    if others and (_folders[-1] != folder or not set(others).isdisjoint(sys.path)):
-        sys.path[:] = [path for path in sys.path if path not in others]
-        beside = tuple(os.path.join(other, "") for other in others)
+    for other in [name for name in _added_folders if name != folder]:
+        _added_folders.remove(other)
+        sys.path[:] = [path for path in sys.path if path != other]
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None) or ""
-            # The environment may lie there, too: what is installed is nobody's own.
-            if file.startswith(beside) and not _is_installed(Path(file)):
+            if file.startswith(os.path.join(other, "")) and not _is_installed(Path(file)):
                 del sys.modules[name]
-    if folder not in sys.path or folder in _folders:
-        _folders[:] = [*others, folder]
     if folder not in sys.path:
         sys.path.append(folder)
-
-
-def _is_installed(path: Path) -> bool:
-    return bool({"site-packages", "dist-packages"} & set(path.parts))
+        _added_folders.append(folder)
 
 
 def build_method(spec: MethodSpec) -> Any:
@@ -100,8 +142,24 @@ def build_classifier(spec: ClassifierSpec, conventions: Conventions) -> Any:
     return _make(factory, params, f"classifiers: {spec.name}")
 
 
+def user_metric(spec: MetricSpec) -> Metric:
+    """Make a metric of a user-defined function, which gets plain arrays of its own."""
+    function = _import_metric(spec)
+    dtype = int if spec.needs == "predictions" else float
+
+    def measure(Y_true: Matrix, outputs: Matrix) -> float:
+        value = function(np.array(dense(Y_true), dtype=int), np.array(dense(outputs), dtype=dtype))
+        if not isinstance(value, Real):
+            raise TypeError(f"{spec.name} must return one number, got {type(value).__name__}.")
+        return float(value)
+
+    return Metric(measure, spec.direction, spec.needs)
+
+
 def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the class of an estimator and its parameters, or those given if it does not tell them, as plain values.
+    """Name the class of an estimator and its parameters as plain values.
+
+    The parameters are those given if the estimator has no ``get_params``.
 
     Examples
     --------
@@ -112,13 +170,8 @@ def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     kind = type(estimator)
     params = given
     if hasattr(estimator, "get_params"):
-        try:
+        with _user_code(f"{kind.__name__}: get_params failed"):
             params = estimator.get_params(deep=False)
-        except (Exception, SystemExit) as error:
-            raise RunError(
-                f"{kind.__name__}: it cannot tell its parameters ({error_text(error)}); its __init__ has to keep "
-                "each under its own name."
-            ) from None
     plain = (bool, int, float, str, type(None))
     revision = getattr(kind, "_revision", None)
     return {
@@ -129,25 +182,6 @@ def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
             name: value if isinstance(value, plain) else repr(value) for name, value in sorted(params.items())
         },
     }
-
-
-def import_metric(spec: MetricSpec) -> Callable[..., Any]:
-    """Import a metric of one's own; what cannot be called as one is refused before it is called."""
-    found: Callable[..., Any] = _import(spec.metric, "metrics")
-    if inspect.isclass(found) or not callable(found):
-        raise RunError(f"metrics: a function was expected, got {spec.metric!r}; name a function.")
-    try:
-        signature = inspect.signature(found)
-    except ValueError:  # compiled code need not tell
-        return found
-    try:
-        signature.bind("Y_true", spec.needs)
-    except TypeError as error:
-        raise RunError(
-            f"metrics: {spec.metric!r} is called with the true labels and {spec.needs}, but {error}; change its "
-            "parameters."
-        ) from None
-    return found
 
 
 def identify_method(spec: MethodSpec) -> dict[str, Any]:
@@ -161,27 +195,29 @@ def identify_classifier(spec: ClassifierSpec, conventions: Conventions) -> dict[
 
 
 def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:
-    """Name what the values of a metric depend on: of one's own also what it looks at and its source."""
-    if not spec.is_own:
+    """Name what the values of a metric depend on: for a user-defined one also its source."""
+    if not spec.is_user_defined:
         return spec.name
-    function = inspect.unwrap(import_metric(spec))
-    # Any other callable has no file of its own.
+    function = inspect.unwrap(_import_metric(spec))
+    # Other callables, such as partial functions, have no file.
     has_file = inspect.isfunction(function)
     source = _source(function if has_file else import_module(spec.metric.partition(":")[0]))
     return {"name": spec.name, "metric": spec.metric, "needs": spec.needs, **source}
 
 
 def _source(kind: Any) -> dict[str, str]:
-    """Checksum of the file of what is not installed: whoever edits a method wants it run again."""
+    """Return the checksum of the file of user-defined code: an edited method is run again."""
     if _is_ours(kind):
         return {}
     try:
         path = Path(inspect.getfile(kind))
     except (OSError, TypeError):
         return {}
-    if _is_installed(path):
-        return {}
-    return {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
+    return {} if _is_installed(path) else {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def _is_installed(path: Path) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(path.parts))
 
 
 def _is_ours(kind: Any) -> bool:
@@ -189,79 +225,73 @@ def _is_ours(kind: Any) -> bool:
     return module.partition(".")[0] == "labelsieve"
 
 
-def for_keeps(estimator: Any, data: Matrix) -> Matrix:
-    """Give an estimator data that it may change: a copy, as it lies in memory, unless it is of this package.
-
-    What is judged later has to be the data of the fold, and our own leave what they get as it is.
-    """
+def copy_for_user_code(estimator: Any, data: Matrix) -> Matrix:
+    """Copy data for a user-defined estimator, which may change it in place; ours get the data itself."""
     return data if _is_ours(type(estimator)) else deepcopy(data)
 
 
 def feature_order(selector: Any, n_features: int) -> np.ndarray:
-    """Return the features of a fitted selector, best first, by whichever usual attribute it has."""
+    """Return the features of a fitted selector, best first, by the first of the usual attributes it has."""
     signs = {"ranking_": 1, "scores_": -1, "feature_importances_": -1}
+    kind = type(selector).__name__
     name = next((name for name in signs if hasattr(selector, name)), None)
     if name is None:
         raise TypeError(
-            f"{type(selector).__name__} must have ranking_, scores_ or feature_importances_ after fit, "
-            "got none of them."
+            f"{kind} must have ranking_, scores_ or feature_importances_ after fit, got none of them."
         )
-    values = _numbers(getattr(selector, name), f"{name} of {type(selector).__name__}")
-    if values.shape != (n_features,):
-        raise TypeError(
-            f"{type(selector).__name__} must rank all {n_features} features, got shape {values.shape!r}."
+    values = np.asarray(getattr(selector, name), dtype=float)
+    if values.shape != (n_features,) or np.isnan(values).any():
+        raise ValueError(
+            f"{name} of {kind} must have a number for each of the {n_features} features, got shape {values.shape!r} "
+            f"with {int(np.isnan(values).sum())} NaN."
         )
-    if np.isnan(values).any():
-        raise ValueError(f"{type(selector).__name__} must rank by numbers, got NaN in {name}.")
     is_place = np.isfinite(values) & (values >= 1) & (values == np.rint(values))
     if name == "ranking_" and not is_place.all():
         raise ValueError(
-            f"ranking_ must give the place of every feature, a whole number from 1, which is best. Got "
-            f"{values.min():g} to {values.max():g}. If it lists the features, best first, as np.argsort does, "
-            "np.argsort of it, plus 1, are the places."
+            f"ranking_ of {kind} must give the place of every feature, from 1 for the best, got {values.min():g} to "
+            f"{values.max():g}. If it lists the features, best first, use np.argsort(ranking_) + 1."
         )
     return np.argsort(signs[name] * values, kind="stable").astype(np.int32)
 
 
-def _numbers(given: Any, what: str) -> np.ndarray:
-    """Read real numbers; complex ones and texts would be turned into such without a word."""
-    try:
-        found = np.asarray(given)
-        if found.dtype.kind in "biufO":
-            return found.astype(float)
-        kind = found.dtype.name
-    except (ValueError, TypeError):
-        kind = type(given).__name__
-    raise TypeError(f"{what} must hold a real number for every feature. Got {kind}.")
-
-
 def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> Any:
-    try:
-        return factory(**params)
-    except TypeError as error:
-        known = ", ".join(inspect.signature(factory).parameters)
-        raise RunError(f"{where}: {error}; its parameters are {known}.") from None
-    except (Exception, SystemExit) as error:  # it is somebody's program and may end in any way
-        raise RunError(f"{where}: {error_text(error)}; check its parameters.") from None
+    with _user_code(where):
+        try:
+            return factory(**params)
+        except TypeError as error:
+            known = ", ".join(inspect.signature(factory).parameters)
+            raise TypeError(f"{error}; its parameters are {known}") from error
 
 
 def _import_class(path: str, key: str, known: Iterable[str]) -> type:
-    """Import ``package.module:Class``; anything but a class with ``fit`` is refused before it is called."""
+    """Import ``package.module:Class``; anything but a class with ``fit`` is rejected before it is called."""
     if ":" not in path:
         raise RunError(
-            f"{key}: a known name or an import path module:Class was expected, got {path!r}; {closest(path, known)}"
+            f"{key}: expected a known name or an import path module:Class, got {path!r}; {closest(path, known)}"
         )
     found = _import(path, key)
     if not inspect.isclass(found) or not callable(getattr(found, "fit", None)):
-        raise RunError(f"{key}: a class with fit was expected, got {path!r}; name such a class.")
+        raise RunError(f"{key}: expected a class with fit, got {path!r}.")
+    return found
+
+
+def _import_metric(spec: MetricSpec) -> Callable[..., Any]:
+    found: Callable[..., Any] = _import(spec.metric, "metrics")
+    if inspect.isclass(found) or not callable(found):
+        raise RunError(f"metrics: expected a function, got {spec.metric!r}.")
     return found
 
 
 def _import(path: str, key: str) -> Any:
     module, _, name = path.partition(":")
-    try:
+    with _user_code(f"{key}: {path!r} cannot be imported"):
         return getattr(import_module(module), name)
-    except (Exception, SystemExit) as error:  # a module is somebody's program and may end in any way
-        raise RunError(
-            f"{key}: {path!r} cannot be imported ({error_text(error)}); check the path and the module."
-        ) from None
+
+
+@contextmanager
+def _user_code(where: str) -> Iterator[None]:
+    """Turn any error of user-defined code into one `RunError`."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise RunError(f"{where}: {error_text(error)}") from None

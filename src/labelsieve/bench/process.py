@@ -1,224 +1,273 @@
-"""A process of its own that runs one cell after the other: both ends of it, and what passes between them.
+"""Run cells side by side, each in a process of its own: a cell that crashes fails alone.
 
-It is a plain Python started through `subprocess`, with pickles on its standard input and output. What pools of
-processes offer was measured and does not serve here: those of the standard library and of pebble import the
-user's program again, which starts the run a second time where the program has no ``__main__`` guard; in loky's
-the death of one process fails the cells of all others; in pebble's a process that dies while it holds the lock
-all share can leave the rest waiting, and none says which process has which cell, without which nobody can watch
-its memory. Besides, those processes cannot be started by the workers of a dask cluster, which may have no
-children of that kind.
+A thread drives one process and waits for it, so the code reads from top to bottom. The processes are plain Pythons
+started through `subprocess`: those of `multiprocessing` run the user's program again and cannot be started by the
+workers of a dask cluster, and in pools the death of one process fails the cells of the others.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from labelsieve.bench.cells import CellResult, Task, evaluate
-from labelsieve.bench.config import Experiment, Limits
-from labelsieve.bench.limits import resident_mebibytes, too_long, too_much
+from labelsieve.bench.config import Experiment
+from labelsieve.bench.limits import resident_mebibytes
 
-__all__ = ["CellProcess", "Message"]
+__all__ = ["CellProcess", "Death", "run_locally", "settle"]
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_READY = "ready"
-_CAN_TELL = hasattr(faulthandler, "register")
-# How a pipe ends for its reader: between two pickles, or within one when the other side was killed.
-_HUNG_UP = (EOFError, OSError, pickle.UnpicklingError)
-_SECONDS_TO_TELL = 1.0
-_FAREWELL_SECONDS = 5.0
+# Seconds between two checks of the limits; without limits, of whether the process is alive.
+_INTERVAL, _LONG_INTERVAL = 0.05, 1.0
+_SECONDS_TO_DUMP = 1.0
+_HUNG_UP = (EOFError, OSError)
 
 
-class Message(NamedTuple):
-    """What a process says: "ready" at first, then results, None when it is gone."""
+class Death(NamedTuple):
+    """Outcome of a cell whose process died."""
 
-    process: CellProcess
-    content: CellResult | str | None
+    cause: str
+    traceback: str | None = None
+
+
+class _LimitExceeded(Exception):
+    """A cell took too much time or memory."""
 
 
 class CellProcess:
-    """A process that runs cells, seen from the one that started it.
+    """A process that runs one cell after the other, seen from the thread that drives it."""
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The configuration.
-    messages : SimpleQueue of Message
-        Where it is put what the process says.
-
-    Attributes
-    ----------
-    task : Task
-        The last one it was given.
-    traceback : str or None
-        Where the process was when it crashed or was stopped, if it came to tell.
-    """
-
-    task: Task
-    traceback: str | None = None
-
-    def __init__(self, experiment: Experiment, messages: SimpleQueue[Message]) -> None:
-        self._began: float | None = None
-        self._memory_before: float | None = None
+    def __init__(self, experiment: Experiment) -> None:
+        self._limits = experiment.limits
         self._ready = False
+        self._closing = threading.Lock()
+        self._traceback: str | None = None
         self._trace = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        fd = self._trace.fileno()
-        # While modules are read nothing becomes garbage; looking for it took a tenth of the start.
-        program = (
-            f"import gc, sys; sys.path[:] = {sys.path!r}; gc.disable(); import labelsieve.bench.process as p; "
-            f"gc.enable(); p.serve({fd})"
-        )
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **_ONE_THREAD},
-            pass_fds=(fd,) if _CAN_TELL else (),
-            # Deaf to Ctrl-C, which the runner answers; what a method starts can be ended with it.
-            process_group=0,
-        )
+        self._connection, theirs = Pipe()
+        files = (theirs.fileno(), self._trace.fileno())
+        program = f"import sys; sys.path[:] = {sys.path!r}; import labelsieve.bench.process as p; p.serve(*{files!r})"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", program],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what a method prints is not a result
+                env={**os.environ, **_ONE_THREAD},
+                pass_fds=files,
+                # Ctrl-C is for the runner; and what a method starts is killed with it.
+                process_group=0,
+            )
         self._send(experiment)
-        self._listener = threading.Thread(target=self._listen, args=(messages,), daemon=True)
-        self._listener.start()
 
-    def begin(self, task: Task) -> None:
-        """Hand a task over; if the process is gone, that shows when it should answer."""
-        self.task = task
-        self._began = None
-        if self._ready:
-            self._start()
+    def run(self, task: Task) -> CellResult | Death:
+        """Run a cell and wait for it; a cell that exceeds its limits is stopped."""
+        try:
+            if not self._ready:  # starting takes time and memory that do not count for the cell
+                self._receive()
+                self._ready = True
+            start, memory = time.monotonic(), resident_mebibytes(self._process.pid)
+            self._send(task)
+            result: CellResult = self._receive(lambda: self._check_limits(start, memory))
+        except _HUNG_UP:
+            self.close()
+            return Death(f"the process of the cell {self._fate()}", self._traceback)
+        except _LimitExceeded as error:
+            return self._stop(error, time.monotonic() - start)
+        if self._limits.seconds is not None and result.seconds > self._limits.seconds:
+            return CellResult(error=f"LimitExceeded: {self._too_long}", seconds=result.seconds)
+        return result
 
-    def is_ready(self) -> None:
-        """Note that the process has started: what it took until then is not the cell's."""
-        self._ready = True
-        self._start()
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can run another cell."""
+        return self._process.poll() is None
 
-    def excess(self, limits: Limits) -> str | None:
-        """Say what the cell took too much of, if it did."""
-        if self._began is None:
-            return None
-        if limits.seconds is not None and time.monotonic() - self._began > limits.seconds:
-            return too_long(limits.seconds)
-        if limits.memory_mib is not None and self._memory_before is not None:
-            memory = resident_mebibytes(self._process.pid) or 0.0
-            if memory - self._memory_before > limits.memory_mib:
-                return too_much(limits.memory_mib)
-        return None
+    def close(self) -> None:
+        """Kill the process and what it started; keep where it was, if it could write that."""
+        with suppress(ProcessLookupError, PermissionError):  # all are gone
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        with self._closing:  # the runner may close it while a thread does
+            if not self._trace.closed:
+                self._trace.seek(0)
+                self._traceback = self._trace.read().decode(errors="replace") or None
+                self._trace.close()
 
-    def stop(self, reason: str) -> CellResult:
-        """End the process, whatever it does, for what it took; the result says where it was."""
-        seconds = 0.0 if self._began is None else time.monotonic() - self._began
-        if _CAN_TELL:
-            self._process.send_signal(signal.SIGUSR1)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_SECONDS_TO_TELL)
-            self._kill()  # what it started may be there still
-        self.end()
-        return CellResult(error=f"LimitExceeded: {reason}", traceback=self.traceback, seconds=seconds)
+    def _send(self, content: Any) -> None:
+        with suppress(OSError):  # if the process is gone, that shows when it should answer
+            self._connection.send(content)
 
-    def fate(self) -> str:
-        """Say how the process ended."""
+    def _receive(self, check: Callable[[], None] | None = None) -> Any:
+        """Wait for an answer; raises EOFError if the process ends without one."""
+        limited = check is not None and (self._limits.seconds, self._limits.memory_mib) != (None, None)
+        while not self._connection.poll(_INTERVAL if limited else _LONG_INTERVAL):
+            # A process that a method forked may hold the pipe open.
+            if not self.is_alive and not self._connection.poll(0):
+                raise EOFError
+            if check is not None:
+                check()
+        return self._connection.recv()
+
+    @property
+    def _too_long(self) -> str:
+        limit = self._limits.seconds
+        return f"took more than {limit:g} seconds; raise limits.seconds and run again with --retry-failed"
+
+    def _check_limits(self, start: float, memory: float | None) -> None:
+        """Raise an error if the cell exceeds a limit."""
+        limits = self._limits
+        if limits.seconds is not None and time.monotonic() - start > limits.seconds:
+            raise _LimitExceeded(self._too_long)
+        if limits.memory_mib is not None and memory is not None:
+            taken = (resident_mebibytes(self._process.pid) or 0.0) - memory
+            if taken > limits.memory_mib:
+                raise _LimitExceeded(
+                    f"took more than {limits.memory_mib:g} MiB of memory; raise limits.memory_mib and run again with "
+                    "--retry-failed"
+                )
+
+    def _stop(self, reason: Exception, seconds: float) -> CellResult:
+        """Stop a cell; its traceback says where it was."""
+        self._process.send_signal(signal.SIGUSR1)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SECONDS_TO_DUMP)
+        self.close()
+        return CellResult(error=f"LimitExceeded: {reason}", traceback=self._traceback, seconds=seconds)
+
+    def _fate(self) -> str:
         code = self._process.wait()
         if code >= 0:
             return f"ended with exit code {code}"
         names = {int(number): number.name for number in signal.Signals}  # not every signal has one
         return f"was killed by {names.get(-code, f'signal {-code}')}"
 
-    def dismiss(self) -> None:
-        """Let a process go that has nothing to do."""
-        self._hang_up()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_FAREWELL_SECONDS)
-        self.end()
 
-    def end(self) -> None:
-        """End the process, and what it started, whatever it does; keep what it had to tell."""
-        if self._process.poll() is None:
-            self._kill()
-        self._process.wait()
-        self._hang_up()
-        self._listener.join(_FAREWELL_SECONDS)
-        if not self._trace.closed:
-            self._trace.seek(0)
-            self.traceback = self._trace.read().decode(errors="replace") or None
-            self._trace.close()
-
-    def _kill(self) -> None:
-        if hasattr(os, "killpg"):
-            with suppress(ProcessLookupError, PermissionError):  # all are gone, as systems differ in telling
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-
-    def _hang_up(self) -> None:
-        assert self._process.stdin is not None
-        with suppress(OSError):  # it is gone already, and did not read everything
-            self._process.stdin.close()
-
-    def _start(self) -> None:
-        self._began = time.monotonic()
-        self._memory_before = resident_mebibytes(self._process.pid)
-        self._send(self.task)
-
-    def _send(self, content: Any) -> None:
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            pickle.dump(content, self._process.stdin)
-            self._process.stdin.flush()
-
-    def _listen(self, messages: SimpleQueue[Message]) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as answers:
-            try:
-                while True:
-                    messages.put(Message(self, pickle.load(answers)))
-            except (EOFError, OSError):
-                pass  # it is gone, or about to be
-            except Exception:  # what is no pickle can raise anything
-                self._process.kill()
-            self._process.wait()
-        messages.put(Message(self, None))
-
-
-def serve(trace: int) -> None:
-    """Run cells until nobody gives any: the other end of a `CellProcess`."""
-    commands, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    # What a method reads or prints must not come between.
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    if hasattr(os, "register_at_fork"):  # a child of a method must not hold the pipe of a dead process open
-        os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
-    if _CAN_TELL:
-        faulthandler.enable(trace)
-        # In the chain comes what the signal does by itself: it ends the process, once everything is told.
-        faulthandler.register(signal.SIGUSR1, trace, all_threads=False, chain=True)
-    try:
-        experiment = pickle.load(commands)
-    except _HUNG_UP:  # the run was stopped before it began
-        return
-    tasks: SimpleQueue[Task] = SimpleQueue()
-    threading.Thread(target=_receive, args=(commands, tasks), daemon=True).start()
-    answer: Any = _READY
-    with suppress(BrokenPipeError):  # nobody listens any more
+def serve(pipe: int, trace: int) -> None:
+    """Run cells until the runner ends: the other end of a `CellProcess`."""
+    connection: Connection[Any, Any] = Connection(pipe)
+    faulthandler.enable(trace)
+    # The chained default action of the signal ends the process after the dump.
+    faulthandler.register(signal.SIGUSR1, trace, all_threads=False, chain=True)
+    received: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, received), daemon=True).start()
+    experiment = received.get()
+    with suppress(OSError):  # the runner is gone
+        connection.send("ready")
         while True:
-            pickle.dump(answer, answers)
-            answers.flush()
-            answer = evaluate(experiment, tasks.get())
+            connection.send(evaluate(experiment, received.get()))
     os._exit(0)
 
 
-def _receive(commands: Any, tasks: SimpleQueue[Task]) -> None:
-    """Pass tasks on; when there will be no more, or the runner was killed, end at once."""
+def _receive(connection: Connection[Any, Any], received: SimpleQueue[Any]) -> None:
+    """Pass on what the runner sends; end the process at once when the runner is gone."""
     with suppress(*_HUNG_UP):
         while True:
-            tasks.put(pickle.load(commands))
+            received.put(connection.recv())
     os._exit(0)
+
+
+def run_locally(
+    experiment: Experiment, tasks: Iterable[Task], jobs: int, remark: Callable[[str], None]
+) -> Generator[tuple[Task, CellResult]]:
+    """Run cells side by side and yield them in the order they finish.
+
+    A single job has a process of its own as well, so that a cell that crashes is recorded.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The configuration.
+    tasks : iterable of Task
+        Cells to run; the next one is taken when there is a process for it.
+    jobs : int
+        Number of processes.
+    remark : callable
+        Called with a sentence when a process dies.
+    """
+    with _Crew(experiment, jobs) as crew:
+        yield from settle(crew.run_all(iter(tasks)), crew.run, remark)
+
+
+def settle(
+    outcomes: Iterable[tuple[Task, CellResult | Death]],
+    run_alone: Callable[[Task], CellResult | Death],
+    remark: Callable[[str], None],
+) -> Iterator[tuple[Task, CellResult]]:
+    """Run the cells whose process died once more, one at a time; the second death is a failure of the cell."""
+    died = []
+    for task, outcome in outcomes:
+        if isinstance(outcome, CellResult):
+            yield task, outcome
+        else:
+            remark(f"{outcome.cause}, {task}; it is tried again at the end.")
+            died.append(task)
+    for task in died:
+        outcome = run_alone(task)
+        if isinstance(outcome, Death):
+            error = f"WorkerDied: {outcome.cause}, twice; out of memory, or a crash in compiled code"
+            outcome = CellResult(error=error, traceback=outcome.traceback)
+        yield task, outcome
+
+
+class _Crew:
+    """Threads with a process each."""
+
+    def __init__(self, experiment: Experiment, jobs: int) -> None:
+        self._experiment = experiment
+        self._jobs = jobs
+        self._threads = ThreadPoolExecutor(jobs)
+        self._processes: list[CellProcess] = []
+        self._idle: list[CellProcess] = []
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._closed = True
+        for process in list(self._processes):
+            process.close()
+        self._threads.shutdown(cancel_futures=True)
+
+    def run_all(self, tasks: Iterator[Task]) -> Iterator[tuple[Task, CellResult | Death]]:
+        """Run cells side by side; yields them in the order they finish."""
+        running: dict[Future[CellResult | Death], Task] = {}
+        finished: list[tuple[Task, CellResult | Death]] = []
+        while True:
+            # Before results are yielded, because storing them takes a moment.
+            while len(running) < self._jobs and (task := next(tasks, None)) is not None:
+                running[self._threads.submit(self.run, task)] = task
+            yield from finished
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            finished = [(running.pop(future), future.result()) for future in done]
+
+    def run(self, task: Task) -> CellResult | Death:
+        """Run a cell in an idle process or a new one."""
+        process = self._idle.pop() if self._idle else self._start()
+        outcome = process.run(task)
+        if process.is_alive:
+            self._idle.append(process)
+        else:
+            self._processes.remove(process)
+        return outcome
+
+    def _start(self) -> CellProcess:
+        process = CellProcess(self._experiment)
+        self._processes.append(process)
+        if self._closed:  # the run was stopped meanwhile
+            process.close()
+        return process

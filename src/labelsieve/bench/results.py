@@ -1,11 +1,11 @@
-"""What a run holds, for reports: read from its file, never written."""
+"""Read what a run holds: its results for reports, and how far it has come."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from sqlite3 import Row
 from typing import Any, NamedTuple
@@ -15,19 +15,20 @@ import numpy as np
 from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.bench.data import DatasetFacts
-from labelsieve.bench.results_file import damaged, database_path, no_results
-from labelsieve.bench.seals import Contents
-from labelsieve.bench.store import Store, unpack
+from labelsieve.bench.plan import Planned
+from labelsieve.bench.store import Contents, Store, database_path, no_results, unpack
 
 __all__ = [
     "CellRecord",
     "DatasetFacts",
+    "Failure",
     "JudgementRecord",
     "Results",
     "RunRecord",
     "Score",
-    "read_ranking",
+    "Status",
     "read_results",
+    "read_status",
 ]
 
 
@@ -36,7 +37,7 @@ class Score(NamedTuple):
 
     #: Index into `Results.cells`.
     cell: int
-    #: The classifier and, where there are several, the conventions: a name of `Experiment.judges`.
+    #: A name of `Experiment.judges`: the classifier and, if there are several, the conventions.
     judge: str
     #: Configured size; None for the references without features and with all.
     size: float | None
@@ -47,7 +48,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class CellRecord:
-    """A ranking of the plan that was made, or failed."""
+    """A ranking of the plan, finished or failed."""
 
     key: str
     dataset: str
@@ -74,7 +75,7 @@ class CellRecord:
 
 @dataclass(frozen=True)
 class JudgementRecord:
-    """A judgement of a ranking, done or failed; it fails with its ranking."""
+    """A judgement of a ranking, finished or failed; it fails with its ranking."""
 
     #: Index into `Results.cells`.
     cell: int
@@ -107,11 +108,11 @@ class Results:
     datasets: dict[str, DatasetFacts]
     cells: tuple[CellRecord, ...]
     judgements: tuple[JudgementRecord, ...]
-    #: Data set, noise, method and judge -> how many judgements are planned there; none where they cannot be made.
+    #: Dataset, noise, method and judge -> number of planned judgements that can be made.
     planned: dict[tuple[str, str, str, str], int]
     scores: tuple[Score, ...]
     runs: tuple[RunRecord, ...]
-    #: Stored cells that are not as they were written; they are left out.
+    #: Damaged rows, which are left out.
     n_altered: int = 0
 
 
@@ -120,111 +121,89 @@ def read_results(target: str | Path) -> Results:
 
     Nothing is imported that the stored configuration names.
     """
-    with Store(database_path(target)) as store:
-        contents = store.read()
-    if not contents.runs:
-        raise no_results(store.path)
-    try:
-        return _read(contents, store.path)
-    except RunError:
-        raise
-    except (ValueError, TypeError, KeyError, RecursionError) as error:  # checksums can be forged
-        raise damaged(store.path, error) from None
-
-
-def _read(contents: Contents, path: Path) -> Results:
-    computed = Counter(row["run"] for row in contents.judgements)
+    path, contents = _read(target)
+    computed = Counter(row["run"] for row in contents.judgements.values())
     runs = tuple(
         RunRecord(
-            number=row["number"],
+            number=number,
             started=row["started"],
             finished=row["finished"],
             command=row["command"],
-            environment=_mapping(row["environment"], "versions"),
-            configuration=_mapping(row["configuration"]),
-            n_computed=computed[row["number"]],
+            environment=json.loads(row["environment"]),
+            configuration=json.loads(row["configuration"]),
+            n_computed=computed[key],
         )
-        for row in contents.runs
+        for number, (key, row) in enumerate(contents.runs.items(), start=1)
     )
-    experiment = build_experiment(runs[-1].configuration, str(path))
-    facts = [_facts(row["facts"]) for row in contents.datasets]
-    datasets = {fact.name: fact for fact in facts}
-    methods = {method.name for method in experiment.all_methods()}
-    rankings = {row["key"]: row for row in contents.rankings}
-    judged = {row["key"]: row for row in contents.judgements}
-    names = {judge.name for judge in experiment.judges()}
+    assert contents.configuration is not None
+    experiment = build_experiment(contents.configuration, str(path))
     cells: list[CellRecord] = []
     judgements: list[JudgementRecord] = []
-    # A cell may stand in the plan under two names, as a method and as the full variant of an ablation.
+    scores: list[Score] = []
+    # A ranking may be planned under two names, as a method and as the full variant of an ablation.
     indices: dict[tuple[str, str], int] = {}
-    places: dict[str, list[tuple[int, str]]] = {}
     for planned in contents.plan:
-        if planned["method"] not in methods or planned["judge"] not in names:
-            raise ValueError(f"{planned['method']!r} by {planned['judge']!r} is not in the configuration")
-        n_features = datasets[planned["dataset"]].n_features
-        if planned["ranking"] not in rankings:
+        row = contents.rankings.get(planned.ranking)
+        if row is None:
             continue
-        row = rankings[planned["ranking"]]
-        index = indices.setdefault((row["key"], planned["method"]), len(cells))
+        index = indices.setdefault((planned.ranking, planned.method), len(cells))
         if index == len(cells):
-            cells.append(_cell(planned, row, n_features))
-        if planned["obstacle"] is None:
-            places.setdefault(planned["key"], []).append((index, planned["judge"]))
-            found = judged.get(planned["key"], row if row["error"] is not None else None)
-            if found is not None:
-                judgements.append(_judgement(index, planned["judge"], found))
-    scores = tuple(
-        Score(index, judge, *values)
-        for key, *values in contents.scores
-        for index, judge in places.get(key, ())
-    )
+            cells.append(_cell(planned, row))
+        if planned.obstacle is not None:
+            continue
+        judged = contents.judgements.get(planned.key)
+        if judged is not None:
+            scores += (Score(index, planned.judge, *entry) for entry in json.loads(judged["scores"]))
+        elif row["error"] is not None:
+            judged = row
+        if judged is not None:
+            shared = (_status(judged), judged["error"], judged["traceback"], _notes(judged))
+            judgements.append(JudgementRecord(index, planned.judge, *shared))
     return Results(
         name=experiment.name,
         experiment=experiment,
-        datasets=datasets,
+        datasets={name: DatasetFacts(**facts) for name, facts in contents.datasets.items()},
         cells=tuple(cells),
         judgements=tuple(judgements),
         planned=dict(
             Counter(
-                (row["dataset"], row["noise"], row["method"], row["judge"])
+                (row.dataset, row.noise, row.method, row.judge)
                 for row in contents.plan
-                if row["obstacle"] is None
+                if row.obstacle is None
             )
         ),
-        scores=scores,
+        scores=tuple(scores),
         runs=runs,
-        n_altered=contents.n_altered,
+        n_altered=contents.n_damaged,
     )
 
 
-_PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
-_MEASURED = ("error", "traceback", "fit_seconds", "peak_mib", "n_iter")
+def _read(target: str | Path) -> tuple[Path, Contents]:
+    """Read a run that has begun."""
+    with Store(database_path(target)) as store:
+        contents = store.read()
+    if contents.configuration is None or not contents.runs:
+        if contents.n_damaged:
+            raise RunError(
+                f"{store.path}: the stored configuration is damaged; run the experiment again, which keeps the "
+                "finished cells."
+            )
+        raise no_results(store.path)
+    return store.path, contents
 
 
-def _facts(text: str) -> DatasetFacts:
-    found = DatasetFacts(**_mapping(text))
-    for number in (found.n_samples, found.n_features, found.n_labels, found.cardinality):
-        if not isinstance(number, int | float) or not math.isfinite(number):
-            raise ValueError(f"the facts of a data set have {number!r} for a number")
-    return found
-
-
-def _cell(planned: Row, row: Row, n_features: int) -> CellRecord:
+def _cell(planned: Planned, row: Row) -> CellRecord:
     return CellRecord(
-        key=row["key"],
-        **{name: planned[name] for name in _PLANNED},
-        **{name: row[name] for name in _MEASURED},
-        params=_mapping(row["params"]),
+        **{name: getattr(planned, name) for name in ("dataset", "noise", "noise_rate", "seed", "fold")},
+        **{name: getattr(planned, name) for name in ("method", "role", "draw")},
+        **{name: row[name] for name in ("key", "error", "traceback", "fit_seconds", "peak_mib", "n_iter")},
+        params=json.loads(row["params"]),
         status=_status(row),
         converged=None if row["converged"] is None else bool(row["converged"]),
-        ranking=read_ranking(row["ranking"], n_features),
+        ranking=unpack(row["ranking"], "<i4"),
         objective=unpack(row["objective"], "<f8"),
         notes=_notes(row),
     )
-
-
-def _judgement(cell: int, judge: str, row: Row) -> JudgementRecord:
-    return JudgementRecord(cell, judge, _status(row), row["error"], row["traceback"], _notes(row))
 
 
 def _status(row: Row) -> str:
@@ -232,20 +211,93 @@ def _status(row: Row) -> str:
 
 
 def _notes(row: Row) -> tuple[str, ...]:
-    return tuple(map(str, json.loads(row["notes"])))
+    return tuple(json.loads(row["notes"]))
 
 
-def _mapping(text: str, *parts: str) -> dict[str, Any]:
-    """Read an object of JSON, with these parts that are objects as well."""
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(found.get(part), dict) for part in parts):
-        raise ValueError("an object of JSON is something else")
-    return found
+# -- status
 
 
-def read_ranking(data: bytes | None, n_features: int) -> np.ndarray | None:
-    """Features, best first: each of them once."""
-    ranking = unpack(data, "<i4")
-    if ranking is not None and not np.array_equal(np.sort(ranking), np.arange(n_features)):
-        raise ValueError(f"a ranking of {n_features} features names others")
-    return ranking
+@dataclass(frozen=True)
+class DatasetStatus:
+    """Counts of the cells of one dataset."""
+
+    name: str
+    planned: int
+    done: int
+    failed: int
+    seconds: float
+
+    @property
+    def missing(self) -> int:
+        """Cells that were not run yet."""
+        return self.planned - self.done - self.failed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that failed."""
+
+    cell: str
+    error: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """Progress of a run."""
+
+    path: str
+    datasets: tuple[DatasetStatus, ...]
+    failures: tuple[Failure, ...]
+    remarks: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        rows = [{**asdict(row), "missing": row.missing} for row in self.datasets]
+        return {**asdict(self), "datasets": rows}
+
+
+def read_status(target: str | Path) -> Status:
+    """Count the cells of a run: its folder, its results file, or its name below ``runs``."""
+    path, contents = _read(target)
+    planned = [row for row in contents.plan if row.obstacle is None]
+    stored = {**contents.rankings, **contents.judgements}
+    outcomes = contents.outcomes(contents.applicable())
+    datasets = []
+    for name in dict.fromkeys(row.dataset for row in contents.plan):
+        rows = [row for row in planned if row.dataset == name]
+        states = [outcomes.get(row.key) for row in rows]
+        keys = {key for row in rows for key in (row.ranking, row.key)}
+        seconds = sum(stored[key]["seconds"] for key in sorted(keys) if key in stored)
+        datasets.append(DatasetStatus(name, len(rows), states.count(True), states.count(False), seconds))
+    failed = dict.fromkeys(key for row in planned for key in (row.ranking, row.key))
+    return Status(
+        path=str(path),
+        datasets=tuple(datasets),
+        failures=tuple(
+            Failure(row["description"], row["error"], row["traceback"] or "")
+            for key in failed
+            if (row := stored.get(key)) is not None and row["error"] is not None
+        ),
+        remarks=tuple(_remarks(contents)),
+    )
+
+
+def _remarks(contents: Contents) -> Iterator[str]:
+    computing = {row["run"] for row in (*contents.rankings.values(), *contents.judgements.values())}
+    environments = [json.loads(row["environment"]) for key, row in contents.runs.items() if key in computing]
+    versions = list(dict.fromkeys(str(entry["versions"].get("labelsieve")) for entry in environments))
+    if len(versions) > 1:
+        yield f"cells were computed by several versions of labelsieve: {', '.join(versions)}"
+    planned = {row.key for row in contents.plan}
+    outside = sum(key not in planned for key in contents.judgements)
+    if outside:
+        yield f"{outside} cells belong to an earlier configuration and do not count"
+    obstacles: dict[str, dict[str, None]] = {}
+    for row in contents.plan:
+        if row.obstacle is not None:
+            obstacles.setdefault(f"by {row.judge}: {row.obstacle}", {})[row.method] = None
+    for obstacle, methods in obstacles.items():
+        yield f"{', '.join(methods)} cannot be judged {obstacle}"
+    if contents.n_damaged:
+        yield f"{contents.n_damaged} stored rows are damaged and do not count; labelsieve bench run computes them again"

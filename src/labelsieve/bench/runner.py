@@ -1,30 +1,25 @@
-"""Run the cells that are missing, side by side, and store each as it finishes."""
+"""Run the missing cells of an experiment side by side, and store each as it finishes."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from sqlite3 import Row
-from typing import Any
+from typing import Any, Protocol
 
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult, Ranked, Task
 from labelsieve.bench.components import identify_method, use_folder
-from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_experiment, in_toml
+from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, MethodSpec, in_toml
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_candidates, require_rows
-from labelsieve.bench.earlier_format import is_earlier_key, present_keys
 from labelsieve.bench.plan import Cell, Judgement, plan, require_sizes
-from labelsieve.bench.results import read_ranking
-from labelsieve.bench.results_file import FILE_NAME, damaged
-from labelsieve.bench.seals import Contents
-from labelsieve.bench.store import Store, unpack
-from labelsieve.bench.workers import run_locally
+from labelsieve.bench.process import run_locally
+from labelsieve.bench.store import FILE_NAME, Contents, Store, unpack
 from labelsieve.io.errors import DatasetError
 
 __all__ = ["Observer", "Summary", "environment", "run"]
@@ -34,30 +29,39 @@ _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic
 
 @dataclass(frozen=True)
 class Summary:
-    """What became of a plan: of the judgements, unless said otherwise."""
+    """Counts of the judgements of a plan, unless said otherwise."""
 
     n_planned: int
     n_done: int
     n_failed: int
+    #: Computed by this run.
     n_computed: int
-    #: Rankings that were computed for them.
+    #: Rankings computed by this run.
     n_ranked: int
 
 
-class Observer:
-    """Who wants to know how a run goes on; this one looks away."""
+class Observer(Protocol):
+    """Receiver of the progress of a run; a subclass overrides the calls that it needs."""
 
     def loading(self, spec: DatasetSpec) -> None:
-        """Called before a data set is read."""
+        """Called before a dataset is read."""
+        return
 
     def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
-        """Called once, with all cells, what became of the judgements that are there, and what is to be done."""
+        """Called once with the plan, the judgements that are finished already, and the tasks to run."""
+        return
 
     def finished(self, task: Task, result: CellResult) -> None:
-        """Called after what became of a task was stored."""
+        """Called after the result of a task was stored."""
+        return
 
     def remark(self, text: str) -> None:
-        """Called when something happened that the user should know."""
+        """Called with something that the user should know."""
+        return
+
+
+class _Silent(Observer):
+    """Observer that ignores everything."""
 
 
 def run(
@@ -79,9 +83,9 @@ def run(
     experiment : Experiment
         The configuration.
     folder : Path
-        The run folder; results that are there already are not computed again.
+        The run folder; stored results are not computed again.
     observer : Observer or None, default=None
-        Told about progress.
+        Receiver of the progress.
     jobs : int, default=1
         Cells at the same time; results do not depend on it.
     dask : str or None, default=None
@@ -89,112 +93,90 @@ def run(
     retry_failed : bool, default=False
         Run failed cells again.
     accept_changes : bool, default=False
-        Go on although finished cells are no longer part of the plan, or rankings have to be computed again.
+        Continue although finished cells are no longer part of the plan, or rankings have to be computed again.
     rankings : Path or None, default=None
-        Results file of another run, whose rankings are taken over where they are those of this plan.
+        Results file of another run, whose rankings are reused if they are part of this plan.
     command : str, default=""
         How the run was called, for the record.
 
     Returns
     -------
     Summary
-        How many judgements are done, failed, and computed now.
+        Counts of finished and failed judgements.
     """
-    observer = observer or Observer()
+    observer = observer or _Silent()
     use_folder(experiment)
-    # Before any data is read: a second runner is told at once.
-    with Store(folder / FILE_NAME, writer=True) as store, _lender(rankings, folder) as lender:
+    with ExitStack() as stack:
+        # Before any data is read, so that a second runner is rejected at once.
+        store = stack.enter_context(Store(folder / FILE_NAME, writer=True))
+        other = None if rankings is None else stack.enter_context(_open_other(rankings, folder))
         facts = _facts(experiment, observer)
         cells = plan(experiment, facts)
-        before = _read_intact(store, experiment, facts, observer)
-        lent = {} if lender is None else _lent(lender, cells, before, store.weighted(), observer)
-        _require_rankings(store.path, before.rankings, cells, facts)
-        if lender is not None:
-            _require_rankings(lender.path, lent.values(), cells, facts)
+        before = store.read()
+        if before.n_damaged:
+            observer.remark(f"{before.n_damaged} stored rows are damaged; they are computed again.")
+            store.forget_damaged()
+        reused = {} if other is None else _reusable_rankings(other, cells, before, store.weighted(), observer)
         if not accept_changes:
             _require_same_plan(folder, before, experiment, facts, cells)
-            _require_weights(folder, _tasks(cells, before, store.weighted(), retry_failed), lent)
-        number = store.begin_run(command, experiment.as_dict(), environment(), cells, facts.values())
-        if lender is not None and lent:
-            store.borrow(number, lender, lent.values())
+            _require_weights(folder, _tasks(cells, before, store.weighted(), retry_failed), reused)
+        planned = [row for cell in cells for row in cell.rows()]
+        datasets = {name: fact.as_dict() for name, fact in facts.items()}
+        number = store.begin_run(command, experiment.as_dict(), environment(), planned, datasets)
+        if other is not None and reused:
+            store.copy(
+                (("rankings", row) for row in reused.values()), other, reused.keys() & other.weighted()
+            )
             before = store.read()
         tasks = _tasks(cells, before, store.weighted(), retry_failed)
-        redone = {judgement.key for task in tasks for judgement in task.cell.judgements}
         pairs = [(cell.key, judgement.key) for cell, judgement in _applicable(cells)]
-        outcomes = before.outcomes(pairs)
-        observer.planned(cells, {key: done for key, done in outcomes.items() if key not in redone}, tasks)
+        redone = {judgement.key for task in tasks for judgement in task.cell.judgements}
+        settled = {key: done for key, done in before.outcomes(pairs).items() if key not in redone}
+        observer.planned(cells, settled, tasks)
         n_computed = n_ranked = 0
         with (
             _stopped_by_user(pairs, store),
-            closing(_results(experiment, _loaded(tasks, before, store), jobs, dask, observer)) as found,
+            closing(_results(experiment, _loaded(tasks, cells, store), jobs, dask, observer)) as found,
         ):
             for task, result in found:
-                keep = experiment.store_weights
-                store.record(number, task, _params(task.cell.method), result, keep_weights=keep)
-                done = {key: judged.error is None for key, judged in result.judgements.items()}
-                if result.error is not None:
-                    done = {judgement.key: False for judgement in task.at_stake}
-                # Those that were there stay, if the ranking came out as it was.
-                outcomes = {**dict.fromkeys(task.known.keys() - outcomes.keys(), True), **outcomes, **done}
-                n_computed += len(done)
+                params = _params(task.cell.method)
+                store.record(number, task, params, result, keep_weights=experiment.store_weights)
+                n_computed += len(task.cell.judgements)
                 n_ranked += task.ranked is None and task.cell.method.method not in UNRANKED
                 observer.finished(task, result)
         store.end_run(number)
-        return _summary(pairs, outcomes, n_computed, n_ranked)
+        return _summary(pairs, store, n_computed, n_ranked)
 
 
-@contextmanager
-def _lender(path: Path | None, folder: Path) -> Iterator[Store | None]:
-    """Open the file whose rankings are taken over."""
-    if path is None:
-        yield None
-        return
+def _open_other(path: Path, folder: Path) -> Store:
+    """Open the file whose rankings are reused."""
     if path.resolve() == (folder / FILE_NAME).resolve():
-        raise RunError(
-            f"--rankings: another run than {folder} was expected; name the one to take rankings from."
-        )
-    with Store(path) as store:
-        yield store
+        raise RunError(f"--rankings: expected another run than {folder}.")
+    return Store(path)
 
 
-def _lent(
-    lender: Store, cells: Sequence[Cell], before: Contents, weighted: set[str], observer: Observer
+def _reusable_rankings(
+    other: Store, cells: Sequence[Cell], before: Contents, weighted: set[str], observer: Observer
 ) -> dict[str, Row]:
-    """Rankings that this run needs and another one has, with weights where they are needed."""
-    done = {row["key"] for row in before.rankings if row["error"] is None}
-    wanted = {
+    """Find the rankings that this run needs and another one has, with weights if they are needed."""
+    done = {key for key, row in before.rankings.items() if row["error"] is None}
+    needs_weights = {
         cell.key: any(found.uses_weights and not found.obstacle for found in cell.judgements)
         for cell in cells
         if cell.method.method not in UNRANKED and not all(judgement.obstacle for judgement in cell.judgements)
     }
-    wanted = {key: needs for key, needs in wanted.items() if key not in (done & weighted if needs else done)}
-    theirs = lender.weighted()
+    wanted = {key for key, needs in needs_weights.items() if key not in (done & weighted if needs else done)}
+    theirs = other.weighted()
     found = {
-        row["key"]: row
-        for row in lender.read().rankings
-        if row["key"] in wanted and row["error"] is None and (row["key"] in theirs or not wanted[row["key"]])
+        key: row
+        for key, row in other.read().rankings.items()
+        if key in wanted and row["error"] is None and (key in theirs or not needs_weights[key])
     }
     if len(found) < len(wanted):
         observer.remark(
-            f"{len(wanted) - len(found)} of {len(wanted)} rankings are not in {lender.path.parent}."
+            f"{len(wanted) - len(found)} of {len(wanted)} rankings are not in {other.path.parent}."
         )
     return found
-
-
-def _read_intact(
-    store: Store, experiment: Experiment, facts: dict[str, DatasetFacts], observer: Observer
-) -> Contents:
-    """Read what counts; cells that were altered are removed, those of an earlier format named as they are now."""
-    found = store.read()
-    if found.n_altered:
-        observer.remark(f"{found.n_altered} stored cells were altered; they are computed again.")
-        store.forget(found.altered)
-    elif not any(is_earlier_key(row["key"]) for row in found.judgements):
-        return found
-    with suppress(ValueError, TypeError, IndexError, RecursionError):  # a configuration that cannot be read
-        earlier = build_experiment(json.loads(found.runs[-1]["configuration"]), str(store.path))
-        store.rename(present_keys(earlier, experiment, facts))
-    return store.read()
 
 
 def _applicable(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Judgement]]:
@@ -204,63 +186,64 @@ def _applicable(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Judgement]]:
                 yield cell, judgement
 
 
-def _distinct(cells: Sequence[Cell]) -> list[Cell]:
-    """Put together what stands in the plan under several names: the same ranking, perhaps judged at other sizes."""
+def _distinct(cells: Sequence[Cell]) -> dict[str, Cell]:
+    """Join cells that are planned under several names: the same ranking, perhaps judged at other sizes."""
     found: dict[str, Cell] = {}
     for cell in cells:
-        first = found.setdefault(cell.key, cell)
-        own = {judgement.key: judgement for judgement in (*first.judgements, *cell.judgements)}
+        wanted = [judgement for judgement in cell.judgements if not judgement.obstacle]
+        first = found.setdefault(cell.key, replace(cell, judgements=()))
+        own = {judgement.key: judgement for judgement in (*first.judgements, *wanted)}
         found[cell.key] = replace(first, judgements=tuple(own.values()))
-    return list(found.values())
+    return found
 
 
 def _tasks(cells: Sequence[Cell], before: Contents, weighted: set[str], retry_failed: bool) -> list[Task]:
-    """List what is to be done: rankings that are not there, and judgements of those that are.
+    """List the tasks to run: missing rankings with all their judgements, and missing judgements of the others.
 
     Parameters
     ----------
     cells : sequence of Cell
         The plan.
     before : Contents
-        What is there.
+        Stored results.
     weighted : set of str
-        Keys of rankings whose weights are there.
+        Keys of rankings whose weights are stored.
     retry_failed : bool
-        Whether to try again what failed.
+        Whether to run failed cells again.
     """
-    rankings = {row["key"]: row for row in before.rankings if not (retry_failed and row["error"])}
-    judged = {row["key"]: row for row in before.judgements if not (retry_failed and row["error"])}
-    known = {**before.known, **{key: row["basis"] for key, row in judged.items()}}
+    rankings = {key: row for key, row in before.rankings.items() if not (retry_failed and row["error"])}
+    judged = {key for key, row in before.judgements.items() if not (retry_failed and row["error"])}
     tasks = []
-    for cell in _distinct(cells):
-        wanted = tuple(judgement for judgement in cell.judgements if not judgement.obstacle)
-        missing = tuple(judgement for judgement in wanted if judgement.key not in judged)
+    for cell in _distinct(cells).values():
+        missing = tuple(judgement for judgement in cell.judgements if judgement.key not in judged)
         row = rankings.get(cell.key)
-        if not missing or (row is not None and row["error"] is not None):
-            continue
-        lacks_weights = any(judgement.uses_weights for judgement in missing) and cell.key not in weighted
-        if row is not None and not (lacks_weights and cell.method.method not in UNRANKED):
-            ranked = Ranked(unpack(row["ranking"], "<i4"))
-            tasks.append(Task(replace(cell, judgements=missing), ranked))
-        else:
-            own = {judgement.key: known[judgement.key] for judgement in wanted if judgement.key in known}
-            tasks.append(Task(replace(cell, judgements=wanted), None, own, again=row is not None))
+        if row is None:
+            if cell.judgements:
+                tasks.append(Task(cell))
+        elif missing and row["error"] is None:
+            needs_weights = any(judgement.uses_weights for judgement in missing)
+            if needs_weights and cell.key not in weighted and cell.method.method not in UNRANKED:
+                tasks.append(Task(cell, again=True))
+            else:
+                tasks.append(Task(replace(cell, judgements=missing), Ranked(unpack(row["ranking"], "<i4"))))
     return tasks
 
 
-def _loaded(tasks: Sequence[Task], before: Contents, store: Store) -> Iterator[Task]:
-    """Give tasks the weights they need, one by one: all together may not fit into memory."""
-    rows = {row["key"]: row for row in before.rankings}
+def _loaded(tasks: Sequence[Task], cells: Sequence[Cell], store: Store) -> Iterator[Task]:
+    """Add the weights that tasks need, one by one: all together may not fit into memory."""
+    whole = _distinct(cells)
     for task in tasks:
-        needs_weights = any(judgement.uses_weights for judgement in task.cell.judgements)
-        if task.ranked is None or task.ranked.order is None or not needs_weights:
+        order = None if task.ranked is None else task.ranked.order
+        if order is None or not any(judgement.uses_weights for judgement in task.cell.judgements):
             yield task
             continue
-        weights = store.weights(rows[task.key])
-        if weights is None:  # damaged: they are computed again, with a ranking that was there
-            yield replace(task, ranked=None, again=True)
-        else:
-            yield replace(task, ranked=task.ranked._replace(weights=weights))
+        weights = store.weights(task.key, len(order))
+        # Damaged weights are computed again with their ranking.
+        yield (
+            Task(whole[task.key], again=True)
+            if weights is None
+            else replace(task, ranked=Ranked(order, weights))
+        )
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
@@ -280,31 +263,17 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
     return facts
 
 
-def _params(method: Any) -> dict[str, Any]:
+def _params(method: MethodSpec) -> dict[str, Any]:
     return {} if method.method in UNRANKED else identify_method(method)["params"]
 
 
-def _require_rankings(
-    path: Path, rankings: Iterable[Row], cells: Sequence[Cell], facts: dict[str, DatasetFacts]
-) -> None:
-    """Notice a ranking that names other features than there are: checksums can be forged."""
-    n_features = {cell.key: facts[cell.dataset.name].n_features for cell in cells}
-    try:
-        for row in rankings:
-            if row["key"] in n_features:
-                read_ranking(row["ranking"], n_features[row["key"]])
-    except ValueError as error:
-        raise damaged(path, error) from None
-
-
-def _require_weights(folder: Path, tasks: Sequence[Task], lent: Mapping[str, Row]) -> None:
-    """Notice that finished rankings would have to be computed again, as they were stored without weights."""
-    again = [task for task in tasks if task.again and task.key not in lent]
+def _require_weights(folder: Path, tasks: Sequence[Task], reused: Mapping[str, Row]) -> None:
+    """Raise an error if finished rankings would be computed again because they have no weights."""
+    again = [task for task in tasks if task.again and task.key not in reused]
     if again:
         raise RunError(
-            f"{folder}: to judge by own weights, {len(again)} finished rankings have to be computed again, as they "
-            "were stored without weights; leave own-weights out, choose another folder with --out, or go on with "
-            "--accept-changes."
+            f"{folder}: own-weights needs weights, but {len(again)} finished rankings were stored without; leave "
+            "own-weights out, choose another folder with --out, or compute them again with --accept-changes."
         )
 
 
@@ -315,30 +284,26 @@ def _require_same_plan(
     facts: dict[str, DatasetFacts],
     cells: Sequence[Cell],
 ) -> None:
-    """Notice a changed configuration or data file before finished work silently stops counting."""
-    planned = [(row["ranking"], row["key"]) for row in before.plan if row["obstacle"] is None]
-    done = {key for key, is_done in before.outcomes(planned).items() if is_done}
+    """Raise an error if finished cells would no longer count because something changed."""
+    done = {key for key, is_done in before.outcomes(before.applicable()).items() if is_done}
     lost = done - {judgement.key for _, judgement in _applicable(cells)}
     if not lost:
         return
-    known = {row["name"]: row["facts"] for row in before.datasets}
-    changed = [name for name, fact in facts.items() if name in known and fact.checksum not in known[name]]
+    known = before.datasets
+    changed = [
+        name for name, fact in facts.items() if name in known and fact.checksum != known[name]["checksum"]
+    ]
+    now, last = experiment.as_dict(), before.configuration or {}
+    keys = [key for key in now if now[key] != last.get(key)]
     if changed:
         what = f"the data of {', '.join(changed)} changed"
+    elif keys:
+        what = f"the configuration changed ({', '.join(keys)})"
     else:
-        last: dict[str, Any] = {}
-        with suppress(ValueError, TypeError, IndexError, RecursionError):  # none that can be read
-            last = dict(json.loads(before.runs[-1]["configuration"]))
-        now = experiment.as_dict()
-        keys = [key for key in now if now[key] != last.get(key)]
-        what = (
-            f"the configuration changed ({', '.join(keys)})"
-            if keys
-            else "a method or a classifier of the package changed"
-        )
+        what = "a method or a classifier changed"
     raise RunError(
-        f"{folder}: {what} since the last run, so {len(lost)} finished cells would no longer count; "
-        "undo the change, choose another folder with --out, or go on with --accept-changes."
+        f"{folder}: {what} since the last run, so {len(lost)} finished cells would no longer count; undo the change, "
+        "choose another folder with --out, or continue with --accept-changes."
     )
 
 
@@ -360,22 +325,20 @@ def _stopped_by_user(pairs: Sequence[tuple[str, str]], store: Store) -> Iterator
     try:
         yield
     except KeyboardInterrupt as stop:
-        # The file knows: the last cell may have been stored, and not yet noted here.
-        summary = _summary(pairs, store.read().outcomes(pairs), 0, 0)
+        summary = _summary(pairs, store, 0, 0)
         raise RunInterrupted(
             f"stopped; {summary.n_done + summary.n_failed} of {summary.n_planned} cells are finished and stored"
         ) from stop
 
 
-def _summary(
-    pairs: Sequence[tuple[str, str]], outcomes: dict[str, bool], n_computed: int, n_ranked: int
-) -> Summary:
+def _summary(pairs: Sequence[tuple[str, str]], store: Store, n_computed: int, n_ranked: int) -> Summary:
+    outcomes = store.read().outcomes(pairs)
     states = [outcomes.get(key) for _, key in pairs]
     return Summary(len(states), states.count(True), states.count(False), n_computed, n_ranked)
 
 
 def environment() -> dict[str, Any]:
-    """Versions and machine, for the record."""
+    """Return versions and machine, for the record."""
     versions = {}
     for package in _PACKAGES:
         try:

@@ -28,7 +28,7 @@ from labelsieve.cli.target import (
 )
 from labelsieve.inspection.review import read_review, without_removed
 from labelsieve.io import write
-from labelsieve.io.tables.writing import can_copy, write_without
+from labelsieve.io.copies import can_copy, write_without
 
 EPILOG = """\
 Examples:
@@ -75,7 +75,7 @@ def apply_review(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
     column = naming_column(identifier, Path(review_file))
-    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
+    wishes = TableOptions.of(label_sep, text, role)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console)
     data = open_data(files, entry, options, wishes, column)
@@ -83,12 +83,12 @@ def apply_review(
     review = read_review(Path(review_file), dataset.label_names, ids, dataset.candidates)
     cleaned = without_removed(dataset, review)
     keeps_names = ids is not None and output.suffix.lower() in (".csv", ".tsv")
-    if data.table is not None and can_copy(Path(files[0]), output):
+    if len(files) == 1 and dataset.is_table and can_copy(Path(files[0]), output):
         is_copy = True
         refuted = review.answers == 0
         with told_if_unwritable(output):
             write_without(
-                data.table,
+                dataset,
                 zip(review.rows[refuted].tolist(), review.labels[refuted].tolist(), strict=True),
                 output,
             )

@@ -98,7 +98,7 @@ def audit(
     entry = find_target(files, options, console)
     with progress(console, has_steps=True) as name_activity:
         name_activity(f"reading {printable(Path(files[0]).name)}")
-        opened = open_data(files, entry, options, wishes, column, as_table=True)
+        opened = open_data(files, entry, options, wishes, column)
         opened.tell(console, is_coded=entry is None)
         dataset, verdicts = opened.dataset, None
         if checked is not None:

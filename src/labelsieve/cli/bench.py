@@ -1,41 +1,47 @@
-"""``labelsieve bench``: run experiments, see how they stand, mend them."""
+"""``labelsieve bench``: run experiments, show their progress, merge and export their results."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from labelsieve._text import closest, one_line, printable, shortened
-from labelsieve.bench import RunError, require_packages
-from labelsieve.cli import bench_doctor, bench_files
-from labelsieve.cli.console import AsJson, duration, messages, results, typed
+from labelsieve.bench import RunError, RunInterrupted, require_packages
+from labelsieve.cli import bench_doctor
+from labelsieve.cli.console import AsJson, duration, messages, results, shows_progress, typed
 
 if TYPE_CHECKING:
-    from labelsieve.bench.config import Experiment
-    from labelsieve.bench.runner import Summary
+    from labelsieve.bench.cells import CellResult, Task
+    from labelsieve.bench.config import DatasetSpec, Experiment
+    from labelsieve.bench.plan import Cell
 
-#: Exit code of a run that came to its end with cells that failed.
+#: Exit code of a complete run with failed cells.
 FAILED_CELLS = 3
 
 _ERRORS_SHOWN = 5
+# Seconds between lines of progress if there is no terminal.
+_PAUSE = 30.0
 
 app = typer.Typer(help="Run experiments: resumable, one cell at a time.")
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or its name below runs/.")]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Cells at the same time; all cores by default.")
+    int | None, typer.Option("--jobs", "-j", min=1, help="Cells at the same time. Default: all cores.")
 ]
-Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run the cells on this dask scheduler.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only what went wrong.")]
+Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler that runs the cells.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only failures.")]
 Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust", help="Import the methods, classifiers and metrics that the results file names by path."
-    ),
+    bool, typer.Option("--trust", help="Import the code that the stored configuration names by path.")
 ]
 
 _RUN_EPILOG = """\
@@ -51,13 +57,40 @@ labelsieve bench run paper-weights --rankings runs/paper
 
 labelsieve bench run paper --datasets birds --datasets yeast --out runs/paper-1
 
-A run can be stopped or killed at any moment; the same command goes on where it was.
+You can stop or kill a run at any moment; the same command continues it.
+"""
+
+MERGE_EPILOG = """\
+Examples:
+
+labelsieve bench run tiny --datasets planted --out runs/planted
+
+labelsieve bench run tiny --datasets digits --out runs/digits
+
+labelsieve bench merge runs/planted runs/digits --out runs/both
+
+labelsieve bench merge first.csv.gz runs/digits --out both.csv.gz
+
+Runs may differ in datasets, seeds, noises, methods and references. An experiment that has all of them continues in the
+new folder. Files written by report --summary can be merged with runs on other datasets.
+"""
+
+EXPORT_EPILOG = """\
+Examples:
+
+labelsieve bench export tiny
+
+labelsieve bench export tiny --to parquet
+
+labelsieve bench export runs/tiny --to csv --out tiny.csv
+
+pandas.read_csv and pandas.read_parquet open the file.
 """
 
 
 @app.callback(invoke_without_command=True)
 def bench(context: typer.Context) -> None:
-    """Run experiments, see how they stand, mend them."""
+    """Run experiments, show their progress, merge and export their results."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -70,13 +103,10 @@ def run_command(
             metavar="PROFILE-or-FILE", help="Built-in profile (see: bench profiles) or TOML file."
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME by default.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/NAME.")] = None,
     datasets: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this data set of the experiment, and others so named: a part, to be merged later.",
-        ),
+        typer.Option(metavar="NAME", help="Run only this dataset of the experiment; repeatable."),
     ] = None,
     jobs: Jobs = None,
     dask: Dask = None,
@@ -84,15 +114,14 @@ def run_command(
         bool,
         typer.Option(
             "--accept-changes",
-            help="Go on although finished cells no longer count, or rankings are computed again.",
+            help="Continue although finished cells no longer count, or rankings are computed again.",
         ),
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed cells again, for example with higher limits.")
     ] = False,
     rankings: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="Take rankings over from this run, where they are the same."),
+        str | None, typer.Option(metavar="RUN", help="Run whose rankings are reused if they are the same.")
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -100,18 +129,17 @@ def run_command(
     """Run the cells of an experiment that are not finished yet."""
     require_packages()
     from labelsieve.bench.config import load_experiment, restrict
-    from labelsieve.bench.results_file import database_path
+    from labelsieve.bench.store import database_path
 
     experiment = load_experiment(config)
     if datasets:
         experiment = restrict(experiment, datasets)
-    folder = out or Path("runs") / experiment.name
     options = {
         "accept_changes": accept_changes,
         "retry_failed": retry_failed,
         "rankings": None if rankings is None else database_path(rankings),
     }
-    _run(experiment, folder, jobs, dask, quiet, as_json, **options)
+    _run(experiment, out or Path("runs") / experiment.name, jobs, dask, quiet, as_json, **options)
 
 
 @app.command("retry-failed")
@@ -123,13 +151,13 @@ def retry_failed(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the failed cells of a run again, and whatever is missing.
+    """Run the failed and missing cells of a run, with its stored configuration.
 
     Example: labelsieve bench retry-failed runs/tiny
     """
     require_packages()
     from labelsieve.bench.results import read_results
-    from labelsieve.bench.results_file import database_path
+    from labelsieve.bench.store import database_path
 
     folder = database_path(run).parent
     experiment = read_results(folder).experiment
@@ -141,103 +169,6 @@ def retry_failed(
     _run(experiment, folder, jobs, dask, quiet, as_json, retry_failed=True)
 
 
-@app.command()
-def status(run: RunArgument, as_json: AsJson = False) -> None:
-    """Show how a run stands: finished, failed and missing cells of every data set.
-
-    Example: labelsieve bench status tiny
-    """
-    require_packages()
-    from labelsieve.bench.status import read_status
-
-    found = read_status(run)
-    if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
-        return
-    console = results()
-    table = Table("data set")
-    for title in ("cells", "done", "failed", "missing", "cell time"):
-        table.add_column(title, justify="right")
-    for row in found.datasets:
-        table.add_row(
-            printable(row.name),
-            str(row.planned),
-            str(row.done),
-            str(row.failed),
-            str(row.missing),
-            duration(row.seconds),
-        )
-    console.print(table)
-    for failure in found.failures[:_ERRORS_SHOWN]:
-        console.print(one_line(f"failed: {failure.cell}: {shortened(failure.error)}"), soft_wrap=True)
-    if len(found.failures) > _ERRORS_SHOWN:
-        console.print(f"and {len(found.failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
-    for remark in found.remarks:
-        console.print(one_line(remark), soft_wrap=True)
-
-
-@app.command()
-def repair(run: RunArgument) -> None:
-    """Save the cells of a damaged results file that can still be read; the damaged file is kept beside it.
-
-    Example: labelsieve bench repair runs/tiny
-    """
-    require_packages()
-    from labelsieve.bench.repair import repair as save_readable
-    from labelsieve.bench.results_file import database_path
-
-    path = database_path(run)
-    saved = save_readable(path)
-    if saved is None:
-        typer.echo(one_line(f"nothing is wrong with {path}; it stays as it is"))
-        return
-    typer.echo(
-        one_line(f"{saved.n_cells} cells saved to {saved.path}; the damaged file is now {saved.damaged}")
-    )
-
-
-@app.command()
-def profiles(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Print this one, to begin one's own with.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the built-in experiments, or print one.
-
-    Example: labelsieve bench profiles tiny > my.toml
-    """
-    require_packages()
-    from labelsieve.bench.config import PROFILES, load_experiment
-
-    if name is not None:
-        if name not in PROFILES:
-            raise typer.BadParameter(f"{name!r} is no profile; {closest(name, PROFILES)}", param_hint="NAME")
-        text = PROFILES[name].read_text("utf-8")
-        typer.echo(json.dumps(load_experiment(name).as_dict(), indent=2) if as_json else text, nl=as_json)
-        return
-    rows = [(name, load_experiment(name)) for name in PROFILES]
-    if as_json:
-        typer.echo(
-            json.dumps([{"name": name, **experiment.as_dict()} for name, experiment in rows], indent=2)
-        )
-        return
-    table = Table("profile", "what it is")
-    for title in ("data sets", "methods", "folds"):
-        table.add_column(title, justify="right")
-    for name, experiment in rows:
-        n_methods = len(experiment.all_methods())
-        table.add_row(
-            name, experiment.title, str(len(experiment.datasets)), str(n_methods), str(experiment.folds)
-        )
-    results().print(table)
-
-
-app.command(epilog=bench_files.MERGE_EPILOG)(bench_files.merge)
-app.command(epilog=bench_files.EXPORT_EPILOG)(bench_files.export)
-app.command(epilog=bench_doctor.EPILOG)(bench_doctor.doctor)
-
-
 def _run(
     experiment: Experiment,
     folder: Path,
@@ -247,26 +178,18 @@ def _run(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run, show the progress, and say how it ended."""
+    """Run an experiment, show its progress and its outcome."""
     from joblib import cpu_count
 
-    from labelsieve.bench import RunInterrupted
     from labelsieve.bench.runner import run
-    from labelsieve.cli.bench_progress import RunProgress
 
     notes = messages(quiet=quiet)
     jobs = jobs or cpu_count()
-    with RunProgress(notes, messages(), jobs) as progress:
+    with RunProgress(notes, messages()) as progress:
         try:
             summary = run(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
         except RunInterrupted as stop:
-            raise RunInterrupted(f"{stop}; go on with: {typed()}") from stop.__cause__
-    _tell(summary, folder, notes, as_json, bool(experiment.import_paths()))
-    if summary.n_failed:
-        raise typer.Exit(FAILED_CELLS)
-
-
-def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool, trusting: bool) -> None:
+            raise RunInterrupted(f"{stop}; continue with: {typed()}") from stop.__cause__
     if as_json:
         figures = {
             "folder": str(folder),
@@ -283,8 +206,275 @@ def _tell(summary: Summary, folder: Path, notes: Any, as_json: bool, trusting: b
         f"results in {folder}"
     )
     if summary.n_failed:
+        trust = " --trust" if experiment.import_paths() else ""
         messages().print(
             f"{summary.n_failed} cells failed; see: labelsieve bench status {folder}; "
-            f"try again with: labelsieve bench retry-failed {folder}{' --trust' if trusting else ''}"
+            f"try again with: labelsieve bench retry-failed {folder}{trust}"
         )
     notes.print(f"next: labelsieve report {folder}")
+    if summary.n_failed:
+        raise typer.Exit(FAILED_CELLS)
+
+
+@app.command()
+def status(run: RunArgument, as_json: AsJson = False) -> None:
+    """Count the finished, failed and missing cells of a run for every dataset.
+
+    Example: labelsieve bench status tiny
+    """
+    require_packages()
+    from labelsieve.bench.results import read_status
+
+    found = read_status(run)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    console = results()
+    table = Table("dataset")
+    for title in ("cells", "done", "failed", "missing", "cell time"):
+        table.add_column(title, justify="right")
+    for row in found.datasets:
+        counts = map(str, (row.planned, row.done, row.failed, row.missing))
+        table.add_row(printable(row.name), *counts, duration(row.seconds))
+    console.print(table)
+    for failure in found.failures[:_ERRORS_SHOWN]:
+        console.print(one_line(f"failed: {failure.cell}: {shortened(failure.error)}"), soft_wrap=True)
+    if len(found.failures) > _ERRORS_SHOWN:
+        console.print(f"and {len(found.failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
+    for remark in found.remarks:
+        console.print(one_line(remark), soft_wrap=True)
+
+
+@app.command()
+def profiles(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Profile to print, as a start for your own.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the built-in experiments, or print one.
+
+    Example: labelsieve bench profiles tiny > my.toml
+    """
+    require_packages()
+    from labelsieve.bench.config import PROFILES, load_experiment
+
+    if name is not None:
+        if name not in PROFILES:
+            raise typer.BadParameter(f"no profile {name!r}; {closest(name, PROFILES)}", param_hint="NAME")
+        text = PROFILES[name].read_text("utf-8")
+        typer.echo(json.dumps(load_experiment(name).as_dict(), indent=2) if as_json else text, nl=as_json)
+        return
+    found = {name: load_experiment(name) for name in PROFILES}
+    if as_json:
+        rows = [{"name": name, **experiment.as_dict()} for name, experiment in found.items()]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("profile", "description")
+    for title in ("datasets", "methods", "folds"):
+        table.add_column(title, justify="right")
+    for name, experiment in found.items():
+        counts = (len(experiment.datasets), len(experiment.all_methods()), experiment.folds)
+        table.add_row(name, experiment.title, *map(str, counts))
+    results().print(table)
+
+
+@app.command(epilog=MERGE_EPILOG)
+def merge(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN", help="Run folders, their names below runs/, or files written by report --summary."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="New run folder, or FILE.csv.gz for the means only; nothing is replaced.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Merge runs that are parts of one experiment."""
+    require_packages()
+    from labelsieve.report.summary_file import is_summary
+
+    if len(runs) < 2:
+        raise typer.BadParameter("expected two runs or more, got one", param_hint="RUN")
+    if is_summary(out):
+        figures = _merge_means(runs, out)
+    else:
+        means = next((run for run in runs if is_summary(Path(run))), None)
+        if means is not None:
+            raise typer.BadParameter(
+                f"{means} holds only means; expected a file name that ends in .csv.gz, got {str(out)!r}",
+                param_hint="--out",
+            )
+        figures = _merge_results(runs, out)
+    if as_json:
+        typer.echo(json.dumps(figures))
+    messages().print(f"next: labelsieve report {one_line(shlex.quote(str(out)))}")
+
+
+def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
+    from labelsieve.bench.merge import merge as merge_files
+    from labelsieve.bench.store import database_path
+
+    found = merge_files([database_path(run) for run in runs], out, command=typed())
+    messages().print(
+        f"{found.n_rankings} rankings and {found.n_judgements} judgements are in {one_line(out)}; {found.n_done} of "
+        f"{found.n_planned} cells are done"
+    )
+    if found.n_damaged:
+        messages().print(
+            f"{found.n_damaged} damaged rows are left out; labelsieve bench run computes them again"
+        )
+    return {
+        "folder": str(out),
+        "rankings": found.n_rankings,
+        "judgements": found.n_judgements,
+        "planned": found.n_planned,
+        "done": found.n_done,
+        "failed": found.n_failed,
+        "damaged": found.n_damaged,
+    }
+
+
+def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
+    from labelsieve.cli.report import find_source, read_means
+    from labelsieve.cli.target import told_if_unwritable
+    from labelsieve.report.summary_file import merge_summaries, write_summary
+
+    if out.exists():
+        raise RunError(f"{out}: exists already; choose another file with --out.")
+    merged = merge_summaries([(run, read_means(find_source(run)[0])) for run in runs], command=typed())
+    with told_if_unwritable(out, "name another file with --out"):
+        write_summary(merged, out)
+    coverage = merged.facts.coverage
+    messages().print(
+        f"the means of {len(merged.datasets)} datasets are in {one_line(out)}; {coverage.n_done} of "
+        f"{coverage.n_planned} cells are done"
+    )
+    return {
+        "file": str(out),
+        "datasets": len(merged.datasets),
+        "planned": coverage.n_planned,
+        "done": coverage.n_done,
+        "failed": coverage.n_failed,
+    }
+
+
+@app.command(epilog=EXPORT_EPILOG)
+def export(
+    run: RunArgument,
+    to: Annotated[
+        str | None, typer.Option(metavar="csv|parquet", help="Format. Default: that of --out, or csv.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write. Default: in the run folder.")
+    ] = None,
+) -> None:
+    """Write every number of a run to one table: a row for each judged size and metric."""
+    require_packages()
+    from labelsieve.bench.export import FORMATS
+    from labelsieve.bench.export import export as write_rows
+    from labelsieve.bench.results import read_results
+    from labelsieve.bench.store import database_path
+
+    form = to or (out.suffix[1:] if out is not None else "csv")
+    if form not in FORMATS:
+        raise typer.BadParameter(f"expected one of {', '.join(FORMATS)}, got {form!r}", param_hint="--to")
+    source = database_path(run)
+    target = out or source.with_name(f"results.{form}")
+    n_rows = write_rows(read_results(source), target, form)
+    typer.echo(one_line(f"wrote {n_rows} rows to {target}"))
+
+
+app.command(epilog=bench_doctor.EPILOG)(bench_doctor.doctor)
+
+
+class RunProgress:
+    """Progress of a run: a bar per dataset on a terminal, a line now and then elsewhere.
+
+    Parameters
+    ----------
+    console : Console
+        Where progress goes.
+    alarms : Console
+        Where failures go, shown even if progress is not.
+    """
+
+    def __init__(self, console: Console, alarms: Console) -> None:
+        self._console = console
+        self._alarms = alarms
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            disable=not shows_progress(console),
+            speed_estimate_period=3600,
+        )
+        self._bars: dict[str, TaskID] = {}
+        #: Missing judgement -> how often it is planned.
+        self._missing = Counter[str]()
+        self._n_missing = self._n_cells = 0
+        self._start = self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+    def loading(self, spec: DatasetSpec) -> None:
+        """Download a dataset of the catalogue that is not here yet."""
+        from labelsieve.cli.downloads import download_bars
+        from labelsieve.datasets.fetch import availability, fetch, is_known
+
+        # The user's files may have the name of a dataset of the catalogue.
+        if not spec.path and is_known(spec.name) and availability(spec.name) == "download":
+            with download_bars(self._console) as bars:
+                fetch(spec.name, progress=bars)
+
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
+        """Draw one bar per dataset."""
+        keys: dict[str, list[str]] = defaultdict(list)
+        for cell in cells:
+            keys[cell.dataset.name] += [part.key for part in cell.judgements if not part.obstacle]
+        for name, own in keys.items():
+            missing = [key for key in own if key not in outcomes]
+            self._missing.update(missing)
+            self._bars[name] = self._progress.add_task(
+                printable(name), total=len(own), completed=len(own) - len(missing)
+            )
+        self._n_cells = sum(map(len, keys.values()))
+        self._n_missing = self._missing.total()
+        self._start = time.monotonic()
+        if self._n_missing < self._n_cells:
+            n_finished = self._n_cells - self._n_missing
+            self._console.print(f"{n_finished} of {self._n_cells} cells were finished before.")
+
+    def finished(self, task: Task, result: CellResult) -> None:
+        """Show failures and advance the bar."""
+        cell = task.cell
+        judges = {judgement.key: f", {judgement.judge.name}" for judgement in cell.judgements}
+        failures = [
+            ("", result.error),
+            *((judges[key], part.error) for key, part in result.judgements.items()),
+        ]
+        for judge, error in failures:
+            if error is not None:
+                self._alarms.print(one_line(f"failed: {cell}{judge}: {shortened(error)}"))
+        n_now = sum(self._missing.pop(key, 0) for key in judges)
+        self._progress.update(self._bars[cell.dataset.name], advance=n_now)
+        left, now = self._missing.total(), time.monotonic()
+        if self._progress.disable and left and now - self._last_line > _PAUSE:
+            self._last_line = now
+            estimate = (now - self._start) * left / (self._n_missing - left)
+            self._console.print(
+                f"{self._n_cells - left} of {self._n_cells} cells; about {duration(estimate)} left"
+            )
+
+    def remark(self, text: str) -> None:
+        """Pass a remark on."""
+        self._alarms.print(one_line(text))

@@ -26,35 +26,23 @@ ChunkRows = Annotated[
     typer.Option(
         "--chunk-rows",
         metavar="ROWS",
-        help="Read blocks of so many rows, or 'auto': for files larger than memory, or clusters.",
+        help="Rows per block, or 'auto', for files larger than memory.",
     ),
 ]
 DaskAddress = Annotated[
     str | None,
-    typer.Option(
-        "--dask", metavar="ADDRESS", help="With --chunk-rows: keep the blocks on this dask cluster."
-    ),
+    typer.Option("--dask", metavar="ADDRESS", help="With --chunk-rows: dask cluster that holds the blocks."),
 ]
-Checkpoint = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="With --chunk-rows: go on from here if an earlier run of the same command died.",
-    ),
-]
-
 _GB = 1e9
-#: How long a cluster may take to answer.
-_PATIENCE = "10s"
 
 
 def parse_rows(text: str) -> int | str:
-    """Read a number of rows, or 'auto'."""
+    """Parse a number of rows, or 'auto'."""
     if text == "auto":
         return text
     if not text.isdecimal() or not int(text):
         raise typer.BadParameter(
-            f"a number of rows such as 50000, or auto, was expected, got {text!r}", param_hint="--chunk-rows"
+            f"expected a number of rows such as 50000, or auto, got {text!r}", param_hint="--chunk-rows"
         )
     return int(text)
 
@@ -62,7 +50,7 @@ def parse_rows(text: str) -> int | str:
 def check_usage(
     selector: BaseSelector, method: str, *, choose_size: bool, unwanted: Mapping[str, bool]
 ) -> None:
-    """Refuse, before any data is read, what needs all rows at once."""
+    """Reject what needs all rows at once, before any data is read."""
     if not isinstance(selector, BlockSelector):
         able = ", ".join(slug for slug, kind in METHODS.items() if issubclass(kind, BlockSelector))
         raise typer.BadParameter(
@@ -80,13 +68,6 @@ def check_usage(
         )
 
 
-def refuse_without_chunks(options: Mapping[str, str | None]) -> None:
-    """Refuse options that say how blocks are worked on where there are none."""
-    for option, value in options.items():
-        if value is not None:
-            raise typer.BadParameter("is for --chunk-rows; give both", param_hint=option)
-
-
 def fit_in_blocks(
     selector: BaseSelector,
     dataset: Dataset,
@@ -96,16 +77,15 @@ def fit_in_blocks(
     *,
     choose_size: bool,
     address: str | None,
-    checkpoint: str | None,
 ) -> Audit:
-    """Fit block by block, here or on a cluster; all that is found is the ranking."""
+    """Fit block by block, here or on a cluster; the result has a ranking only."""
     if choose_size:
         selector.set_params(n_features_to_select="auto")
     with warnings_as_notes(console) as caught, told_as_data_errors(dataset), _cluster(address, console):
         name_activity(f"fitting {method}")
-        selector.fit(dataset.X, dataset.candidates, checkpoint=checkpoint)
+        selector.fit(dataset.X, dataset.candidates)
     console.print(
-        "note: in blocks of rows features are ranked; label issues and the permutation test are left out."
+        "note: in blocks of rows features are only ranked; the label check and the permutation test are left out."
     )
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return Audit(dataset, "select", Ranking.of(selector, dataset, method, converged=converged))
@@ -113,32 +93,37 @@ def fit_in_blocks(
 
 @contextmanager
 def _cluster(address: str | None, console: Console) -> Iterator[None]:
-    """Let fits run on a cluster, if one is named."""
+    """Run fits on a cluster, if an address is given."""
     if address is None:
         yield
         return
     try:
+        import dask
         from distributed import Client
 
-        from labelsieve._blocks.cluster import LostWorkError
+        from labelsieve._blocks.cluster import LostClusterError
     except ImportError:
         raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
     try:
-        client = Client(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+        client = Client(address)  # type: ignore[no-untyped-call]
+    except OSError:
+        patience = dask.config.get("distributed.comm.timeouts.connect")
         raise DatasetError(
-            f"--dask: no scheduler answers at {address!r} ({type(error).__name__}); check the address."
+            f"--dask: no scheduler answered at {address!r} within {patience}; check the address, or set "
+            "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT to wait longer."
         ) from None
+    except (ValueError, MemoryError):  # what another kind of server sends looks like a huge message
+        raise DatasetError(f"--dask: {address!r} is not the address of a dask scheduler.") from None
     with client:
-        console.print(f"note: the cluster shows its work at {printable(client.dashboard_link)}")
+        console.print(f"note: the dashboard of the cluster is at {printable(client.dashboard_link)}")
         try:
             yield
-        except LostWorkError as error:
+        except LostClusterError as error:
             raise DatasetError(str(error)) from None
 
 
 def size_hint(files: Sequence[str]) -> str | None:
-    """Say that files take much of the memory, if they do."""
+    """Return a note if the files would take much of the memory."""
     free = available_memory()
     n_bytes = 0
     for file in files:
@@ -153,7 +138,7 @@ def size_hint(files: Sequence[str]) -> str | None:
 
 
 def available_memory() -> int | None:
-    """Bytes that a program can still get, None where the system does not tell."""
+    """Return the available memory in bytes, None if the system does not tell."""
     with suppress(OSError, StopIteration, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])

@@ -87,8 +87,12 @@ def in_options(mention: Mention) -> str:
     >>> in_options(Mention("labels")), in_options(Mention("ignore", "bird id"))
     ('--labels', "--ignore 'bird id'")
     """
-    option = {"chunks": "chunk-rows"}.get(mention.option, mention.option)
-    return f"--{option}" + ("" if mention.value is None else f" {shlex.quote(str(mention.value))}")
+    names = {"chunks": "chunk-rows", "label_sep": "label-sep", "roles": "role"}
+    value = mention.value
+    if isinstance(value, dict):
+        value = " ".join(f"{name}={role}" for name, role in value.items())
+    option = names.get(mention.option, mention.option)
+    return f"--{option}" + ("" if value is None else f" {shlex.quote(str(value))}")
 
 
 def bar(console: Console, share: float, width: int) -> str:

@@ -84,9 +84,7 @@ def info(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
     entry = find_target([target], options, messages())
-    data = open_data(
-        [target], entry, options, TableOptions.of(label_sep, text, role, nominal, missing), identifier
-    )
+    data = open_data([target], entry, options, TableOptions.of(label_sep, text, role), identifier)
     description = data.dataset.describe()
     if as_json:
         known: dict[str, Any] = (

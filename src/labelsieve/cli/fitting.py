@@ -23,13 +23,13 @@ from labelsieve.cli.console import shown_if_long, shows_progress
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.wording import arbitrary_note
 from labelsieve.io import Dataset, DatasetError
-from labelsieve.io.tables.reading import require_rows
 
 #: What `select` and `demo` fit unless told otherwise: first on data that nobody had tuned on.
 DEFAULT_METHOD = "evidence"
 
 #: How to make more of the label check.
 ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
+_LEAST_ROWS = 2
 
 _LOG = logging.getLogger("labelsieve")
 
@@ -122,7 +122,8 @@ def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage
 def told_as_data_errors(dataset: Dataset) -> Iterator[None]:
     """Tell whose data it was that a method refuses."""
     source = dataset.source or dataset.name
-    require_rows(dataset.X.shape[0], lambda *parts: DatasetError(f"{source}: ", *parts, "."))
+    if dataset.X.shape[0] < _LEAST_ROWS:
+        raise DatasetError(f"{source}: needs at least {_LEAST_ROWS} rows to learn from, got 1; add rows.")
     try:
         yield
     except DatasetError:  # rows that were read in the middle of the fit: says it all

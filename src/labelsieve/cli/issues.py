@@ -143,7 +143,7 @@ def issues(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
+    wishes = TableOptions.of(label_sep, text, role)
     column = naming_column(identifier, checked)
     _spare_verdicts(output)
     console = messages(quiet=quiet)

@@ -1,4 +1,4 @@
-"""``labelsieve report``: what a run shows, as a page, tables and figures."""
+"""``labelsieve report``: page, tables and figures of a run, or the differences between two runs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table as TerminalTable
+from rich.text import Text
 
 from labelsieve._pages import missing_packages
-from labelsieve._text import printable
+from labelsieve._text import count, printable
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli.console import AsJson, messages, results
 from labelsieve.cli.fitting import progress
-from labelsieve.cli.tables import answer_table, lay_out
+from labelsieve.cli.tables import lay_out
 from labelsieve.cli.target import told_if_unwritable
 
 if TYPE_CHECKING:
-    from labelsieve.report.analysis.summary import Summary
-    from labelsieve.report.contents import Report
+    import pandas as pd
+
+    from labelsieve.report.page import Report
+    from labelsieve.report.summary import Summary
+    from labelsieve.report.tables import Table
+    from labelsieve.report.two_runs import TwoRuns
 
 EPILOG = """\
 Examples:
@@ -37,6 +45,11 @@ labelsieve report runs/before runs/after
 """
 
 _RUNS = Path("runs")
+# Section -> columns of its first table that fit into a terminal.
+_NARROW = {
+    "ablation": ("judged by", "with", "against", "all metrics"),
+    "sensitivity": ("judged by", "best setting", "average rank", "best ahead of worst", "mean gain"),
+}
 
 
 def report(
@@ -44,30 +57,30 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Run folder, its name below runs/, or a file written by --summary; the latest run by default. "
+            help="Run folder, its name below runs/, or a file written by --summary. Default: the latest run. "
             "Two of them are compared.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the report; in or beside what is read, unless given."),
+        typer.Option(help="Folder of the report. Default: in or next to the run."),
     ] = None,
     summary: Annotated[
         Path | None,
         typer.Option(metavar="FILE.csv.gz", help="Write the means to a small file that has the same report."),
     ] = None,
     control: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="The method that the others are compared with.")
+        str | None, typer.Option(metavar="METHOD", help="Method that the others are compared with.")
     ] = None,
     figures: Annotated[
         list[str] | None,
-        typer.Option(metavar="FORMAT", help="Write figures too, as pdf, svg or png; can be given again."),
+        typer.Option(metavar="FORMAT", help="Write figures too: pdf, svg or png. Can be given again."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a run: a page to explore, tables, and figures if asked for.
+    """Write the report of a run: an interactive page, tables, and figures on request.
 
-    A run that is not finished has a report too, of what is there. Of two runs, the differences are shown.
+    An unfinished run has a report of what is complete. Two runs are compared on the terminal.
     """
     require_packages()
     if runs is not None and len(runs) > 1:
@@ -80,68 +93,53 @@ def report(
             raise typer.BadParameter(problem, param_hint="RUN")
         _compare(runs, as_json)
         return
-    run = runs[0] if runs else None
-    formats = tuple(dict.fromkeys(figures or ()))
-    needed = missing_packages(("jinja2", "matplotlib") if formats else ("jinja2",))
-    if needed:
-        raise RunError(f"a report needs {' and '.join(needed)}: pip install 'labelsieve[report]'")
-    from labelsieve.report.analysis.summary_file import is_summary, write_summary
-    from labelsieve.report.contents import make_report
-    from labelsieve.report.page import FORMATS_OF_FIGURES, refuse_to_replace, write_report
+    from labelsieve.report.page import FIGURE_FORMATS, make_report, refuse_to_replace, write_report
+    from labelsieve.report.summary_file import is_summary, write_summary
 
-    unknown = next((name for name in formats if name not in FORMATS_OF_FIGURES), None)
+    formats = tuple(dict.fromkeys(figures or ()))
+    if formats and missing_packages(("matplotlib",)):
+        raise RunError("figures need matplotlib: pip install 'labelsieve[report]'")
+    unknown = next((name for name in formats if name not in FIGURE_FORMATS), None)
     if unknown is not None:
         raise typer.BadParameter(
-            f"one of {', '.join(FORMATS_OF_FIGURES)} was expected, got {unknown!r}", param_hint="--figures"
+            f"one of {', '.join(FIGURE_FORMATS)} was expected, got {unknown!r}", param_hint="--figures"
         )
     if summary is not None and not is_summary(summary):
         raise typer.BadParameter(
             f"a file name that ends in .csv.gz was expected, got {str(summary)!r}", param_hint="--summary"
         )
-    source, usual_folder = find_source(run)
+    source, usual_folder = find_source(runs[0] if runs else None)
     folder = out or usual_folder
     refuse_to_replace(folder)
-    with progress(messages()) as name_activity:
-        name_activity(f"reading {source}")
+    with progress(messages()) as announce:
+        announce(f"reading {source}")
         found = read_means(source)
-        name_activity("comparing")
+        announce("comparing")
         made = make_report(found, control=control)
         with told_if_unwritable(folder, "name another folder with --out"):
-            page = write_report(made, folder, figures=formats, announce=name_activity)
+            page = write_report(made, folder, figures=formats, announce=announce)
         if summary is not None:
             with told_if_unwritable(summary, "name another file with --summary"):
                 write_summary(found, summary)
     if as_json:
         typer.echo(json.dumps({"page": str(page), **made.as_dict()}, indent=2, allow_nan=False))
     else:
-        _tell(made, [path for path in (summary, page) if path is not None])
-
-
-def _compare(runs: list[str], as_json: bool) -> None:
-    from labelsieve.cli.report_comparison import compare
-
-    with progress(messages()) as name_activity:
-        summaries = []
-        for run in runs:
-            source, _ = find_source(run)
-            name_activity(f"reading {source}")
-            summaries.append(read_means(source))
-    compare(runs, summaries, as_json=as_json)
+        _print_report(made, [path for path in (summary, page) if path is not None])
 
 
 def read_means(source: Path) -> Summary:
-    """What a results file comes down to, or what a summary file holds."""
+    """Summarise a results file, or read a summary file."""
     from labelsieve.bench.results import read_results
-    from labelsieve.report.analysis.summary import summarise
-    from labelsieve.report.analysis.summary_file import is_summary, read_summary
+    from labelsieve.report.summary import summarise
+    from labelsieve.report.summary_file import is_summary, read_summary
 
     return read_summary(source) if is_summary(source) else summarise(read_results(source))
 
 
 def find_source(run: str | None) -> tuple[Path, Path]:
-    """The file that a report is made of, and the folder it goes to unless another is named."""
-    from labelsieve.bench.results_file import database_path
-    from labelsieve.report.analysis.summary_file import ENDING, is_summary
+    """Return the file that a report is made from, and its default folder."""
+    from labelsieve.bench.store import database_path
+    from labelsieve.report.summary_file import ENDING, is_summary
 
     if run is not None and is_summary(Path(run)):
         return Path(run), Path(run.removesuffix(ENDING))
@@ -150,18 +148,17 @@ def find_source(run: str | None) -> tuple[Path, Path]:
 
 
 def _latest_run() -> Path:
-    """The run below ``runs`` that changed last."""
-    from labelsieve.bench.results_file import FILE_NAME
+    """Return the run below ``runs`` that changed last."""
+    from labelsieve.bench.store import FILE_NAME
 
-    # Until a runner closes the file, its news lie in a second one.
+    # Until a runner closes the file, its changes are in a second one.
     found = [path for ending in ("", "-wal") for path in _RUNS.glob(f"*/{FILE_NAME}{ending}")]
     if not found:
         raise RunError(f"no run is below {_RUNS}/; name one, or start one with: labelsieve bench run tiny")
     return max(found, key=lambda path: path.stat().st_mtime).parent
 
 
-def _tell(made: Report, written: list[Path]) -> None:
-    """Say on the terminal what was found."""
+def _print_report(made: Report, written: list[Path]) -> None:
     console = results()
     for text in (*made.missing, *made.findings):
         console.print(printable(text))
@@ -175,8 +172,100 @@ def _tell(made: Report, written: list[Path]) -> None:
         console.print()
         console.print(lay_out(console.width, columns, long="method"))
         console.print()
-    for table in made.answers:
-        console.print(answer_table(table))
-        console.print()
+    for section in made.sections:
+        if section.anchor in ("paper", *_NARROW) and section.tables:
+            console.print(_narrow_table(section.tables[0], section.anchor))
+            console.print()
     for path in written:
         console.print(f"wrote {printable(path)}", soft_wrap=True)
+
+
+def _narrow_table(table: Table, anchor: str) -> RenderableType:
+    """Draw the answer of a section in a few columns, the agreement with the paper transposed."""
+    rows = [table.headings, *([cell.text for cell in row] for row in table.rows)]
+    numeric = table.numeric
+    if anchor == "paper":
+        rows = [list(row) for row in zip(*rows, strict=True)]
+        rows[0][0] = ""
+        numeric = [False, *[True] * (len(rows[0]) - 1)]
+    kept = [place for place, head in enumerate(rows[0]) if anchor == "paper" or head in _NARROW[anchor]]
+    drawn = TerminalTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place in kept:
+        heading = Text(printable(rows[0][place]))
+        drawn.add_column(heading, justify="right" if numeric[place] else "left", overflow="fold")
+    for row in rows[1:]:
+        drawn.add_row(*(Text(printable(row[place])) for place in kept))
+    return Group(Text(printable(table.title), style="bold"), drawn)
+
+
+def _compare(runs: list[str], as_json: bool) -> None:
+    """Print what two runs have in common and where they differ."""
+    from labelsieve.report.two_runs import compare_runs
+
+    summaries = []
+    with progress(messages()) as announce:
+        for run in runs:
+            source, _ = find_source(run)
+            announce(f"reading {source}")
+            summaries.append(read_means(source))
+    found = compare_runs(*summaries)
+    if found.differences.empty:
+        raise RunError(
+            f"{runs[0]} and {runs[1]}: finished results that both have were expected, got none; name runs with a "
+            "data set, a method, a classifier, a metric and a size in common."
+        )
+    if as_json:
+        content = {"first": runs[0], "second": runs[1], **found.as_dict()}
+        typer.echo(json.dumps(content, indent=2, allow_nan=False))
+        return
+    console = results()
+    for text in _sentences(runs, found):
+        console.print(printable(text))
+    groups = found.differences.groupby("classifier", sort=False)
+    for classifier, rows in groups:
+        rows = rows[rows["difference"] != 0]
+        if len(rows):
+            title = f"judged by {printable(classifier)}" if len(groups) > 1 else None
+            console.print()
+            console.print(lay_out(console.width, _columns(rows), long="method", title=title))
+
+
+def _sentences(names: list[str], found: TwoRuns) -> list[str]:
+    from labelsieve.report.wording import listed
+
+    shared = found.differences
+    n_differing = int((shared["difference"] != 0).sum())
+    n_beyond = int((shared["difference"].abs() > shared["fold_std"]).sum())
+    means = f"{count(len(shared), 'mean')} (a metric of a method)"
+    outcome = (
+        f"Of {means}, {n_differing} differ, {n_beyond} of them by more than the folds deviate."
+        if n_differing
+        else f"All {means} are equal."
+    )
+    texts = [
+        f"first: {names[0]}; second: {names[1]}.",
+        f"Both have {count(found.by_dataset['dataset'].nunique(), 'data set')} and "
+        f"{count(shared['method'].nunique(), 'method')}. {outcome}",
+    ]
+    for which, only in (("first", found.only_first), ("second", found.only_second)):
+        parts = [f"{what} {listed(entries)}" for what, entries in only.items() if entries]
+        if parts:
+            texts.append(f"Only the {which} has results of {'; '.join(parts)}.")
+    if found.other_data:
+        texts.append(f"The data of {listed(found.other_data)} are not the same.")
+    if found.settings:
+        texts.append(f"These settings are not the same: {listed(found.settings)}.")
+    return texts
+
+
+def _columns(rows: pd.DataFrame) -> dict[str, list[str]]:
+    from labelsieve.report.wording import metric_title
+
+    return {
+        "method": rows["method"].tolist(),
+        "metric": list(map(metric_title, rows["metric"], rows["direction"])),
+        "first": rows["first"].map("{:.4f}".format).tolist(),
+        "second": rows["second"].map("{:.4f}".format).tolist(),
+        "difference": rows["difference"].map("{:+.4f}".format).tolist(),
+        "fold std": ["-" if std != std else f"{std:.4f}" for std in rows["fold_std"]],
+    }

@@ -16,17 +16,15 @@ from rich.console import Console
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, printable
 from labelsieve.cli.chunks import (
-    Checkpoint,
     ChunkRows,
     DaskAddress,
     check_usage,
     fit_in_blocks,
     parse_rows,
-    refuse_without_chunks,
     size_hint,
 )
 from labelsieve.cli.console import PlainConsole, messages, results, typed
-from labelsieve.cli.copies import write_selected
+from labelsieve.cli.copies import write_copy
 from labelsieve.cli.fitting import (
     ADVICE,
     DEFAULT_METHOD,
@@ -153,7 +151,6 @@ def select(
     ] = False,
     chunk_rows: ChunkRows = None,
     dask: DaskAddress = None,
-    checkpoint: Checkpoint = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
     """Select the features that matter for the labels of a data set.
@@ -171,7 +168,8 @@ def select(
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
     if chunks is None:
-        refuse_without_chunks({"--dask": dask, "--checkpoint": checkpoint})
+        if dask is not None:
+            raise typer.BadParameter("is for --chunk-rows; give both", param_hint="--dask")
     else:
         unwanted = {
             "--stability": stability > 0,
@@ -185,7 +183,7 @@ def select(
     options = reading_options(
         labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    wishes = TableOptions.of(label_sep, text, role, nominal, missing)
+    wishes = TableOptions.of(label_sep, text, role)
     console = messages(quiet=quiet)
     entry = find_target(files, options, console, in_blocks=chunks is not None)
     hint = size_hint(files) if entry is None and chunks is None else None
@@ -213,14 +211,7 @@ def select(
             note_arbitrary(found, console)
         else:
             found = fit_in_blocks(
-                selector,
-                dataset,
-                method,
-                console,
-                name_activity,
-                choose_size=choose_size,
-                address=dask,
-                checkpoint=checkpoint,
+                selector, dataset, method, console, name_activity, choose_size=choose_size, address=dask
             )
     console.print(_headline(found))
     texts: dict[Path, str] = {}
@@ -233,7 +224,7 @@ def select(
         _write(texts, unfinished)
         if data_copy is not None:
             assert found.ranking is not None
-            note = write_selected(data, sorted(found.ranking.kept.tolist()), files, options, data_copy)
+            note = write_copy(data, sorted(found.ranking.kept.tolist()), data_copy)
             if note:
                 console.print(note)
     if output is None:

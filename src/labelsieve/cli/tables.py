@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -14,9 +14,6 @@ from labelsieve._text import printable
 from labelsieve.cli.console import bar
 from labelsieve.inspection.result import Audit
 from labelsieve.size_curve import SizeCurve
-
-if TYPE_CHECKING:
-    from labelsieve.report.tables.table import Table as ReportTable
 
 _BAR_WIDTH, _LEAST_BAR_WIDTH = 20, 5
 # Narrower than this, the leading number of a feature is all there is room for.
@@ -142,18 +139,6 @@ def stability_table(found: Audit, console: Console) -> RenderableType:
         cells["or a substitute"] = [f"{share:.0%}" for share in together]
     title = f"stability: selected in {stability.n_resamples} subsamples"
     return _with_bars(console, cells, frequency.tolist(), width=console.width, long=found.unit, title=title)
-
-
-def answer_table(table: ReportTable) -> RenderableType:
-    """Draw a table of a report with a few wide columns, whose headings and names are broken where need be."""
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in table.columns:
-        drawn.add_column(
-            Text(printable(column.heading)), justify="right" if column.numeric else "left", overflow="fold"
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(printable(entry.text)) for entry in row))
-    return Group(Text(printable(table.title), style="bold"), drawn)
 
 
 def _with_bars(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,15 +17,15 @@ from labelsieve._text import count, near, printable
 from labelsieve.cli.downloads import download_bars
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
-from labelsieve.inspection.review import RowNames, id_column
+from labelsieve.inspection.review import id_column
+from labelsieve.io.copies import can_copy
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
+from labelsieve.io.frames import TABLE_FORMATS
+from labelsieve.io.mulan_xml import find_label_xml
 from labelsieve.io.options import OptionError, ReadOptions
-from labelsieve.io.readers.mulan_xml import find_beside
-from labelsieve.io.readers.source import Source
-from labelsieve.io.reading import read_files, read_identifiers
-from labelsieve.io.tables.opening import FORMATS
-from labelsieve.io.tables.writing import can_copy
+from labelsieve.io.reading import read_files
+from labelsieve.io.source import Source
 from labelsieve.io.writing import WRITERS
 
 # Argument and options of the commands that read a file.
@@ -60,12 +59,12 @@ _CODED_SHOWN = 5
 _MOST_COMPARED = 10_000
 
 
-def reading_options(*, ignore: list[str] | None = None, **given: str | None) -> ReadOptions:
+def reading_options(*, ignore: list[str] | None = None, **given: Any) -> ReadOptions:
     """The options of `read` as the user gave them, checked; None stands for one that was not given."""
     # One text may be a name with commas in it, or several names.
     left_out = ignore[0] if ignore and len(ignore) == 1 else ignore or None
     try:
-        return ReadOptions.of(ignore=left_out, **given)
+        return ReadOptions(ignore=left_out, **given)
     except OptionError as error:
         raise typer.BadParameter(
             f"{error.value!r} is none of {', '.join(error.choices)}", param_hint=f"--{error.option}"
@@ -144,22 +143,6 @@ def _files_beside(path: Path) -> list[str]:
         return []
 
 
-def open_named(
-    files: list[str], entry: CatalogEntry | None, options: ReadOptions, column: str | None
-) -> tuple[Dataset, RowNames | None]:
-    """Open a target, and its column that names the rows, which is then no feature."""
-    if column is None:
-        return open_target(files, entry, options), None
-    if entry is not None:
-        raise typer.BadParameter(f"the rows of {entry.name} have no names, only numbers", param_hint="--id")
-    names, is_left_out = read_identifiers(files, column)
-    if not is_left_out:
-        ignore = options.ignore or ()
-        others = [part.strip() for part in ignore.split(",")] if isinstance(ignore, str) else ignore
-        options = replace(options, ignore=[*filter(None, others), column])
-    return open_target(files, entry, options), RowNames(column, names)
-
-
 def naming_column(given: str | None, review: Path | None) -> str | None:
     """The column that names the rows, from the option or from the review file that is used."""
     written = None if review is None else id_column(review)
@@ -224,12 +207,12 @@ def _is_writable(source: Path, target: Path) -> bool:
     if ending in WRITERS:
         return True
     # A compressed file ends like its compression, which is not written.
-    return ending in FORMATS and ending == source.suffix.lower() and can_copy(source, target)
+    return ending in TABLE_FORMATS and ending == source.suffix.lower() and can_copy(source, target)
 
 
 def _xml_beside(source: str) -> str:
     """The XML file that the reader finds beside a data file, or the file itself."""
     try:
-        return str(find_beside(Source(source)) or source)
+        return str(find_label_xml(Source(source)) or source)
     except DatasetError:  # a name of the catalogue, a pattern of columns, or a file that `read` will refuse
         return source

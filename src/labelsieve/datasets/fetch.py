@@ -97,16 +97,9 @@ def _from_files(entry: CatalogEntry) -> Dataset:
     """Read the files of an entry, without the columns that only name the rows."""
     paths = fetch(entry.name)
     labels = None if entry.labels is None else paths[entry.labels.name]
-    dataset = read([paths[file.name] for file in entry.data], labels=labels)
-    kept = [place for place, feature in enumerate(dataset.feature_names) if feature not in entry.identifiers]
-    return replace(
-        dataset,
-        X=dataset.X[:, kept] if entry.identifiers else dataset.X,
-        feature_names=tuple(dataset.feature_names[place] for place in kept),
-        nominal=tuple(feature for feature in dataset.nominal if feature not in entry.identifiers),
-        name=entry.name,
-        source=entry.data[0].urls[0],
-    )
+    data = [paths[file.name] for file in entry.data]
+    dataset = read(data, labels=labels, ignore=entry.identifiers or None, name=entry.name)
+    return replace(dataset, source=entry.data[0].urls[0])
 
 
 def fetch(name: str, *, progress: ProgressFactory | None = None) -> dict[str, Path]:

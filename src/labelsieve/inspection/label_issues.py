@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._base import as_generator, check_candidates, check_count, refuse_lazy, without_tags
+from labelsieve._base import as_generator, binarize_tags, check_candidates, check_count, refuse_lazy
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._pandas import import_pandas
 from labelsieve._text import html_table, one_line
@@ -406,7 +406,7 @@ def draw_candidates(
     (array([0, 1]), array([0, 1]))
     """
     check_count(n, "n", least=1)
-    Y, _ = without_tags(Y)
+    Y, _ = binarize_tags(Y)
     check_structure(Y, "Y")
     candidates, _ = check_candidates(Y if is_sparse(Y) else np.asarray(Y))
     rows, labels = candidate_places(candidates)

@@ -19,8 +19,8 @@ from labelsieve._text import csv_cell, csv_text
 from labelsieve.inspection.label_issues import LabelIssues
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
-from labelsieve.io.readers.delimited import read_records
-from labelsieve.io.readers.source import Source
+from labelsieve.io.frames import read_records
+from labelsieve.io.source import Source
 
 __all__ = [
     "Review",
@@ -220,7 +220,7 @@ def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, ca
 def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
     """The header and the lines that hold something, each as long as the header."""
     width = None
-    for number, record in read_records(source):
+    for number, record in read_records(source)[0]:
         if width is None:
             record = [field.strip() for field in record]
             while record and not record[-1]:

@@ -23,7 +23,7 @@ from labelsieve._base import as_generator, check_count, check_problem, refuse_la
 from labelsieve._numerics.batches import BUDGET
 from labelsieve._numerics.binary import is_binary
 from labelsieve._numerics.candidate_precision import LabelScale
-from labelsieve._numerics.correlation import correlated_groups
+from labelsieve._numerics.moments import correlated_groups
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import as_rows, is_sparse
 from labelsieve._numerics.standardized import standardize

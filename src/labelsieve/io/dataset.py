@@ -19,9 +19,6 @@ from labelsieve._numerics.typing import Matrix
 from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError, Mention
-from labelsieve.io.frames import frame_of, split_frame
-from labelsieve.io.options import ReadOptions
-from labelsieve.io.readers.matrices import Matrices
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -286,8 +283,24 @@ class Dataset:
 
         Sparse features become sparse columns, nominal features become categorical ones.
         """
+        import pandas as pd
+
         self._require_rows("a frame")
-        return frame_of(self._matrices)
+        blocks: list[DataFrame] = []
+        for prefix, names, matrix in (
+            ("", self.feature_names, self.X),
+            ("label:", self.label_names, self.Y),
+            ("candidate:", self.label_names, self.Y_candidates),
+        ):
+            if matrix is not None:
+                build = pd.DataFrame.sparse.from_spmatrix if is_sparse(matrix) else pd.DataFrame
+                blocks.append(build(matrix, columns=[prefix + name for name in names]))
+        frame = pd.concat(blocks, axis=1)
+        coded = {}
+        for name in self.nominal:
+            codes = np.asarray(frame[name]).astype(int)
+            coded[name] = pd.Categorical.from_codes(codes, categories=range(codes.max() + 1))
+        return frame.assign(**coded) if coded else frame
 
     @classmethod
     def from_pandas(cls, frame: DataFrame, labels: Any = None, *, name: str = "", **options: Any) -> Dataset:
@@ -298,16 +311,12 @@ class Dataset:
         >>> import pandas as pd
         >>> from labelsieve.io import Dataset
         >>> frame = pd.DataFrame({"length": [1.5, 2.5], "colour": ["red", "blue"], "bird": [1, 0]})
-        >>> Dataset.from_pandas(frame, labels="bird").X.tolist()
+        >>> Dataset.from_pandas(frame, labels="bird", nominal="code").X.tolist()
         [[1.5, 1.0], [2.5, 0.0]]
         """
-        return dataset_of(split_frame(frame, ReadOptions(labels, **options)), name=name, source="pandas")
+        from labelsieve.io.reading import read
 
-    @property
-    def _matrices(self) -> Matrices:
-        """The content without its checks and methods."""
-        names = (self.feature_names, self.label_names, self.nominal, self.name)
-        return Matrices(self.X, self.Y, self.Y_candidates, *names)
+        return read(frame, labels, name=name, **options)
 
     @property
     def is_lazy(self) -> bool:
@@ -362,20 +371,6 @@ class Dataset:
             ],
             (f"and {left} rarer labels; " if left > 0 else "") + f"{n_empty} rows without a label",
         )
-
-
-def dataset_of(found: Matrices, *, name: str, source: str) -> Dataset:
-    """Check what was read and make a data set of it."""
-    return Dataset(
-        found.X,
-        found.Y,
-        found.Y_candidates,
-        found.feature_names,  # type: ignore[arg-type]  # None stands for the default names
-        found.label_names,  # type: ignore[arg-type]
-        name,
-        source,
-        found.nominal,
-    )
 
 
 def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
@@ -506,12 +501,19 @@ def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: s
     for name in names:
         if not isinstance(name, str) or not name:
             raise DatasetError(f"{role} names must be non-empty strings, got {name!r}; rename that column.")
-        # Control characters, lone surrogates and U+FFFE/U+FFFF cannot be written to XML or to a line of text.
-        if not name.isprintable() and any(
-            unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" for c in name
-        ):
+        if not is_writable(name):
             raise DatasetError(f"{role} names must be printable text, got {name!r}; rename that column.")
     return names
+
+
+def is_writable(name: str) -> bool:
+    """Return whether a name can be written to XML and to a line of text.
+
+    Control characters, lone surrogates and U+FFFE/U+FFFF cannot.
+    """
+    return name.isprintable() or not any(
+        unicodedata.category(letter) in ("Cc", "Cs") or letter in "\ufffe\uffff" for letter in name
+    )
 
 
 def _require_distinct(names: tuple[str, ...]) -> None:

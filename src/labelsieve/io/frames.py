@@ -1,112 +1,333 @@
-"""Features and labels to and from pandas."""
+"""Open tables as frames: CSV and TSV, JSON, Excel, Parquet and data frames, with the cells as written."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from labelsieve._pandas import import_pandas
-from labelsieve.io.errors import DatasetError, Fail, Mention
-from labelsieve.io.labelling import split_table
-from labelsieve.io.options import ReadOptions
-from labelsieve.io.readers.matrices import Matrices
-from labelsieve.io.readers.table import (
-    CANDIDATE_PREFIX,
-    LABEL_PREFIX,
-    MAX_CATEGORIES,
-    Table,
-    coded,
-    in_order,
-)
+from labelsieve.io.errors import Fail
+from labelsieve.io.features import distinct, writable_name
+from labelsieve.io.source import Source, ending_of
+from labelsieve.io.spellings import MISSING
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
+
+#: Ending of a file -> its format.
+TABLE_FORMATS = {
+    ".csv": "delimited", ".tsv": "delimited", ".txt": "delimited", ".tab": "delimited", "": "delimited",
+    ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel",
+    ".jsonl": "json", ".ndjson": "json", ".json": "json",
+}  # fmt: skip
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be",
+}  # fmt: skip
 
 
-def frame_of(data: Matrices) -> DataFrame:
-    """Return features and labels, which have names, as one frame."""
-    pd = import_pandas(error=DatasetError)
-    assert data.feature_names is not None
-    assert data.label_names is not None
-    blocks = [_block(pd, data.X, list(data.feature_names))]
-    for prefix, labels in ((LABEL_PREFIX, data.Y), (CANDIDATE_PREFIX, data.Y_candidates)):
-        if labels is not None:
-            blocks.append(_block(pd, labels, [prefix + name for name in data.label_names]))
-    frame = pd.concat(blocks, axis=1)
-    coded_columns = {}
-    for name in data.nominal:
-        codes = np.asarray(frame[name]).astype(int)
-        coded_columns[name] = pd.Categorical.from_codes(codes, categories=range(codes.max() + 1))
-    return frame.assign(**coded_columns) if coded_columns else frame
+@dataclass(frozen=True)
+class RawTable:
+    """A table with its cells as written.
+
+    Attributes
+    ----------
+    kind : str
+        Its format: a value of `TABLE_FORMATS`, or "frame".
+    header : list of str
+        Names as written.
+    names : list of str
+        Names that can be shown and all differ.
+    frame : DataFrame
+        The cells, named by `names`; texts if the file holds text.
+    notes : tuple of str
+        Remarks for the reader.
+    has_header : bool
+        Whether the names are those of the file.
+    separator : str
+        Separator of a text file.
+    """
+
+    kind: str
+    header: list[str]
+    names: list[str]
+    frame: DataFrame
+    notes: tuple[str, ...] = ()
+    has_header: bool = True
+    separator: str = ","
+
+    def cells(self, place: int) -> Any:
+        """Return one column; an array of objects unless it has a type."""
+        column = self.frame.iloc[:, place]
+        return column.to_numpy() if column.dtype == object else column
 
 
-def _block(pd: Any, matrix: Any, names: list[str]) -> DataFrame:
-    if sp.issparse(matrix):
-        return pd.DataFrame.sparse.from_spmatrix(matrix, columns=names)
-    return pd.DataFrame(matrix, columns=names)
+def table_format(path: Path) -> str | None:
+    """Return the format of a table by its ending; None if it is not a table."""
+    return TABLE_FORMATS.get(ending_of(path))
 
 
-def split_frame(frame: DataFrame, options: ReadOptions) -> Matrices:
-    """Take features and labels out of the columns of a frame."""
+def open_table(source: Source, kind: str) -> RawTable:
+    """Read a file of a table format."""
+    if kind == "delimited":
+        header, rows, separator, has_header = read_cells(source)
+        cells = np.array(rows, dtype=object)
+        return replace(_raw_table(kind, header, cells), separator=separator, has_header=has_header)
+    if kind == "json":
+        return _open_json(source)
+    return _open_parquet(source) if kind == "parquet" else _open_excel(source)
 
-    def fail(*parts: str | Mention) -> DatasetError:
-        return DatasetError("the frame ", *parts, ".")
 
-    if not len(frame) or not len(frame.columns):
-        raise fail(f"needs rows and columns, got shape {frame.shape!r}")
-    names = [str(column) for column in frame.columns]
-    if len(set(names)) < len(names):
-        raise fail("needs column names that all differ; rename one")
-    pd = import_pandas(error=DatasetError)
-    columns: list[Any] = []
-    categories: dict[int, tuple[str, ...]] = {}
-    free_text = set()
-    for index in range(len(names)):
-        values, kinds = _column(pd, frame.iloc[:, index], names[index], fail)
-        if kinds is not None and len(kinds) > MAX_CATEGORIES:
-            free_text.add(index)
-            values = np.zeros(len(frame))
-        elif kinds is not None:
-            categories[index] = kinds
-        columns.append(values)
-    if any(sp.issparse(column) for column in columns):
-        tall = [column if sp.issparse(column) else sp.csc_array(column[:, None]) for column in columns]
-        values = sp.csr_array(sp.hstack(tall, format="csr"))
+def open_frame(frame: Any) -> RawTable:
+    """Take a pandas frame, or what converts itself to one."""
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        frame = frame.to_pandas()
+    header = [str(column) for column in frame.columns]
+    return _raw_table("frame", header, frame)
+
+
+def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
+    """Put the rows of tables with the same columns below one another."""
+    import pandas as pd
+
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts:
+        odd = set(part.names) ^ set(first.names)
+        if odd:
+            raise fail(
+                f"all parts must have the same columns, but {min(odd)!r} is not in every part; check the files"
+            )
+    frame = pd.concat([part.frame[first.names] for part in parts], ignore_index=True)
+    return replace(first, frame=frame)
+
+
+def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str] = ()) -> RawTable:
+    """Name the columns of some cells."""
+    import pandas as pd
+
+    shown = [writable_name(name.strip()) or f"column {place}" for place, name in enumerate(header, start=1)]
+    names = distinct(shown)
+    notes = list(notes)
+    twice = [new for name, new in zip(shown, names, strict=True) if name != new]
+    if twice:
+        notes.append(
+            f"duplicate names were numbered: {', '.join(map(repr, twice[:3]))}" + " ..." * (len(twice) > 3)
+        )
+    unnamed = sum(not name.strip() for name in header)
+    if unnamed:
+        notes.append(f"{unnamed} columns without a name are named by their position")
+    if isinstance(cells, pd.DataFrame):
+        frame = cells.set_axis(names, axis=1)
     else:
-        values = np.column_stack(columns)
-    return split_table(Table(names, values, categories, free_text=frozenset(free_text)), options, fail)
+        frame = pd.DataFrame(cells, columns=names, dtype=object)
+    return RawTable(kind, list(header), names, frame, tuple(notes))
 
 
-def _column(pd: Any, column: Series, name: str, fail: Fail) -> tuple[Any, tuple[str, ...] | None]:
-    """Values of one column, and its categories if it is nominal."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        codes = column.cat.codes.to_numpy().astype(np.float64)
-        codes[codes < 0] = np.nan
-        return codes, tuple(str(category) for category in column.cat.categories)
-    if isinstance(column.dtype, pd.SparseDtype) and column.dtype.fill_value == 0:
-        stored = column.array
-        entries = (
-            stored.sp_values.astype(np.float64),
-            (stored.sp_index.indices, np.zeros(stored.npoints, int)),
-        )
-        return sp.csc_array(entries, shape=(len(column), 1)), None
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        seconds = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(seconds=1)
-        return seconds.to_numpy(dtype=np.float64), None
+def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
+    """Read the lines of a text table that hold something, numbered, and find out the separator."""
+    text = decode_table(source)[0]
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    separator = "\t" if source.ending in (".tsv", ".tab") else separator_of(first)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        if column.dtype.kind == "c":
-            raise TypeError("complex")
-        return column.to_numpy(dtype=np.float64, na_value=np.nan), None
-    except (TypeError, ValueError):
-        pass
-    if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
-        raise fail(
-            f"column {name!r} must be numbers, text, categories or dates, got {column.dtype}; convert it"
-        )
-    codes_by_text: dict[str, int] = {}
-    texts = ["" if missing else str(text) for text, missing in zip(column, column.isna(), strict=True)]
-    values = np.array(coded(texts, codes_by_text))
-    ordered = in_order(values[:, None], {0: codes_by_text})[0]
-    return values, ordered
+        records = [(reader.line_num, record) for record in reader if not is_blank(record)]
+    except csv.Error as error:
+        raise source.error(f"is not a proper table ({error}); check its quotes and separators") from None
+    if not records:
+        raise source.error("has no rows; copy it again")
+    return records, separator
+
+
+def read_cells(source: Source) -> tuple[list[str], list[list[str]], str, bool]:
+    """Read a text table: header, rows, separator, and whether the header stands in the file.
+
+    A first row of numbers is not a header.
+    """
+    records, separator = read_records(source)
+    width = len(records[0][1])
+    for line, record in records:
+        if len(record) != width:
+            raise source.error(f"expected {width} fields, got {len(record)}; correct the row", line=line)
+    source.check_columns(width)
+    rows = [record for _, record in records]
+    has_header = not has_numbers(rows[0])
+    header = rows.pop(0) if has_header else [f"x{place}" for place in range(width)]
+    if not rows:
+        raise source.error("has a header but no rows; copy it again")
+    return header, rows, separator, has_header
+
+
+def is_blank(record: Sequence[str]) -> bool:
+    """Return whether a line of a text table holds nothing."""
+    return not record or (len(record) == 1 and not record[0].strip())
+
+
+def has_numbers(record: Sequence[str]) -> bool:
+    """Return whether a first line holds numbers or nothing, so that it is not a header."""
+    try:
+        for cell in record:
+            if cell.strip().lower() not in MISSING:
+                float(cell)
+    except ValueError:
+        return False
+    return not any("_" in cell for cell in record)
+
+
+def separator_of(line: str) -> str:
+    """Return the most frequent separator of a line, outside of quotes."""
+    line = re.sub(r'"[^"]*+"', "", line)
+    return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))
+
+
+def decode_table(source: Source) -> tuple[str, str, bytes]:
+    """Return the text of a file, its encoding and its byte order mark: UTF-8, else Windows' own Latin."""
+    content = source.content
+    mark = next((mark for mark in _BYTE_ORDER_MARKS if content.startswith(mark)), b"")
+    encoding = _BYTE_ORDER_MARKS.get(mark, "utf-8")
+    try:
+        text = content[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        if mark:
+            raise source.error(f"is damaged {encoding} text ({error.reason}); save it as UTF-8") from None
+        # Latin-1 reads every byte; the Windows page has the same letters, and quotes for control characters.
+        encoding = "cp1252" if not re.search(rb"[\x81\x8d\x8f\x90\x9d]", content) else "latin-1"
+        text = content.decode(encoding)
+    if "\0" in text:
+        raise source.error("holds a NUL byte, so it is not a text table; save it as UTF-8 text")
+    return text, encoding, mark
+
+
+def _open_json(source: Source) -> RawTable:
+    """Read one object per line, or a list of objects."""
+    text = decode_table(source)[0]
+    try:
+        records = [values for _, _, values in json_objects(text)]
+    except (ValueError, RecursionError) as error:
+        raise source.error(f"is not one JSON object per row ({error}); write one object per line") from None
+    names = list(dict.fromkeys(name for record in records for name in record))
+    if not names:
+        raise source.error("has no rows or no columns; copy it again")
+    source.check_cells(len(names) * len(records))
+    cells = np.empty((len(records), len(names)), dtype=object)
+    for row, record in enumerate(records):
+        for place, name in enumerate(names):
+            cells[row, place] = record.get(name)
+    return _raw_table("json", names, cells)
+
+
+@dataclass(frozen=True)
+class Member:
+    """Where a name and its value stand in the text of a JSON object."""
+
+    name: str
+    start: int
+    value_start: int
+    end: int
+
+
+def json_objects(text: str) -> Iterator[tuple[int, list[Member], dict[str, Any]]]:
+    """Yield the objects of a list, or of lines: position after the last member, members and values."""
+    decoder = json.JSONDecoder()
+    space = re.compile(r"[\s,]*")
+
+    def skip(at: int) -> int:
+        found = space.match(text, at)
+        assert found is not None  # it may be empty
+        return found.end()
+
+    at = skip(0)
+    is_list = text[at : at + 1] == "["
+    at = skip(at + is_list)
+    while at < len(text) and not (is_list and text[at] == "]"):
+        if text[at] != "{":
+            raise ValueError(f"expected an object, got {text[at : at + 20]!r}")
+        values: dict[str, Any] = {}
+        members: list[Member] = []
+        at = skip(at + 1)
+        while text[at : at + 1] != "}":
+            start = at
+            name, at = decoder.raw_decode(text, at)
+            if not isinstance(name, str):
+                raise ValueError(f"expected a name, got {name!r}")
+            at = skip(at)
+            if text[at : at + 1] != ":":
+                raise ValueError(f"expected ':' after {name!r}")
+            value_start = skip(at + 1)
+            values[name], end = decoder.raw_decode(text, value_start)
+            members.append(Member(name, start, value_start, end))
+            at = skip(end)
+        yield at, members, values
+        at = skip(at + 1)
+
+
+def _open_parquet(source: Source) -> RawTable:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[files]'") from None
+    file = pq.ParquetFile(pa.BufferReader(source.content))
+    source.check_cells(file.metadata.num_rows * file.metadata.num_columns)
+    frame = file.read().to_pandas(ignore_metadata=True)
+    return _raw_table("parquet", *_named_frame(frame, source))
+
+
+def _named_frame(frame: DataFrame, source: Source) -> tuple[list[str], DataFrame]:
+    if not frame.shape[0] or not frame.shape[1]:
+        raise source.error("has no rows or no columns; copy it again")
+    return [str(name) for name in frame.columns], frame
+
+
+def _open_excel(source: Source) -> RawTable:
+    """Read the first sheet; formulas give the values they had when the file was saved."""
+    book = open_workbook(source, read_only=True, data_only=True)
+    sheet, *others = book.worksheets
+    rows = [[*row] for _, row in sheet_rows(sheet, source)]
+    notes = [f"sheet {sheet.title!r} was read, {len(others)} others were not"] if others else []
+    book.close()
+    if len(rows) < 2:
+        raise source.error("has no rows or no columns; copy it again")
+    width = max(map(len, rows))
+    source.check_cells(width * len(rows))
+    cells = np.empty((len(rows), width), dtype=object)
+    for place, row in enumerate(rows):
+        cells[place, : len(row)] = row
+    header = ["" if name is None else str(name) for name in cells[0]]
+    return _raw_table("excel", header, cells[1:], notes)
+
+
+def open_workbook(source: Source, **options: bool) -> Any:
+    """Open a workbook with openpyxl, which leaves out dangerous XML if defusedxml is there."""
+    try:
+        import defusedxml  # noqa: F401
+        import openpyxl
+    except ImportError:
+        raise source.error(
+            "is Excel, which needs openpyxl and defusedxml; pip install 'labelsieve[files]'"
+        ) from None
+    if not source.is_workbook:
+        raise source.error("is not a workbook; save it as .xlsx or .csv")
+    return openpyxl.load_workbook(io.BytesIO(source.raw), **options)
+
+
+def sheet_rows(sheet: Any, source: Source) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Yield number and values of the rows that hold something; a sheet may declare any size."""
+    if hasattr(sheet, "reset_dimensions"):
+        sheet.reset_dimensions()
+    n_cells = 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        n_cells += len(row) + 1
+        source.check_cells(n_cells)
+        if any(value is not None for value in row):
+            yield number, row

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-#: Option -> the words it takes; the first is the default.
-CHOICES = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero")}
+#: Option -> the words it takes.
+CHOICES = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero"), "text": ("drop", "tfidf")}
+#: Roles of a column. "label" and "ignored" are given, never inferred from the cells alone.
+ROLES = (
+    "id", "date", "number", "category", "boolean", "text", "tags", "constant", "label", "ignored",
+)  # fmt: skip
 
 
 class OptionError(ValueError):
@@ -24,12 +28,12 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of `read`, which explains them; checked here and nowhere else.
+    """The options of `read`, which explains them; None stands for the default.
 
     Raises
     ------
     OptionError
-        `nominal` or `missing` is none of its choices.
+        An option has a value that it does not have.
 
     Examples
     --------
@@ -44,27 +48,24 @@ class ReadOptions:
     labels: int | str | os.PathLike[str] | Sequence[str] | None = None
     candidates: str | os.PathLike[str] | Sequence[str] | None = None
     ignore: str | Sequence[str] | None = None
-    nominal: str = CHOICES["nominal"][0]
-    missing: str = CHOICES["missing"][0]
+    id: str | None = None
+    roles: Mapping[str, str] | None = None
+    label_sep: str | None = None
+    text: str | None = None
+    nominal: str | None = None
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         for option, choices in CHOICES.items():
             value = getattr(self, option)
-            if value not in choices:
+            if value is not None and value not in choices:
                 raise OptionError(option, value, choices)
-
-    @classmethod
-    def of(cls, **options: Any) -> ReadOptions:
-        """Take the options that are not None."""
-        return cls(**{option: value for option, value in options.items() if value is not None})
+        for name, role in (self.roles or {}).items():
+            if role not in ROLES:
+                raise OptionError(f"the role of {name!r}", role, ROLES)
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that say something, by name."""
+        """The options that were given, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        defaults = {option: choices[0] for option, choices in CHOICES.items()}
-        return {
-            option: value
-            for option, value in values.items()
-            if value is not None and not (option in defaults and value == defaults[option])
-        }
+        return {option: value for option, value in values.items() if value is not None}

@@ -1,99 +1,124 @@
-"""`read`: any file of the field in one line."""
+"""`read`: any file, frame or pair of arrays as a `Dataset`."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from labelsieve.io.dataset import Dataset, dataset_of
+from labelsieve._base import check_problem
+from labelsieve._candidates import binarize_tags
+from labelsieve.io.arff import read_arff
+from labelsieve.io.column_choice import choose_columns, label_file, no_labels_said, plain_name, xml_columns
+from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError, Fail, Mention
-from labelsieve.io.labelling import split_table
-from labelsieve.io.lazy.opening import check_chunks, files_in, open_in_blocks
+from labelsieve.io.frames import RawTable, open_frame, open_table, stack_tables, table_format
+from labelsieve.io.labels import Labels, read_labels
+from labelsieve.io.matrices import Matrices, join, read_matlab, read_npy, read_npz, read_svmlight
+from labelsieve.io.mulan_xml import find_label_xml, label_names_in, parse_label_names
+from labelsieve.io.numeric_table import NumericTable, feature_matrix, fill_missing, label_matrix, stack
 from labelsieve.io.options import ReadOptions
-from labelsieve.io.readers import arff, delimited, parquet
-from labelsieve.io.readers.arff import read_arff
-from labelsieve.io.readers.delimited import read_delimited
-from labelsieve.io.readers.matlab import read_matlab
-from labelsieve.io.readers.matrices import Matrices, join
-from labelsieve.io.readers.mulan_xml import find_beside, label_names_in, parse_label_names
-from labelsieve.io.readers.npz import read_npy, read_npz
-from labelsieve.io.readers.parquet import read_parquet
-from labelsieve.io.readers.source import Source
-from labelsieve.io.readers.svmlight import read_svmlight
-from labelsieve.io.readers.table import Table, stack
-from labelsieve.io.splitting import fill_missing
+from labelsieve.io.source import Source
+from labelsieve.io.tables import require_unique, table_dataset
 
 PathLike = str | os.PathLike[str]
 
 _BY_ENDING = {
-    ".arff": "arff", ".mat": "matlab", ".csv": "delimited", ".tsv": "delimited", ".parquet": "parquet",
-    ".pq": "parquet", ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
+    ".arff": "arff", ".mat": "matlab", ".npz": "npz", ".npy": "npy", ".svm": "svmlight", ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
 }  # fmt: skip
-# A line of sizes, or labels and a first index:value; possessive, so that a long line of digits takes no time. The group
+# Content that cannot be mistaken, whatever the ending.
+_MAGIC = {
+    b"PAR1": "parquet", b"\x93NUMPY": "npy", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
+}  # fmt: skip
+# A line of sizes, or labels and a first index:value. Possessive, so that a long line of digits takes no time. The group
 # is not: before 3.11.5 Python does not go back to its start when it matches in part only (python/cpython#100061).
 _SVMLIGHT_LINE = re.compile(
     rb"\d++ \d++ \d++[ \t]*+\r?\n|(?:[-+\d.,]++[ \t]++)?\d++:[^,;\s]++(?:\s|\Z)", re.ASCII
 )
-_TABLES = {"arff": read_arff, "delimited": read_delimited, "parquet": read_parquet, "npy": read_npy}
-_MATRICES = {"matlab": read_matlab, "npz": read_npz}
-# Content that cannot be mistaken, whatever the ending.
-_MAGIC = {
-    b"PAR1": "parquet", b"\x93NUMPY": "npy", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
-    b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
+_ARFF_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s*+%[^\n\r]*+)*+\s*+@(?:relation|attribute|data)\b", re.IGNORECASE
+)
+_NAMES = {
+    "arff": "ARFF", "matlab": "MATLAB", "npz": "NPZ", "npy": "NPY", "svmlight": "svmlight", "delimited": "CSV",
+    "parquet": "Parquet", "excel": "Excel", "json": "JSON",
 }  # fmt: skip
 
 
 def read(
-    path: PathLike | Sequence[PathLike],
-    labels: int | PathLike | Sequence[str] | None = None,
+    source: Any,
+    labels: Any = None,
     *,
     candidates: PathLike | Sequence[str] | None = None,
     ignore: str | Sequence[str] | None = None,
-    nominal: str = "code",
-    missing: str = "error",
+    id: str | None = None,
+    roles: Mapping[str, str] | None = None,
+    label_sep: str | None = None,
+    text: str | None = None,
+    nominal: str | None = None,
+    missing: str | None = None,
     name: str | None = None,
     chunks: int | str | None = None,
 ) -> Dataset:
-    r"""Read a data set from a file; the format is recognised by content and ending.
+    r"""Read a dataset from a file, a frame or arrays.
+
+    Columns of tables may hold anything. The type of each column is inferred, reported in `Dataset.columns`, and can be
+    overruled by `roles`. A number or a boolean is one feature; a date becomes time, month, weekday and hour; a
+    category or a list of tags becomes one 0/1 feature per frequent value. Columns that name the rows or never change
+    are left out. ARFF, MATLAB, NPZ, NPY and svmlight files, and files of `write`, declare their features, which are
+    all kept.
 
     Parameters
     ----------
-    path : path or sequence of paths
-        ARFF (dense or sparse; Mulan or MEKA), MATLAB (up to version 7), CSV or TSV, Parquet (needs pyarrow),
-        svmlight and LIBSVM multi-label text, the text format of the extreme classification repository, NPZ, or
-        NPY (one table of numbers). All but NPZ may be compressed with gzip, bzip2 or zip. Several paths, such as
-        training and test part, are put under one another.
-    labels : int, str, path, sequence of str or None, default=None
+    source : path, sequence of paths, DataFrame or {array-like, sparse matrix} of shape (n_samples, n_features)
+        CSV or TSV, JSON (a list, or one object per line), Excel, Parquet, ARFF (dense or sparse; Mulan or MEKA), MATLAB
+        (up to version 7), svmlight and LIBSVM multi-label text, the text format of the extreme classification
+        repository, NPZ, or NPY. The format is recognised by content and ending. Files may be compressed with gzip,
+        bzip2 or zip. Several paths, such as training and test part, are put below one another. Excel and Parquet need
+        the extra ``files``.
+    labels : int, str, path, sequence of str, array-like or None, default=None
         Which columns are labels:
 
-        - None: what the file says. The Mulan XML file beside an ARFF file (``birds.xml`` for ``birds.arff``
-          or ``birds-train.arff``) or with it in a zip archive; else MEKA's ``-C q`` in the relation name;
-          else columns named ``label:...``; in MATLAB and NPZ files the matrix with a usual name such as
-          ``target``.
-        - an integer q: the last q columns; a negative one: the first columns. (MEKA's own ``-C`` counts the
-          other way round.) A string of an integer means the same.
-        - names or shell patterns such as ``"label_*"``; one string may hold several, parted by commas.
+        - None: what the file says. The Mulan XML file next to an ARFF file (``birds.xml`` for ``birds.arff`` or
+          ``birds-train.arff``) or with it in a zip archive; else MEKA's ``-C q`` in the relation name; else columns
+          named ``label:...``; in other tables the one column that holds tags; in MATLAB and NPZ files the matrix with a
+          usual name such as ``target``.
+        - an integer q: the last q columns; a negative one: the first columns. (MEKA's own ``-C`` counts the other way
+          round.) A string of an integer means the same.
+        - names or shell patterns such as ``"label_*"``; one string may hold several, separated by commas. In tables a
+          label column holds yes and no in some spelling, or tags such as ``billing;bug`` or ``["billing", "bug"]``.
         - the path of a Mulan XML file, or of a second table whose columns are all labels.
         - for MATLAB and NPZ files, the name of the label matrix.
+        - for arrays, the candidate labels: 0/1, classes or sets of tags.
     candidates : str, path, sequence of str or None, default=None
         Columns, second table or matrix with candidate labels, given like `labels`. None takes columns named
         ``candidate:...``, or a matrix with a usual name such as ``partial_labels``.
     ignore : str, sequence of str or None, default=None
-        Names or patterns of columns that are neither features nor labels, such as an identifier.
-    nominal : {"code", "onehot"}, default="code"
-        Nominal features become the position of the category (0, 1, 2, ..., in the order of the ARFF header,
-        else alphabetical), or one 0/1 feature a category, named ``feature=category``.
-    missing : {"error", "mean", "zero"}, default="error"
-        What to do with missing feature values: refuse, put the mean of the feature (the most frequent
-        category for a nominal one) or put 0. Missing labels are always refused.
+        Names or patterns of columns that are neither features nor labels.
+    id : str or None, default=None
+        The column that names the rows. None takes the first one of a table that does, else the index of a frame.
+    roles : mapping of str to str or None, default=None
+        Roles of columns of a table, such as ``{"zip": "category"}``.
+    label_sep : str or None, default=None
+        Separator between the tags of a cell. None finds out.
+    text : {"drop", "tfidf"} or None, default=None
+        Whether free text in tables is left out (the default) or becomes one feature per frequent word.
+    nominal : {"code", "onehot"} or None, default=None
+        Encoding of categories: their position (0, 1, 2, ... in the order of the ARFF header, else alphabetical), or one
+        0/1 feature per category, named ``feature=category``. None takes "onehot" for tables and "code" for files that
+        declare their categories.
+    missing : {"error", "mean", "zero"} or None, default=None
+        How to treat missing values: raise, fill in the mean (the most frequent category), or fill in 0. None raises
+        for files that declare their features; in tables it fills in the median, and adds a feature ``column: missing``
+        if five rows or more have no value.
     name : str or None, default=None
-        Name of the data set; None takes the file name without endings.
+        Name of the dataset. None takes the file name without endings.
     chunks : int, "auto" or None, default=None
-        None reads everything into memory. A number of rows gives dask arrays of blocks of so many rows, of which
-        nothing is read until they are used; "auto" takes blocks of 16 to 64 MB. `docs/scale.md` says more.
+        None reads everything into memory. A number of rows gives dask arrays with blocks of so many rows, which are
+        read when they are used; "auto" takes blocks of 16 MB. See `docs/scale.md`.
 
     Returns
     -------
@@ -103,25 +128,14 @@ def read(
     Raises
     ------
     DatasetError
-        The file is damaged, contradictory, hostile or leaves a question open; the message names the file, the
-        line and the remedy.
+        The file is damaged, contradictory or leaves a question open. The message says what to do.
 
     Notes
     -----
-    In CSV and TSV files, a column of numbers with text in it and a column with a different text in every row
-    (five or more) are refused as features, unless the column is called ``nominal:...`` in the header. MATLAB,
-    NPZ and svmlight files hold numbers, so only `missing` applies to them. String attributes of ARFF files
-    are identifiers, not features, and left out; dates become seconds since 1970. Text is UTF-8, or Latin-1
-    where a line is not valid UTF-8. A square label matrix in a MATLAB file is taken as labels x samples. A
-    MATLAB or NPZ part without candidates, beside one with candidates, has its truth as candidates. Labels of
-    svmlight files are those that occur, in numerical order. Compressed files may expand to 250 times their
-    size (or to 64 MiB), and tables may have up to 2**22 columns; from 2**18 on, the file must have a byte for
-    every 64 of them.
-
-    With `chunks` (needs dask) files must be Parquet, also a folder of them, NPY, NPZ that is not compressed, CSV,
-    TSV or svmlight, and hold numbers in all columns that are used. A Parquet block is one row group or several. Where
-    lines begin is found in one scan, and kept in a file ``NAME.index`` beside the data if the folder allows it. What
-    `Dataset` checks at once is then checked when the rows are read, and `missing` cannot be "mean".
+    String attributes of ARFF files are left out; dates become seconds since 1970. A square label matrix in MATLAB files
+    is taken as labels x samples. A MATLAB or NPZ part without candidates, next to one with candidates, has its truth as
+    candidates. Labels of svmlight files are those that occur, in numerical order. A file may hold at most 32 cells per
+    byte (or 2**24 cells), and at most 2**22 columns.
 
     Examples
     --------
@@ -129,17 +143,37 @@ def read(
     >>> from labelsieve.io import read
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = pathlib.Path(folder.name, "birds.csv")
-    >>> _ = file.write_text("length,colour,wren,thrush\n1.5,red,1,0\n2.5,blue,1,1\n")
+    >>> _ = file.write_text("length,colour,wren,thrush\n1.5,red,1,0\n2.5,blue,0,1\n")
     >>> read(file, labels=2)
-    Dataset 'birds': 2 samples x 2 features (dense), 2 labels (true), cardinality 1.500
-    >>> read(file, labels="wren,thrush", nominal="onehot").feature_names
-    ('length', 'colour=blue', 'colour=red')
+    Dataset 'birds': 2 samples x 2 features (dense), 2 labels (true), cardinality 1.000
+    >>> read(file, labels="wren,thrush").feature_names
+    ('length', 'colour=red')
     >>> folder.cleanup()
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({
+    ...     "ticket": ["T1", "T2", "T3", "T4", "T5"],
+    ...     "opened": ["2024-01-01", "2024-02-03", None, "2024-02-05", "2024-03-01"],
+    ...     "channel": ["mail", "phone", "mail", "phone", "mail"],
+    ...     "tags": ["billing;bug", "bug", "billing", "bug", ""],
+    ... })
+    >>> data = read(frame)
+    >>> [(column.name, column.role) for column in data.columns]
+    [('ticket', 'id'), ('opened', 'date'), ('channel', 'category'), ('tags', 'label')]
+    >>> data.label_names, data.row_ids[:2], data.feature_names[-1]
+    (('billing', 'bug'), ('T1', 'T2'), 'channel=phone')
     """
-    options = ReadOptions(labels, candidates, ignore, nominal, missing)
-    is_one = isinstance(path, (str, os.PathLike)) or not isinstance(path, Iterable)
-    paths = [path] if is_one else list(path)  # type: ignore[arg-type]
-    return read_files(paths, options, name=name, chunks=chunks)  # type: ignore[arg-type]
+    is_path = isinstance(source, (str, os.PathLike))
+    is_list = isinstance(source, (list, tuple)) and all(
+        isinstance(part, (str, os.PathLike)) for part in source
+    )
+    is_frame = hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "to_pandas"))
+    if not (is_path or is_list) and (not is_frame or _is_matrix(labels)):
+        return _read_arrays(source, labels, name)
+    options = ReadOptions(labels, candidates, ignore, id, roles, label_sep, text, nominal, missing)
+    if is_frame:
+        return _read_frame(source, options, name)
+    return read_files([source] if is_path else source, options, name=name, chunks=chunks)
 
 
 def read_files(
@@ -149,86 +183,132 @@ def read_files(
     name: str | None = None,
     chunks: int | str | None = None,
 ) -> Dataset:
-    """Read the parts of one data set, told by `options` what the files do not say."""
-    for part in paths:
-        if not isinstance(part, (str, os.PathLike)):
-            raise DatasetError(f"read needs a path or a list of paths, got {part!r}; name the data file.")
+    """Read the parts of one dataset; the parameters are those of `read`."""
     if not paths:
         raise DatasetError("read needs at least one path, got an empty list; name the data file.")
     if chunks is not None:
-        return _read_lazily([Path(part) for part in paths], options, name, check_chunks(chunks))
+        return _read_lazily([Path(part) for part in paths], options, name, chunks)
     sources = [Source(part) for part in paths]
-    origin = " + ".join(str(part.path) for part in sources)
+    first, origin = sources[0], " + ".join(str(part.path) for part in sources)
+    kind = ""
     try:
-        found = _read_parts(sources, options)
-        own_name = found.name or _common_stem(sources)
-        return dataset_of(found, name=own_name if name is None else name, source=origin)
+        for source in sources:
+            source.raw  # noqa: B018 - the file is opened here, and nowhere else
+        kind = format_of(first)
+        if any(format_of(part) != kind for part in sources):
+            raise first.error("and the other parts must have the same format; convert one")
+        own_name = _common_stem(sources) if name is None else name
+        if kind in ("delimited", "json", "parquet", "excel"):
+            raw = stack_tables([open_table(part, kind) for part in sources], first.error)
+            file = first if len(sources) == 1 else None
+            return table_dataset(
+                raw, options, first.error, second_file=_second_file, file=file, name=own_name, source=origin
+            )
+        _check_options(first, kind, options)
+        if kind in ("arff", "npy"):
+            read_one = partial(read_arff, id_column=options.id) if kind == "arff" else read_npy
+            table = stack([read_one(part) for part in sources], first.error)
+            declared = _declared_labels(first, kind, table.names) if options.labels is None else None
+            return _numeric_dataset(table, options, declared, first.error, name=own_name, source=origin)
+        found = _read_matrices(sources, kind, options)
+        X = fill_missing(found.X, options.missing, first.error, names=found.feature_names, coded=found.coded)
+        return Dataset(
+            X,
+            found.Y,
+            found.Y_candidates,
+            found.feature_names,  # type: ignore[arg-type]  # None stands for default names
+            found.label_names,  # type: ignore[arg-type]
+            (found.name or own_name) if name is None else name,
+            origin,
+            tuple(found.nominal),
+        )
     except MemoryError:
-        raise sources[0].error("does not fit into memory; read a part of it, or check for damage") from None
+        raise first.error("does not fit into memory; read a part of it, or check for damage") from None
     except DatasetError as error:
         if any(str(part.path) in str(error) for part in sources):
             raise
         raise DatasetError(f"{origin}: ", *error.args) from None
+    except Exception as error:  # on damaged files the libraries raise almost anything
+        said = str(error).partition("\n")[0] or type(error).__name__
+        form = f" as {_NAMES[kind]}" if kind else ""
+        raise first.error(f"cannot be read{form} ({said}); save or copy it again") from error
 
 
-def _read_lazily(paths: Sequence[Path], options: ReadOptions, name: str | None, rows: int | None) -> Dataset:
-    """Open the parts of one data set, or the files of a folder, to be read in blocks of rows."""
-    sources = [Source(file) for path in paths for file in files_in(path)]
-    kinds = {format_of(source) for source in sources}
-    if not kinds.isdisjoint(("npz", "svmlight")):
-        _check_matrix_options(sources[0], sorted(kinds), options)
-    found = open_in_blocks(sources, options, rows, format_of)
-    own_name = found.name or (paths[0].stem if len(paths) == 1 else _common_stem(sources))
-    return dataset_of(found, name=own_name if name is None else name, source=" + ".join(map(str, paths)))
+def format_of(source: Source) -> str:
+    """Return the format of a file: unmistakable content first, then the ending, then the look of its text."""
+    if source.is_npz:
+        return "npz"
+    if source.is_workbook:
+        return "excel"
+    if source.path.suffix.lower() == ".xls":
+        raise source.error("is an Excel file of the old kind; save it as .xlsx or .csv")
+    head = source.head
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    if _ARFF_START.match(head):
+        return "arff"
+    by_ending = _BY_ENDING.get(source.ending) or table_format(Path(f"x{source.ending}"))
+    if by_ending is not None and by_ending != "excel" and source.ending not in ("", ".txt"):
+        return by_ending
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"<"):
+        raise source.error("is an XML file; give the data file as path and this one as ", Mention("labels"))
+    if _SVMLIGHT_LINE.match(text):
+        return "svmlight"
+    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise source.error(
+            "is a binary file of unknown format; give CSV, JSON, Excel, Parquet, ARFF, MATLAB, svmlight or NPZ"
+        )
+    return "delimited"
 
 
-def read_identifiers(paths: Sequence[PathLike], column: str) -> tuple[tuple[str, ...], bool]:
-    """Read the column that names the rows, as text.
-
-    Returns the names, all different, and whether `read_files` would leave that column out by itself, as it does with
-    string attributes of ARFF files; otherwise it has to be told to ignore it.
-    """
-    names: list[str] = []
-    is_left_out = False
-    for source in map(Source, paths):
-        kind = format_of(source)
-        if kind == "arff":
-            texts, is_left_out = arff.read_texts(source, column)
-        elif kind in ("delimited", "parquet"):
-            texts = (delimited if kind == "delimited" else parquet).read_texts(source, column)
-        else:
-            raise source.error("has no columns that could name its rows; leave out ", Mention("id"))
-        names += texts
-    require_naming(names, column, lambda *parts: DatasetError(f"{paths[0]}: ", *parts, "."))
-    return tuple(names), is_left_out
+def _is_matrix(labels: Any) -> bool:
+    """Return whether labels are values, not names of columns."""
+    if labels is None or isinstance(labels, (int, str, os.PathLike)):
+        return False
+    return not (isinstance(labels, (list, tuple)) and all(isinstance(label, str) for label in labels))
 
 
-def require_naming(names: Iterable[str], column: str, fail: Fail) -> None:
-    """Refuse a column that does not name every row, and each differently."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen or not name:
-            problem = f"{name[:80]!r} twice" if name else "a row without a name"
-            raise fail(
-                f"column {column!r} must name every row once, got {problem}; name all rows, or leave out ",
-                Mention("id"),
-            )
-        seen.add(name)
+def _read_arrays(X: Any, Y: Any, name: str | None) -> Dataset:
+    """Take features and candidates as ``fit`` does; frames give their names."""
+    if Y is None:
+        raise DatasetError(
+            "arrays need labels, got None; pass a 0/1 matrix, classes or sets of tags as labels."
+        )
+    try:
+        checked_X, checked_Y = check_problem(X, Y)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(f"the arrays cannot be used: {error}") from None
+    label_names = getattr(Y, "columns", None)
+    if label_names is None:
+        label_names = binarize_tags(Y)[1]
+    has_index = hasattr(X, "iloc") and X.index.is_unique
+    columns = getattr(X, "columns", None)
+    return Dataset(
+        checked_X,
+        checked_Y,
+        feature_names=None if columns is None else tuple(map(str, columns)),  # type: ignore[arg-type]
+        label_names=None if label_names is None else tuple(map(str, label_names)),  # type: ignore[arg-type]
+        name=name or "",
+        row_ids=X.index.tolist() if has_index else None,  # type: ignore[arg-type]
+    )
 
 
-def _read_parts(sources: list[Source], options: ReadOptions) -> Matrices:
-    """Read all files, which hold either tables or whole matrices, and put them under one another."""
-    kinds = [format_of(part) for part in sources]
-    if not _TABLES.keys() >= set(kinds):
-        return _read_matrices(sources, kinds, options)
-    first, fail = sources[0], sources[0].error
-    parts = [_TABLES[kind](part) for part, kind in zip(sources, kinds, strict=True)]
-    declared = _declared(first, kinds[0]) if options.labels is None else None
-    return split_table(stack(parts, fail), options, fail, declared=declared, second_table=_second_table)
+def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
+    """Read a data frame."""
+
+    def fail(*parts: str | Mention) -> DatasetError:
+        return DatasetError("the table ", *parts, ".")
+
+    raw = open_frame(frame)
+    if not all(raw.frame.shape):
+        raise fail(f"needs rows and columns, got shape {raw.frame.shape!r}")
+    return table_dataset(raw, options, fail, second_file=_second_file, file=None, name=name or "", source="")
 
 
-def _common_stem(sources: list[Source]) -> str:
-    """The name of one file without endings; what several file names share."""
+def _common_stem(sources: Sequence[Source]) -> str:
+    """Return the name of one file without endings, or what several file names share."""
     if len(sources) == 1:
         return sources[0].stem
     first, *others = (re.split(r"[-_. ]", source.stem) for source in sources)
@@ -238,77 +318,136 @@ def _common_stem(sources: list[Source]) -> str:
     return sources[0].stem[: len("-".join(shared))] or sources[0].stem
 
 
-def format_of(source: Source) -> str:
-    """Format of a file: unmistakable content first, then the ending, then the look of its text."""
-    if source.is_npz:
-        return "npz"
-    head = source.head()
-    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-    if kind == "utf-16":
-        raise source.error("is UTF-16 text; save it as UTF-8")
-    text = re.sub(rb"\A(?:\xef\xbb\xbf)?(?:\s*+%[^\n\r]*+)*+\s*+", b"", head)
-    if re.match(rb"@(relation|attribute|data)\b", text, re.IGNORECASE):
-        kind = "arff"
-    return kind or _BY_ENDING.get(source.ending) or _kind_of_text(source, head, text)
+def _check_options(first: Source, kind: str, options: ReadOptions) -> None:
+    """Reject options that mean nothing for files which are not tables."""
+    unusable = {"roles", "label_sep", "text"}
+    if kind not in ("arff", "npy"):
+        unusable |= {"ignore", "nominal", "id"}
+        if kind == "svmlight":
+            unusable |= {"labels", "candidates"}
+    elif kind == "npy":
+        unusable.add("id")
+    for option, value in options.given.items():
+        is_name = isinstance(value, str) or kind in ("arff", "npy")
+        if option in unusable or (option in ("labels", "candidates") and not is_name):
+            raise first.error(
+                f"is {_NAMES[kind]}, so ", Mention(option, value), " cannot apply; leave it out"
+            )
 
 
-def _kind_of_text(source: Source, head: bytes, text: bytes) -> str:
-    """Format by the look of the first lines; `text` is the head from the first row on."""
-    if text.startswith(b"<"):
-        raise source.error("is an XML file; give the data file as path and this one as ", Mention("labels"))
-    if _SVMLIGHT_LINE.match(text):
-        return "svmlight"
-    if b"\0" in head:
-        raise source.error(
-            "is a binary file of no known format; give ARFF, MATLAB, CSV, Parquet, svmlight or NPZ"
+def _declared_labels(source: Source, kind: str, names: Sequence[str]) -> list[str] | None:
+    """Return the labels that an XML file inside the archive or next to the file names."""
+    content = source.label_xml
+    if content is not None:
+        return xml_columns(
+            names, parse_label_names(content, source), f"the XML file in {source.path}", source.error
         )
-    return "delimited"
+    beside = find_label_xml(source) if kind == "arff" else None
+    return (
+        None
+        if beside is None
+        else xml_columns(names, label_names_in(Source(beside)), str(beside), source.error)
+    )
 
 
-def _second_table(path: Path) -> Table:
+def _numeric_dataset(
+    table: NumericTable,
+    options: ReadOptions,
+    declared: Sequence[str] | None,
+    fail: Fail,
+    **facts: Any,
+) -> Dataset:
+    """Make a dataset of a table of numbers and category codes."""
+    names, n_rows = table.names, table.values.shape[0]
+    files = {role: label_file(getattr(options, role), names) for role in ("labels", "candidates")}
+    xml = files["labels"]
+    if xml is not None and xml.suffix.lower() == ".xml":
+        declared = xml_columns(names, label_names_in(Source(xml)), str(xml), fail)
+        files["labels"], options = None, ReadOptions(**{**options.given, "labels": declared})
+    if declared is None:
+        declared = table.declared_labels
+        if declared == [] and options.labels is None:
+            raise fail(
+                "declares with -C in its relation name more labels than it has attributes; give ",
+                Mention("labels"),
+            )
+    choice = choose_columns(names, options, fail, declared=declared)
+    matrices: dict[str, Any] = {"labels": None, "candidates": None}
+    label_names: Sequence[str] = ()
+    for role, places in (("candidates", choice.candidates), ("labels", choice.labels or [])):
+        file = files[role]
+        if file is not None:
+            found = _second_file(file, n_rows)
+            matrices[role], label_names = found.Y, found.names
+        elif places:
+            matrices[role] = label_matrix(table.keep(places), fail)
+            label_names = [plain_name(names[place]) for place in places]
+            if table.is_headless:
+                label_names = [f"label{place}" for place in range(len(places))]
+    if not label_names:
+        raise no_labels_said((), fail)
+    features = [place for place in range(len(names)) if place not in choice.taken]
+    if not features:
+        raise fail("has no feature columns left besides its labels; check ", Mention("labels"))
+    X, feature_names, nominal = feature_matrix(table.keep(features), options.nominal, options.missing, fail)
+    if options.id is not None and table.row_ids is not None:
+        require_unique(table.row_ids, options.id, fail)
+    return Dataset(
+        X,
+        matrices["labels"],
+        matrices["candidates"],
+        tuple(feature_names),
+        tuple(label_names),
+        nominal=tuple(nominal),
+        row_ids=table.row_ids,  # type: ignore[arg-type]  # None numbers the rows
+        id_column=options.id,
+        **facts,
+    )
+
+
+def _second_file(path: Path, n_rows: int) -> Labels:
     """Read a second file that holds labels only."""
     source = Source(path)
     kind = format_of(source)
-    if kind not in _TABLES:
-        raise source.error("must be ARFF, CSV or Parquet to hold the labels of another file; convert it")
-    return _TABLES[kind](source)
-
-
-def _declared(source: Source, kind: str) -> tuple[Sequence[str], str] | None:
-    """Labels the XML file beside or inside the data names, and that file."""
-    content = source.label_xml()
-    if content is not None:
-        return parse_label_names(content, source), f"the XML file in {source.path}"
-    beside = find_beside(source) if kind == "arff" else None
-    return None if beside is None else (label_names_in(Source(beside)), str(beside))
-
-
-def _read_matrices(sources: list[Source], kinds: list[str], options: ReadOptions) -> Matrices:
-    """Read files of whole matrices, all of one kind."""
-    first, kind = sources[0], kinds[0]
-    _check_matrix_options(first, kinds, options)
-    if kind == "svmlight":
-        found = read_svmlight(sources)
+    if kind in ("arff", "npy"):
+        table = read_arff(source) if kind == "arff" else read_npy(source)
+        labels = Labels.of_matrix(label_matrix(table, source.error), table.names)
+        labels = labels.numbered() if table.is_headless else labels
+    elif kind in ("delimited", "json", "parquet", "excel"):
+        raw: RawTable = open_table(source, kind)
+        found = read_labels(raw, range(len(raw.names)), None, source.error, must_vary=False)
+        labels = Labels.of_matrix(found.Y, found.names)
+        labels = labels if raw.has_header else labels.numbered()
     else:
-        parts = [_MATRICES[kind](part, options) for part in sources]
-        found = parts[0] if len(parts) == 1 else join(parts, first)
-    X = fill_missing(found.X, options.missing, first.error, names=found.feature_names, coded=found.coded)
-    return replace(found, X=X)
+        raise source.error("must be a table or ARFF to hold the labels of another file; convert it")
+    if labels.Y.shape[0] != n_rows:
+        raise source.error(f"has {labels.Y.shape[0]} rows, but the data have {n_rows}; they must match")
+    return labels
 
 
-def _check_matrix_options(first: Source, kinds: Sequence[str], options: ReadOptions) -> None:
-    """Refuse what means nothing for files of whole matrices, which are all of one kind."""
-    if len(set(kinds)) > 1 or options.ignore is not None:
-        raise first.error(
-            "cannot be combined with other formats or ", Mention("ignore"), f", got {', '.join(kinds)}"
-        )
-    if options.nominal != "code":
-        nominal = Mention("nominal", options.nominal)
-        raise first.error("holds numbers only, so ", nominal, " cannot apply; leave it out")
-    for option in ("labels", "candidates"):
-        value = getattr(options, option)
-        if value is not None and (not isinstance(value, str) or kinds[0] == "svmlight"):
-            remedy = "leave it out" if kinds[0] == "svmlight" else "give the name of one"
-            raise first.error(
-                "holds whole matrices, so ", Mention(option, value), f" means nothing; {remedy}"
-            )
+def _read_matrices(sources: Sequence[Source], kind: str, options: ReadOptions) -> Matrices:
+    """Read files of whole matrices."""
+    if kind == "svmlight":
+        return read_svmlight(sources)
+    read_one = read_matlab if kind == "matlab" else read_npz
+    return join([read_one(part, options) for part in sources], sources[0])
+
+
+def _read_lazily(paths: Sequence[Path], options: ReadOptions, name: str | None, chunks: Any) -> Dataset:
+    """Open the parts of one dataset, or the files of a folder, to be read in blocks of rows."""
+    from labelsieve.io.blocks import check_chunks, files_in, open_in_blocks
+
+    rows = check_chunks(chunks)
+    sources = [Source(file) for path in paths for file in files_in(path)]
+    found = open_in_blocks(sources, options, rows, format_of)
+    own_name = paths[0].stem if len(paths) == 1 else _common_stem(sources)
+    return Dataset(
+        found.X,
+        found.Y,
+        found.Y_candidates,
+        tuple(found.feature_names or ()),
+        tuple(found.label_names or ()),
+        own_name if name is None else name,
+        " + ".join(map(str, paths)),
+        tuple(found.nominal),
+    )

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,12 +20,11 @@ import scipy.sparse as sp
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import dense
+from labelsieve.io.column_choice import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
-from labelsieve.io.readers.mulan_xml import xml_text
-from labelsieve.io.readers.npz import ROLES, SPARSE_PARTS
-from labelsieve.io.readers.svmlight import HEADER_MARK
-from labelsieve.io.readers.table import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
+from labelsieve.io.matrices import ROLES, SPARSE_PARTS, SVMLIGHT_HEADER
+from labelsieve.io.mulan_xml import xml_text
 
 _ROWS_AT_ONCE = 512
 # An ARFF header lists every category.
@@ -110,6 +110,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     try:
         with open(temporary, "xb") as stream:
             yield stream
+            stream.flush()
+            os.fsync(stream.fileno())  # a crash must not leave an empty file in the place of the old one
+        if path.exists():
+            shutil.copymode(path, temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -270,7 +274,7 @@ def _write_svmlight(data: Dataset, path: Path) -> None:
         "holds": "candidate" if data.Y is None else "true",
     }
     with replacing(path) as stream:
-        stream.write(f"{HEADER_MARK}{json.dumps(header)}\n".encode())
+        stream.write(f"{SVMLIGHT_HEADER}{json.dumps(header)}\n".encode())
         for X, Y in _chunks(data):
             features, labels = (sp.csr_array(matrix) for matrix in (X, Y))
             for row, own in zip(_entries(features), _entries(labels), strict=True):

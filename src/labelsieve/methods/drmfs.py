@@ -9,20 +9,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelsieve._base import (
-    LOOP_CONSTRAINTS,
+    COUNT,
+    NON_NEGATIVE,
     SCALE_CONSTRAINTS,
     BaseSelector,
-    Integral,
-    Interval,
-    Real,
     StrOptions,
     nonnegative_features,
 )
 from labelsieve._numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 
@@ -34,25 +31,21 @@ class DRMFS(BaseSelector):
 
         |XW - Y|_21 + alpha tr(W' L_X W) + beta tr(W L_Y W') + gamma |W|_21
 
-    with the Laplacians of a graph over the features and of a graph over the labels. The loss counts the
-    distance of a row and not its square, so single mislabelled rows weigh less. Features rank by the squared
-    norms of their rows of W.
+    with the Laplacians of a graph over the features and of one over the labels. The loss is the distance of a
+    row, not its square, so single mislabelled rows weigh less. Features rank by the squared norms of their
+    rows of W.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
-    alpha : float, default=1.0
-        Weight of the feature graph.
-    beta : float, default=1.0
-        Weight of the label graph.
-    gamma : float, default=1.0
-        Row-sparsity weight.
+    alpha, beta, gamma : float, default=1.0
+        Weights of the feature graph, of the label graph and of the row sparsity.
     n_neighbors : int, default=5
         Neighbours of a node in both graphs, at most all the others.
     bandwidth : {"unit", "median"}, default="unit"
         Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``: 1 as published, or the median length of
-        an edge. With "unit" the weights of most data are practically zero, see Notes.
+        an edge. With "unit" most edges weigh practically nothing, see Notes.
     solver : {"accelerated", "multiplicative"}, default="accelerated"
         Accelerated proximal steps, or the published multiplicative updates. Both descend to the same optimum.
     scale : {"minmax"} or None, default="minmax"
@@ -67,28 +60,21 @@ class DRMFS(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
-    The problem is convex. Its optimum depends neither on a start nor on a seed, so the default solves tightly
-    from a constant matrix. The published stop, a relative change of 1e-3, often ends far from the optimum and
-    makes the ranking depend on the start.
+    The problem is convex, so the default solves it tightly from a constant matrix. The published stop, a
+    relative change of 1e-3, often ends far from the optimum and makes the ranking depend on the start.
 
-    The published kernel has ``t = 1`` whatever the scale of the data. Columns of n rows are then so far apart
-    that ``alpha`` and ``beta`` change almost nothing; ``bandwidth="median"``, a deviation, brings the graphs
-    to life. Labels at equal distance are all kept as neighbours, so the order of the labels does not matter.
-
-    Candidate labels are taken as they are: only the loss is tolerant of wrong ones.
+    With the published width of 1, columns of n rows are so far apart that ``alpha`` and ``beta`` change almost
+    nothing; ``bandwidth="median"``, a deviation, gives the graphs an effect. Labels at equal distance are all
+    neighbours, so the order of the labels does not matter. Candidate labels are taken as they are.
 
     Cost: two products of X with as many columns as there are labels for every iteration; once a search for
     the nearest features, ``O(n_samples n_features^2)``.
@@ -112,12 +98,11 @@ class DRMFS(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "solver": [StrOptions({"accelerated", "multiplicative"})],
     }
@@ -150,96 +135,56 @@ class DRMFS(BaseSelector):
         self.verbose = verbose
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_drmfs(
-            nonnegative_features(X, self.scale),
+        return self._descend(nonnegative_features(X, self.scale), Y)
+
+    def _descend(self, X: Matrix, Y: Matrix, start: np.ndarray | None = None) -> SolverResult:
+        """Solve for ``X >= 0`` from a positive W, by default the constant that fits the mean of Y."""
+        Y = dense(Y).astype(X.dtype, copy=False)
+        problem = DRMFSProblem(
+            self,
+            X,
             Y,
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            n_neighbors=self.n_neighbors,
-            bandwidth=self.bandwidth,
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
+            neighbor_graph(X.T, self.n_neighbors, bandwidth=self.bandwidth),
+            label_graph(Y, self.n_neighbors, bandwidth=self.bandwidth),
         )
-
-
-def solve_drmfs(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    n_neighbors: int,
-    bandwidth: str,
-    solver: str,
-    max_iter: int,
-    tol: float,
-    start: np.ndarray | None = None,
-) -> SolverResult:
-    """Solve DRMFS for ``X >= 0`` from a positive W, by default the constant that fits the mean of Y."""
-    Y = dense(Y).astype(X.dtype, copy=False)
-    problem = _Problem(
-        X,
-        Y,
-        neighbor_graph(X.T, n_neighbors, bandwidth=bandwidth),
-        label_graph(Y, n_neighbors, bandwidth=bandwidth),
-        alpha,
-        beta,
-        gamma,
-    )
-    W = _constant_start(X, Y) if start is None else start
-    P = X @ W
-    value = problem.objective(W, P)
-    # Published: the change in one round, from the third on. An accelerated step can stand still once.
-    step, window, min_iter = {
-        "accelerated": (_accelerated_step, 10, 10),
-        "multiplicative": (_multiplicative_step, 1, 3),
-    }[solver]
-    state, history, converged = iterate(
-        partial(step, problem),
-        _State(W, P, W, P, 1.0, value),
-        value,
-        max_iter=max_iter,
-        tol=tol,
-        window=window,
-        min_iter=min_iter,
-    )
-    return SolverResult(
-        scores=row_norms(state.W) ** 2, objective=history, converged=converged, extra={"coef": state.W.T}
-    )
+        W = _constant_start(X, Y) if start is None else start
+        P = X @ W
+        value = problem.objective(W, P)
+        # An accelerated step can stand still once.
+        step, window = (_accelerated_step, 10) if self.solver == "accelerated" else (_multiplicative_step, 1)
+        state, history, converged = self._iterate(
+            partial(step, problem), DRMFSState(W, P, W, P, 1.0, value), value, window=window, min_iter=3
+        )
+        scores, coef = row_norms(state.W) ** 2, state.W.T
+        return SolverResult(scores=scores, objective=history, converged=converged, extra={"coef": coef})
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """Data, graphs and weights, all in the dtype of ``X``."""
+class DRMFSProblem:
+    """Data and graphs, all in the dtype of ``X``."""
 
+    params: DRMFS
     X: Matrix
     Y: np.ndarray
     feature_graph: Graph
     label_graph: Graph
-    alpha: float
-    beta: float
-    gamma: float
 
     def objective(self, W: np.ndarray, P: np.ndarray) -> float:
         """J at W with P = X W."""
         return (
             smooth_l21_norm(P - self.Y)
-            + self.alpha * inner(W, laplacian_product(self.feature_graph, W))
-            + self.beta * inner(W.T, laplacian_product(self.label_graph, W.T))
-            + self.gamma * smooth_l21_norm(W)
+            + self.params.alpha * inner(W, laplacian_product(self.feature_graph, W))
+            + self.params.beta * inner(W.T, laplacian_product(self.label_graph, W.T))
+            + self.params.gamma * smooth_l21_norm(W)
         )
 
     def half_gradient(self, W: np.ndarray, R: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
         """Half the gradient of all but the sparsity term, at the residual R = X W - Y."""
-        gradient: np.ndarray = (
+        return (
             self.X.T @ (row_weights[:, None] * R)
-            + self.alpha * laplacian_product(self.feature_graph, W)
-            + self.beta * laplacian_product(self.label_graph, W.T).T
+            + self.params.alpha * laplacian_product(self.feature_graph, W)
+            + self.params.beta * laplacian_product(self.label_graph, W.T).T
         )
-        return gradient
 
     def curvature(self, row_weights: np.ndarray) -> np.ndarray:
         """Diagonal that bounds half the Hessian of the reweighted problem, one number per feature.
@@ -248,15 +193,14 @@ class _Problem:
         to itself is no part of the Laplacian, so it does not count.
         """
         row_sums = self.X @ np.ones(self.X.shape[1], dtype=self.X.dtype)
-        bound: np.ndarray = (
+        return (
             self.X.T @ (row_weights * row_sums)
-            + 2 * self.alpha * (self.feature_graph.degrees - 1)
-            + 2 * self.beta * (self.label_graph.degrees - 1).max()
+            + 2 * self.params.alpha * (self.feature_graph.degrees - 1)
+            + 2 * self.params.beta * (self.label_graph.degrees - 1).max()
         )
-        return bound
 
 
-class _State(NamedTuple):
+class DRMFSState(NamedTuple):
     """The accepted W with P = X W, the point ahead of it from which to step, and the momentum."""
 
     W: np.ndarray
@@ -267,7 +211,7 @@ class _State(NamedTuple):
     value: float
 
 
-def _accelerated_step(problem: _Problem, state: _State) -> tuple[_State, float]:
+def _accelerated_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
     """Minimise a separable bound of J around the point ahead; go back and drop the momentum where J rose.
 
     The bound replaces every row's loss by the quadratic that touches it and the Hessian by a diagonal, so
@@ -282,37 +226,37 @@ def _accelerated_step(problem: _Problem, state: _State) -> tuple[_State, float]:
     W = state.W_ahead - inverse * problem.half_gradient(state.W_ahead, R, row_weights)
     np.maximum(W, 0, out=W)
     lengths = row_norms(W)[:, None]
-    threshold = problem.gamma / 2 * inverse
+    threshold = problem.params.gamma / 2 * inverse
     W *= np.divide(lengths - threshold, lengths, out=np.zeros_like(lengths), where=lengths > threshold)
     W[inverse[:, 0] == 0] = 0
 
     P = problem.X @ W
     value = problem.objective(W, P)
     if value > state.value:
-        return _State(state.W, state.P, state.W, state.P, 1.0, state.value), state.value
+        return DRMFSState(state.W, state.P, state.W, state.P, 1.0, state.value), state.value
     momentum = (1 + np.sqrt(1 + 4 * state.momentum**2)) / 2
     ahead = W.dtype.type((state.momentum - 1) / momentum)
-    return _State(W, P, W + ahead * (W - state.W), P + ahead * (P - state.P), momentum, value), value
+    return DRMFSState(W, P, W + ahead * (W - state.W), P + ahead * (P - state.P), momentum, value), value
 
 
-def _multiplicative_step(problem: _Problem, state: _State) -> tuple[_State, float]:
+def _multiplicative_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
     """Multiply W by the ratio of the negative and the positive part of the gradient, as published."""
     W, P = state.W, state.P
     row_weights = l21_weights(P - problem.Y)[:, None]
     numerator = (
         problem.X.T @ (row_weights * problem.Y)
-        + problem.alpha * (problem.feature_graph.affinity @ W)
-        + problem.beta * (problem.label_graph.affinity @ W.T).T
+        + problem.params.alpha * (problem.feature_graph.affinity @ W)
+        + problem.params.beta * (problem.label_graph.affinity @ W.T).T
     )
     denominator = problem.X.T @ (row_weights * P) + W * (
-        problem.alpha * problem.feature_graph.degrees[:, None]
-        + problem.beta * problem.label_graph.degrees
-        + (problem.gamma * l21_weights(W))[:, None]
+        problem.params.alpha * problem.feature_graph.degrees[:, None]
+        + problem.params.beta * problem.label_graph.degrees
+        + (problem.params.gamma * l21_weights(W))[:, None]
     )
     W = multiplicative_step(W, numerator, denominator)
     P = problem.X @ W
     value = problem.objective(W, P)
-    return _State(W, P, W, P, 1.0, value), value
+    return DRMFSState(W, P, W, P, 1.0, value), value
 
 
 def _constant_start(X: Matrix, Y: np.ndarray) -> np.ndarray:

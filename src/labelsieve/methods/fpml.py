@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, RealNotInt, StrOptions
-from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.label_order import label_order
+from labelsieve._base import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    BaseSelector,
+    Integral,
+    Interval,
+    RealNotInt,
+    StrOptions,
+)
+from labelsieve._numerics.candidates import confidence_on_candidates, label_order
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import WeightedRidge, with_constant
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.shifted import with_constant
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
-
-LinearMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 #: Ridge of the three factors where they are not regularised, so that their systems can always be solved.
 _RIDGE = 1e-8
@@ -36,19 +41,15 @@ class FPML(LinearLabelPredictor, BaseSelector):
 
         |Y - SG|^2 + lambda1 |X - SF|^2 + lambda2 |SG - XW|^2 + lambda3 |W|^2
 
-    The low-rank SG is the confidence in the labels. Features rank by the norms of their rows of W.
-
-    This is an fPML-*style* method: [1]_ describes such a joint factorisation and the classifier trained on
-    it, but its equations are not public, so the objective is a reconstruction from the description.
+    The low-rank SG is the confidence in the labels. Features rank by the norms of their rows of W. The
+    equations of [1]_ are not public: the objective is reconstructed from its description.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
-    lambda1 : float, default=1.0
-        Weight of the feature factorisation.
-    lambda2 : float, default=1.0
-        Weight of the classifier's fit to the confidence.
+    lambda1, lambda2 : float, default=1.0
+        Weights of the feature factorisation and of the classifier's fit to the confidence.
     lambda3 : float, default=10.0
         Weight of the classifier's squared norm.
     n_components : int or float, default=0.6
@@ -70,10 +71,8 @@ class FPML(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -83,19 +82,14 @@ class FPML(LinearLabelPredictor, BaseSelector):
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
     Alternating exact least squares from the truncated singular value decomposition of Y, without random
-    numbers. Without ``reg_all`` a ridge of 1e-8 on S, G and F keeps their systems solvable; it is part of the
-    objective.
-
-    Conventions of this library, where the paper is not available: the rank, the start, the stop, the
-    intercept, and ``predict``, which calls a label relevant from a decision value of 0.5, halfway between the
-    0 and 1 it regresses on.
+    numbers. Without ``reg_all`` a ridge of 1e-8 on S, G and F, part of the objective, keeps their systems
+    solvable. Conventions of this library: the rank, the start, the stop, the intercept, and ``predict``, which
+    calls a label relevant from a decision value of 0.5.
 
     A rank as large as the number of labels removes no noise. The weight of ``|X - SF|^2`` grows with the
     number of features: with "standard" scaling it can drown the labels; lower ``lambda1`` then.
@@ -125,14 +119,10 @@ class FPML(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        "lambda1": [Interval(Real, 0, None, closed="left")],
-        "lambda2": [Interval(Real, 0, None, closed="neither")],
-        "lambda3": [Interval(Real, 0, None, closed="neither")],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
+        "lambda1": NON_NEGATIVE,
+        "lambda2": POSITIVE,
+        "lambda3": POSITIVE,
+        "n_components": [*COUNT, Interval(RealNotInt, 0, 1, closed="right")],
         "reg_all": ["boolean"],
         "fit_intercept": ["boolean"],
         "scale": [StrOptions({"minmax", "standard"}), None],
@@ -168,65 +158,27 @@ class FPML(LinearLabelPredictor, BaseSelector):
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = Scaling.learn(X, self.scale)
         X = scaling.apply(X)
+        n_features, n_labels = X.shape[1], Y.shape[1]
+        # The dense Y is as large as SG, which every iteration forms.
+        problem = FPMLProblem(
+            self, with_constant(X) if self.fit_intercept else X, dense(Y).astype(X.dtype, copy=False)
+        )
         rank = self.n_components
         if not isinstance(rank, Integral):
-            rank = max(1, round(rank * Y.shape[1]))
-        result = solve_fpml(
-            X,
-            Y,
-            n_components=min(rank, *X.shape, Y.shape[1]),
-            lambda1=self.lambda1,
-            lambda2=self.lambda2,
-            lambda3=self.lambda3,
-            reg_all=self.reg_all,
-            fit_intercept=self.fit_intercept,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        return replace(result, extra={**result.extra, "scaling": scaling})
-
-
-def solve_fpml(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    n_components: int,
-    lambda1: float,
-    lambda2: float,
-    lambda3: float,
-    reg_all: bool,
-    fit_intercept: bool,
-    max_iter: int,
-    tol: float,
-) -> SolverResult:
-    """Solve the joint factorisation by alternating least squares."""
-    n_features = X.shape[1]
-    # The dense Y is as large as SG, which every iteration forms.
-    labels = dense(Y).astype(X.dtype, copy=False)
-    if fit_intercept:
-        X = with_constant(X)
-    ridge = lambda3 if reg_all else _RIDGE
-    problem = Problem(X, labels, squared_norm(X), lambda1, lambda2, lambda3, ridge)
-    solve_W = WeightedRidge(X).solver(np.full(X.shape[1], lambda3 / lambda2, dtype=X.dtype))
-    state = problem.start(n_components, solve_W)
-    state, history, converged = iterate(
-        partial(problem.round, solve_W), state, problem.objective(state), max_iter=max_iter, tol=tol
-    )
-    W = state.W[:n_features]
-    intercept = state.W[n_features] if fit_intercept else np.zeros(labels.shape[1], dtype=X.dtype)
-    return SolverResult(
-        scores=row_norms(W),
-        objective=history,
-        converged=converged,
-        extra={
+            rank = max(1, round(rank * n_labels))
+        state = problem.start(min(rank, *X.shape, n_labels))
+        state, history, converged = self._iterate(problem.round, state, problem.objective(state))
+        W = state.W[:n_features]
+        extra = {
             "coef": W.T,
-            "intercept": intercept,
+            "intercept": state.W[n_features] if self.fit_intercept else np.zeros(n_labels, dtype=X.dtype),
             "label_confidence": confidence_on_candidates(state.SG, Y),
-        },
-    )
+            "scaling": scaling,
+        }
+        return SolverResult(row_norms(W), history, converged, extra=extra)
 
 
-class State(NamedTuple):
+class FPMLState(NamedTuple):
     """The unknowns, and the products that two steps have in common."""
 
     S: np.ndarray
@@ -240,18 +192,30 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Data and weights, all in the dtype of ``X``."""
+class FPMLProblem:
+    """Data, all in the dtype of ``X``."""
 
+    params: FPML
     X: Matrix
     Y: np.ndarray
-    squared_norm_X: float
-    lambda1: float
-    lambda2: float
-    lambda3: float
-    ridge: float
 
-    def start(self, n_components: int, solve_W: LinearMap) -> State:
+    @cached_property
+    def squared_norm_X(self) -> float:
+        """|X|^2."""
+        return squared_norm(self.X)
+
+    @cached_property
+    def ridge(self) -> float:
+        """Weight of the squared norms of S, G and F."""
+        return self.params.lambda3 if self.params.reg_all else _RIDGE
+
+    @cached_property
+    def solve_W(self) -> Callable[[np.ndarray], np.ndarray]:
+        """From SG to the best W."""
+        weights = np.full(self.X.shape[1], self.params.lambda3 / self.params.lambda2, dtype=self.X.dtype)
+        return WeightedRidge(self.X).solver(weights)
+
+    def start(self, n_components: int) -> FPMLState:
         """S and G from the largest singular values of Y, F and W from their steps."""
         # Equal singular values leave the vectors open; an order that belongs to the labels decides.
         order = label_order(self.Y)
@@ -261,36 +225,37 @@ class Problem:
         G[:, order] = vectors[:, : -n_components - 1 : -1].T
         S = self.Y @ G.T
         F = self._solve_F(S.T @ S, left_product(S, self.X))
-        return self._complete(S, G, F, solve_W)
+        return self._complete(S, G, F)
 
-    def round(self, solve_W: LinearMap, state: State) -> tuple[State, float]:
+    def round(self, state: FPMLState) -> tuple[FPMLState, float]:
         """Solve for F, G, S and W in turn."""
-        l1, l2, X, Y = self.lambda1, self.lambda2, self.X, self.Y
+        l1, l2, X, Y = self.params.lambda1, self.params.lambda2, self.X, self.Y
         F = self._solve_F(state.StS, state.StX)
         G = _solve((1 + l2) * state.StS, state.S.T @ (Y + l2 * state.P), self.ridge)
         target = Y @ G.T + l1 * right_product(X, F) + l2 * (state.P @ G.T)
         S = _solve((1 + l2) * (G @ G.T) + l1 * (F @ F.T), target.T, self.ridge).T
-        state = self._complete(S, G, F, solve_W)
+        state = self._complete(S, G, F)
         return state, self.objective(state)
 
     def _solve_F(self, StS: np.ndarray, StX: np.ndarray) -> np.ndarray:
-        return _solve(self.lambda1 * StS, self.lambda1 * StX, self.ridge)
+        lambda1 = self.params.lambda1
+        return _solve(lambda1 * StS, lambda1 * StX, self.ridge)
 
-    def _complete(self, S: np.ndarray, G: np.ndarray, F: np.ndarray, solve_W: LinearMap) -> State:
+    def _complete(self, S: np.ndarray, G: np.ndarray, F: np.ndarray) -> FPMLState:
         """Solve for W and form the common products."""
         SG = S @ G
-        W = solve_W(SG)
-        return State(S, G, F, W, SG, self.X @ W, S.T @ S, left_product(S, self.X))
+        W = self.solve_W(SG)
+        return FPMLState(S, G, F, W, SG, self.X @ W, S.T @ S, left_product(S, self.X))
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: FPMLState) -> float:
         """J with the ridge terms."""
         factors = squared_norm(state.S) + squared_norm(state.G) + squared_norm(state.F)
         features = self.squared_norm_X - 2 * inner(state.StX, state.F) + inner(state.StS @ state.F, state.F)
         return (
             squared_norm(self.Y - state.SG)
-            + self.lambda1 * features
-            + self.lambda2 * squared_norm(state.SG - state.P)
-            + self.lambda3 * squared_norm(state.W)
+            + self.params.lambda1 * features
+            + self.params.lambda2 * squared_norm(state.SG - state.P)
+            + self.params.lambda3 * squared_norm(state.W)
             + self.ridge * factors
         )
 
@@ -300,5 +265,4 @@ def _solve(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
     A = A.copy()
     # In single precision the rounding of a singular A is larger than the ridge.
     A[np.diag_indices_from(A)] += max(ridge, np.finfo(A.dtype).eps * np.trace(A))
-    solution: np.ndarray = solve(A, B, assume_a="pos")
-    return solution
+    return solve(A, B, assume_a="pos")

@@ -7,10 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelsieve._base import BlockSelector, Integral, Interval, RowProblem
-from labelsieve._numerics.feature_information import count_in_rows, information_of_counts
+from labelsieve._numerics.information import count_in_rows, information_of_counts
 from labelsieve._numerics.result import SolverResult
-
-__all__ = ["GMM", "solve_gmm"]
 
 
 class GMM(BlockSelector):
@@ -30,10 +28,8 @@ class GMM(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Shifted geometric mean of the mutual information, in bits.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Shifted geometric mean of the mutual information, in bits, and the place of every feature, 1 is best.
 
     Notes
     -----
@@ -71,18 +67,13 @@ class GMM(BlockSelector):
         self.n_bins = n_bins
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
-        return solve_gmm(problem, n_bins=self.n_bins)
-
-
-def solve_gmm(problem: RowProblem, *, n_bins: int) -> SolverResult:
-    """Take the geometric mean of the mutual information of every binned feature over the varying labels."""
-    n_samples = problem.shape[0]
-    shift = 1.0 / n_samples**2
-    log_sum, n_varying = np.zeros(problem.n_features), 0
-    for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, n_bins):
-        n_varying += int(((counts.of_labels > 0) & (counts.of_labels < n_samples)).sum())
-        # Labels that do not vary add nothing: no feature has any information on them.
-        for information in information_of_counts(counts, offsets):
-            log_sum += np.log1p(information / shift).sum(axis=1)
-    scores = shift * np.expm1(log_sum / max(1, n_varying))
-    return SolverResult(scores=scores.astype(problem.dtype))
+        n_samples = problem.shape[0]
+        shift = 1.0 / n_samples**2
+        log_sum, n_varying = np.zeros(problem.n_features), 0
+        for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, self.n_bins):
+            n_varying += int(((counts.of_labels > 0) & (counts.of_labels < n_samples)).sum())
+            # Labels that do not vary add nothing: no feature has any information on them.
+            for information in information_of_counts(counts, offsets):
+                log_sum += np.log1p(information / shift).sum(axis=1)
+        scores = shift * np.expm1(log_sum / max(1, n_varying))
+        return SolverResult(scores=scores.astype(problem.dtype))

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import euclidean_distances
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, BaseSelector, Interval, Real, StrOptions
+from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
+from labelsieve._numerics.graph import DISTANCE_STEPS
 from labelsieve._numerics.moments import centre_columns
-from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm, soft_threshold
+from labelsieve._numerics.norms import (
+    l21_weights,
+    row_norms,
+    smooth_l21_norm,
+    soft_threshold,
+    squared_row_norms,
+)
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
-from labelsieve._numerics.shifted import Shifted
-from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
-from labelsieve.methods._lcfs.confidence import density_confidence, trusted_candidates
 
 #: Added under the root of a row's squared norm, so that a zero row has a finite weight.
 SMOOTHING = 1e-12
@@ -30,6 +37,10 @@ SMOOTHING = 1e-12
 BETA_SHARE, GAMMA_SHARE = 0.3, 0.5
 #: Accelerated steps for S in every sweep.
 _INNER_STEPS = 20
+#: Share of the pairs of rows that are nearer than the width of the density kernel.
+_NEAR_SHARE = 0.02
+#: Densities that differ by less, relative to the largest, are equal but for rounding.
+_SAME_DENSITY = 1e-9
 
 
 class LCFSPML(LinearLabelPredictor, BaseSelector):
@@ -76,10 +87,8 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -101,23 +110,21 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
     -----
     In every round the objective is convex. A sweep solves for W exactly, with the norm of each row replaced by the
     quadratic that touches it (smoothed as ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective), then
-    takes 20 accelerated proximal steps for S. After a round the distances are taken anew over the better half of the
-    features; rounds end when the same candidates are trusted again. Another choice of them is another objective:
-    only within a round does it fall.
+    takes 20 accelerated proximal steps for S. After a round the distances are taken again over the better half of
+    the features; rounds end when the same candidates are trusted again. Only within a round does the objective fall.
 
-    Deviations from the authors' program, which is public: its row weights are four times those of its objective, so
-    that its search stops between two optima; it returns an S that is not sparse, and starts from random maps. These
-    are not offered: the weights it was run with are unknown, so there is nothing to reproduce. ``beta``, ``gamma``,
-    ``lam``, ``theta``, ``n_neighbors`` and the budget of rounds are conventions of this library. Rows at the same place
-    count as neighbours here, where the program drops them; a label of which no row is a centre takes its densest.
+    Deviations from the authors' public program: its row weights are four times those of its objective, so that its
+    search stops between two optima; it returns an S that is not sparse, and starts from random maps. The weights it
+    was run with are unknown: ``beta``, ``gamma``, ``lam``, ``theta``, ``n_neighbors`` and the budget of rounds are
+    conventions of this library. Rows at the same place count as neighbours here, where the program drops them; a
+    label of which no row is a centre takes its densest.
 
     What to expect, measured on `make_pml` with 300 rows, 50 features, 8 labels and 40 % noise: the confidence by
     distances is weak (an area under the ROC curve of 0.56 for true against false candidates, where the predictions
-    XW reach 0.95), since distances over mostly irrelevant features carry little. It lies between ``exp(-1) = 0.37`` and
-    1, mostly just above 0.37, so that ``theta=0.5`` would trust only a quarter of the candidates; "quantile" does
-    without such a number. S does not help there: with 200
-    rows and features, ten of them informative, and the same noise, the best ten features held 0.76, 0.80 and 0.86 of
-    these with 0.3, 0.5 and 0.7 of the weight that empties S, and 0.86 without S.
+    XW reach 0.95). It lies between ``exp(-1) = 0.37`` and 1, mostly just above 0.37, so that ``theta=0.5`` would trust
+    only a quarter of the candidates; "quantile" does without such a number. S does not help there: with 200 rows and
+    features, ten of them informative, the best ten features held 0.80 of these with the automatic gamma, and 0.86
+    without S.
 
     Cost: a Cholesky factorisation of the smaller of rows and features and 20 products with X'X for every sweep;
     for every round the distances among the rows of one label after the other, of many rows in blocks.
@@ -139,16 +146,15 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "gamma": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "lam": [Interval(Real, 0, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": [StrOptions({"auto"}), *POSITIVE],
+        "gamma": [StrOptions({"auto"}), *NON_NEGATIVE],
+        "lam": NON_NEGATIVE,
         "theta": [Interval(Real, 0, 1, closed="both")],
         "threshold": [StrOptions({"value", "quantile"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": COUNT,
         "confidence": [StrOptions({"distance", "prediction"})],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "max_rounds": COUNT,
     }
 
     def __init__(
@@ -185,82 +191,61 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = standard_scaling(X)
         features, labels = Shifted(*scaling.split(X)), dense(Y)
-        result = solve_lcfs_pml(
-            features,
-            labels,
-            trust=partial(self._trust, labels),
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            max_rounds=self.max_rounds,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        coef, intercept = result.extra["coef"], labels.mean(axis=0)
-        estimates = result.extra["label_confidence"]
+        problem, confidence, trusted = self._first_round(features, labels)
+        state, converged = problem.start(), True
+        for n_rounds in range(1, self.max_rounds + 1):
+            value = problem.objective(state)
+            state, history, settled = self._iterate(problem.sweep, state, value)
+            converged &= settled
+            if n_rounds == self.max_rounds:
+                break
+            before = trusted
+            confidence, trusted = self._trust(features.X[:, _best_half(state.W)], labels)
+            if (trusted == before).all():
+                break
+            problem = replace(problem, trusted=centre_columns(trusted))
+        intercept = labels.mean(axis=0)
         if self.confidence == "prediction":
-            estimates = features.times(coef.T) + intercept
+            confidence = features.times(state.W) + intercept
         extra = {
-            **result.extra,
-            "coef": coef.astype(X.dtype),
+            "coef": state.W.T.astype(X.dtype),
             "intercept": intercept.astype(X.dtype),
             "scaling": scaling,
-            "label_confidence": confidence_on_candidates(estimates, Y),
+            "label_confidence": confidence_on_candidates(confidence, Y),
+            "beta": problem.beta,
+            "gamma": problem.gamma,
+            "n_rounds": n_rounds,
         }
-        return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
+        return SolverResult(row_norms(state.W).astype(X.dtype), history, converged, extra=extra)
 
-    def _trust(self, Y: np.ndarray, X: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    def _first_round(
+        self, features: Shifted, labels: np.ndarray
+    ) -> tuple[LCFSPMLProblem, np.ndarray, np.ndarray]:
+        """Return the problem of the first round, the confidence in the candidates and the trusted ones."""
+        Y, ridge = centre_columns(labels), WeightedRidge(features)
+        curvature = 2 * largest_eigenvalue(ridge.normal_product, features.shape[1])
+        beta, gamma = self._sparsity_weights(features.transposed_times(Y))
+        confidence, trusted = self._trust(features.X, labels)
+        problem = LCFSPMLProblem(ridge, curvature, Y, centre_columns(trusted), self.alpha, beta, gamma)
+        return problem, confidence, trusted
+
+    def _trust(self, X: Matrix, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the confidence in the candidates by some features, and which of them are trusted."""
         confidence = density_confidence(X, Y, n_neighbors=self.n_neighbors, lam=self.lam)
         return confidence, trusted_candidates(confidence, theta=self.theta, threshold=self.threshold)
 
-
-def solve_lcfs_pml(
-    features: Shifted,
-    Y: np.ndarray,
-    *,
-    trust: Callable[[Matrix], tuple[np.ndarray, np.ndarray]],
-    alpha: float,
-    beta: float | str,
-    gamma: float | str,
-    max_rounds: int,
-    max_iter: int,
-    tol: float,
-) -> SolverResult:
-    """Solve LCFS-PML; ``trust`` turns features into the confidence in the candidates and the trusted ones."""
-    Y = centre_columns(Y)
-    ridge = WeightedRidge(features)
-    curvature = 2 * largest_eigenvalue(ridge.normal_product, features.shape[1])
-    beta, gamma = _settled_weights(features.transposed_times(Y), alpha, beta, gamma)
-    confidence, trusted = trust(features.X)
-    problem = Problem(ridge, curvature, Y, centre_columns(trusted), alpha, beta, gamma)
-    state, converged = problem.start(), True
-    for n_rounds in range(1, max_rounds + 1):
-        value = problem.objective(state)
-        state, history, settled = iterate(problem.sweep, state, value, max_iter=max_iter, tol=tol)
-        converged &= settled
-        if n_rounds == max_rounds:
-            break
-        before = trusted
-        confidence, trusted = trust(features.X[:, _best_half(state.W)])
-        if (trusted == before).all():
-            break
-        problem = replace(problem, trusted=centre_columns(trusted))
-    return SolverResult(
-        scores=row_norms(state.W),
-        objective=history,
-        converged=converged,
-        extra={
-            "coef": state.W.T,
-            "label_confidence": confidence,
-            "beta": beta,
-            "gamma": gamma,
-            "n_rounds": n_rounds,
-        },
-    )
+    def _sparsity_weights(self, XtY: np.ndarray) -> tuple[float, float]:
+        """Turn "auto" into a share of the weight at which W, or S, is empty while all candidates are trusted."""
+        beta, gamma = self.beta, self.gamma
+        if isinstance(beta, str):
+            # Where features or labels do not vary, any weight leaves nothing.
+            beta = BETA_SHARE * 2 * (1 + self.alpha) * float(row_norms(XtY).max()) or 1.0
+        if isinstance(gamma, str):
+            gamma = GAMMA_SHARE * 2 * float(np.abs(XtY).max()) or 1.0
+        return float(beta), float(gamma)
 
 
-class State(NamedTuple):
+class LCFSPMLState(NamedTuple):
     """The two maps, and their products with X'X."""
 
     W: np.ndarray
@@ -270,7 +255,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class LCFSPMLProblem:
     """One round: features, candidates, trusted candidates, weights; twice X'X is at most ``curvature``."""
 
     ridge: WeightedRidge
@@ -293,16 +278,16 @@ class Problem:
     def _constant(self) -> float:
         return squared_norm(self.Y) + self.alpha * squared_norm(self.trusted)
 
-    def state(self, W: np.ndarray, S: np.ndarray) -> State:
+    def state(self, W: np.ndarray, S: np.ndarray) -> LCFSPMLState:
         """Complete the maps by their products."""
-        return State(W, S, self.ridge.normal_product(W), self.ridge.normal_product(S))
+        return LCFSPMLState(W, S, self.ridge.normal_product(W), self.ridge.normal_product(S))
 
-    def start(self) -> State:
+    def start(self) -> LCFSPMLState:
         """W from a ridge regression on candidates and trusted candidates, S from nothing."""
         W = self._solve_W(np.zeros_like(self._XtY), np.ones(len(self._XtY)))
         return self.state(W, np.zeros_like(W))
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: LCFSPMLState) -> float:
         """J; the squares are written out, so that no product has as many rows as the data."""
         both, XtX_both = state.W + state.S, state.XtXW + state.XtXS
         return (
@@ -313,12 +298,12 @@ class Problem:
             + self.gamma * float(np.abs(state.S).sum())
         )
 
-    def sweep(self, state: State) -> tuple[State, float]:
+    def sweep(self, state: LCFSPMLState) -> tuple[LCFSPMLState, float]:
         """Solve for W with the row-sparsity term bounded by a quadratic, then step towards the best S."""
         W = self._solve_W(state.S, l21_weights(state.W, SMOOTHING))
         XtXW = self.ridge.normal_product(W)
         S, XtXS = self._step_S(state, self._XtY - XtXW)
-        state = State(W, S, XtXW, XtXS)
+        state = LCFSPMLState(W, S, XtXW, XtXS)
         return state, self.objective(state)
 
     def _solve_W(self, S: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
@@ -326,7 +311,7 @@ class Problem:
         target = (self.Y - self.ridge.X.times(S) + self.alpha * self.trusted) / weight
         return self.ridge.solver(self.beta / weight * row_weights)(target)
 
-    def _step_S(self, state: State, XtR: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _step_S(self, state: LCFSPMLState, XtR: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Accelerated proximal steps on ``|XS - R|^2 + gamma |S|_1``; where it rose, go back and start anew."""
         S, XtXS = state.S, state.XtXS
         if self.curvature == 0:
@@ -351,19 +336,138 @@ class Problem:
         return S, XtXS
 
 
-def _settled_weights(
-    XtY: np.ndarray, alpha: float, beta: float | str, gamma: float | str
-) -> tuple[float, float]:
-    """Turn "auto" into a share of the weight at which W, or S, is empty while all candidates are trusted."""
-    if isinstance(beta, str):
-        # Where features or labels do not vary, any weight leaves nothing.
-        beta = BETA_SHARE * 2 * (1 + alpha) * float(row_norms(XtY).max()) or 1.0
-    if isinstance(gamma, str):
-        gamma = GAMMA_SHARE * 2 * float(np.abs(XtY).max()) or 1.0
-    return float(beta), float(gamma)
-
-
 def _best_half(W: np.ndarray) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Return the columns of the better half of the features, ascending."""
     order = np.argsort(-row_norms(W), kind="stable")
     return np.sort(order[: max(1, len(W) // 2)])
+
+
+def density_confidence(X: Matrix, Y: Matrix, *, n_neighbors: int, lam: float) -> np.ndarray:
+    """Return a confidence between exp(-1) and 1 for every candidate, 0 elsewhere.
+
+    With a, the mean distance to the nearest other rows with the label, and c, the distance to the nearest
+    density peak, each relative to the largest of its kind, ``t = exp(-(1 + lam) a c / (lam a + c))``.
+
+    Rows that have close neighbours with the label and are near a centre of them are trusted. Distances are needed
+    among the rows of one label only, and of many rows a block at a time: nothing is n_samples x n_samples.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [2.0], [9.0]])
+    >>> density_confidence(X, np.ones((4, 1)), n_neighbors=1, lam=1.0).ravel().round(3)
+    array([0.875, 1.   , 0.875, 0.368])
+    """
+    X = X.tocsr() if is_sparse(X) else X
+    candidates = sp.csc_matrix(Y)
+    confidence = np.zeros(Y.shape)
+    for label in range(Y.shape[1]):
+        rows = candidates.indices[candidates.indptr[label] : candidates.indptr[label + 1]]
+        if len(rows):
+            confidence[rows, label] = _confidence_among(X[rows], n_neighbors, lam)
+    return confidence
+
+
+def trusted_candidates(confidence: np.ndarray, *, theta: float, threshold: str) -> np.ndarray:
+    """Return the 0/1 matrix of the candidates whose confidence is large enough.
+
+    With the threshold "value" it must exceed ``theta``; with "quantile" it must be no less than that quantile of
+    the confidences in the same label.
+
+    Examples
+    --------
+    >>> t = np.array([[0.4], [0.5], [0.6], [0.0]])
+    >>> trusted_candidates(t, theta=0.5, threshold="value").ravel()
+    array([0., 0., 1., 0.])
+    >>> trusted_candidates(t, theta=0.5, threshold="quantile").ravel()
+    array([0., 1., 1., 0.])
+    """
+    if threshold == "value":
+        trusted = confidence > theta
+    else:
+        # Confidences are positive, so 0 is what is no candidate.
+        among = np.where(confidence > 0, confidence, np.nan)
+        among[:, ~(confidence > 0).any(axis=0)] = 1.0
+        trusted = confidence >= np.nanquantile(among, theta, axis=0)
+    return trusted.astype(np.float64)
+
+
+def _confidence_among(points: Matrix, n_neighbors: int, lam: float) -> np.ndarray:
+    """Return t of rows that have a label in common."""
+    if points.shape[0] == 1:
+        return np.ones(1)
+    distances = _Distances(points)
+    width = _kernel_width(distances)
+    n_neighbors = min(n_neighbors, points.shape[0] - 1)
+    density, spread = np.empty((2, points.shape[0]))
+    for rows, block in distances.blocks():
+        if width > 0:
+            density[rows] = np.exp(-((block / width) ** 2)).sum(axis=1)
+        else:
+            density[rows] = (block == 0).sum(axis=1)
+        # The nearest of all is the row itself, or one at its place.
+        spread[rows] = np.partition(block, n_neighbors, axis=1)[:, : n_neighbors + 1].sum(axis=1)
+    peaks = _density_peaks(distances, density)
+    away = distances.to(points[np.flatnonzero(peaks)]).min(axis=1)
+    a, c = _relative(spread), _relative(away)
+    harmonic = np.divide((1 + lam) * a * c, lam * a + c, out=np.zeros_like(a), where=a * c > 0)
+    return np.exp(-harmonic)
+
+
+class _Distances:
+    """All distances between some points, by blocks of rows; one block is computed once and kept."""
+
+    def __init__(self, points: Matrix) -> None:
+        self.points = points
+        self.n_points = points.shape[0]
+        # Below it, a distance is the rounding of a repeated row.
+        self.smallest = 2 * float(np.sqrt(squared_row_norms(points).max())) / DISTANCE_STEPS
+        self._cuts = list(batches(self.n_points, self.n_points))
+        self._kept = self._block(self._cuts[0]) if len(self._cuts) == 1 else None
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield some rows and their distances to all; the caller leaves them alone."""
+        for rows in self._cuts:
+            yield rows, self._block(rows) if self._kept is None else self._kept
+
+    def to(self, others: Matrix) -> np.ndarray:
+        """Return the distances from every point to some."""
+        return self._cleaned(euclidean_distances(self.points, others))
+
+    def _block(self, rows: slice) -> np.ndarray:
+        return self._cleaned(euclidean_distances(self.points[rows], self.points))
+
+    def _cleaned(self, distances: np.ndarray) -> np.ndarray:
+        distances[distances < self.smallest] = 0
+        return distances
+
+
+def _kernel_width(distances: _Distances) -> float:
+    """Return the distance below which 2 % of the pairs lie, exactly, in the memory of 2 % of the pairs."""
+    n_points = distances.n_points
+    place = int(_NEAR_SHARE * n_points * (n_points - 1)) + n_points
+    nearest = np.empty(0)
+    for _, block in distances.blocks():
+        nearest = np.concatenate([nearest, block.ravel()])
+        if len(nearest) > place:
+            nearest = np.partition(nearest, place)[: place + 1]
+    return float(nearest[place])
+
+
+def _density_peaks(distances: _Distances, density: np.ndarray) -> np.ndarray:
+    """Say which points are dense and far from any denser one; the densest if none is."""
+    largest = density.max()
+    margin = _SAME_DENSITY * largest
+    to_denser = np.empty(distances.n_points)
+    for rows, block in distances.blocks():
+        is_denser = density > density[rows, None] + margin
+        to_denser[rows] = np.where(is_denser, block, np.inf).min(axis=1)
+    densest = np.isinf(to_denser)
+    to_denser[densest] = to_denser[~densest].max(initial=0.0)
+    is_dense = density + margin >= (largest + density.min()) / 2
+    peaks: np.ndarray = is_dense & (to_denser > (to_denser.max() + to_denser.min()) / 2)
+    return peaks if peaks.any() else densest
+
+
+def _relative(values: np.ndarray) -> np.ndarray:
+    largest = values.max()
+    return values / largest if largest > 0 else values

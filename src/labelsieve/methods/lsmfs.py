@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from labelsieve._base import BaseSelector, Integral, Interval, StrOptions
 from labelsieve._numerics.discretize import BinnedFeatures, bin_features
-from labelsieve._numerics.feature_information import feature_information, label_information
-from labelsieve._numerics.greedy import places_as_scores, select_greedily
-from labelsieve._numerics.information import cooccurrence, plogp
+from labelsieve._numerics.information import (
+    cooccurrence,
+    feature_information,
+    label_information,
+    plogp,
+    select_greedily,
+)
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.typing import Matrix
-
-__all__ = ["LSMFS", "solve_lsmfs", "supplementation"]
 
 
 class LSMFS(BaseSelector):
@@ -33,10 +36,9 @@ class LSMFS(BaseSelector):
 
     and with ``criterion="max"``, known as MLSMFS, ``Rel(f) = sum_i max_{j != i} I(f; y_i | y_j)``.
 
-    This is an LSMFS-*style* method, a reconstruction. Of [1]_ are the three relations between labels, which
-    change with the feature, the three ingredients relevance, supplementation and redundancy, and the greedy
-    search. The text of the paper was not at hand, so the formulas that put them together are ours, as is the
-    factor ``1/(q-1)``; ``average=False`` leaves it out.
+    A reconstruction: of [1]_ are the three relations between labels, the ingredients relevance,
+    supplementation and redundancy, and the greedy search. The formulas that put them together are ours, as is
+    the factor ``1/(q-1)``; ``average=False`` leaves it out.
 
     Parameters
     ----------
@@ -73,17 +75,14 @@ class LSMFS(BaseSelector):
     ``n_samples n_features n_labels^2``, for sparse features with their non-zero entries instead; memory with
     ``n_labels^2``.
 
-    Information is counted, in bits. The gain is symmetric in the two labels, for it is also
-    ``I(y_i; y_j | f) - I(y_i; y_j)``, and that is how it is computed.
+    The gain is symmetric in the two labels, for it is also ``I(y_i; y_j | f) - I(y_i; y_j)``, and that is how it
+    is computed. Counted information is too large by about ``0.72 (number of symbols - 1) / n_samples`` bits a
+    term. Summed over all pairs of labels that drowns what a feature tells: with ``average=False`` the selection
+    is much worse on few rows and many labels. ``criterion="max"`` takes the pair with the largest such error,
+    often one with a rare label.
 
-    Counted information is too large by about ``0.72 (number of symbols - 1) / n_samples`` bits a term. Summed
-    over all pairs of labels that drowns what a feature tells: with ``average=False`` the selection is much
-    worse on few rows and many labels. ``criterion="max"`` takes the pair with the largest such error, often
-    one with a rare label.
-
-    The program of this name in the package PyIT-MLFS is something else: what it adds is ``max(0, -G_ij)``, so
-    it rewards the redundant pairs and drops the supplementing ones. Candidate labels are taken as they are:
-    this is no partial-label method.
+    The program of this name in the package PyIT-MLFS adds ``max(0, -G_ij)`` instead, so it rewards the
+    redundant pairs and drops the supplementing ones. Candidate labels are taken as they are.
 
     References
     ----------
@@ -107,7 +106,6 @@ class LSMFS(BaseSelector):
         "criterion": [StrOptions({"sum", "max"})],
         "average": ["boolean"],
         "n_bins": [Interval(Integral, 2, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
     ranking_depends_on_size: ClassVar[bool] = True
@@ -128,54 +126,28 @@ class LSMFS(BaseSelector):
         self.verbose = verbose
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_lsmfs(
-            X,
-            Y,
-            n_selected=self._n_selected(X.shape[1]),
-            criterion=self.criterion,
-            average=self.average,
-            n_bins=self.n_bins,
+        binned = bin_features(X, self.n_bins)
+        relevance = sum(information.sum(axis=1) for information in label_information(binned, Y))
+        n_labels = Y.shape[1]
+        if n_labels > 1:
+            others = ~np.eye(n_labels, dtype=bool)
+            weight = 1 / (n_labels - 1) if self.average else 1.0
+            for feature, gain in enumerate(supplementation(binned, Y)):
+                if self.criterion == "max":
+                    # I(f; y_i | y_j) is I(f; y_i) plus the gain, and the first does not depend on j.
+                    relevance[feature] += gain.max(axis=1, where=others, initial=-np.inf).sum()
+                else:
+                    relevance[feature] += weight * np.maximum(gain, 0).sum(where=others)
+        return select_greedily(
+            relevance, partial(feature_information, binned), self._n_selected(X.shape[1]), X.dtype
         )
-
-
-def solve_lsmfs(
-    X: Matrix, Y: Matrix, *, n_selected: int, criterion: str, average: bool, n_bins: int
-) -> SolverResult:
-    """Select ``n_selected`` features greedily and rank the rest by the last criterion."""
-    binned = bin_features(X, n_bins)
-    relevance = sum(information.sum(axis=1) for information in label_information(binned, Y))
-    n_labels = Y.shape[1]
-    if n_labels > 1:
-        others = ~np.eye(n_labels, dtype=bool)
-        weight = 1 / (n_labels - 1) if average else 1.0
-        for feature, gain in enumerate(supplementation(binned, Y)):
-            if criterion == "max":
-                # I(f; y_i | y_j) is I(f; y_i) plus the gain, and the first does not depend on j.
-                relevance[feature] += gain.max(axis=1, where=others, initial=-np.inf).sum()
-            else:
-                relevance[feature] += weight * np.maximum(gain, 0).sum(where=others)
-    order, reached = select_greedily(
-        relevance, lambda feature: feature_information(binned, feature), n_selected
-    )
-    scores = places_as_scores(order) if relevance.any() else np.zeros(X.shape[1])
-    return SolverResult(scores=scores.astype(X.dtype), extra={"criterion": reached.astype(X.dtype)})
 
 
 def supplementation(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
     """Yield, feature by feature, what knowing it adds to the information of every two labels on one another.
 
-    Parameters
-    ----------
-    binned : BinnedFeatures
-        Discrete features.
-    Y : {ndarray, sparse matrix} of shape (n_samples, n_labels)
-        Entries 0 and 1.
-
-    Yields
-    ------
-    gain : ndarray of shape (n_labels, n_labels)
-        ``I(y_i; y_j | f) - I(y_i; y_j)`` in bits, which is also ``I(f; y_i | y_j) - I(f; y_i)``; positive
-        where the labels supplement one another. The diagonal means nothing.
+    What it yields is ``I(y_i; y_j | f) - I(y_i; y_j)`` in bits, n_labels x n_labels, which is also
+    ``I(f; y_i | y_j) - I(f; y_i)``; positive where the labels supplement one another. The diagonal means nothing.
 
     Examples
     --------
@@ -208,5 +180,4 @@ def _information_sum(both: np.ndarray, n_samples: int, table: np.ndarray) -> np.
     only_row = table[ones[:, None] - both]
     cells = table[both] + (only_row + only_row.T) + table[zeros[:, None] - ones + both]
     margin = table[ones] + table[zeros] - table[n_samples] / 2
-    information: np.ndarray = cells - (margin[:, None] + margin)
-    return information
+    return cells - (margin[:, None] + margin)

@@ -8,16 +8,14 @@ import numpy as np
 
 from labelsieve._base import BaseSelector, Integral, Interval
 from labelsieve._numerics.discretize import bin_features
-from labelsieve._numerics.feature_information import (
+from labelsieve._numerics.information import (
     conditional_label_information,
     feature_information,
     label_information,
+    select_greedily,
 )
-from labelsieve._numerics.greedy import places_as_scores, select_greedily
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.typing import Matrix
-
-__all__ = ["MDMR", "solve_mdmr"]
 
 
 class MDMR(BaseSelector):
@@ -55,16 +53,12 @@ class MDMR(BaseSelector):
 
     Notes
     -----
-    The features are binned and the information is computed from counts, in bits. The terms of a newly
-    selected feature are counted once, for all other features and all labels together, so selecting ``k``
-    features takes ``k`` passes over the data. Of features that are equally good, the first column is taken.
-    Selecting more features never changes the order of those selected before.
+    The features are binned and the information is computed from counts, in bits. Of features that are equally
+    good, the first column is taken. Selecting more features never changes the order of those selected before.
+    ``J`` is the form in which the criterion is usually quoted; PyIT-MLFS takes the interaction information of
+    ``f``, ``s`` and every label as redundancy, and its sum over ``S`` instead of the mean.
 
-    ``J`` is the form in which the criterion is usually quoted. Other implementations differ: PyIT-MLFS, for
-    one, takes the interaction information of ``f``, ``s`` and every label as redundancy, and its sum over
-    ``S`` instead of the mean.
-
-    Cost: one pass over the data for every selected feature.
+    Cost: one pass over the data for every selected feature, for all other features and all labels together.
 
     References
     ----------
@@ -86,7 +80,6 @@ class MDMR(BaseSelector):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         "n_bins": [Interval(Integral, 2, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
     ranking_depends_on_size: ClassVar[bool] = True
@@ -99,21 +92,13 @@ class MDMR(BaseSelector):
         self.verbose = verbose
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_mdmr(X, Y, n_selected=self._n_selected(X.shape[1]), n_bins=self.n_bins)
+        Y = Y.astype(np.int32)
+        binned = bin_features(X, self.n_bins)
+        dependency = sum(information.sum(axis=1) for information in label_information(binned, Y))
 
+        def redundancy_with(feature: int) -> np.ndarray:
+            return np.asarray(
+                feature_information(binned, feature) - conditional_label_information(binned, Y, feature)
+            )
 
-def solve_mdmr(X: Matrix, Y: Matrix, *, n_selected: int, n_bins: int) -> SolverResult:
-    """Select ``n_selected`` features greedily and rank the rest by the last criterion."""
-    Y = Y.astype(np.int32)
-    binned = bin_features(X, n_bins)
-    dependency = sum(information.sum(axis=1) for information in label_information(binned, Y))
-
-    def redundancy_with(feature: int) -> np.ndarray:
-        relevance: np.ndarray = feature_information(binned, feature) - conditional_label_information(
-            binned, Y, feature
-        )
-        return relevance
-
-    order, criterion = select_greedily(dependency, redundancy_with, n_selected)
-    scores = places_as_scores(order) if dependency.any() else np.zeros(X.shape[1])
-    return SolverResult(scores=scores.astype(X.dtype), extra={"criterion": criterion.astype(X.dtype)})
+        return select_greedily(dependency, redundancy_with, self._n_selected(X.shape[1]), X.dtype)

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import (
-    LOOP_CONSTRAINTS,
-    RANDOM_CONSTRAINTS,
-    BaseSelector,
-    Integral,
-    Interval,
-    Real,
-    StrOptions,
-    as_generator,
-)
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._base import COUNT, NON_NEGATIVE, BaseSelector, StrOptions, as_generator
+from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve._numerics.label_order import uniform_per_label
 from labelsieve._numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import WeightedRidge, conjugate_gradient
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.typing import Matrix
 
@@ -75,53 +65,38 @@ class MIFS(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     latent_coef_ : ndarray of shape (n_components, n_features)
         The transpose of W: it predicts the latent labels.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W B: it predicts the labels.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
     The objective has no minimiser. Dividing V and W by a growing number and multiplying B by it lowers every
-    term but the second, so the infimum is what the second leaves, reached only in the limit W = 0 where no
-    ranking is defined. The published method is therefore its early stop: gradient steps from a random start
-    until the objective changes by less than 1e-3 in a step, at most 300. It is the default, because that is
-    what is compared under this name. After some hundreds of steps the result hangs on single roundings: a
-    step carries a short row of W past zero, where the gradient jumps, and every such jump multiplies what
-    dense and sparse products differ by.
+    term but the second, towards the limit W = 0 where no ranking is defined. The published method is
+    therefore its early stop: gradient steps from a random start until the objective changes by less than 1e-3
+    in a step, at most 300. That is the default, because it is what others compare with. After some hundreds of
+    steps the result hangs on single roundings: a step carries a short row of W past zero, where the gradient
+    jumps.
 
-    The published start, a W from [0, 1), makes X W many times too large; most of the descent then shrinks it,
-    and the ranking keeps the random numbers, on many features hardly better than chance. So the default start
-    deviates: ``init="balanced"`` scales W, ``init="uniform"`` is the published one. Share of the 5
-    informative features among the first 5 (``make_pml(200, n_features)``, ten seeds):
+    The published start, a W from [0, 1), makes X W many times too large, and the ranking keeps the random
+    numbers. So the default start deviates: ``init="balanced"`` scales W, ``init="uniform"`` is the published
+    one. Of 5 informative among 20 features, the first 5 hold 0.86 with "balanced" and 0.38 with "uniform"
+    (``make_pml(200, 20)``, ten seeds); of 5 among 100, 0.98 and 0.58.
 
-    ========================================  ===========  ============
-    options                                   20 features  100 features
-    ========================================  ===========  ============
-    ``init="uniform"``                        0.38         0.58
-    default                                   0.86         0.98
-    ``update="unit-ball", init="uniform"``    0.90         0.64
-    ``update="unit-ball"``                    0.96         0.98
-    chance                                    0.25         0.05
-    ========================================  ===========  ============
-
-    ``update="unit-ball"`` is a deviation that closes the escape: no row of B is longer than 1, V and W are
-    solved for exactly (W under the current reweighting), B row by row. Its rankings hardly depend on the
-    seed, and a small ``tol`` makes sense. It factorises a matrix of the smaller side of X in every iteration.
+    ``update="unit-ball"``, a deviation that finds 0.96 and 0.98 of them, closes the escape: no row of B is
+    longer than 1, V and W are solved for exactly (W under the current reweighting), B row by row. Its rankings
+    hardly depend on the seed, and a small ``tol`` makes sense. It factorises a matrix of the smaller side of X
+    in every iteration.
 
     The step of a gradient is the first of 1, 0.1, 0.01, ... that keeps a tenth of the decrease promised by
-    the slope. The random numbers of B belong to the labels and not to their places: the order of the labels
-    does not matter. Rows of W whose feature is 0 everywhere, as a constant one is after scaling, start at
-    their exact minimiser 0; they would keep much of a random start and could rank first. Candidate labels are
-    taken as they are; only fewer latent labels than labels can remove noise.
+    the slope. The random numbers of B belong to the labels, so the order of the labels does not matter. Rows
+    of W whose feature is 0 everywhere start at their minimiser 0; they could rank first otherwise. Candidate
+    labels are taken as they are; only fewer latent labels than labels can remove noise.
 
     Cost: a few products of X with as many columns as there are latent labels for every iteration.
 
@@ -143,13 +118,11 @@ class MIFS(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "n_components": COUNT,
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"gauss-seidel", "jacobi", "unit-ball"})],
         "init": [StrOptions({"uniform", "balanced"})],
@@ -157,7 +130,7 @@ class MIFS(BaseSelector):
     }
 
     _expected_failed_checks: ClassVar[dict[str, str]] = {
-        "check_containers_agree": "the published steps past zero multiply roundings; see Notes",
+        "check_containers_agree": "the published steps past zero multiply roundings; see Notes"
     }
 
     def __init__(
@@ -195,26 +168,26 @@ class MIFS(BaseSelector):
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         X = Scaling.learn(X, self.scale).apply(X)
-        n_components = min(self.n_components, Y.shape[1])
-        start = random_start(X, Y, n_components, as_generator(self.random_state))
-        if self.init == "balanced":
-            start = balanced_start(X, start)
-        return solve_mifs(
-            X,
-            Y,
-            start=start,
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            n_neighbors=self.n_neighbors,
-            bandwidth=self.bandwidth,
-            update=self.update,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        start = random_start(X, Y, min(self.n_components, Y.shape[1]), as_generator(self.random_state))
+        return self._descend(X, Y, balanced_start(X, start) if self.init == "balanced" else start)
+
+    def _descend(self, X: Matrix, Y: Matrix, start: MIFSFactors) -> SolverResult:
+        """Descend the objective for scaled features."""
+        problem = MIFSProblem(self, X, Y, neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth))
+        step: Callable[[MIFSState], tuple[MIFSState, float]]
+        if self.update == "unit-ball":
+            start = start._replace(B=into_unit_ball(start.B))
+            step = partial(_exact_round, problem, WeightedRidge(X))
+        else:
+            step = partial(_gradient_round, problem)
+        state = MIFSState(start, right_product(X, start.W.T))
+        state, history, converged = self._iterate(step, state, problem.objective(state))
+        W = state.factors.W.astype(X.dtype, copy=False)
+        coef = (state.factors.W @ state.factors.B).T.astype(X.dtype, copy=False)
+        return SolverResult(row_norms(W) ** 2, history, converged, extra={"coef": coef, "latent_coef": W.T})
 
 
-class Factors(NamedTuple):
+class MIFSFactors(NamedTuple):
     """The unknowns: latent labels V, decoder B, feature weights W."""
 
     V: np.ndarray
@@ -222,7 +195,7 @@ class Factors(NamedTuple):
     W: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> MIFSFactors:
     """Uniform factors; the columns of B move with the columns of ``Y``, and features that are 0 weigh 0."""
     V = rng.random((X.shape[0], n_components))
     B = uniform_per_label(Y, n_components, rng)
@@ -230,10 +203,10 @@ def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generat
     is_empty = np.asarray((X != 0).sum(axis=0)).ravel() == 0
     # Their weights appear in the sparsity term alone, which 0 minimises and a few steps do not.
     W[is_empty] = 0
-    return Factors(V, B, W)
+    return MIFSFactors(V, B, W)
 
 
-def balanced_start(X: Matrix, factors: Factors) -> Factors:
+def balanced_start(X: Matrix, factors: MIFSFactors) -> MIFSFactors:
     """Scale W such that X W is as large as V."""
     size = squared_norm(right_product(X, factors.W.T))
     if size == 0:
@@ -241,107 +214,74 @@ def balanced_start(X: Matrix, factors: Factors) -> Factors:
     return factors._replace(W=factors.W * np.sqrt(squared_norm(factors.V) / size))
 
 
-def solve_mifs(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    start: Factors,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    n_neighbors: int,
-    bandwidth: str,
-    update: str,
-    max_iter: int,
-    tol: float,
-) -> SolverResult:
-    """Descend the objective of MIFS from ``start``."""
-    graph = neighbor_graph(X, n_neighbors, bandwidth=bandwidth)
-    problem = Problem(X, Y, squared_norm(Y), graph, alpha, beta, gamma)
-    step: Callable[[State], tuple[State, float]]
-    if update == "unit-ball":
-        start = start._replace(B=into_unit_ball(start.B))
-        step = partial(_exact_round, problem, WeightedRidge(X))
-    else:
-        step = partial(_gradient_round, problem, simultaneous=update == "jacobi")
-    state = State(start, right_product(X, start.W.T))
-    state, history, converged = iterate(step, state, problem.objective(state), max_iter=max_iter, tol=tol)
-    W = state.factors.W.astype(X.dtype, copy=False)
-    coef = (state.factors.W @ state.factors.B).T.astype(X.dtype, copy=False)
-    return SolverResult(
-        scores=row_norms(W) ** 2,
-        objective=history,
-        converged=converged,
-        extra={"coef": coef, "latent_coef": W.T},
-    )
-
-
-class State(NamedTuple):
+class MIFSState(NamedTuple):
     """The factors, and P = X W."""
 
-    factors: Factors
+    factors: MIFSFactors
     P: np.ndarray
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Data, graph and weights, with the objective and its gradients; nothing of the size of Y is formed.
+class MIFSProblem:
+    """Data and graph, with the objective and its gradients; nothing of the size of Y is formed.
 
     Only X may be single precision: a step is chosen by differences that the factors could not show in it.
     """
 
+    params: MIFS
     X: Matrix
     Y: Matrix
-    squared_norm_Y: float
     graph: Graph
-    alpha: float
-    beta: float
-    gamma: float
 
-    def objective(self, state: State) -> float:
+    @cached_property
+    def squared_norm_Y(self) -> float:
+        """|Y|^2."""
+        return squared_norm(self.Y)
+
+    def objective(self, state: MIFSState) -> float:
         """J, the label term from products of the size of the latent space."""
         V, B, W = state.factors
         labels = self.squared_norm_Y - 2 * inner(left_product(V, self.Y), B) + inner(V.T @ V, B @ B.T)
         return (
             squared_norm(state.P - V)
-            + self.alpha * labels
-            + self.beta * inner(V, laplacian_product(self.graph, V))
-            + self.gamma * l21_norm(W)
+            + self.params.alpha * labels
+            + self.params.beta * inner(V, laplacian_product(self.graph, V))
+            + self.params.gamma * l21_norm(W)
         )
 
-    def gradient_V(self, state: State) -> np.ndarray:
+    def gradient_V(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the latent labels."""
         V, B, _ = state.factors
         labels = V @ (B @ B.T) - right_product(self.Y, B)
-        gradient: np.ndarray = 2 * (
-            V - state.P + self.alpha * labels + self.beta * laplacian_product(self.graph, V)
+        return 2 * (
+            V - state.P + self.params.alpha * labels + self.params.beta * laplacian_product(self.graph, V)
         )
-        return gradient
 
-    def gradient_B(self, state: State) -> np.ndarray:
+    def gradient_B(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the decoder."""
         V, B, _ = state.factors
-        gradient: np.ndarray = 2 * self.alpha * ((V.T @ V) @ B - left_product(V, self.Y))
-        return gradient
+        return 2 * self.params.alpha * ((V.T @ V) @ B - left_product(V, self.Y))
 
-    def gradient_W(self, state: State) -> np.ndarray:
+    def gradient_W(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the feature weights."""
         V, _, W = state.factors
         residual = (state.P - V).astype(self.X.dtype, copy=False)
-        gradient: np.ndarray = left_product(residual, self.X).T + (self.gamma * l21_weights(W))[:, None] * W
+        gradient: np.ndarray = (
+            left_product(residual, self.X).T + (self.params.gamma * l21_weights(W))[:, None] * W
+        )
         gradient *= 2
         return gradient
 
 
-def _gradient_round(problem: Problem, state: State, *, simultaneous: bool) -> tuple[State, float]:
+def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, float]:
     """Move V, B and W once against their gradients.
 
     The objective along a ray is a parabola, for W plus the row norms, so a trial step costs no product with X
     or Y.
     """
-    alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
+    alpha, beta, gamma = problem.params.alpha, problem.params.beta, problem.params.gamma
     directions = None
-    if simultaneous:
+    if problem.params.update == "jacobi":
         directions = problem.gradient_V(state), problem.gradient_B(state), problem.gradient_W(state)
 
     V, B, W = state.factors
@@ -349,13 +289,13 @@ def _gradient_round(problem: Problem, state: State, *, simultaneous: bool) -> tu
     D = directions[0] if directions else gradient
     bend = inner(D, D + alpha * (D @ (B @ B.T)) + beta * laplacian_product(problem.graph, D))
     V = V - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
-    state = State(Factors(V, B, W), state.P)
+    state = MIFSState(MIFSFactors(V, B, W), state.P)
 
     gradient = problem.gradient_B(state)
     D = directions[1] if directions else gradient
     bend = alpha * inner(D, (V.T @ V) @ D)
     B = B - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
-    state = State(Factors(V, B, W), state.P)
+    state = MIFSState(MIFSFactors(V, B, W), state.P)
 
     D = directions[2] if directions else problem.gradient_W(state)
     image = right_product(problem.X, D.T)
@@ -368,7 +308,7 @@ def _gradient_round(problem: Problem, state: State, *, simultaneous: bool) -> tu
         return s * (s * bend - slope) + gamma * float((moved - lengths).sum())
 
     step = backtrack(change_W, inner(D, D))
-    state = State(Factors(V, B, W - step * D), state.P - step * image)
+    state = MIFSState(MIFSFactors(V, B, W - step * D), state.P - step * image)
     return state, problem.objective(state)
 
 
@@ -391,30 +331,32 @@ def backtrack(change: Callable[[float], float], slope: float) -> float:
     return 0.0
 
 
-def _exact_round(problem: Problem, ridge: WeightedRidge, state: State) -> tuple[State, float]:
+def _exact_round(problem: MIFSProblem, ridge: WeightedRidge, state: MIFSState) -> tuple[MIFSState, float]:
     """Solve for V, for B row by row in the unit ball, and for W under the current reweighting."""
     V = solve_latent_labels(problem, state)
     B = _decode_in_unit_ball(V.T @ V, left_product(V, problem.Y), state.factors.B)
     W = solve_feature_weights(problem, ridge, V, state.factors.W)
-    state = State(Factors(V, B, W), right_product(problem.X, W.T))
+    state = MIFSState(MIFSFactors(V, B, W), right_product(problem.X, W.T))
     return state, problem.objective(state)
 
 
-def solve_latent_labels(problem: Problem, state: State) -> np.ndarray:
+def solve_latent_labels(problem: MIFSProblem, state: MIFSState) -> np.ndarray:
     """Minimise J over V: in the eigenbasis of B B' every column is one sparse system."""
     V, B, _ = state.factors
     eigenvalues, Q = np.linalg.eigh(B @ B.T)
-    shifts = 1 + problem.alpha * np.maximum(eigenvalues, 0)
-    target = (state.P + problem.alpha * right_product(problem.Y, B)) @ Q
+    shifts = 1 + problem.params.alpha * np.maximum(eigenvalues, 0)
+    target = (state.P + problem.params.alpha * right_product(problem.Y, B)) @ Q
     solution = conjugate_gradient(
-        lambda Z: shifts * Z + problem.beta * laplacian_product(problem.graph, Z), target, V @ Q
+        lambda Z: shifts * Z + problem.params.beta * laplacian_product(problem.graph, Z), target, V @ Q
     )
     return np.asarray(solution @ Q.T)
 
 
-def solve_feature_weights(problem: Problem, ridge: WeightedRidge, V: np.ndarray, W: np.ndarray) -> np.ndarray:
+def solve_feature_weights(
+    problem: MIFSProblem, ridge: WeightedRidge, V: np.ndarray, W: np.ndarray
+) -> np.ndarray:
     """Minimise J over W with the sparsity term bounded by the quadratic that touches it at the current W."""
-    weights = problem.gamma * l21_weights(W)
+    weights = problem.params.gamma * l21_weights(W)
     # Without a sparsity term X'X alone may be singular.
     return ridge.solver(np.maximum(weights, weights.dtype.type(1e-10)))(V)
 

@@ -8,17 +8,9 @@ import numpy as np
 
 from labelsieve._base import StrOptions
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._particle.base import (
-    BaseParticle,
-    as_double_rows,
-    particle_result,
-    ridge_weights,
-)
-from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
-from labelsieve.methods._particle.propagation import Elicitation, elicit_credible_labels
+from labelsieve.methods._pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+from labelsieve.methods._particle import BaseParticle
 
 
 class ParticleMAP(BaseParticle):
@@ -38,7 +30,7 @@ class ParticleMAP(BaseParticle):
         by the slope of the label's log odds over the number of votes. "stacked" takes the norm over all
         classifiers, where opposite signs do not cancel, and leaves ``coef_`` as "mean" does.
     n_neighbors : int, default=10
-        Neighbours in the propagation and in the vote; fewer where there are fewer rows.
+        Neighbours in the propagation and in the vote; fewer if there are fewer rows.
     alpha : float, default=0.95
         Share of the neighbours, against the row's own candidates, in a propagation step; below 1.
     threshold : float, default=0.9
@@ -69,10 +61,8 @@ class ParticleMAP(BaseParticle):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Importance of every feature, larger is better.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Importance of every feature, larger is better, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The weights; a label for which no classifier could be trained has zeros.
     label_confidence_ : {ndarray, CSR matrix} of shape (n_samples, n_labels)
@@ -94,19 +84,17 @@ class ParticleMAP(BaseParticle):
     score. A label without classifiers does not count. If no classifier at all can be trained (one label,
     for instance), W is the ridge regression of the propagated confidences on the features.
 
-    The published program fills its likelihood tables with the true labels of the test rows. Here they
-    are counted in fit, on the training rows: "with" the label where it is credible, "without" where it is no
-    candidate; the prior counts candidates.
-
-    ``predict`` follows the program: the posterior odds of each row are brought to [0, 1], and labels above
-    0.5 are predicted. So a row gets at least one label, even where all odds are small, unless its odds are
-    all equal: the program then divides 0 by 0, and here nothing is predicted. ``decision_function`` returns
-    the logarithm of the odds; it is positive where Bayes' rule alone would choose the label.
+    The published program fills its likelihood tables with the true labels of the test rows. Here they are
+    counted on the training rows: "with" the label where it is credible, "without" where it is no candidate; the
+    prior counts candidates. ``predict`` follows the program: the posterior odds of each row are brought to
+    [0, 1], and labels above 0.5 are predicted, so a row gets at least one label unless its odds are all equal.
+    ``decision_function`` returns the logarithm of the odds; it is positive where Bayes' rule alone would choose
+    the label.
 
     ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the first stage of the
-    published program. Pairs without rows on one side cast no vote here. Among equally far neighbours the
-    first rows count. Classifiers of more than 128 rows are trained by libsvm, smaller ones by a solver of
-    this package for the same problem that takes many at once.
+    published program. Pairs without rows on one side cast no vote here. Among equally far neighbours the first
+    rows count. Classifiers of more than 128 rows are trained by libsvm, smaller ones many at once by a solver of
+    this package for the same problem.
 
     Cost: a search for the nearest rows, then a linear SVM for nearly every pair of labels, which is most of
     the time.
@@ -138,8 +126,22 @@ class ParticleMAP(BaseParticle):
 
     log_odds_: np.ndarray
 
-    def _solve_scaled(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_particle_map(X, Y, **self._options(X.shape[0]))
+    def _score_features(
+        self, X: Matrix, candidates: np.ndarray, credible: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        n_labels = candidates.shape[1]
+        classifiers = train_pairwise(X, credible, candidates > 0, self.C)
+        votes = count_votes(X, classifiers, n_labels).astype(np.intp)
+        wins_with = _count_by_votes(votes, credible)
+        wins_without = _count_by_votes(votes, candidates == 0)
+        log_odds = posterior_log_odds(candidates, wins_with, wins_without)
+        is_trained = len(classifiers.first) > 0
+        coef = mean_weights(classifiers, n_labels) if is_trained else self._ridge_weights(X, candidates)
+        if is_trained and self.weights == "slope":
+            coef *= vote_slopes(log_odds, wins_with + wins_without)[:, None]
+        stacked = is_trained and self.weights == "stacked"
+        scores = stacked_norms(classifiers) if stacked else row_norms(coef.T)
+        return scores, coef, {"classifiers": classifiers, "log_odds": log_odds}
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         n_labels = len(self.label_names_in_)
@@ -150,31 +152,7 @@ class ParticleMAP(BaseParticle):
         odds = np.exp(scores)
         middle = (odds.min(axis=1, keepdims=True) + odds.max(axis=1, keepdims=True)) / 2
         # Odds that rounding alone tells apart are equal.
-        chosen: np.ndarray = odds > middle * (1 + 1e-12)
-        return chosen
-
-
-def solve_particle_map(
-    X: Matrix, Y: Matrix, *, folds: list[np.ndarray], elicitation: Elicitation, C: float, weights: str
-) -> SolverResult:
-    """Run both stages on scaled features; returns a SolverResult."""
-    rows, candidates = as_double_rows(X), dense(Y)
-    n_labels = candidates.shape[1]
-    credible = elicit_credible_labels(rows, candidates, folds, elicitation)
-    classifiers = train_pairwise(rows, credible.labels, candidates > 0, C)
-    votes = count_votes(rows, classifiers, n_labels).astype(np.intp)
-    wins_with = _count_by_votes(votes, credible.labels)
-    wins_without = _count_by_votes(votes, candidates == 0)
-    log_odds = posterior_log_odds(candidates, wins_with, wins_without)
-    if not len(classifiers.first):
-        coef = ridge_weights(rows, candidates, elicitation)
-    else:
-        coef = mean_weights(classifiers, n_labels)
-        if weights == "slope":
-            coef *= vote_slopes(log_odds, wins_with + wins_without)[:, None]
-    stacked = weights == "stacked" and len(classifiers.first)
-    scores = stacked_norms(classifiers) if stacked else row_norms(coef.T)
-    return particle_result(scores, coef, classifiers, credible, like=(X, Y), extra={"log_odds": log_odds})
+        return odds > middle * (1 + 1e-12)
 
 
 def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.ndarray) -> np.ndarray:
@@ -193,8 +171,7 @@ def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.nd
     likelihood_without = (1 + wins_without) / (
         wins_without.shape[1] + wins_without.sum(axis=1, keepdims=True)
     )
-    log_odds: np.ndarray = np.log(prior_odds[:, None] * likelihood / likelihood_without)
-    return log_odds
+    return np.log(prior_odds[:, None] * likelihood / likelihood_without)
 
 
 def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:

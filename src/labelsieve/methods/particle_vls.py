@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._particle.base import (
-    BaseParticle,
-    as_double_rows,
-    particle_result,
-    ridge_weights,
-)
-from labelsieve.methods._particle.pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
-from labelsieve.methods._particle.propagation import Elicitation, elicit_credible_labels
+from labelsieve.methods._pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
+from labelsieve.methods._particle import BaseParticle
 
 
 class ParticleVLS(BaseParticle):
@@ -38,7 +32,7 @@ class ParticleVLS(BaseParticle):
         of its row. "stacked" takes the norm over all weighted classifiers, where opposite signs do not
         cancel; ``coef_`` is the same for both.
     n_neighbors : int, default=10
-        Neighbours in the propagation and in the vote; fewer where there are fewer rows.
+        Neighbours in the propagation and in the vote; fewer if there are fewer rows.
     alpha : float, default=0.95
         Share of the neighbours, against the row's own candidates, in a propagation step; below 1.
     threshold : float, default=0.9
@@ -69,10 +63,8 @@ class ParticleVLS(BaseParticle):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Importance of every feature, larger is better.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Importance of every feature, larger is better, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The mean weights; a label for which no classifier could be trained has zeros.
     label_confidence_ : {ndarray, CSR matrix} of shape (n_samples, n_labels)
@@ -95,8 +87,8 @@ class ParticleVLS(BaseParticle):
 
     ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the published program.
     Pairs without rows on one side cast no vote here. Among equally far neighbours the first rows count.
-    Classifiers of more than 128 rows are trained by libsvm, smaller ones by a solver of this package for the
-    same problem that takes many at once.
+    Classifiers of more than 128 rows are trained by libsvm, smaller ones many at once by a solver of this package
+    for the same problem.
 
     The prediction is the papers': a label collects the accuracies of the classifiers it wins, the virtual
     label those of its own, both rounded up, and labels with more than the virtual label are predicted.
@@ -125,8 +117,26 @@ class ParticleVLS(BaseParticle):
     array([1, 0])
     """
 
-    def _solve_scaled(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return solve_particle_vls(X, Y, **self._options(X.shape[0]))
+    def _score_features(
+        self, X: Matrix, candidates: np.ndarray, credible: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        n_labels = candidates.shape[1]
+        # The virtual label is credible in every row and a candidate in none: its pairs have all the credible
+        # rows of a label on one side, and all rows where the label is no candidate on the other.
+        classifiers = train_pairwise(
+            X,
+            np.pad(credible, ((0, 0), (0, 1)), constant_values=True),
+            np.pad(candidates > 0, ((0, 0), (0, 1)), constant_values=False),
+            self.C,
+        )
+        accuracy, is_trained = classifiers.accuracy, len(classifiers.first) > 0
+        if is_trained:
+            coef = mean_weights(classifiers, n_labels + 1, accuracy)[:n_labels]
+        else:
+            coef = self._ridge_weights(X, candidates)
+        stacked = is_trained and self.weights == "stacked"
+        scores = stacked_norms(classifiers, accuracy) if stacked else row_norms(coef.T)
+        return scores, coef, {"classifiers": classifiers}
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
         virtual = len(self.label_names_in_)
@@ -137,27 +147,3 @@ class ParticleVLS(BaseParticle):
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         return scores > 0
-
-
-def solve_particle_vls(
-    X: Matrix, Y: Matrix, *, folds: list[np.ndarray], elicitation: Elicitation, C: float, weights: str
-) -> SolverResult:
-    """Run both stages on scaled features; returns a SolverResult."""
-    rows, candidates = as_double_rows(X), dense(Y)
-    n_labels = candidates.shape[1]
-    credible = elicit_credible_labels(rows, candidates, folds, elicitation)
-    # The virtual label is credible in every row and a candidate in none: its pairs have all the credible
-    # rows of a label on one side, and all rows where the label is no candidate on the other.
-    classifiers = train_pairwise(
-        rows,
-        np.pad(credible.labels, ((0, 0), (0, 1)), constant_values=True),
-        np.pad(candidates > 0, ((0, 0), (0, 1)), constant_values=False),
-        C,
-    )
-    if not len(classifiers.first):
-        coef = ridge_weights(rows, candidates, elicitation)
-        scores = row_norms(coef.T)
-    else:
-        coef = mean_weights(classifiers, n_labels + 1, classifiers.accuracy)[:n_labels]
-        scores = row_norms(coef.T) if weights == "mean" else stacked_norms(classifiers, classifiers.accuracy)
-    return particle_result(scores, coef, classifiers, credible, like=(X, Y))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Integral, Interval, Real, StrOptions
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.eigenvalues import largest_eigenvalue
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.moments import centre_columns
 from labelsieve._numerics.norms import (
@@ -21,10 +20,9 @@ from labelsieve._numerics.norms import (
     squared_row_norms,
 )
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
-from labelsieve._numerics.shifted import Shifted
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
@@ -80,10 +78,8 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -95,9 +91,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     lam_ : float
         The row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start, ``F = Y`` and a ridge regression, and after every sweep; it never rises.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start (F = Y and a ridge regression) and after each of the ``n_iter_`` sweeps; it never rises.
 
     Notes
     -----
@@ -105,19 +99,17 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     touches it (smoothed as ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective), then takes five turns of
     a proximal step for F and the exact N.
 
-    **The published setting switches the split off.** The authors' program, which is public, takes ``mu = 1e8``,
+    **The published setting switches the split off.** The authors' public program takes ``mu = 1e8``,
     ``alpha = 1e4``, ``beta = 1e6``, ``lam = 100`` and divides its steps by a Frobenius norm where the spectral norm
     belongs. On 300 rows, 50 features and 8 labels at 40 % noise its F then differs from Y by 1.1e-5 at most, its N is
     0, and its W is that of the regression on the candidates to 2e-6; an exact solver with its ``alpha`` finds F = 0.
     The published numbers are therefore those of a row-sparse regression, a strong selector. ``solver="authors"`` is
-    that regression; the default descends the model that the paper describes, with weights that are conventions of this
-    library.
+    that regression; the default descends the model of the paper, with weights that are conventions of this library.
 
-    A graph that weighs much pulls F to constants and W to 0: a row of the "median" graph has 20 neighbours or
-    more with weights of about 0.6, against which a candidate pulls with ``beta`` at most. On the data above, with
-    the other weights at their defaults, ``eta=1`` leaves every row of W below 1e-4 and an F that hardly tells
-    true from false candidates (0.53 of the area under the ROC curve), ``eta=0.01`` the eight informative rows and
-    0.82. N is small there: 0.4 % of the candidates exceed ``beta / mu``, and none at ``beta=0.5``.
+    A graph that weighs much pulls F to constants and W to 0. On the data above, ``eta=1`` leaves every row of W
+    below 1e-4 and an F that hardly tells true from false candidates (0.53 of the area under the ROC curve),
+    ``eta=0.01`` the eight informative rows and 0.82. N is small there: 0.4 % of the candidates exceed
+    ``beta / mu``.
 
     Cost: a Cholesky factorisation of the smaller of rows and features for every sweep, and for every step of F
     O(n_samples n_labels^2) and a product with the sparse graph.
@@ -139,13 +131,12 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "lam": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "mu": [Interval(Real, 0, None, closed="neither")],
-        "eta": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "lam": [StrOptions({"auto"}), *POSITIVE],
+        "mu": POSITIVE,
+        "eta": NON_NEGATIVE,
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "solver": [StrOptions({"exact", "authors"})],
     }
@@ -183,75 +174,48 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
         scaling = standard_scaling(X)
         features, labels = Shifted(*scaling.split(X)), dense(Y)
         lam = _automatic_sparsity(features, labels) if isinstance(self.lam, str) else float(self.lam)
-        if self.solver == "authors":
-            result = solve_row_sparse(features, labels, lam=lam, max_iter=self.max_iter, tol=self.tol)
-        else:
-            result = solve_pmfs_lrs(
-                features,
-                labels,
-                # Distances do not change with the centre.
-                graph=neighbor_graph(features.X, self.n_neighbors, bandwidth=self.bandwidth),
-                alpha=self.alpha,
-                beta=self.beta,
-                lam=lam,
-                mu=self.mu,
-                eta=self.eta,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
-        F = result.extra["labels"]
+        solve = self._solve_row_sparse if self.solver == "authors" else self._solve_split
+        W, F, history, converged = solve(features, labels, lam)
         extra = {
-            "coef": result.extra["coef"].astype(X.dtype),
+            "coef": W.T.astype(X.dtype),
             "intercept": F.mean(axis=0).astype(X.dtype),
             "scaling": scaling,
             "label_confidence": confidence_on_candidates(F, Y),
             "lam": lam,
         }
-        return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
+        return SolverResult(squared_row_norms(W).astype(X.dtype), history, converged, extra=extra)
+
+    def _solve_split(
+        self, features: Shifted, Y: np.ndarray, lam: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+        """Split the labels and regress on them, from ``F = Y`` and a ridge regression."""
+        # Distances do not change with the centre.
+        graph = neighbor_graph(features.X, self.n_neighbors, bandwidth=self.bandwidth)
+        problem = PMFSLRSProblem(self, WeightedRidge(features), Y, graph, lam)
+        W = problem.ridge.solver(np.full(features.shape[1], lam))(Y)
+        state = problem.state(W, Y, np.zeros_like(Y))
+        state, history, converged = self._iterate(problem.sweep, state, problem.objective(state))
+        return state.W, state.F, history, converged
+
+    def _solve_row_sparse(
+        self, features: Shifted, Y: np.ndarray, lam: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+        """Minimise ``|H(XW - Y)|^2 + lam |W|_21``, which is what the published setting amounts to."""
+        ridge = WeightedRidge(features)
+        centred = centre_columns(Y)
+
+        def with_objective(W: np.ndarray) -> tuple[np.ndarray, float]:
+            return W, squared_norm(features.times(W) - centred) + lam * smooth_l21_norm(W, SMOOTHING)
+
+        def step(W: np.ndarray) -> tuple[np.ndarray, float]:
+            return with_objective(ridge.solver(lam * l21_weights(W, SMOOTHING))(Y))
+
+        start, value = with_objective(ridge.solver(np.full(features.shape[1], lam))(Y))
+        W, history, converged = self._iterate(step, start, value)
+        return W, Y, history, converged
 
 
-def solve_pmfs_lrs(
-    features: Shifted,
-    Y: np.ndarray,
-    *,
-    graph: Graph,
-    alpha: float,
-    beta: float,
-    lam: float,
-    mu: float,
-    eta: float,
-    max_iter: int,
-    tol: float,
-) -> SolverResult:
-    """Split the labels and regress on them, from ``F = Y`` and a ridge regression."""
-    problem = Problem(WeightedRidge(features), Y, graph, alpha, beta, lam, mu, eta)
-    W = problem.ridge.solver(np.full(features.shape[1], lam))(Y)
-    state = problem.state(W, Y, np.zeros_like(Y))
-    state, history, converged = iterate(
-        problem.sweep, state, problem.objective(state), max_iter=max_iter, tol=tol
-    )
-    return _result(state.W, state.F, history, converged)
-
-
-def solve_row_sparse(
-    features: Shifted, Y: np.ndarray, *, lam: float, max_iter: int, tol: float
-) -> SolverResult:
-    """Minimise ``|H(XW - Y)|^2 + lam |W|_21``, which is what the published setting amounts to."""
-    ridge = WeightedRidge(features)
-    centred = centre_columns(Y)
-
-    def with_objective(W: np.ndarray) -> tuple[np.ndarray, float]:
-        return W, squared_norm(features.times(W) - centred) + lam * smooth_l21_norm(W, SMOOTHING)
-
-    def step(W: np.ndarray) -> tuple[np.ndarray, float]:
-        return with_objective(ridge.solver(lam * l21_weights(W, SMOOTHING))(Y))
-
-    start, value = with_objective(ridge.solver(np.full(features.shape[1], lam))(Y))
-    W, history, converged = iterate(step, start, value, max_iter=max_iter, tol=tol)
-    return _result(W, Y, history, converged)
-
-
-class State(NamedTuple):
+class PMFSLRSState(NamedTuple):
     """The unknowns, the predictions P = XW, and the nuclear norm of F."""
 
     W: np.ndarray
@@ -262,58 +226,54 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Features, candidates, graph and weights."""
+class PMFSLRSProblem:
+    """Features, candidates, graph and the row sparsity, which may be automatic."""
 
+    params: PMFSLRS
     ridge: WeightedRidge
     Y: np.ndarray
     graph: Graph
-    alpha: float
-    beta: float
     lam: float
-    mu: float
-    eta: float
 
     @cached_property
     def curvature(self) -> float:
         """Largest curvature of the smooth terms in F."""
         largest = largest_eigenvalue(lambda V: laplacian_product(self.graph, V), len(self.Y))
-        return 2 + 2 * self.eta * largest + self.mu
+        return 2 + 2 * self.params.eta * largest + self.params.mu
 
-    def state(self, W: np.ndarray, F: np.ndarray, N: np.ndarray) -> State:
+    def state(self, W: np.ndarray, F: np.ndarray, N: np.ndarray) -> PMFSLRSState:
         """Complete the unknowns."""
-        return State(W, F, N, self.ridge.X.times(W), float(np.linalg.svd(F, compute_uv=False).sum()))
+        return PMFSLRSState(W, F, N, self.ridge.X.times(W), float(np.linalg.svd(F, compute_uv=False).sum()))
 
-    def objective(self, state: State) -> float:
+    def objective(self, state: PMFSLRSState) -> float:
         """J at the unknowns."""
         return (
             squared_norm(centre_columns(state.P - state.F))
-            + self.eta * inner(state.F, laplacian_product(self.graph, state.F))
-            + self.alpha * state.nuclear_norm
-            + self.beta * float(np.abs(state.N).sum())
+            + self.params.eta * inner(state.F, laplacian_product(self.graph, state.F))
+            + self.params.alpha * state.nuclear_norm
+            + self.params.beta * float(np.abs(state.N).sum())
             + self.lam * smooth_l21_norm(state.W, SMOOTHING)
-            + self.mu / 2 * squared_norm(self.Y - state.F - state.N)
+            + self.params.mu / 2 * squared_norm(self.Y - state.F - state.N)
         )
 
     def gradient_F(self, F: np.ndarray, N: np.ndarray, P: np.ndarray) -> np.ndarray:
         """Gradient of the smooth terms in F."""
-        gradient: np.ndarray = (
+        return (
             2 * centre_columns(F - P)
-            + 2 * self.eta * laplacian_product(self.graph, F)
-            + self.mu * (F + N - self.Y)
+            + 2 * self.params.eta * laplacian_product(self.graph, F)
+            + self.params.mu * (F + N - self.Y)
         )
-        return gradient
 
-    def sweep(self, state: State, inner_steps: int = _INNER_STEPS) -> tuple[State, float]:
+    def sweep(self, state: PMFSLRSState, inner_steps: int = _INNER_STEPS) -> tuple[PMFSLRSState, float]:
         """Solve for W with its norm bounded by a quadratic, then take turns with F and N."""
         W = self.ridge.solver(self.lam * l21_weights(state.W, SMOOTHING))(state.F)
         P, F, N = self.ridge.X.times(W), state.F, state.N
         nuclear_norm = state.nuclear_norm
         for _ in range(inner_steps):
             target = F - self.gradient_F(F, N, P) / self.curvature
-            F, nuclear_norm = shrink_singular_values(target, self.alpha / self.curvature)
-            N = soft_threshold(self.Y - F, self.beta / self.mu)
-        state = State(W, F, N, P, nuclear_norm)
+            F, nuclear_norm = shrink_singular_values(target, self.params.alpha / self.curvature)
+            N = soft_threshold(self.Y - F, self.params.beta / self.params.mu)
+        state = PMFSLRSState(W, F, N, P, nuclear_norm)
         return state, self.objective(state)
 
 
@@ -349,12 +309,3 @@ def _automatic_sparsity(features: Shifted, Y: np.ndarray) -> float:
     vanishing = 2 * float(row_norms(features.transposed_times(centre_columns(Y))).max())
     # Where features or labels do not vary, there is nothing to keep below.
     return min(usual, _LARGEST_SHARE * vanishing) if vanishing > 0 else usual
-
-
-def _result(W: np.ndarray, F: np.ndarray, history: np.ndarray, converged: bool) -> SolverResult:
-    return SolverResult(
-        scores=squared_row_norms(W),
-        objective=history,
-        converged=converged,
-        extra={"coef": W.T, "labels": F},
-    )

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import Integral, Interval, Real
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, Interval, Real
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.scaling import minmax_rows
-from labelsieve._numerics.shifted import Shifted
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._regression.base import LabelRegressor
+from labelsieve.methods._label_regressor import LabelRegressor
 
 #: Largest change of an entry at which the propagation stands still, and its steps at most.
 _STILL, _MAX_STEPS = 1e-10, 10_000
@@ -36,18 +35,17 @@ class PML3er(LabelRegressor):
     with the nuclear norm ``|B|_*``, the sum of the singular values. Features rank by the norms of their rows
     of W.
 
-    This is a PML3er-*style* method, a reconstruction. From the abstract of [1]_ are: the two stages, the
-    enrichment by a propagation that does not put non-candidates back to 0, and that confidences and predictor
-    are learned together from it. Ours are the objective above and everything else.
+    A reconstruction: from the abstract of [1]_ are the two stages, the enrichment by a propagation that does
+    not put non-candidates back to 0, and that confidences and predictor are learned together from it. The
+    objective and everything else are ours.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
-    lambda1 : float, default=1.0
-        Weight of the predictor's fit to the confidences.
-    lambda2 : float, default=1.0
-        Weight of the nuclear norm; the larger, the fewer ranks the label correlations have.
+    lambda1, lambda2 : float, default=1.0
+        Weights of the predictor's fit to the confidences and of the nuclear norm: the larger lambda2, the
+        fewer ranks the label correlations have.
     lambda3 : float, default=0.1
         Weight of the squared norm of W, per row of the data.
     alpha : float, default=0.5
@@ -68,10 +66,8 @@ class PML3er(LabelRegressor):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -85,22 +81,17 @@ class PML3er(LabelRegressor):
         Half the mean confidence of the candidates, the decision value from which `predict` calls a label
         relevant; a convention of this library.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
     Cost: every round takes ``n d q + n q^2 + q^3`` for n rows, d features and q labels; once ``n^2 d`` for the
-    neighbours, in blocks, and the Gram matrix of the features or of the rows, the smaller. Nothing larger than the data
-    is kept.
+    neighbours, in blocks, and the Gram matrix of the features or of the rows, the smaller.
 
     A round solves for W and b, then takes one proximal step for B and one for C, each of which descends. The
-    problem is not convex, so the start matters: C = Y, B = I, W = 0.
-
-    The usual ``alpha`` of 0.95 drowns the labels where most features are noise, for then neighbours are
-    neighbours by chance: it lowers the share of planted features found without any label noise from 1.00 to
-    0.81 in 300 rows with 8 informative features of 50.
+    problem is not convex, so the start matters: C = Y, B = I, W = 0. The usual ``alpha`` of 0.95 drowns the
+    labels where most features are noise: it lowers the share of planted features found without any label
+    noise from 1.00 to 0.81 in 300 rows with 8 informative features of 50.
 
     Rows of E are brought to [0, 1], which hides how many labels a row has; a single label is constant in
     every row, and leaves nothing to explain. Computations are in float64.
@@ -123,11 +114,11 @@ class PML3er(LabelRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelRegressor._parameter_constraints,
-        "lambda1": [Interval(Real, 0, None, closed="neither")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
-        "lambda3": [Interval(Real, 0, None, closed="neither")],
+        "lambda1": POSITIVE,
+        "lambda2": NON_NEGATIVE,
+        "lambda3": POSITIVE,
         "alpha": [Interval(Real, 0, 1, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": COUNT,
         "fit_intercept": ["boolean"],
     }
 
@@ -158,23 +149,24 @@ class PML3er(LabelRegressor):
         self.tol = tol
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        def solve(features: Shifted, labels: np.ndarray) -> SolverResult:
-            # Distances, and so the neighbours, do not depend on the offset.
-            E = enrich_labels(features.X, labels, n_neighbors=self.n_neighbors, alpha=self.alpha)
-            return solve_pml3er(
-                features,
-                labels,
-                E,
-                lambda1=self.lambda1,
-                lambda2=self.lambda2,
-                lambda3=self.lambda3,
-                fit_intercept=self.fit_intercept,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
+    def _regress(self, X: Shifted, Y: np.ndarray) -> SolverResult:
+        # Distances, and so the neighbours, do not depend on the offset.
+        return self._descend(X, Y, enrich_labels(X.X, Y, n_neighbors=self.n_neighbors, alpha=self.alpha))
 
-        return self._solve_scaled(X, Y, solve)
+    def _descend(
+        self, X: Shifted, Y: np.ndarray, E: np.ndarray, start: np.ndarray | None = None
+    ) -> SolverResult:
+        """Solve the second stage from a W, by default 0."""
+        problem = PML3erProblem(self, X.centred() if self.fit_intercept else X, Y, E)
+        W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
+        state = PML3erState(Y, np.eye(Y.shape[1]), float(Y.shape[1]), *problem.predict(W, Y))
+        state, history, converged = self._iterate(problem.round, state, problem.objective(state))
+        extra = {
+            "coef": state.W.T,
+            "intercept": state.b - X.mean_row() @ state.W if self.fit_intercept else state.b,
+            "label_confidence": state.C,
+        }
+        return SolverResult(row_norms(state.W), history, converged, extra=extra)
 
 
 def enrich_labels(
@@ -212,42 +204,7 @@ def transitions(X: Matrix, n_neighbors: int, bandwidth: str) -> sp.csr_matrix:
     return sp.diags(np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)) @ affinity
 
 
-def solve_pml3er(
-    X: Shifted,
-    Y: np.ndarray,
-    E: np.ndarray,
-    *,
-    lambda1: float,
-    lambda2: float,
-    lambda3: float,
-    fit_intercept: bool,
-    max_iter: int,
-    tol: float,
-    start: np.ndarray | None = None,
-) -> SolverResult:
-    """Solve the second stage from a W, by default 0."""
-    n_samples, n_features = X.shape
-    features = X.centred() if fit_intercept else X
-    problem = Problem(features, Y, E, fit_intercept, lambda1, lambda2, n_samples * lambda3)
-    solve_W = WeightedRidge(features).solver(np.full(n_features, n_samples * lambda3 / lambda1))
-    W = np.zeros((n_features, Y.shape[1])) if start is None else start
-    state = State(Y, np.eye(Y.shape[1]), float(Y.shape[1]), *problem.predict(W, Y))
-    state, history, converged = iterate(
-        partial(problem.round, solve_W), state, problem.objective(state), max_iter=max_iter, tol=tol
-    )
-    return SolverResult(
-        scores=row_norms(state.W),
-        objective=history,
-        converged=converged,
-        extra={
-            "coef": state.W.T,
-            "intercept": state.b - X.mean_row() @ state.W if fit_intercept else state.b,
-            "label_confidence": state.C,
-        },
-    )
-
-
-class State(NamedTuple):
+class PML3erState(NamedTuple):
     """The unknowns, the nuclear norm of B and the prediction XW + 1b'."""
 
     C: np.ndarray
@@ -259,44 +216,50 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Data and weights; the features are centred if there is an intercept."""
+class PML3erProblem:
+    """Data; the features are centred if there is an intercept."""
 
+    params: PML3er
     X: Shifted
     Y: np.ndarray
     E: np.ndarray
-    fit_intercept: bool
-    lambda1: float
-    lambda2: float
-    lambda3: float
 
-    def objective(self, state: State) -> float:
+    @cached_property
+    def ridge(self) -> float:
+        """Weight of |W|^2 for all rows."""
+        return self.X.shape[0] * self.params.lambda3
+
+    @cached_property
+    def solve_W(self) -> Callable[[np.ndarray], np.ndarray]:
+        """From C to the best W."""
+        return WeightedRidge(self.X).solver(np.full(self.X.shape[1], self.ridge / self.params.lambda1))
+
+    def objective(self, state: PML3erState) -> float:
         """J at a state."""
         return (
             squared_norm(self.E - state.C @ state.B) / 2
-            + self.lambda1 / 2 * squared_norm(state.C - state.prediction)
-            + self.lambda2 * state.nuclear_norm
-            + self.lambda3 / 2 * squared_norm(state.W)
+            + self.params.lambda1 / 2 * squared_norm(state.C - state.prediction)
+            + self.params.lambda2 * state.nuclear_norm
+            + self.ridge / 2 * squared_norm(state.W)
         )
 
-    def round(self, solve_W: Callable[[np.ndarray], np.ndarray], state: State) -> tuple[State, float]:
+    def round(self, state: PML3erState) -> tuple[PML3erState, float]:
         """Solve for W and b, then step in B and in C."""
-        W, b, prediction = self.predict(solve_W(state.C), state.C)
+        W, b, prediction = self.predict(self.solve_W(state.C), state.C)
         B, singular_values = self.step_B(state.C, state.B)
-        step = 1 / (singular_values[0] ** 2 + self.lambda1)
+        step = 1 / (singular_values[0] ** 2 + self.params.lambda1)
         C = np.clip(state.C - step * self.gradient_C(state.C, B, prediction), 0, self.Y)
-        state = State(C, B, float(singular_values.sum()), W, b, prediction)
+        state = PML3erState(C, B, float(singular_values.sum()), W, b, prediction)
         return state, self.objective(state)
 
     def predict(self, W: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return W, the best b and XW + 1b'."""
-        b = C.mean(axis=0) if self.fit_intercept else np.zeros(C.shape[1])
+        b = C.mean(axis=0) if self.params.fit_intercept else np.zeros(C.shape[1])
         return W, b, self.X.times(W) + b
 
     def gradient_C(self, C: np.ndarray, B: np.ndarray, prediction: np.ndarray) -> np.ndarray:
         """Of J, by C."""
-        gradient: np.ndarray = (C @ B - self.E) @ B.T + self.lambda1 * (C - prediction)
-        return gradient
+        return (C @ B - self.E) @ B.T + self.params.lambda1 * (C - prediction)
 
     def step_B(self, C: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A proximal gradient step: B and its singular values, the largest first."""
@@ -306,5 +269,5 @@ class Problem:
             # No confidence in anything: only the norm of B is left to minimise.
             return np.zeros_like(B), np.zeros(len(B))
         left, values, right = np.linalg.svd(B - (CtC @ B - C.T @ self.E) / curvature)
-        values = np.maximum(values - self.lambda2 / curvature, 0)
+        values = np.maximum(values - self.params.lambda2 / curvature, 0)
         return (left * values) @ right, values

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from labelsieve._base import POSITIVE
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._partial_ranking.alternation import rank_partial_labels
-from labelsieve.methods._partial_ranking.base import WEIGHT, PartialRanker, candidate_mask
+from labelsieve.methods._partial_ranking.base import PartialRanker
 
 
 class PMLFP(PartialRanker):
@@ -47,10 +45,8 @@ class PMLFP(PartialRanker):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norm of each feature's weights.
-    ranking_ : ndarray of shape (n_features,)
-        Place of each feature; 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norm of each feature's weights, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         W transposed, for scaled features. Its columns sum to zero.
     intercept_ : ndarray of shape (n_labels,)
@@ -63,27 +59,25 @@ class PMLFP(PartialRanker):
     n_labels_predicted_ : int
         Average number of labels with positive confidence, the number `predict` gives to a row.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective above at the start and after every iteration. It never rises.
-    n_iter_ : int
-        Number of iterations.
+        The objective above at the start and after each of the ``n_iter_`` iterations. It never rises.
 
     Notes
     -----
-    - A row of P is uniform on some of its candidates and sums to one: it says which labels to trust, not with
-      what probability each holds. A label that no row trusts has weights of about zero.
-    - The true labels are unknown, so prototypes are means over candidates, computed once as in [1]_.
-    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the
-      objective; unclipped, as printed, the update would not be the linear program that [1]_ says it is.
-    - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
-      1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; unless the data are large,
-      Newton's method solves that problem to the end. P is optimal: the linear program of a row asks for the
-      subset T of its candidates with the smallest ratio of a submodular cost to its size, found by trying all
-      subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm algorithm with a certificate. A step
-      that would raise the objective, taken with the exact hinge, is not made.
-    - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
-      is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
-    - Only differences of labels count: a row with no candidate teaches nothing about features.
+    A row of P is uniform on some of its candidates and sums to one: it says which labels to trust, not with what
+    probability each holds. A label that no row trusts has weights of about zero. The true labels are unknown, so
+    prototypes are means over candidates, computed once as in [1]_. P is optimal: the linear program of a row asks
+    for the subset T of its candidates with the smallest ratio of a submodular cost to its size, found by trying all
+    subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm algorithm with a certificate.
+
+    P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective.
+    Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of 1e-6,
+    part of the recorded objective, makes the solution unique. Computations are in float64. W comes from L-BFGS on
+    a rounded hinge whose duality gap is at most ``tol``; unless the data are large, Newton's method solves that
+    problem to the end. A step that would raise the objective, taken with the exact hinge, is not made.
+
+    [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_`` is
+    our reading of it: the average number of labels that the rows trust, rounded, at least 1. Only differences of
+    labels count: a row with no candidate or with every label a candidate teaches nothing about features.
 
     Cost: an L-BFGS for W in every alternation, each step of which takes two products of X with ``n_labels``
     columns and ``O(n_labels log n_labels)`` for a row; then a search among the subsets of the candidates of
@@ -107,7 +101,7 @@ class PMLFP(PartialRanker):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PartialRanker._parameter_constraints,
-        "C3": WEIGHT,
+        "C3": POSITIVE,
     }
 
     def __init__(
@@ -129,16 +123,8 @@ class PMLFP(PartialRanker):
         self.tol = tol
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        solve = partial(solve_pml_fp, C1=self.C1, C3=self.C3, max_iter=self.max_iter, tol=self.tol)
-        return self._solve_scaled(X, Y, solve)
-
-
-def solve_pml_fp(X: Matrix, Y: Matrix, *, C1: float, C3: float, **options: Any) -> SolverResult:
-    """Solve PML-FP for features that are scaled already; options are those of `rank_partial_labels`."""
-    candidates = candidate_mask(Y)
-    cost = C3 * prototype_distances(X, candidates)
-    return rank_partial_labels(X, candidates, C1=C1, cost=cost, **options)
+    def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[np.ndarray, None]:
+        return self.C3 * prototype_distances(X, candidates), None
 
 
 def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:
@@ -154,5 +140,4 @@ def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:
     prototypes = X.T @ candidates.astype(np.float64) / np.maximum(candidates.sum(axis=0), 1)
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if is_sparse(X) else row_norms(X) ** 2
     squared = squares[:, None] - 2 * (X @ prototypes) + (prototypes**2).sum(axis=0)
-    distances: np.ndarray = np.sqrt(np.maximum(squared, 0)) * candidates
-    return distances
+    return np.sqrt(np.maximum(squared, 0)) * candidates

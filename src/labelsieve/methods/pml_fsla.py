@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._base import (
-    LOOP_CONSTRAINTS,
-    RANDOM_CONSTRAINTS,
+    COUNT,
+    NON_NEGATIVE,
     SCALE_CONSTRAINTS,
     BaseSelector,
-    Integral,
-    Interval,
-    Real,
     StrOptions,
     as_generator,
     nonnegative_features,
 )
-from labelsieve._numerics.label_order import uniform_per_label
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.candidates import uniform_per_label
+from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
@@ -74,19 +70,15 @@ class PMLFSLA(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of QM, or of Q.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of QM, or of Q, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of QM. It weighs features for labels, but its products with features are not on the
         scale of the labels, so there is no ``decision_function``.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
         T: every row with candidates sums to 1, one without is 0; sparse if ``y`` was.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep. It never rises, save with ``update="coded"``.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises, save with ``update="coded"``.
 
     Notes
     -----
@@ -94,36 +86,25 @@ class PMLFSLA(BaseSelector):
     ``coef_`` with k components, and sorts the rows of T. Sparse X stays sparse; T is dense.
 
     The published objective has no minimiser. With L = P, multiplying both by a growing number and dividing Q
-    and M by it lowers the last term alone, so QM shrinks towards 0 with every sweep. ``update="bounded"``, a
-    deviation, closes the escape: a multiplicative step minimises a separable quadratic bound of the objective,
-    whose minimum on [0, 1] is the step cut at 1, so nothing is lost of the guarantee that the objective never
-    rises.
+    and M by it lowers the last term alone, so QM shrinks towards 0. ``update="bounded"``, a deviation, closes
+    the escape: a multiplicative step minimises a separable quadratic bound of the objective, whose minimum on
+    [0, 1] is the step cut at 1, so the objective still never rises.
 
     The authors' program differs from the exact steps: alpha is missing in the denominator of P and in M, T is
     PM on the candidates divided by its row sum instead of the nearest distribution, and M uses the QM from
-    before the Q step. Unless alpha is 1 its objective may rise and its final order may be the reverse of the exact
-    one. ``update="coded"`` serves to reproduce published numbers. In both forms the norms of the rows of QM are
-    smoothed by 2e-16 under the root.
+    before the Q step. Unless alpha is 1 its objective may rise and its final order may be the reverse of the
+    exact one. ``update="coded"`` serves to reproduce published numbers. In both forms the norms of the rows of
+    QM are smoothed by 2e-16 under the root.
 
     Without the rows of T summing to 1, T = 0 would make both label terms 0. It also means that a row with many
     true labels weighs as much as a row with one, and that a feature which raises all labels together cannot be
-    seen. Labels reach the features only through the latent spaces: where features are independent of one
-    another, as planted ones are, there is little such space to share. Share of the 10 informative features
-    among the first 10 (``make_pml(300, 100, n_informative=10, n_labels=10)``, ten seeds; chance is 0.10):
+    seen. Labels reach the features only through the latent spaces: independent features leave little such
+    space to share. Of 10 informative among 100 features, the first 10 hold 0.71, 0.64 and 0.40 at noise 0, 0.2
+    and 0.4 with "bounded", 0.48, 0.45 and 0.32 with "exact", 0.41, 0.24 and 0.20 with "coded"
+    (``make_pml(300, 100, n_informative=10, n_labels=10)``, ten seeds).
 
-    ===========  =======  =========  =========
-    update       noise 0  noise 0.2  noise 0.4
-    ===========  =======  =========  =========
-    "bounded"    0.71     0.64       0.40
-    "exact"      0.48     0.45       0.32
-    "coded"      0.41     0.24       0.20
-    ===========  =======  =========  =========
-
-    The default weights are those of a later comparison and not the authors', who search a grid from 1e-3 to
-    1e3.
-
-    The random numbers of M belong to the labels and not to their places: the order of the labels does not
-    matter.
+    The default weights are those of a later comparison; the authors search a grid from 1e-3 to 1e3. The random
+    numbers of M belong to the labels, so the order of the labels does not matter.
 
     References
     ----------
@@ -143,13 +124,11 @@ class PMLFSLA(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"optics"}), None],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "n_components": [*COUNT, StrOptions({"optics"}), None],
         "rank_by": [StrOptions({"qm", "q"})],
         "update": [StrOptions({"bounded", "exact", "coded"})],
     }
@@ -189,21 +168,23 @@ class PMLFSLA(BaseSelector):
             n_components = min(max(2, round(Y.shape[1] / 2)), 50)
         else:
             n_components = number_of_clusters(X) if self.n_components == "optics" else int(self.n_components)
-        return solve_pml_fsla(
-            X,
-            Y,
-            start=random_start(X, Y, n_components, as_generator(self.random_state)),
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            rank_by=self.rank_by,
-            update=self.update,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        return self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
+
+    def _descend(self, X: Matrix, Y: Matrix, start: PMLFSLAFactors) -> SolverResult:
+        """Descend the objective for ``X >= 0`` from positive factors."""
+        # Dense, as T and P M are.
+        candidates = dense(Y)
+        problem = PMLFSLAProblem(self, X, candidates != 0)
+        state = problem.start(start, candidates)
+        value = problem.objective(state, right_product(X, start.Q.T))
+        state, history, converged = self._iterate(problem.sweep, state, value)
+        coef = state.R.T.astype(X.dtype)
+        ranked_by = coef.T if self.rank_by == "qm" else state.factors.Q.astype(X.dtype)
+        extra = {"coef": coef, "label_confidence": sp.csr_matrix(state.T) if is_sparse(Y) else state.T}
+        return SolverResult(row_norms(ranked_by) ** 2, history, converged, extra=extra)
 
 
-class Factors(NamedTuple):
+class PMLFSLAFactors(NamedTuple):
     """The unknowns besides T: X is approximated by L Q', T by P M, and L by P."""
 
     Q: np.ndarray
@@ -212,12 +193,12 @@ class Factors(NamedTuple):
     M: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> PMLFSLAFactors:
     """Uniform factors; the columns of M move with the columns of ``Y``."""
     Q = rng.random((X.shape[1], n_components))
     L = rng.random((X.shape[0], n_components))
     P = rng.random((X.shape[0], n_components))
-    return Factors(Q, L, P, uniform_per_label(Y, n_components, rng))
+    return PMLFSLAFactors(Q, L, P, uniform_per_label(Y, n_components, rng))
 
 
 def number_of_clusters(X: Matrix) -> int:
@@ -232,95 +213,68 @@ def number_of_clusters(X: Matrix) -> int:
     return max(1, len(np.unique(found[found >= 0])))
 
 
-def solve_pml_fsla(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    start: Factors,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    rank_by: str,
-    update: str,
-    max_iter: int,
-    tol: float,
-) -> SolverResult:
-    """Descend the objective of PML-FSLA for ``X >= 0`` from positive factors."""
-    # Dense, as T and P M are.
-    candidates = dense(Y)
-    problem = Problem(X, candidates != 0, squared_norm(X), alpha, beta, gamma)
-    T = candidates if update == "coded" else _into_distributions(candidates)
-    state = State(start, T, start.P @ start.M, start.Q @ start.M)
-    value = problem.objective(state, right_product(X, start.Q.T))
-    state, history, converged = iterate(
-        partial(sweep, problem, update=update), state, value, max_iter=max_iter, tol=tol
-    )
-    coef = state.R.T.astype(X.dtype)
-    ranked_by = coef.T if rank_by == "qm" else state.factors.Q.astype(X.dtype)
-    return SolverResult(
-        scores=row_norms(ranked_by) ** 2,
-        objective=history,
-        converged=converged,
-        extra={"coef": coef, "label_confidence": sp.csr_matrix(state.T) if is_sparse(Y) else state.T},
-    )
-
-
-class State(NamedTuple):
+class PMLFSLAState(NamedTuple):
     """The factors, the cleaned labels T, the product P M that approximates them, and R = Q M."""
 
-    factors: Factors
+    factors: PMLFSLAFactors
     T: np.ndarray
     PM: np.ndarray
     R: np.ndarray
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Data and weights. Only X may be single precision: the factors cannot afford it."""
+class PMLFSLAProblem:
+    """Data. Only X may be single precision: the factors cannot afford it."""
 
+    params: PMLFSLA
     X: Matrix
     is_candidate: np.ndarray
-    squared_norm_X: float
-    alpha: float
-    beta: float
-    gamma: float
 
-    def objective(self, state: State, XQ: np.ndarray) -> float:
+    @cached_property
+    def squared_norm_X(self) -> float:
+        """|X|^2."""
+        return squared_norm(self.X)
+
+    def start(self, factors: PMLFSLAFactors, candidates: np.ndarray) -> PMLFSLAState:
+        """Complete the factors by T and the products."""
+        T = candidates if self.params.update == "coded" else _into_distributions(candidates)
+        return PMLFSLAState(factors, T, factors.P @ factors.M, factors.Q @ factors.M)
+
+    def objective(self, state: PMLFSLAState, XQ: np.ndarray) -> float:
         """J, the feature term from products of the size of the latent space."""
         Q, L, P, _ = state.factors
         features = self.squared_norm_X - 2 * inner(L, XQ) + inner(L.T @ L, Q.T @ Q)
         return (
             features
-            + self.alpha * squared_norm(state.T - state.PM)
-            + self.beta * squared_norm(L - P)
-            + self.gamma * smooth_l21_norm(state.R)
+            + self.params.alpha * squared_norm(state.T - state.PM)
+            + self.params.beta * squared_norm(L - P)
+            + self.params.gamma * smooth_l21_norm(state.R)
         )
 
+    def sweep(self, state: PMLFSLAState) -> tuple[PMLFSLAState, float]:
+        """Update Q, L, T, P and M once."""
+        alpha, beta, gamma = self.params.alpha, self.params.beta, self.params.gamma
+        (Q, L, P, M), is_coded = state.factors, self.params.update == "coded"
+        largest = 1.0 if self.params.update == "bounded" else np.inf
+        # Deviates from the gradient when coded: the authors forget alpha where the label term is differentiated.
+        label_weight = 1.0 if is_coded else alpha
 
-def sweep(problem: Problem, state: State, *, update: str) -> tuple[State, float]:
-    """Update Q, L, T, P and M once."""
-    alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
-    (Q, L, P, M), coded = state.factors, update == "coded"
-    largest = 1.0 if update == "bounded" else np.inf
-    # Deviates from the gradient when coded: the authors forget alpha where the label term is differentiated.
-    label_weight = 1.0 if coded else alpha
+        weighted_R = _weighted_rows(state.R)
+        Q = multiplicative_step(Q, transposed_product(self.X, L), Q @ (L.T @ L) + gamma * (weighted_R @ M.T))
+        XQ = right_product(self.X, Q.T)
+        L = capped_step(L, XQ + beta * P, L @ (Q.T @ Q) + beta * L, largest)
 
-    weighted_R = _weighted_rows(state.R)
-    Q = multiplicative_step(Q, transposed_product(problem.X, L), Q @ (L.T @ L) + gamma * (weighted_R @ M.T))
-    XQ = right_product(problem.X, Q.T)
-    L = capped_step(L, XQ + beta * P, L @ (Q.T @ Q) + beta * L, largest)
-
-    if coded:
-        T = _into_distributions(problem.is_candidate * state.PM)
-    else:
-        T = project_rows_on_simplex(state.PM, problem.is_candidate)
-        weighted_R = _weighted_rows(Q @ M)
-    P = capped_step(P, alpha * (T @ M.T) + beta * L, label_weight * (P @ (M @ M.T)) + beta * P, largest)
-    M = multiplicative_step(
-        M, label_weight * (P.T @ T), label_weight * (P.T @ P @ M) + gamma * (Q.T @ weighted_R)
-    )
-    state = State(Factors(Q, L, P, M), T, P @ M, Q @ M)
-    return state, problem.objective(state, XQ)
+        if is_coded:
+            T = _into_distributions(self.is_candidate * state.PM)
+        else:
+            T = project_rows_on_simplex(state.PM, self.is_candidate)
+            weighted_R = _weighted_rows(Q @ M)
+        P = capped_step(P, alpha * (T @ M.T) + beta * L, label_weight * (P @ (M @ M.T)) + beta * P, largest)
+        M = multiplicative_step(
+            M, label_weight * (P.T @ T), label_weight * (P.T @ P @ M) + gamma * (Q.T @ weighted_R)
+        )
+        state = PMLFSLAState(PMLFSLAFactors(Q, L, P, M), T, P @ M, Q @ M)
+        return state, self.objective(state, XQ)
 
 
 def capped_step(
@@ -331,31 +285,15 @@ def capped_step(
     A step minimises a separable quadratic bound of the objective, whose minimum within a range is the step,
     cut: so this one does not raise the objective either.
     """
-    capped: np.ndarray = np.minimum(multiplicative_step(factor, numerator, denominator), largest)
-    return capped
+    return np.minimum(multiplicative_step(factor, numerator, denominator), largest)
 
 
 def project_rows_on_simplex(M: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Return, for every row, the nearest numbers >= 0 that sum to 1 and are 0 where not allowed.
 
-    A row in which nothing is allowed becomes 0.
-
-    Parameters
-    ----------
-    M : ndarray of shape (n_rows, n_columns)
-        Any numbers.
-    allowed : bool ndarray of shape (n_rows, n_columns)
-        Where a row may be positive.
-
-    Returns
-    -------
-    projected : ndarray of shape (n_rows, n_columns)
-        One new matrix.
-
-    Notes
-    -----
-    The projection lowers all allowed entries by one number and cuts at 0. Of the sorted entries
-    ``v_1 >= v_2 >= ...`` those stay positive whose ``v_r`` exceeds ``(v_1 + ... + v_r - 1) / r``.
+    A row in which nothing is allowed becomes 0. The projection lowers all allowed entries by one number and
+    cuts at 0. Of the sorted entries ``v_1 >= v_2 >= ...`` those stay positive whose ``v_r`` exceeds
+    ``(v_1 + ... + v_r - 1) / r``.
 
     Examples
     --------
@@ -379,12 +317,10 @@ def project_rows_on_simplex(M: np.ndarray, allowed: np.ndarray) -> np.ndarray:
 
 def _weighted_rows(R: np.ndarray) -> np.ndarray:
     """Half the gradient of the sparsity term."""
-    weighted: np.ndarray = l21_weights(R)[:, None] * R
-    return weighted
+    return l21_weights(R)[:, None] * R
 
 
 def _into_distributions(M: np.ndarray) -> np.ndarray:
     """Divide every row by its sum, where it has one."""
     sums = M.sum(axis=1, keepdims=True)
-    shares: np.ndarray = np.divide(M, sums, out=np.zeros_like(M), where=sums > 0)
-    return shares
+    return np.divide(M, sums, out=np.zeros_like(M), where=sums > 0)

@@ -8,13 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from labelsieve._base import (
-    LOOP_CONSTRAINTS,
-    RANDOM_CONSTRAINTS,
+    COUNT,
+    POSITIVE,
     SCALE_CONSTRAINTS,
     BlockSelector,
-    Integral,
-    Interval,
-    Real,
     RowProblem,
     StrOptions,
     as_generator,
@@ -22,12 +19,20 @@ from labelsieve._base import (
 )
 from labelsieve._numerics.information import information_of_pairs
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve.methods._fsmir.block_descent import BlockDescent
-from labelsieve.methods._fsmir.confidence import derive_confidence, derive_target, label_counts
-from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods._fsmir.start import settle_generator, start_factors
-from labelsieve.methods._fsmir.symbols import symbol_information
+from labelsieve.methods._fsmir.factorization import (
+    FactorizationProblem,
+    Factors,
+    multiplicative_sweep,
+    start_factors,
+)
+from labelsieve.methods._fsmir.labels import (
+    derive_confidence,
+    derive_target,
+    label_counts,
+    symbol_information,
+)
 
 #: The objective must stand still over this many iterations: single ones may be slow or rejected.
 _WINDOW = 10
@@ -98,16 +103,8 @@ class PMLFSMIR(BlockSelector):
     label_information_ : ndarray of shape (n_labels, n_labels)
         ``Z'`` in bits.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration. With ``solver="cd"`` the start is where 20
+        Objective at the start and after each of the ``n_iter_`` iterations. With ``solver="cd"`` the start is where 20
         multiplicative sweeps led from ``init``; of more than 16384 rows, these are done on a sample.
-    n_iter_ : int
-        Number of iterations.
-    label_names_in_ : ndarray of shape (n_labels,)
-        Names of the labels: columns of a dataframe, class names, or ``y0``, ``y1``, ...
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when ``X`` has string column names.
 
     Notes
     -----
@@ -137,19 +134,17 @@ class PMLFSMIR(BlockSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"sqrt"})],
+        "alpha": POSITIVE,
+        "beta": POSITIVE,
+        "gamma": POSITIVE,
+        "n_components": [*COUNT, StrOptions({"sqrt"})],
         "reconstruct_labels": ["boolean"],
         "reconstruct_weights": ["boolean"],
         "w_update": [StrOptions({"exact", "printed"})],
         "solver": [StrOptions({"cd", "mu"})],
         "mi_estimator": [StrOptions({"distinct", "binned"})],
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
+        "n_bins": COUNT,
         "init": [StrOptions({"nndsvda", "nndsvd", "random"})],
     }
 
@@ -193,111 +188,55 @@ class PMLFSMIR(BlockSelector):
         self.verbose = verbose
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
+        if self.w_update == "printed" and self.solver != "mu":
+            raise ValueError(
+                "w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'."
+            )
         scale_nonnegative(problem, self.scale)
-        return solve_pml_fsmir(
-            problem,
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            n_components=self.n_components,
-            reconstruct_labels=self.reconstruct_labels,
-            reconstruct_weights=self.reconstruct_weights,
-            w_update=self.w_update,
-            solver=self.solver,
-            n_bins=self.n_bins if self.mi_estimator == "binned" else None,
-            init=self.init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=as_generator(self.random_state),
-        )
+        rows, n_labels = problem.rows, problem.n_labels
+        n_components = self._latent_size(problem.shape)
+        # Weigh the candidates.
+        counts = label_counts(rows)
+        information = information_of_pairs(counts, rows.n_rows)
+        derive_confidence(rows, information if self.reconstruct_labels else None)
+        if self.reconstruct_labels:
+            n_bins = self.n_bins if self.mi_estimator == "binned" else None
+            information = symbol_information(rows, n_labels, n_bins)
+        confidence = rows.gather("confidence")
+        derive_target(rows, counts.trace(), n_labels, problem.dtype)
+        rows.rename({}, drop=("confidence",))
+        # Factorise, and spread the weights over the labels.
+        factorization = FactorizationProblem(problem, information, self.alpha, self.beta, self.gamma)
+        factors, history, converged = self._factorize(factorization, n_components)
+        W = factors.W @ information if self.reconstruct_weights else factors.W
+        W = W.astype(problem.dtype)
+        extra = {"coef": W.T, "label_confidence": confidence, "label_information": information}
+        return SolverResult(row_norms(W), history, converged, extra=extra)
 
+    def _latent_size(self, shape: tuple[int, ...]) -> int:
+        """Turn ``n_components`` into a number."""
+        if self.n_components == "sqrt":
+            return min(int(np.sqrt(shape[1])), shape[0])
+        if self.n_components > min(shape):
+            raise ValueError(
+                f"n_components must be at most min(n_samples, n_features) = {min(shape)}. "
+                f"Got {self.n_components!r}. Ask for fewer, or use 'sqrt'."
+            )
+        return int(self.n_components)
 
-def solve_pml_fsmir(
-    problem: RowProblem,
-    *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    n_components: int | Literal["sqrt"],
-    reconstruct_labels: bool,
-    reconstruct_weights: bool,
-    w_update: str,
-    solver: str,
-    n_bins: int | None,
-    init: str,
-    max_iter: int,
-    tol: float,
-    rng: np.random.Generator,
-) -> SolverResult:
-    """Solve PML-FSMIR for rows with ``X >= 0``: weigh the candidates, factorise, spread the weights over the labels.
-
-    ``n_bins=None`` takes every distinct confidence as a symbol.
-    """
-    if w_update == "printed" and solver != "mu":
-        raise ValueError("w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'.")
-    rows, n_labels = problem.rows, problem.n_labels
-    n_components = _latent_size(n_components, problem.shape)
-    if init == "random":
-        settle_generator(rows, rng)
-    counts = label_counts(rows)
-    information = information_of_pairs(counts, rows.n_rows)
-    derive_confidence(rows, information if reconstruct_labels else None)
-    if reconstruct_labels:
-        information = symbol_information(rows, n_labels, n_bins)
-    confidence = rows.gather("confidence")
-    derive_target(rows, counts.trace(), n_labels, problem.dtype)
-    rows.rename({}, drop=("confidence",))
-    factors, history, converged = _factorize(
-        FactorizationProblem(problem, information, alpha, beta, gamma),
-        n_components,
-        init,
-        rng,
-        solver=solver,
-        printed=w_update == "printed",
-        max_iter=max_iter,
-        tol=tol,
-    )
-    W = factors.W @ information if reconstruct_weights else factors.W
-    W = W.astype(problem.dtype)
-    return SolverResult(
-        scores=row_norms(W),
-        objective=history,
-        converged=converged,
-        extra={"coef": W.T, "label_confidence": confidence, "label_information": information},
-    )
-
-
-def _latent_size(n_components: int | Literal["sqrt"], shape: tuple[int, ...]) -> int:
-    """Turn ``n_components`` into a number."""
-    if n_components == "sqrt":
-        return min(int(np.sqrt(shape[1])), shape[0])
-    if n_components > min(shape):
-        raise ValueError(
-            f"n_components must be at most min(n_samples, n_features) = {min(shape)}. "
-            f"Got {n_components!r}. Ask for fewer, or use 'sqrt'."
-        )
-    return int(n_components)
-
-
-def _factorize(
-    problem: FactorizationProblem,
-    n_components: int,
-    init: str,
-    rng: np.random.Generator,
-    *,
-    solver: str,
-    printed: bool,
-    max_iter: int,
-    tol: float,
-) -> tuple[Factors, np.ndarray, bool]:
-    """Factorise (stage 2, Eq. 8-10); returns the factors, the history of F and whether it converged."""
-    loop = partial(iterate, max_iter=max_iter, tol=tol, window=_WINDOW)
-    if solver == "cd":
-        descent = BlockDescent(problem)
-        state = descent.start(n_components, init, rng)
-        state, history, converged = loop(descent.step, state, state.value)
-        return state.accepted, history, converged
-    factors = start_factors(problem, n_components, init, rng)
-    V, W = factors
-    value = problem.objective(problem.grams(), V, W, V @ W)
-    return loop(partial(multiplicative_sweep, problem, printed=printed), factors, value)
+    def _factorize(
+        self, problem: FactorizationProblem, n_components: int
+    ) -> tuple[Factors, np.ndarray, bool]:
+        """Factorise (stage 2, Eq. 8-10); returns the factors, the history of F and whether it converged."""
+        rng = as_generator(self.random_state)
+        loop = partial(self._iterate, window=_WINDOW)
+        if self.solver == "cd":
+            descent = BlockDescent(problem)
+            state = descent.start(n_components, self.init, rng)
+            state, history, converged = loop(descent.step, state, state.value)
+            return state.accepted, history, converged
+        factors = start_factors(problem, n_components, self.init, rng)
+        V, W = factors
+        value = problem.objective(problem.grams(), V, W, V @ W)
+        sweep = partial(multiplicative_sweep, problem, printed=self.w_update == "printed")
+        return loop(sweep, factors, value)

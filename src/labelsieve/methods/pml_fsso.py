@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from labelsieve._base import (
-    LOOP_CONSTRAINTS,
-    RANDOM_CONSTRAINTS,
+    COUNT,
+    NON_NEGATIVE,
     SCALE_CONSTRAINTS,
     BaseSelector,
     Integral,
     Interval,
-    Real,
     RealNotInt,
     StrOptions,
     as_generator,
     nonnegative_features,
 )
 from labelsieve._numerics.batches import batches
+from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.graph import Graph, neighbor_graph
-from labelsieve._numerics.label_order import uniform_per_label
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import l21_norm, l21_weights, row_norms, squared_row_norms
+from labelsieve._numerics.norms import (
+    l21_norm,
+    l21_weights,
+    multiplicative_step,
+    row_norms,
+    squared_row_norms,
+)
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
@@ -49,14 +53,8 @@ class PMLFSSO(BaseSelector):
     ----------
     n_features_to_select : int, float or None, default=None
         How many features to keep: a number, a share in (0, 1], or None for half of them.
-    alpha : float, default=1.0
-        Weight of the label subspace.
-    beta : float, default=1.0
-        Weight of the feature subspace.
-    gamma : float, default=1.0
-        Weight of the row graph.
-    theta : float, default=1.0
-        Row-sparsity weight.
+    alpha, beta, gamma, theta : float, default=1.0
+        Weights of the label subspace, of the feature subspace, of the row graph and of the row sparsity.
     n_components : int or float, default=0.8
         Size of the latent space: a number, or a share of the features, rounded up; 0.8 as published.
     n_neighbors : int, default=5
@@ -80,37 +78,30 @@ class PMLFSSO(BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep. It never rises with ``update="exact"``; with "coded" it
-        is the value which that program reports, and it may rise.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises with ``update="exact"``;
+        with "coded" it is the value which that program reports, and it may rise.
 
     Notes
     -----
     The authors' program differs from the multiplicative updates of its objective: the sparsity term pulls
-    twice as hard, and the M step uses the W from before the V step. The second is not cosmetic. It starts
-    from uniform random factors whose X W is hundreds of times too large; the first V step shrinks V
-    accordingly, and only the stale W makes M shrink as well. Exact updates from that start leave V tiny and
-    never fit the labels. So "exact", the default because it descends the stated objective, scales the random
-    start with three numbers such that U V, U M and X W begin with the means of what they approximate. "coded"
-    starts unscaled.
+    twice as hard, and the M step uses the W from before the V step. It starts from uniform random factors
+    whose X W is hundreds of times too large; the first V step shrinks V accordingly, and only the stale W
+    makes M shrink as well. Exact updates from that start leave V tiny and never fit the labels. So "exact",
+    the default because it descends the stated objective, scales the random start with three numbers such that
+    U V, U M and X W begin with the means of what they approximate. "coded" starts unscaled.
 
     Exact updates are over-relaxed: their ratios are raised to a power that grows while the objective falls. A
     sweep that would raise it is taken back. That halves the number of sweeps.
 
-    The random numbers of V belong to the labels and not to their places: the order of the labels does not
-    matter. Rankings still vary with the seed; average several or lower ``tol`` where that matters.
-
-    A latent space larger than the number of labels, as published, can repeat the candidate labels exactly and
-    then removes no noise; choose ``n_components`` below the number of labels for a real bottleneck.
-    The graph term can be lowered by shrinking U and growing V and M; its value does not measure smoothness.
+    The random numbers of V belong to the labels, so the order of the labels does not matter. Rankings still
+    vary with the seed; average several or lower ``tol`` where that matters. A latent space larger than the
+    number of labels, as published, can repeat the candidate labels exactly and then removes no noise. The
+    graph term can be lowered by shrinking U and growing V and M; its value does not measure smoothness.
 
     Cost: ``O(n_samples k^2 + n_features k^2)`` for k components and every sweep.
 
@@ -133,18 +124,13 @@ class PMLFSSO(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "theta": [Interval(Real, 0, None, closed="left")],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "alpha": NON_NEGATIVE,
+        "beta": NON_NEGATIVE,
+        "gamma": NON_NEGATIVE,
+        "theta": NON_NEGATIVE,
+        "n_components": [*COUNT, Interval(RealNotInt, 0, 1, closed="right")],
+        "n_neighbors": COUNT,
         "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"exact", "coded"})],
     }
@@ -188,25 +174,31 @@ class PMLFSSO(BaseSelector):
         if not isinstance(n_components, Integral):
             n_components = int(np.ceil(n_components * X.shape[1]))
         start = random_start(X, Y, n_components, as_generator(self.random_state))
-        if self.update == "exact":
-            start = balanced_start(X, Y, start)
-        return solve_pml_fsso(
-            X,
-            Y,
-            start=start,
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            theta=self.theta,
-            n_neighbors=self.n_neighbors,
-            bandwidth=self.bandwidth,
-            update=self.update,
-            max_iter=self.max_iter,
-            tol=self.tol,
+        return self._descend(X, Y, balanced_start(X, Y, start) if self.update == "exact" else start)
+
+    def _descend(self, X: Matrix, Y: Matrix, start: PMLFSSOFactors) -> SolverResult:
+        """Descend the objective for ``X >= 0`` from positive factors."""
+        if is_sparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start.U.shape[1]:
+            X = X.toarray()  # not much larger than the dense U, and several times faster to multiply
+        # The dense Y is as large as X W, which every sweep forms, and smaller than U.
+        problem = PMLFSSOProblem(
+            self, X, dense(Y), neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth)
         )
+        state = problem.state(start)
+        value = problem.objective(state, transposed_product(X, start.U).T)
+        if self.update == "coded":
+            state, history, converged = self._iterate(problem.sweep, state, value, min_iter=3)
+        else:
+            # Over ten sweeps: the updates pass through plateaus which a single difference takes for the end.
+            (state, _, _), history, converged = self._iterate(
+                problem.relaxed_sweep, (state, value, 1.0), value, window=10
+            )
+        W = state.W.astype(X.dtype, copy=False)
+        scores, coef = row_norms(W) ** 2, W.T
+        return SolverResult(scores=scores, objective=history, converged=converged, extra={"coef": coef})
 
 
-class Factors(NamedTuple):
+class PMLFSSOFactors(NamedTuple):
     """The unknowns: Y is approximated by U V, X by U M, and W is M'V."""
 
     U: np.ndarray
@@ -214,15 +206,15 @@ class Factors(NamedTuple):
     M: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> PMLFSSOFactors:
     """Uniform factors; the columns of V move with the columns of ``Y``."""
     U = rng.random((X.shape[0], n_components))
     V = uniform_per_label(Y, n_components, rng)
     M = rng.random((n_components, X.shape[1]))
-    return Factors(U, V, M)
+    return PMLFSSOFactors(U, V, M)
 
 
-def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
+def balanced_start(X: Matrix, Y: Matrix, factors: PMLFSSOFactors) -> PMLFSSOFactors:
     """Scale the factors by three numbers such that U V, U M and X M'V have the means of Y, X and Y."""
     U, V, M = factors
     sums_X = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
@@ -232,62 +224,10 @@ def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
     features = U.sum(axis=0) @ M.sum(axis=1) / sums_X.sum()
     prediction = sums_X @ M.T @ V.sum(axis=1) / Y.sum()
     scale = np.sqrt(prediction / (labels * features))
-    return Factors(U * scale, V / (labels * scale), M / (features * scale))
+    return PMLFSSOFactors(U * scale, V / (labels * scale), M / (features * scale))
 
 
-def solve_pml_fsso(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    start: Factors,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    theta: float,
-    n_neighbors: int,
-    bandwidth: str,
-    update: str,
-    max_iter: int,
-    tol: float,
-) -> SolverResult:
-    """Solve PML-FSSO for ``X >= 0`` from positive factors."""
-    # The dense Y is as large as X W, which every sweep forms, and smaller than U.
-    Y = dense(Y)
-    if is_sparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start.U.shape[1]:
-        X = X.toarray()  # not much larger than the dense U, and several times faster to multiply
-    problem = _Problem(
-        X=X,
-        Y=Y,
-        XtY=transposed_product(X, Y),
-        squared_norm_X=squared_norm(X),
-        graph=neighbor_graph(X, n_neighbors, bandwidth=bandwidth),
-        alpha=alpha,
-        beta=beta,
-        gamma=gamma,
-        theta=theta,
-    )
-    state = problem.state(start)
-    value = problem.objective(state, transposed_product(X, start.U).T)
-    if update == "coded":
-        state, history, converged = iterate(
-            partial(_sweep, problem, coded=True), state, value, max_iter=max_iter, tol=tol, min_iter=3
-        )
-    else:
-        # Over ten sweeps: the updates pass through plateaus which a single difference takes for the end.
-        point, history, converged = iterate(
-            partial(_relaxed_sweep, problem),
-            (state, value, 1.0),
-            value,
-            max_iter=max_iter,
-            tol=tol,
-            window=10,
-        )
-        state = point[0]
-    W = state.W.astype(X.dtype, copy=False)
-    return SolverResult(scores=row_norms(W) ** 2, objective=history, converged=converged, extra={"coef": W.T})
-
-
-class _State(NamedTuple):
+class PMLFSSOState(NamedTuple):
     """The factors, and the products that the end of a sweep and the beginning of the next have in common."""
 
     U: np.ndarray
@@ -302,25 +242,30 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """Data, graph and weights. Only X may be single precision: the factors cannot afford it."""
+class PMLFSSOProblem:
+    """Data and graph. Only X may be single precision: the factors cannot afford it."""
 
+    params: PMLFSSO
     X: Matrix
     Y: np.ndarray
-    XtY: np.ndarray
-    squared_norm_X: float
     graph: Graph
-    alpha: float
-    beta: float
-    gamma: float
-    theta: float
 
-    def state(self, factors: Factors, UtU: np.ndarray | None = None) -> _State:
+    @cached_property
+    def XtY(self) -> np.ndarray:
+        """X'Y."""
+        return transposed_product(self.X, self.Y)
+
+    @cached_property
+    def squared_norm_X(self) -> float:
+        """|X|^2."""
+        return squared_norm(self.X)
+
+    def state(self, factors: PMLFSSOFactors, UtU: np.ndarray | None = None) -> PMLFSSOState:
         """Complete the factors by their products."""
         U, V, M = factors
         W = M.T @ V
         UtU = U.T @ U if UtU is None else UtU
-        return _State(
+        return PMLFSSOState(
             U,
             V,
             M,
@@ -332,70 +277,67 @@ class _Problem:
             SU=self.graph.affinity @ U,
         )
 
-    def objective(self, state: _State, UtX: np.ndarray, weights: np.ndarray | None = None) -> float:
+    def objective(self, state: PMLFSSOState, UtX: np.ndarray, weights: np.ndarray | None = None) -> float:
         """J; with ``weights`` D the sparsity term is the authors' 2 tr(W'DW) instead of |W|_21."""
         sparsity = l21_norm(state.W) if weights is None else 2 * float(weights @ row_norms(state.W) ** 2)
+        smoothness = float(self.graph.degrees @ squared_row_norms(state.U)) - inner(state.U, state.SU)
         return (
             squared_norm(state.P - self.Y)
-            + self.alpha * squared_norm(state.U @ state.V - self.Y)
-            + self.beta * (self.squared_norm_X - 2 * inner(UtX, state.M) + inner(state.UtU, state.MMt))
-            + self.gamma * (float(self.graph.degrees @ squared_row_norms(state.U)) - inner(state.U, state.SU))
-            + self.theta * sparsity
+            + self.params.alpha * squared_norm(state.U @ state.V - self.Y)
+            + self.params.beta * (self.squared_norm_X - 2 * inner(UtX, state.M) + inner(state.UtU, state.MMt))
+            + self.params.gamma * smoothness
+            + self.params.theta * sparsity
         )
 
+    def relaxed_sweep(
+        self, point: tuple[PMLFSSOState, float, float]
+    ) -> tuple[tuple[PMLFSSOState, float, float], float]:
+        """Sweep with an exponent that grows by a tenth; where J rose, keep the state and go back to 1."""
+        state, value, exponent = point
+        new_state, new_value = self.sweep(state, exponent)
+        if exponent > 1 and not new_value <= value:
+            return (state, value, 1.0), value
+        return (new_state, new_value, 1.1 * exponent), new_value
 
-def _relaxed_sweep(
-    problem: _Problem, point: tuple[_State, float, float]
-) -> tuple[tuple[_State, float, float], float]:
-    """Sweep with an exponent that grows by a tenth, and goes back to 1 and to the same state where J rose."""
-    state, value, exponent = point
-    new_state, new_value = _sweep(problem, state, exponent=exponent)
-    if exponent > 1 and not new_value <= value:
-        return (state, value, 1.0), value
-    return (new_state, new_value, 1.1 * exponent), new_value
+    def sweep(self, state: PMLFSSOState, exponent: float = 1.0) -> tuple[PMLFSSOState, float]:
+        """Update V, U and M once by the ratio of the gradient's negative and positive parts."""
+        alpha, beta, gamma = self.params.alpha, self.params.beta, self.params.gamma
+        X, Y, XtY, is_coded = self.X, self.Y, self.XtY, self.params.update == "coded"
+        U, V, M, W = state.U, state.V, state.M, state.W
+        # Deviates from the gradient when coded: the authors differentiate 2 tr(W'DW) with D held fixed.
+        theta = 2 * self.params.theta if is_coded else self.params.theta
 
+        weights = l21_weights(W)
+        XtXW = transposed_product(X, state.P)
+        V = multiplicative_step(
+            V,
+            M @ XtY + alpha * (U.T @ Y),
+            M @ (XtXW + (theta * weights)[:, None] * W) + alpha * (state.UtU @ V),
+            exponent,
+        )
 
-def _sweep(
-    problem: _Problem, state: _State, *, coded: bool = False, exponent: float = 1.0
-) -> tuple[_State, float]:
-    """Update V, U and M once by the ratio of the gradient's negative and positive parts."""
-    alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
-    X, Y, XtY = problem.X, problem.Y, problem.XtY
-    U, V, M, W = state.U, state.V, state.M, state.W
-    # Deviates from the gradient when coded: the authors differentiate 2 tr(W'DW) with D held fixed.
-    theta = 2 * problem.theta if coded else problem.theta
+        denominator = U @ (alpha * (V @ V.T) + beta * state.MMt)
+        new_U = np.empty_like(U)
+        # All that is left goes through U entry by entry, in blocks that stay in the cache.
+        for rows in batches(len(U), width=U.shape[1], budget=BLOCK_SIZE):
+            numerator = alpha * (Y[rows] @ V.T)
+            numerator += beta * state.XMt[rows]
+            numerator += gamma * state.SU[rows]
+            denominator[rows] += (gamma * self.graph.degrees[rows])[:, None] * U[rows]
+            new_U[rows] = multiplicative_step(U[rows], numerator, denominator[rows], exponent)
+        U = new_U
 
-    weights = l21_weights(W)
-    XtXW = transposed_product(X, state.P)
-    V = multiplicative_step(
-        V,
-        M @ XtY + alpha * (U.T @ Y),
-        M @ (XtXW + (theta * weights)[:, None] * W) + alpha * (state.UtU @ V),
-        exponent,
-    )
+        fresh_weights = weights
+        if not is_coded:
+            W = M.T @ V
+            fresh_weights = l21_weights(W)
+            XtXW = transposed_product(X, right_product(X, W.T))
+        UtU = U.T @ U
+        UtX = transposed_product(X, U).T
+        denominator = V @ XtXW.T
+        denominator += beta * (UtU @ M)
+        denominator += (V @ (V.T @ M)) * (theta * fresh_weights)
+        M = multiplicative_step(M, V @ XtY.T + beta * UtX, denominator, exponent)
 
-    denominator = U @ (alpha * (V @ V.T) + beta * state.MMt)
-    new_U = np.empty_like(U)
-    # All that is left goes through U entry by entry, in blocks that stay in the cache.
-    for rows in batches(len(U), width=U.shape[1], budget=BLOCK_SIZE):
-        numerator = alpha * (Y[rows] @ V.T)
-        numerator += beta * state.XMt[rows]
-        numerator += gamma * state.SU[rows]
-        denominator[rows] += (gamma * problem.graph.degrees[rows])[:, None] * U[rows]
-        new_U[rows] = multiplicative_step(U[rows], numerator, denominator[rows], exponent)
-    U = new_U
-
-    fresh_weights = weights
-    if not coded:
-        W = M.T @ V
-        fresh_weights = l21_weights(W)
-        XtXW = transposed_product(X, right_product(X, W.T))
-    UtU = U.T @ U
-    UtX = transposed_product(X, U).T
-    denominator = V @ XtXW.T
-    denominator += beta * (UtU @ M)
-    denominator += (V @ (V.T @ M)) * (theta * fresh_weights)
-    M = multiplicative_step(M, V @ XtY.T + beta * UtX, denominator, exponent)
-
-    state = problem.state(Factors(U, V, M), UtU)
-    return state, problem.objective(state, UtX, weights if coded else None)
+        state = self.state(PMLFSSOFactors(U, V, M), UtU)
+        return state, self.objective(state, UtX, weights if is_coded else None)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from labelsieve._numerics.result import SolverResult
+from labelsieve._base import POSITIVE
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._partial_ranking.alternation import rank_partial_labels
-from labelsieve.methods._partial_ranking.base import WEIGHT, PartialRanker, candidate_mask
+from labelsieve.methods._partial_ranking.base import PartialRanker
 
 
 class PMLLC(PartialRanker):
@@ -44,10 +42,8 @@ class PMLLC(PartialRanker):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norm of each feature's weights.
-    ranking_ : ndarray of shape (n_features,)
-        Place of each feature; 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norm of each feature's weights, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         W transposed, for scaled features. Its columns sum to zero.
     intercept_ : ndarray of shape (n_labels,)
@@ -60,31 +56,26 @@ class PMLLC(PartialRanker):
     n_labels_predicted_ : int
         Average number of labels with positive confidence, the number `predict` gives to a row.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective above at the start and after every iteration. It never rises.
-    n_iter_ : int
-        Number of iterations.
+        The objective above at the start and after each of the ``n_iter_`` iterations. It never rises.
 
     Notes
     -----
-    - With the published weights, C2 of at least 1, the correlations outweigh the loss so far that P = Y is
-      optimal unless slacks are extreme: it is wherever the slacks of each candidate, summed over the
-      non-candidates and times ``C1 / gamma_i``, are at most ``C2 sum_l (S_kl + S_lk) / 2`` over the
-      candidates l. PML-LC is then a rank-SVM with all candidates relevant, whatever C2. Confidences begin to
-      move at C2 of about 0.1 and below, which is outside the published range.
-    - S is not defined in [1]_. Here ``S_kl`` is the share of the rows with candidate k that have candidate l,
-      too.
-    - P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the
-      objective.
-    - Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of
-      1e-6, part of the recorded objective, makes the solution unique. Computations are in float64.
-    - W comes from L-BFGS on a rounded hinge whose duality gap is at most ``tol``; unless the data are large,
-      Newton's method solves that problem to the end. P comes from trying all subsets of up to 12 candidates,
-      which is exact for positive semidefinite S, and by repeated linearisation of the last term beyond, which
-      is a heuristic. A step that would raise the objective, taken with the exact hinge, is not made.
-    - [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_``
-      is our reading of it: the average number of labels that the rows trust, rounded, at least 1.
-    - Only differences of labels count: a row with no candidate or with every label a candidate teaches
-      nothing about features, and if all rows are such, every score is 0.
+    With the published weights, C2 of at least 1, the correlations outweigh the loss so far that P = Y is optimal
+    unless slacks are extreme. PML-LC is then a rank-SVM with all candidates relevant, whatever C2. Confidences
+    begin to move at C2 of about 0.1 and below, which is outside the published range. S is not defined in [1]_:
+    here ``S_kl`` is the share of the rows with candidate k that also have candidate l. P comes from trying all
+    subsets of up to 12 candidates, which is exact for positive semidefinite S, and beyond by repeated
+    linearisation of the last term, a heuristic.
+
+    P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective.
+    Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of 1e-6,
+    part of the recorded objective, makes the solution unique. Computations are in float64. W comes from L-BFGS on
+    a rounded hinge whose duality gap is at most ``tol``; unless the data are large, Newton's method solves that
+    problem to the end. A step that would raise the objective, taken with the exact hinge, is not made.
+
+    [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_`` is
+    our reading of it: the average number of labels that the rows trust, rounded, at least 1. Only differences of
+    labels count: a row with no candidate or with every label a candidate teaches nothing about features.
 
     Cost: an L-BFGS for W in every alternation, each step of which takes two products of X with ``n_labels``
     columns and ``O(n_labels log n_labels)`` for a row; then a search among the subsets of the candidates of
@@ -110,7 +101,7 @@ class PMLLC(PartialRanker):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PartialRanker._parameter_constraints,
-        "C2": WEIGHT,
+        "C2": POSITIVE,
     }
 
     def __init__(
@@ -132,16 +123,9 @@ class PMLLC(PartialRanker):
         self.tol = tol
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        solve = partial(solve_pml_lc, C1=self.C1, C2=self.C2, max_iter=self.max_iter, tol=self.tol)
-        return self._solve_scaled(X, Y, solve)
-
-
-def solve_pml_lc(X: Matrix, Y: Matrix, *, C1: float, C2: float, **options: Any) -> SolverResult:
-    """Solve PML-LC for features that are scaled already; options are those of `rank_partial_labels`."""
-    candidates = candidate_mask(Y)
-    S = cooccurrence_rates(candidates)
-    return rank_partial_labels(X, candidates, C1=C1, affinity=C2 * (S + S.T) / 2, **options)
+    def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[None, np.ndarray]:
+        S = cooccurrence_rates(candidates)
+        return None, self.C2 * (S + S.T) / 2
 
 
 def cooccurrence_rates(candidates: np.ndarray) -> np.ndarray:

@@ -12,17 +12,15 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from labelsieve._base import RANDOM_CONSTRAINTS, Integral, Interval, Options, Real, StrOptions, as_generator
-from labelsieve._numerics.conjugate_gradient import conjugate_gradient
+from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, Integral, Options, StrOptions, as_generator
+from labelsieve._numerics.candidates import label_order
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
-from labelsieve._numerics.label_order import label_order
 from labelsieve._numerics.norms import row_norms, squared_row_norms
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import Shifted, WeightedRidge, conjugate_gradient
 from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._regression.base import LabelRegressor
+from labelsieve.methods._label_regressor import LabelRegressor
 
 Rows: TypeAlias = slice | np.ndarray
 
@@ -55,10 +53,8 @@ class PMLLD(LabelRegressor):
     stage : {1, 2}, default=1
         Whose weights count: those of the label enhancement, or those of the regression on the distributions,
         which hides features that all labels have in common. See Notes.
-    lambda1 : float, default=0.01
-        Weight of the graph.
-    lambda2 : float, default=0.01
-        Weight of the label correlations.
+    lambda1, lambda2 : float, default=0.01
+        Weights of the graph and of the label correlations.
     rho : float, default=0.1
         Weight of the squared norm in stage 1, per row of the data. [1]_ has none, and stops early instead.
     n_groups : int, default=1
@@ -68,11 +64,9 @@ class PMLLD(LabelRegressor):
     bandwidth : float or {"median"}, default=10.0
         Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``, 10 as published, or the median length of
         an edge.
-    C1 : float, default=0.03
-        Weight of the distance to the distributions, in stage 2.
-    C2 : float, default=0.03
-        Weight of the candidates, in stage 2. The 50 of the program of [1]_ switches the distributions off,
-        see Notes.
+    C1, C2 : float, default=0.03
+        Weights of the distance to the distributions and of the candidates, in stage 2. The C2 of 50 of the
+        program of [1]_ switches the distributions off, see Notes.
     epsilon : float, default=0.01
         Distance to a distribution that costs nothing, in stage 2.
     scale : {"standard", "minmax"} or None, default="standard"
@@ -89,10 +83,8 @@ class PMLLD(LabelRegressor):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of T or, with ``stage=2``, of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of T or, with ``stage=2``, of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of the same, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -116,24 +108,19 @@ class PMLLD(LabelRegressor):
     takes ``n d q`` for every conjugate gradient iteration. The preconditioner of both is the inverse of the
     Gram matrix of the features or of the rows, the smaller; none where both are large.
 
-    **Theirs and ours.** The objectives are those of the authors' program. There, the features are a kernel
-    matrix, so that no feature has a weight: the linear reading is ours, and so are ``rho``, without which
-    stage 1 repeats Y where there are as many features as rows, the scores, and the threshold. The program
-    takes few steps of steepest descent; here every round solves for T and t, then improves every ``S_g``
-    label by label, exactly. In stage 2 the program steps as for twice the loss it prints.
-
-    **Published weights that act little.** At ``lambda1`` and ``lambda2`` of 0.01 stage 1 is a ridge regression
-    on the candidates to within some per cent; they begin to act at about 1.
+    The objectives are those of the authors' program. There, the features are a kernel matrix, so that no
+    feature has a weight: the linear reading is ours, and so are ``rho``, without which stage 1 repeats Y where
+    there are as many features as rows, the scores, and the threshold. Every round solves for T and t, then
+    improves every ``S_g`` label by label, exactly. At ``lambda1`` and ``lambda2`` of 0.01 stage 1 is a ridge
+    regression on the candidates to within some per cent; they begin to act at about 1.
 
     **C2 = 50 switches the label distributions off.** Distributions are at most 1, but the last term asks for
     shifts of ``C2 / c_i``. With the program's ``C1=1, C2=50, epsilon=0.1``, its regression on the distribution of
     the *true* labels and that on a *random* one correlate by 0.9998 (300 rows, 50 features, 8 labels, noise
-    0.4); the scores of the linear reading have a rank correlation of 0.9996. With ``C1=10, C2=1``, which stands
-    in a comment of the program, the former is 0.18.
+    0.4). With ``C1=10, C2=1``, which stands in a comment of the program, by 0.18.
 
     **Distributions hide common features.** Their rows sum to 1, so the weights of a feature sum to 0 over the
-    labels, but for rows without candidates or with all: stage 2 does not see a feature that raises all labels
-    together. Stage 1 does.
+    labels: stage 2 does not see a feature that raises all labels together. Stage 1 does.
 
     A row without candidates counts as one of which all labels are wrong. Computations are in float64.
 
@@ -154,17 +141,16 @@ class PMLLD(LabelRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelRegressor._parameter_constraints,
-        **RANDOM_CONSTRAINTS,
         "stage": [Options(Integral, {1, 2})],
-        "lambda1": [Interval(Real, 0, None, closed="left")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
-        "rho": [Interval(Real, 0, None, closed="neither")],
-        "n_groups": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "bandwidth": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "C1": [Interval(Real, 0, None, closed="neither")],
-        "C2": [Interval(Real, 0, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "lambda1": NON_NEGATIVE,
+        "lambda2": NON_NEGATIVE,
+        "rho": POSITIVE,
+        "n_groups": COUNT,
+        "n_neighbors": COUNT,
+        "bandwidth": [*POSITIVE, StrOptions({"median"})],
+        "C1": POSITIVE,
+        "C2": NON_NEGATIVE,
+        "epsilon": NON_NEGATIVE,
     }
 
     def __init__(
@@ -204,41 +190,23 @@ class PMLLD(LabelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        return self._solve_scaled(X, Y, self._solve_stages)
-
-    def _solve_stages(self, X: Shifted, Y: np.ndarray) -> SolverResult:
+    def _regress(self, X: Shifted, Y: np.ndarray) -> SolverResult:
         # Distances, and so neighbours and groups, do not depend on the offset.
         graph = neighbor_graph(X.X, self.n_neighbors, bandwidth=self.bandwidth)
         groups = group_rows(X.X, self.n_groups, as_generator(self.random_state))
         X = X.with_constant()
-        problem = Enhancement(
-            X,
-            Y,
-            graph,
-            groups,
-            self.lambda1,
-            self.lambda2,
-            X.shape[0] * self.rho,
-        )
-        loop: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        state, history, converged = problem.solve(**loop)
+        state, history, converged = Enhancement(self, X, Y, graph, groups).solve()
         weights, distribution = state.weights, softmax(state.D, axis=1)
         if self.stage == 2:
-            regression = Regression(X, distribution, margins(Y), self.C1, self.C2, self.epsilon)
-            weights, history, is_final = regression.solve(**loop)
+            weights, history, is_final = Regression(self, X, distribution, margins(Y)).solve()
             converged = converged and is_final
-        return SolverResult(
-            scores=row_norms(weights[:-1]),
-            objective=history,
-            converged=converged,
-            extra={
-                "coef": weights[:-1].T,
-                "intercept": weights[-1],
-                "label_confidence": distribution * Y,
-                "threshold": 0.5 if self.stage == 1 else 1 / Y.shape[1],
-            },
-        )
+        extra = {
+            "coef": weights[:-1].T,
+            "intercept": weights[-1],
+            "label_confidence": distribution * Y,
+            "threshold": 0.5 if self.stage == 1 else 1 / Y.shape[1],
+        }
+        return SolverResult(row_norms(weights[:-1]), history, converged, extra=extra)
 
 
 def group_rows(X: Matrix, n_groups: int, rng: np.random.Generator) -> list[Rows]:
@@ -265,26 +233,28 @@ class EnhancementState(NamedTuple):
 
 @dataclass(frozen=True)
 class Enhancement:
-    """Stage 1: features and a last constant, candidates, graph, groups and weights."""
+    """Stage 1: features and a last constant, candidates, graph and groups."""
 
+    params: PMLLD
     X: Shifted
     Y: np.ndarray
     graph: Graph
     groups: list[Rows]
-    lambda1: float
-    lambda2: float
-    rho: float
 
-    def solve(
-        self, *, max_iter: int, tol: float, start: np.ndarray | None = None
-    ) -> tuple[EnhancementState, np.ndarray, bool]:
+    @cached_property
+    def rho(self) -> float:
+        """Weight of the squared norm for all rows."""
+        return self.X.shape[0] * self.params.rho
+
+    def solve(self, start: np.ndarray | None = None) -> tuple[EnhancementState, np.ndarray, bool]:
         """Alternate from some weights, by default 0, and S = I; returns what `iterate` does."""
         n_labels = self.Y.shape[1]
         weights = np.zeros((self.X.shape[1], n_labels)) if start is None else start
         state = EnhancementState(weights, self.X.times(weights), [np.eye(n_labels) for _ in self.groups])
         # Labels take turns in an order that belongs to them, so that the order of the columns is irrelevant.
         step = partial(self.round, label_order(self.Y))
-        return iterate(step, state, self.objective(state), max_iter=max_iter, tol=tol)
+        value = self.objective(state)
+        return self.params._iterate(step, state, value)
 
     def objective(self, state: EnhancementState) -> float:
         """J of stage 1."""
@@ -292,8 +262,8 @@ class Enhancement:
         correlations = sum(squared_norm(D[rows] @ Z) for rows, Z in zip(self.groups, state.Z, strict=True))
         return (
             squared_norm(D - self.Y)
-            + self.lambda1 * inner(D, laplacian_product(self.graph, D))
-            + self.lambda2 * correlations
+            + self.params.lambda1 * inner(D, laplacian_product(self.graph, D))
+            + self.params.lambda2 * correlations
             + self.rho * squared_norm(state.weights)
         )
 
@@ -308,12 +278,12 @@ class Enhancement:
     def solve_weights(self, state: EnhancementState) -> np.ndarray:
         """The best weights for the correlations of a state, which tie the labels together."""
         shape = state.weights.shape
-        S = [self.lambda2 * (Z @ Z.T) for Z in state.Z]
+        S = [self.params.lambda2 * (Z @ Z.T) for Z in state.Z]
 
         def operator(column: np.ndarray) -> np.ndarray:
             weights = column.reshape(shape)
             D = self.X.times(weights)
-            R = D + self.lambda1 * laplacian_product(self.graph, D)
+            R = D + self.params.lambda1 * laplacian_product(self.graph, D)
             for rows, S_group in zip(self.groups, S, strict=True):
                 R[rows] += D[rows] @ S_group
             return (self.X.transposed_times(R) + self.rho * weights).reshape(-1, 1)
@@ -354,36 +324,31 @@ def margins(Y: np.ndarray) -> np.ndarray:
     """
     n_candidates = Y.sum(axis=1, keepdims=True)
     n_others = Y.shape[1] - n_candidates
-    signs: np.ndarray = np.where(Y > 0, 1 / np.maximum(n_candidates, 1), -1 / np.maximum(n_others, 1))
-    return signs
+    return np.where(Y > 0, 1 / np.maximum(n_candidates, 1), -1 / np.maximum(n_others, 1))
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Stage 2: features and a last constant, distributions, margins and weights."""
+    """Stage 2: features and a last constant, distributions and margins."""
 
+    params: PMLLD
     X: Shifted
     distribution: np.ndarray
     Z: np.ndarray
-    C1: float
-    C2: float
-    epsilon: float
 
-    def solve(self, *, max_iter: int, tol: float) -> tuple[np.ndarray, np.ndarray, bool]:
+    def solve(self) -> tuple[np.ndarray, np.ndarray, bool]:
         """Reweight from 0; returns the weights, the constant's last, the objectives and whether they converged."""
         weights = np.zeros((self.X.shape[1], self.Z.shape[1]))
         value = self.objective(weights)
-        (weights, _), history, converged = iterate(
-            self.round, (weights, value), value, max_iter=max_iter, tol=tol
-        )
+        (weights, _), history, converged = self.params._iterate(self.round, (weights, value), value)
         return weights, history, converged
 
     def objective(self, weights: np.ndarray) -> float:
         """J of stage 2, and the ridge of the intercepts."""
         F = self.X.times(weights)
-        excess = np.maximum(row_norms(self.distribution - F) - self.epsilon, 0)
+        excess = np.maximum(row_norms(self.distribution - F) - self.params.epsilon, 0)
         norms = float(self._ridge @ squared_row_norms(weights))
-        return norms / 2 + self.C1 / 2 * float(excess @ excess) - self.C2 * inner(self.Z, F)
+        return norms / 2 + self.params.C1 / 2 * float(excess @ excess) - self.params.C2 * inner(self.Z, F)
 
     def round(self, state: tuple[np.ndarray, float]) -> tuple[tuple[np.ndarray, float], float]:
         """Go to the minimum of the reweighted problem, less far where J would rise."""
@@ -401,16 +366,17 @@ class Regression:
         """Minimum with the loss of every row replaced by the quadratic of the same slope."""
         distances = row_norms(self.distribution - self.X.times(weights))
         # A row within epsilon weighs nothing, and distances of 0 are within.
-        outside = distances > self.epsilon
-        excess = np.divide(distances - self.epsilon, distances, out=np.zeros_like(distances), where=outside)
-        row_weights = self.C1 * excess[:, None]
+        outside = distances > self.params.epsilon
+        excess = np.divide(
+            distances - self.params.epsilon, distances, out=np.zeros_like(distances), where=outside
+        )
+        row_weights = self.params.C1 * excess[:, None]
 
         def operator(column: np.ndarray) -> np.ndarray:
             product: np.ndarray = self.X.transposed_times(row_weights * self.X.times(column))
-            image: np.ndarray = product + self._ridge[:, None] * column
-            return image
+            return product + self._ridge[:, None] * column
 
-        target = self.X.transposed_times(row_weights * self.distribution + self.C2 * self.Z)
+        target = self.X.transposed_times(row_weights * self.distribution + self.params.C2 * self.Z)
         return conjugate_gradient(operator, target, weights, preconditioner=self._invert)
 
     @cached_property
@@ -420,4 +386,4 @@ class Regression:
     @cached_property
     def _invert(self) -> Callable[[np.ndarray], np.ndarray]:
         # As if all rows weighed C1, as those do that are far from their distributions.
-        return WeightedRidge(self.X).inverse(self._ridge / self.C1)
+        return WeightedRidge(self.X).inverse(self._ridge / self.params.C1)

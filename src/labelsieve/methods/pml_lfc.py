@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import Interval, Real, StrOptions
+from labelsieve._base import NON_NEGATIVE, POSITIVE, StrOptions
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.norms import row_norms, squared_row_norms
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.ridge import WeightedRidge
-from labelsieve._numerics.shifted import Shifted
+from labelsieve._numerics.result import SolverResult
+from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
-from labelsieve.methods._regression.base import LabelRegressor
+from labelsieve.methods._label_regressor import LabelRegressor
 
 #: Share of the longest row's squared length up to which a row counts as zero: it has no direction.
 _NO_DIRECTION = 1e-12
@@ -38,9 +36,9 @@ class PMLLFC(LabelRegressor):
     where S holds how similar two rows are in their features and in their candidates. Features rank by the norms
     of their rows of W.
 
-    This is a PML-LFC-*style* method, a reconstruction. From the abstract of [1]_ are: confidences from
-    similarity in both spaces, dissimilar rows being dissimilar in their true labels, and one model for
-    confidences and predictor with alternating steps. Ours are the objective above and everything else.
+    A reconstruction: from the abstract of [1]_ are confidences from similarity in both spaces, dissimilar rows
+    being dissimilar in their true labels, and one model for confidences and predictor with alternating steps.
+    The objective and everything else are ours.
 
     Parameters
     ----------
@@ -65,10 +63,8 @@ class PMLLFC(LabelRegressor):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
@@ -82,9 +78,7 @@ class PMLLFC(LabelRegressor):
         Half the mean confidence of the candidates, the decision value from which `predict` calls a label
         relevant; a convention of this library.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -97,10 +91,9 @@ class PMLLFC(LabelRegressor):
     its quadratic model says. The problem is not convex in P; it starts at P = Y and W = 0.
 
     The abstract of [1]_ wants rows alike whose candidates are, whatever their features, which "or" gives, and
-    rows unlike that are in both, which both do; what [1]_ multiplies or adds is not known. "or" is the default
-    because "and" says of most rows that they have nothing in common, up to confidences that are nearly the same
-    in all rows and leave nothing to learn. Of ten planted features among a hundred, "or" finds shares of 0.99,
-    0.99 and 0.96 and "and" 0.98, 0.94 and 0.85 at noise 0, 0.2 and 0.4 (300 rows, 10 labels, ten seeds).
+    rows unlike that are in both, which both do. "or" is the default because "and" says of most rows that they
+    have nothing in common. Of ten planted features among a hundred, "or" finds shares of 0.99, 0.99 and 0.96
+    and "and" 0.98, 0.94 and 0.85 at noise 0, 0.2 and 0.4 (300 rows, 10 labels, ten seeds).
 
     A row without candidates has no confidence, and a row at the mean of all features no cosine: 0 is taken.
     Computations are in float64.
@@ -122,8 +115,8 @@ class PMLLFC(LabelRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelRegressor._parameter_constraints,
-        "lambda1": [Interval(Real, 0, None, closed="neither")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
+        "lambda1": POSITIVE,
+        "lambda2": NON_NEGATIVE,
         "similarity": [StrOptions({"and", "or"})],
     }
 
@@ -148,65 +141,23 @@ class PMLLFC(LabelRegressor):
         self.tol = tol
         self.verbose = verbose
 
-    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        solve = partial(
-            solve_pml_lfc,
-            lambda1=self.lambda1,
-            lambda2=self.lambda2,
-            similarity=self.similarity,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        return self._solve_scaled(X, Y, solve)
-
-
-def solve_pml_lfc(
-    X: Shifted,
-    Y: np.ndarray,
-    *,
-    lambda1: float,
-    lambda2: float,
-    similarity: str,
-    max_iter: int,
-    tol: float,
-    start: np.ndarray | None = None,
-) -> SolverResult:
-    """Solve PML-LFC from a W, by default 0, and b = 0."""
-    n_samples, n_features = X.shape
-    centred = X.centred()
-    S = Similarity(X, Y, similarity)
-    problem = Problem(centred, Y, S, S.squared_norm(), n_samples * lambda1, lambda2 / n_samples)
-    solve_W = WeightedRidge(centred).solver(np.full(n_features, n_samples * lambda1))
-    W = np.zeros((n_features, Y.shape[1])) if start is None else start
-    state = State(W, np.zeros(Y.shape[1]), Y, S.product(Y), 1.0)
-    value = problem.objective(W, X.times(W), Y, state.SP)
-    state, history, converged = iterate(
-        partial(problem.round, solve_W), state, value, max_iter=max_iter, tol=tol
-    )
-    return SolverResult(
-        scores=row_norms(state.W),
-        objective=history,
-        converged=converged,
-        extra={
+    def _regress(self, X: Shifted, Y: np.ndarray, start: np.ndarray | None = None) -> SolverResult:
+        """Solve from a W, by default 0, and b = 0."""
+        problem = PMLLFCProblem(self, X.centred(), Y, Similarity(X, Y, self.similarity))
+        W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
+        state = PMLLFCState(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
+        value = problem.objective(W, X.times(W), Y, state.SP)
+        state, history, converged = self._iterate(problem.round, state, value)
+        extra = {
             "coef": state.W.T,
             "intercept": state.b - X.mean_row() @ state.W,
             "label_confidence": state.P,
-        },
-    )
+        }
+        return SolverResult(row_norms(state.W), history, converged, extra=extra)
 
 
 class Similarity:
-    """S, the similarity of every two rows in features and candidates, as products that never form it.
-
-    Parameters
-    ----------
-    X : Shifted
-        Features.
-    Y : ndarray of shape (n_samples, n_labels)
-        Candidates, 0 or 1.
-    kind : {"and", "or"}
-        See `PMLLFC`.
-    """
+    """S, the similarity of every two rows in features and candidates, as products that never form it."""
 
     def __init__(self, X: Shifted, Y: np.ndarray, kind: str) -> None:
         self.X = X
@@ -236,8 +187,7 @@ class Similarity:
         if self.kind == "and":
             return total
         by_features = self.x_factor * self.X.times(self.X.transposed_times(self.x_factor * P))
-        either: np.ndarray = by_features + self.Y @ (self.Y.T @ P) - total
-        return either
+        return by_features + self.Y @ (self.Y.T @ P) - total
 
     def squared_norm(self) -> float:
         """Return |S|^2, from blocks of rows."""
@@ -251,7 +201,7 @@ class Similarity:
         return both if self.kind == "and" else by_features + by_labels - both
 
 
-class State(NamedTuple):
+class PMLLFCState(NamedTuple):
     """The unknowns, b that of centred features; S P; and the length of the last step."""
 
     W: np.ndarray
@@ -262,15 +212,33 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Centred features, candidates, similarities and weights; ``lambda2`` is divided by the rows already."""
+class PMLLFCProblem:
+    """Centred features, candidates and similarities."""
 
+    params: PMLLFC
     X: Shifted
     Y: np.ndarray
     S: Similarity
-    squared_norm_S: float
-    lambda1: float
-    lambda2: float
+
+    @cached_property
+    def squared_norm_S(self) -> float:
+        """|S|^2."""
+        return self.S.squared_norm()
+
+    @cached_property
+    def lambda1(self) -> float:
+        """Weight of |W|^2 for all rows."""
+        return len(self.Y) * self.params.lambda1
+
+    @cached_property
+    def lambda2(self) -> float:
+        """Weight of the similarities for every pair of rows."""
+        return self.params.lambda2 / len(self.Y)
+
+    @cached_property
+    def solve_W(self) -> Callable[[np.ndarray], np.ndarray]:
+        """From P to the best W."""
+        return WeightedRidge(self.X).solver(np.full(self.X.shape[1], self.lambda1))
 
     def objective(self, W: np.ndarray, prediction: np.ndarray, P: np.ndarray, SP: np.ndarray) -> float:
         """J, given XW + 1b' and SP."""
@@ -283,21 +251,20 @@ class Problem:
 
     def gradient(self, prediction: np.ndarray, P: np.ndarray, SP: np.ndarray) -> np.ndarray:
         """Of J, by P."""
-        gradient: np.ndarray = P - prediction + self.lambda2 * (P @ (P.T @ P) - SP)
-        return gradient
+        return P - prediction + self.lambda2 * (P @ (P.T @ P) - SP)
 
-    def round(self, solve_W: Callable[[np.ndarray], np.ndarray], state: State) -> tuple[State, float]:
+    def round(self, state: PMLLFCState) -> tuple[PMLLFCState, float]:
         """Solve for W and b, then step in P."""
-        W, b = solve_W(state.P), state.P.mean(axis=0)
+        W, b = self.solve_W(state.P), state.P.mean(axis=0)
         prediction = self.X.times(W) + b
         P, SP, step = self._step_P(prediction, state)
-        return State(W, b, P, SP, step), self.objective(W, prediction, P, SP)
+        return PMLLFCState(W, b, P, SP, step), self.objective(W, prediction, P, SP)
 
     def largest_share(self, length: float) -> float:
         """How far S can lower J below the rest of it, on a step of this squared length."""
         return self.lambda2 / 2 * float(np.sqrt(self.squared_norm_S)) * length
 
-    def _step_P(self, prediction: np.ndarray, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+    def _step_P(self, prediction: np.ndarray, state: PMLLFCState) -> tuple[np.ndarray, np.ndarray, float]:
         """Halve a projected gradient step until J is below the quadratic with curvature 1 / step."""
         P, SP = state.P, state.SP
         gradient, PtP = self.gradient(prediction, P, SP), P.T @ P
@@ -323,5 +290,4 @@ class Problem:
 def _inverse_lengths(squares: np.ndarray) -> np.ndarray:
     """One over the root, and 0 for rows without a direction."""
     has_direction = squares > _NO_DIRECTION * squares.max(initial=0)
-    inverse: np.ndarray = np.sqrt(np.divide(1, squares, out=np.zeros_like(squares), where=has_direction))
-    return inverse
+    return np.sqrt(np.divide(1, squares, out=np.zeros_like(squares), where=has_direction))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from labelsieve._base import RANDOM_CONSTRAINTS, BlockSelector, RowProblem, as_generator
+from labelsieve._base import BlockSelector, RowProblem, as_generator
 from labelsieve._numerics.result import SolverResult
 
 __all__ = ["RandomRanking"]
@@ -22,10 +22,8 @@ class RandomRanking(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Uniform draws from [0, 1).
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Uniform draws from [0, 1), and the place of every feature, 1 is best.
 
     Notes
     -----
@@ -40,13 +38,8 @@ class RandomRanking(BlockSelector):
     array([4, 3, 1, 2])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BlockSelector._parameter_constraints,
-        **RANDOM_CONSTRAINTS,
-    }
-
     _expected_failed_checks: ClassVar[dict[str, str]] = {
-        "check_planted_features_are_found": "chance does not look at the data",
+        "check_planted_features_are_found": "chance does not look at the data"
     }
 
     def __init__(self, n_features_to_select: int | float | None = None, *, random_state: Any = None) -> None:

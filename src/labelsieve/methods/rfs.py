@@ -8,15 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from labelsieve._base import LOOP_CONSTRAINTS, BlockSelector, Interval, Real, RowProblem, StrOptions
+from labelsieve._base import POSITIVE, BlockSelector, RowProblem, StrOptions
 from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
 from labelsieve._numerics.norms import l21_weights, row_norms, squared_row_norms
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling, scale_columns, standardizing
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
-
-__all__ = ["RFS", "solve_rfs"]
 
 #: Features whose system is still solved where the rows come in blocks.
 MOST_FEATURES = 5000
@@ -50,10 +48,8 @@ class RFS(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Norms of the rows of ``W``.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Norms of the rows of ``W``, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         ``W'``, signed, for the standardised features.
     intercept_ : ndarray of shape (n_labels,)
@@ -61,9 +57,7 @@ class RFS(BlockSelector):
     alpha_ : float
         The row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start, a ridge regression, and after every iteration; it never rises.
-    n_iter_ : int
-        Number of iterations.
+        The objective at the start, a ridge regression, and after each of the ``n_iter_`` iterations; it never rises.
 
     Notes
     -----
@@ -72,27 +66,16 @@ class RFS(BlockSelector):
     smoothed objective never rises. Deviations from [1]_: there is an intercept, and the loss is kept as a
     second reweighted term instead of a constraint, which has the same minimiser and needs one linear system
     of the smaller of ``n_samples`` and ``n_features``. Sparse features are centred implicitly. The linear
-    algebra is in float64, whatever the features are, since the weights span eight orders of magnitude.
+    algebra is in float64, since the weights span eight orders of magnitude.
 
     Features that are left out keep weights of the size of that smoothing, 1e-8 or so, in the order of their
     gradients, so they are ranked as well: at large ``alpha`` as by a filter.
 
-    The weight matters. On the eight data sets of the profile ``paper-lite`` (3 folds, 20 % flip noise, a linear
-    SVM, mean over the sizes) the means of average precision and micro-F1 were
-
-    ==========  =====  =====
-    alpha       AP     F1
-    ==========  =====  =====
-    10          0.501  0.379
-    sqrt(n)     0.512  0.395
-    30          0.512  0.395
-    100         0.521  0.405
-    3 sqrt(n)   0.521  0.405
-    auto        0.521  0.405
-    ==========  =====  =====
-
-    where 100 and ``3 sqrt(n)`` exceed the weight that leaves out every feature on six and five of the data sets,
-    "auto" on none. The share of 0.9 was chosen among 0.5, 0.75 and 0.9 on these same data sets.
+    The weight matters. On the eight datasets of the profile ``paper-lite`` (3 folds, 20 % flip noise, a linear
+    SVM, mean over the sizes) average precision and micro-F1 were 0.501 and 0.379 with ``alpha=10``, 0.512 and
+    0.395 with ``sqrt(n)``, 0.521 and 0.405 with ``3 sqrt(n)`` and with "auto". ``3 sqrt(n)`` exceeds the weight
+    that leaves out every feature on five of the datasets, "auto" on none. Its share of 0.9 was chosen among
+    0.5, 0.75 and 0.9 on these same datasets.
 
     Cost: ``O(n_samples n_features m)`` for every iteration, where m is the smaller of the two, and the memory
     of an m x m system.
@@ -114,8 +97,7 @@ class RFS(BlockSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "alpha": [StrOptions({"auto"}), *POSITIVE],
     }
 
     def __init__(
@@ -134,10 +116,35 @@ class RFS(BlockSelector):
         self.verbose = verbose
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
-        return solve_rfs(problem, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
+        rows, dtype = problem.rows, problem.dtype
+        scaling = standardizing(rows)
+        rows.derive(_standardize, scaling)
+        regression = _regression(problem)
+        alpha = _automatic_weight(rows) if isinstance(self.alpha, str) else float(self.alpha)
+
+        def step(state: RFSState) -> tuple[RFSState, float]:
+            W, intercept = regression.solve(state.seen, state.feature_weights, alpha)
+            seen, loss = regression.visit(W, intercept)
+            feature_weights = l21_weights(W)
+            # A weight is half the inverse of a smoothed norm.
+            value = loss + alpha * (0.5 / feature_weights).sum()
+            return RFSState(W, intercept, seen, feature_weights), float(value)
+
+        nothing = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
+        start, value = step(RFSState(*nothing, regression.visit()[0], np.ones(problem.n_features)))
+        state, history, converged = self._iterate(step, start, value)
+        # Sparse features are centred by the intercept alone.
+        centre = np.asarray(scaling.offset) * scaling.factor
+        intercept = state.intercept + centre @ state.W if problem.is_sparse else state.intercept
+        extra = {
+            "coef": state.W.T.astype(dtype, order="C"),
+            "intercept": intercept.astype(dtype),
+            "alpha": alpha,
+        }
+        return SolverResult(row_norms(state.W).astype(dtype), history, converged, extra=extra)
 
 
-class _State(NamedTuple):
+class RFSState(NamedTuple):
     """A point, and what the quadratic that bounds the objective there needs to know of rows and features."""
 
     W: np.ndarray
@@ -146,47 +153,10 @@ class _State(NamedTuple):
     feature_weights: np.ndarray
 
 
-def solve_rfs(problem: RowProblem, *, alpha: float | str, max_iter: int, tol: float) -> SolverResult:
-    """Solve the joint l2,1 problem by reweighted least squares."""
-    rows, dtype = problem.rows, problem.dtype
-    scaling = standardizing(rows)
-    rows.derive(_standardize, scaling)
-    regression = _regression(problem)
-    alpha = _automatic_weight(rows) if isinstance(alpha, str) else float(alpha)
-
-    def step(state: _State) -> tuple[_State, float]:
-        W, intercept = regression.solve(state.seen, state.feature_weights, alpha)
-        seen, loss = regression.visit(W, intercept)
-        feature_weights = l21_weights(W)
-        # A weight is half the inverse of a smoothed norm.
-        value = loss + alpha * (0.5 / feature_weights).sum()
-        return _State(W, intercept, seen, feature_weights), float(value)
-
-    nothing = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
-    start, value = step(_State(*nothing, regression.visit()[0], np.ones(problem.n_features)))
-    state, history, converged = iterate(step, start, value, max_iter=max_iter, tol=tol)
-    # Sparse features are centred by the intercept alone.
-    centre = np.asarray(scaling.offset) * scaling.factor
-    intercept = state.intercept + centre @ state.W if problem.is_sparse else state.intercept
-    return SolverResult(
-        scores=row_norms(state.W).astype(dtype),
-        objective=history,
-        converged=converged,
-        extra={
-            "coef": state.W.T.astype(dtype, order="C"),
-            "intercept": intercept.astype(dtype),
-            "alpha": alpha,
-        },
-    )
-
-
 @block_function("X", gives=("X",))
 def _standardize(rows: Mapping[str, Any], scaling: Scaling) -> tuple[Columns, None]:
     """Standardise dense features; sparse ones are not centred."""
     return {"X": scaling.split(rows["X"])[0]}, None
-
-
-# The weighted regressions
 
 
 def _regression(problem: RowProblem) -> _ByFeatures | _ByRows:
@@ -309,16 +279,11 @@ def _solve_ridge(system: np.ndarray, target: np.ndarray, alpha: float) -> np.nda
     rounding = len(system) * np.finfo(np.float64).eps * np.diagonal(system).max()
     system.flat[:: len(system) + 1] += max(alpha, rounding)
     factor = cho_factor(system, overwrite_a=True, check_finite=False)
-    solution: np.ndarray = cho_solve(factor, target, check_finite=False)
-    return solution
+    return cho_solve(factor, target, check_finite=False)
 
 
 def _scale_rows(X: Matrix, factor: np.ndarray) -> Matrix:
-    scaled: Matrix = X.multiply(factor).tocsr() if is_sparse(X) else X * factor
-    return scaled
-
-
-# The automatic weight
+    return X.multiply(factor).tocsr() if is_sparse(X) else X * factor
 
 
 def _automatic_weight(rows: RowBlocks) -> float:

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from labelsieve._base import (
-    LOOP_CONSTRAINTS,
-    RANDOM_CONSTRAINTS,
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
     SCALE_CONSTRAINTS,
     BaseSelector,
-    Integral,
-    Interval,
-    Real,
     StrOptions,
     as_generator,
     nonnegative_scaling,
 )
-from labelsieve._numerics.candidates import confidence_on_candidates
-from labelsieve._numerics.label_order import uniform_per_label
-from labelsieve._numerics.multiplicative import multiplicative_step
-from labelsieve._numerics.norms import into_unit_ball, l21_weights, row_norms, smooth_l21_norm
+from labelsieve._numerics.candidates import confidence_on_candidates, uniform_per_label
+from labelsieve._numerics.norms import (
+    into_unit_ball,
+    l21_weights,
+    multiplicative_step,
+    row_norms,
+    smooth_l21_norm,
+)
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm, transposed_product
-from labelsieve._numerics.result import SolverResult, iterate
-from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.typing import Matrix
-from labelsieve._prediction import LabelPredictor
+from labelsieve._prediction import LinearLabelPredictor
 
 #: Projected gradient steps on the loadings in every sweep.
 _LOADING_STEPS = 3
 
 
-class SCMFS(LabelPredictor, BaseSelector):
+class SCMFS(LinearLabelPredictor, BaseSelector):
     """Select features that read off the few modes which features and labels have in common.
 
     Descends over ``W, V, Q, B >= 0``, [1]_::
@@ -75,20 +75,18 @@ class SCMFS(LabelPredictor, BaseSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Squared norms of the rows of W, and the place of every feature, 1 is best.
     coef_ : ndarray of shape (n_labels, n_features)
         The transpose of W B, for scaled features: it predicts the labels through the modes.
+    intercept_ : ndarray of shape (n_labels,)
+        Zeros.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
         V B, cut to [0, 1] and to the candidates; sparse if ``y`` was.
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every sweep; it never rises.
-    n_iter_ : int
-        Number of sweeps.
+        Objective at the start and after each of the ``n_iter_`` sweeps; it never rises.
 
     Notes
     -----
@@ -99,15 +97,13 @@ class SCMFS(LabelPredictor, BaseSelector):
     it leaves the two factorisations as they are and lowers the rest, so W shrinks towards 0 and the order of
     the features ends in rounding noise: the published method is its early stop. ``update="bounded"``, a
     deviation, closes the escape. W and V take the published steps; Q and B together take projected gradient
-    steps, whose projection, cut at 0 and shorten, is exact. Both forms never raise the objective that is
-    stated above, in which the norms of the rows of W are smoothed by 2e-16 under the root.
+    steps. Both forms never raise the objective above, in which the norms of the rows of W are smoothed by
+    2e-16 under the root.
 
     ``label_confidence_``, ``coef_``, ``decision_function`` and ``predict``, which calls a label relevant from
     a decision value of 0.5, are conventions of this library. Candidate labels are taken as they are; only
     fewer modes than labels can remove noise. Non-negative factors cannot say that a *low* value of a feature
-    speaks for a label.
-
-    The random numbers of B belong to the labels and not to their places: the order of the labels does not
+    speaks for a label. The random numbers of B belong to the labels, so the order of the labels does not
     matter.
 
     References
@@ -127,18 +123,13 @@ class SCMFS(LabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
         **SCALE_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "alpha": NON_NEGATIVE,
+        "beta": POSITIVE,
+        "gamma": NON_NEGATIVE,
+        "n_components": [*COUNT, None],
         "update": [StrOptions({"bounded", "published"})],
     }
-
-    coef_: np.ndarray
-    scaling_: Scaling
 
     def __init__(
         self,
@@ -171,29 +162,27 @@ class SCMFS(LabelPredictor, BaseSelector):
         scaling = nonnegative_scaling(X, self.scale)
         X = scaling.apply(X)
         n_components = self.n_components or min(max(2, round(Y.shape[1] / 2)), 50)
-        result = solve_scmfs(
-            X,
-            Y,
-            start=random_start(X, Y, n_components, as_generator(self.random_state)),
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            update=self.update,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        result = self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
         return replace(result, extra={**result.extra, "scaling": scaling})
 
-    def _score_labels(self, X: Matrix) -> np.ndarray:
-        W, intercept = self.scaling_.unscaled_model(self.coef_, np.zeros(len(self.coef_), dtype=X.dtype))
-        scores: np.ndarray = X @ W + intercept
-        return scores
+    def _descend(self, X: Matrix, Y: Matrix, start: SCMFSFactors) -> SolverResult:
+        """Descend the objective for ``X >= 0`` from positive factors."""
+        problem = SCMFSProblem(self, X, Y)
+        Z = np.hstack([np.sqrt(self.alpha) * start.Q, np.sqrt(self.beta) * start.B])
+        state = problem.state(start.W, start.V, into_unit_ball(Z) if self.update == "bounded" else Z)
+        value = problem.objective(state, problem.explained(state.V))
+        state, history, converged = self._iterate(problem.sweep, state, value)
+        W = state.W.astype(X.dtype, copy=False)
+        B = state.Z[:, X.shape[1] :] / np.sqrt(self.beta)
+        extra = {
+            "coef": (state.W @ B).T.astype(X.dtype, copy=False),
+            "intercept": np.zeros(Y.shape[1], dtype=X.dtype),
+            "label_confidence": confidence_on_candidates(state.V @ B, Y),
+        }
+        return SolverResult(row_norms(W) ** 2, history, converged, extra=extra)
 
-    def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        return scores >= 0.5
 
-
-class Factors(NamedTuple):
+class SCMFSFactors(NamedTuple):
     """The unknowns: V is approximated by X W, X by V Q, Y by V B."""
 
     W: np.ndarray
@@ -202,49 +191,15 @@ class Factors(NamedTuple):
     B: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> SCMFSFactors:
     """Uniform factors; the columns of B move with the columns of ``Y``."""
     W = rng.random((X.shape[1], n_components))
     V = rng.random((X.shape[0], n_components))
     Q = rng.random((n_components, X.shape[1]))
-    return Factors(W, V, Q, uniform_per_label(Y, n_components, rng))
+    return SCMFSFactors(W, V, Q, uniform_per_label(Y, n_components, rng))
 
 
-def solve_scmfs(
-    X: Matrix,
-    Y: Matrix,
-    *,
-    start: Factors,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    update: str,
-    max_iter: int,
-    tol: float,
-) -> SolverResult:
-    """Descend the objective of SCMFS for ``X >= 0`` from positive factors."""
-    problem = Problem(X, Y, alpha * squared_norm(X) + beta * squared_norm(Y), alpha, beta, gamma)
-    step_of_loadings = {"bounded": bounded_loadings, "published": multiplicative_loadings}[update]
-    Z = np.hstack([np.sqrt(alpha) * start.Q, np.sqrt(beta) * start.B])
-    state = problem.state(start.W, start.V, into_unit_ball(Z) if update == "bounded" else Z)
-    value = problem.objective(state, problem.explained(state.V))
-    state, history, converged = iterate(
-        partial(sweep, problem, step_of_loadings), state, value, max_iter=max_iter, tol=tol
-    )
-    W = state.W.astype(X.dtype, copy=False)
-    B = state.Z[:, X.shape[1] :] / np.sqrt(beta)
-    return SolverResult(
-        scores=row_norms(W) ** 2,
-        objective=history,
-        converged=converged,
-        extra={
-            "coef": (state.W @ B).T.astype(X.dtype, copy=False),
-            "label_confidence": confidence_on_candidates(state.V @ B, Y),
-        },
-    )
-
-
-class State(NamedTuple):
+class SCMFSState(NamedTuple):
     """W, V, the weighted loadings Z = [sqrt(alpha) Q, sqrt(beta) B], and P = X W."""
 
     W: np.ndarray
@@ -254,56 +209,54 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Data and weights; both factorisations are one, of T = [sqrt(alpha) X, sqrt(beta) Y], never formed.
+class SCMFSProblem:
+    """Data; both factorisations are one, of T = [sqrt(alpha) X, sqrt(beta) Y], never formed.
 
     Only X may be single precision: the factors cannot afford it.
     """
 
+    params: SCMFS
     X: Matrix
     Y: Matrix
-    squared_norm_T: float
-    alpha: float
-    beta: float
-    gamma: float
 
-    def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> State:
+    @cached_property
+    def squared_norm_T(self) -> float:
+        """|T|^2."""
+        return self.params.alpha * squared_norm(self.X) + self.params.beta * squared_norm(self.Y)
+
+    def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> SCMFSState:
         """Complete the factors by X W."""
-        return State(W, V, Z, right_product(self.X, W.T))
+        return SCMFSState(W, V, Z, right_product(self.X, W.T))
 
     def explained(self, V: np.ndarray) -> np.ndarray:
         """V'T."""
-        features = np.sqrt(self.alpha) * transposed_product(self.X, V).T
-        return np.hstack([features, np.sqrt(self.beta) * left_product(V, self.Y)])
+        features = np.sqrt(self.params.alpha) * transposed_product(self.X, V).T
+        return np.hstack([features, np.sqrt(self.params.beta) * left_product(V, self.Y)])
 
     def target(self, Z: np.ndarray) -> np.ndarray:
         """T Z'."""
         n_features = self.X.shape[1]
-        target: np.ndarray = np.sqrt(self.beta) * right_product(self.Y, Z[:, n_features:])
-        target += np.sqrt(self.alpha) * right_product(self.X, Z[:, :n_features])
+        target: np.ndarray = np.sqrt(self.params.beta) * right_product(self.Y, Z[:, n_features:])
+        target += np.sqrt(self.params.alpha) * right_product(self.X, Z[:, :n_features])
         return target
 
-    def objective(self, state: State, VtT: np.ndarray) -> float:
+    def objective(self, state: SCMFSState, VtT: np.ndarray) -> float:
         """J, with ``VtT`` from `explained`."""
         W, V, Z, P = state
         factorisations = self.squared_norm_T - 2 * inner(VtT, Z) + inner(V.T @ V, Z @ Z.T)
-        return squared_norm(P - V) + factorisations + self.gamma * smooth_l21_norm(W)
+        return squared_norm(P - V) + factorisations + self.params.gamma * smooth_l21_norm(W)
 
-
-def sweep(
-    problem: Problem,
-    step_of_loadings: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-    state: State,
-) -> tuple[State, float]:
-    """Update W, V and the loadings once."""
-    W, V, Z, P = state
-    sparsity = (problem.gamma * l21_weights(W))[:, None] * W
-    W = multiplicative_step(W, transposed_product(problem.X, V), transposed_product(problem.X, P) + sparsity)
-    P = right_product(problem.X, W.T)
-    V = multiplicative_step(V, P + problem.target(Z), V + V @ (Z @ Z.T))
-    VtT = problem.explained(V)
-    state = State(W, V, step_of_loadings(V.T @ V, VtT, Z), P)
-    return state, problem.objective(state, VtT)
+    def sweep(self, state: SCMFSState) -> tuple[SCMFSState, float]:
+        """Update W, V and the loadings once."""
+        W, V, Z, P = state
+        sparsity = (self.params.gamma * l21_weights(W))[:, None] * W
+        W = multiplicative_step(W, transposed_product(self.X, V), transposed_product(self.X, P) + sparsity)
+        P = right_product(self.X, W.T)
+        V = multiplicative_step(V, P + self.target(Z), V + V @ (Z @ Z.T))
+        VtT = self.explained(V)
+        step = bounded_loadings if self.params.update == "bounded" else multiplicative_loadings
+        state = SCMFSState(W, V, step(V.T @ V, VtT, Z), P)
+        return state, self.objective(state, VtT)
 
 
 def multiplicative_loadings(VtV: np.ndarray, VtT: np.ndarray, Z: np.ndarray) -> np.ndarray:

@@ -14,8 +14,6 @@ from labelsieve._numerics.moments import column_moments, merge_moments
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import columns_of, dense, is_sparse
 
-__all__ = ["SumF", "solve_sum_f"]
-
 #: Largest share of a feature's variance that a label may explain. One that explains all of it has an infinite
 #: F, and beyond this share the within-class variance is mostly rounding.
 _LARGEST_SHARE = 1 - 1e-8
@@ -38,10 +36,8 @@ class SumF(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Sum of the F statistics.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Sum of the F statistics, and the place of every feature, 1 is best.
 
     Notes
     -----
@@ -63,7 +59,11 @@ class SumF(BlockSelector):
     """
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
-        return solve_sum_f(problem)
+        # One pass over the rows, more for very many labels.
+        scores = np.zeros(problem.n_features)
+        for labels in batches(problem.n_labels, problem.n_features, _LARGEST_EXCESS):
+            scores += _sum_of_statistics(problem.rows.fold(_class_moments, labels, combine=_merge))
+        return SolverResult(scores=scores.astype(problem.dtype))
 
 
 class _ClassMoments(NamedTuple):
@@ -75,14 +75,6 @@ class _ClassMoments(NamedTuple):
     #: Rows of every label, and how much the features of these exceed the mean, summed: n_features x n_labels.
     n_positive: np.ndarray
     excess: np.ndarray
-
-
-def solve_sum_f(problem: RowProblem) -> SolverResult:
-    """Sum the F statistics of every feature over the labels; one pass over the rows, more for very many labels."""
-    scores = np.zeros(problem.n_features)
-    for labels in batches(problem.n_labels, problem.n_features, _LARGEST_EXCESS):
-        scores += _sum_of_statistics(problem.rows.fold(_class_moments, labels, combine=_merge))
-    return SolverResult(scores=scores.astype(problem.dtype))
 
 
 def _sum_of_statistics(moments: _ClassMoments) -> np.ndarray:

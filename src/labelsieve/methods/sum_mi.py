@@ -7,10 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelsieve._base import BlockSelector, Integral, Interval, RowProblem
-from labelsieve._numerics.feature_information import count_in_rows, information_of_counts
+from labelsieve._numerics.information import count_in_rows, information_of_counts
 from labelsieve._numerics.result import SolverResult
-
-__all__ = ["SumMI", "solve_sum_mi"]
 
 
 class SumMI(BlockSelector):
@@ -30,10 +28,8 @@ class SumMI(BlockSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Summed mutual information in bits.
-    ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+    scores_, ranking_ : ndarray of shape (n_features,)
+        Summed mutual information in bits, and the place of every feature, 1 is best.
 
     Notes
     -----
@@ -62,13 +58,8 @@ class SumMI(BlockSelector):
         self.n_bins = n_bins
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
-        return solve_sum_mi(problem, n_bins=self.n_bins)
-
-
-def solve_sum_mi(problem: RowProblem, *, n_bins: int) -> SolverResult:
-    """Sum the mutual information of every binned feature over the labels."""
-    scores = np.zeros(problem.n_features)
-    for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, n_bins):
-        for information in information_of_counts(counts, offsets):
-            scores += information.sum(axis=1)
-    return SolverResult(scores=scores.astype(problem.dtype))
+        scores = np.zeros(problem.n_features)
+        for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, self.n_bins):
+            for information in information_of_counts(counts, offsets):
+                scores += information.sum(axis=1)
+        return SolverResult(scores=scores.astype(problem.dtype))

@@ -87,12 +87,12 @@ PROTOCOL_METRICS = (
     "one_error",
     "subset_accuracy",
 )
-"""The usual ones of the field, then others: what experiments measure unless they are told otherwise.
+"""Metrics of an experiment that names none: the usual ones of the field, then others.
 
 Examples
 --------
->>> len(PROTOCOL_METRICS), PROTOCOL_METRICS[0]
-(8, 'ranking_loss')
+>>> PROTOCOL_METRICS[0]
+'ranking_loss'
 """
 
 METRICS: dict[str, Metric] = {

@@ -1,4 +1,4 @@
-"""Metrics that look at 0/1 predictions."""
+"""Metrics that look at 0/1 predictions, and the label matrices that all metrics take."""
 
 from __future__ import annotations
 
@@ -6,14 +6,42 @@ from typing import Literal
 
 import numpy as np
 
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.sparse import check_structure, dense
 from labelsieve._numerics.typing import Matrix
-from labelsieve.metrics._labels import as_labels, require_same_shape
+
+
+def as_labels(Y: Matrix, name: str) -> np.ndarray:
+    """Return a boolean label matrix, the smallest thing that all metrics can work on."""
+    check_structure(Y, name)
+    Y = np.asarray(dense(Y))
+    if Y.ndim != 2 or Y.size == 0:
+        raise ValueError(
+            f"{name} must be a 0/1 matrix of shape (n_samples, n_labels) with rows and labels. "
+            f"Got shape {Y.shape!r}."
+        )
+    if not is_binary(Y):
+        raise ValueError(
+            f"{name} must hold 0 and 1 only. Got other values, of dtype {Y.dtype.name!r}. "
+            f"Threshold first, for example ({name} > 0).astype(int)."
+        )
+    return Y == 1
+
+
+def require_same_shape(true: np.ndarray, other: np.ndarray, name: str) -> None:
+    """Refuse an array of another shape than the true labels."""
+    if true.shape != other.shape:
+        raise ValueError(
+            f"{name} must have the shape of Y_true, {true.shape!r}. Got {other.shape!r}. "
+            f"Check that rows are samples and columns are labels."
+        )
+
 
 Undefined = Literal[0, 1, "skip"]
 
 
 def macro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
-    """F1 of every label, averaged over the labels; 1 is best.
+    """Average the F1 of the labels; 1 is best.
 
     Parameters
     ----------
@@ -21,11 +49,6 @@ def macro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> flo
         True and predicted labels, 0/1.
     undefined : {0, 1, "skip"}, default=0
         F1 of a label with neither a true nor a predicted positive, or "skip" to leave it out of the mean.
-
-    Returns
-    -------
-    f1 : float
-        In [0, 1].
 
     Examples
     --------
@@ -39,7 +62,7 @@ def macro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> flo
 
 
 def micro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
-    """F1 of all entries of the label matrix taken together; 1 is best.
+    """Return the F1 of all entries of the label matrix taken together; 1 is best.
 
     Parameters
     ----------
@@ -47,11 +70,6 @@ def micro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> flo
         True and predicted labels, 0/1.
     undefined : {0, 1, "skip"}, default=0
         What to return when nothing is true and nothing predicted; "skip" has nothing left and is an error.
-
-    Returns
-    -------
-    f1 : float
-        In [0, 1].
 
     Examples
     --------
@@ -67,7 +85,7 @@ def micro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> flo
 
 
 def samples_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
-    """F1 of every row, averaged over the rows; 1 is best.
+    """Average the F1 of the rows; 1 is best.
 
     Parameters
     ----------
@@ -75,11 +93,6 @@ def samples_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> f
         True and predicted labels, 0/1.
     undefined : {0, 1, "skip"}, default=0
         F1 of a row with neither a true nor a predicted label, or "skip" to leave it out of the mean.
-
-    Returns
-    -------
-    f1 : float
-        In [0, 1].
 
     Examples
     --------
@@ -93,17 +106,12 @@ def samples_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> f
 
 
 def hamming_loss(Y_true: Matrix, Y_pred: Matrix) -> float:
-    """Share of the entries of the label matrix that are predicted wrongly; 0 is best.
+    """Return the share of the entries of the label matrix that are predicted wrongly; 0 is best.
 
     Parameters
     ----------
     Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True and predicted labels, 0/1.
-
-    Returns
-    -------
-    loss : float
-        In [0, 1].
 
     Examples
     --------
@@ -115,17 +123,12 @@ def hamming_loss(Y_true: Matrix, Y_pred: Matrix) -> float:
 
 
 def subset_accuracy(Y_true: Matrix, Y_pred: Matrix) -> float:
-    """Share of rows whose labels are all predicted rightly; 1 is best.
+    """Return the share of rows whose labels are all predicted rightly; 1 is best.
 
     Parameters
     ----------
     Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True and predicted labels, 0/1.
-
-    Returns
-    -------
-    accuracy : float
-        In [0, 1].
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.typing import Matrix
-from labelsieve.metrics._labels import as_labels, require_same_shape
+from labelsieve.metrics.counting import as_labels, require_same_shape
 
 EmptyRows = Literal["skip", "perfect"]
 Ties = Literal["errors", "index"]
@@ -27,7 +27,7 @@ class _RankedRows(NamedTuple):
 
 
 def ranking_loss(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = "skip") -> float:
-    """Share of (true, false) label pairs in which the false label scores at least as high; 0 is best.
+    """Return the share of (true, false) label pairs in which the false label scores at least as high; 0 is best.
 
     Parameters
     ----------
@@ -37,11 +37,6 @@ def ranking_loss(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = 
         Larger means more likely. Hard 0/1 predictions are scores with many ties.
     empty_rows : {"skip", "perfect"}, default="skip"
         Leave rows without a true label out of the mean, or count them as 0.
-
-    Returns
-    -------
-    loss : float
-        Mean over the rows, in [0, 1].
 
     Examples
     --------
@@ -68,7 +63,7 @@ def coverage(
     ties: Ties = "errors",
     empty_rows: EmptyRows = "skip",
 ) -> float:
-    """How far down the ranking one must go to meet every true label; lower is better.
+    """Measure how far down the ranking the last true label of a row stands; lower is better.
 
     Parameters
     ----------
@@ -85,11 +80,6 @@ def coverage(
         A label comes after all that tie with it, or after those in earlier columns.
     empty_rows : {"skip", "perfect"}, default="skip"
         Leave rows without a true label out of the mean, or count them as 0.
-
-    Returns
-    -------
-    depth : float
-        Mean over the rows; in [0, 1], or up to q for "count".
 
     Examples
     --------
@@ -122,7 +112,7 @@ def coverage(
 def average_precision(
     Y_true: Matrix, scores: np.ndarray, *, ties: Ties = "errors", empty_rows: EmptyRows = "skip"
 ) -> float:
-    """Share of true labels among those at or above each true label, averaged; 1 is best.
+    """Average the share of true labels among those at or above each true label; 1 is best.
 
     This is scikit-learn's label ranking average precision: averaged over the true labels of a row, then over
     the rows. It is not the area under a precision-recall curve.
@@ -137,11 +127,6 @@ def average_precision(
         All labels that tie with a label are above it, or those in earlier columns.
     empty_rows : {"skip", "perfect"}, default="skip"
         Leave rows without a true label out of the mean, or count them as 1.
-
-    Returns
-    -------
-    precision : float
-        Mean over the rows, in (0, 1].
 
     Examples
     --------
@@ -159,7 +144,7 @@ def average_precision(
 
 
 def one_error(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = "skip") -> float:
-    """Share of rows whose best label is not true; 0 is best.
+    """Return the share of rows whose best label is not true; 0 is best.
 
     Where several labels share the highest score, all of them must be true.
 
@@ -171,11 +156,6 @@ def one_error(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = "sk
         Larger means more likely.
     empty_rows : {"skip", "perfect"}, default="skip"
         Leave rows without a true label out of the mean, or count them as 0.
-
-    Returns
-    -------
-    error : float
-        Mean over the rows, in [0, 1].
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a run shows, in sentences made of its numbers."""
+"""Findings of a run in sentences."""
 
 from __future__ import annotations
 
@@ -7,28 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from labelsieve._text import count
-from labelsieve.report.analysis.comparison import ALPHA, Comparison
-from labelsieve.report.analysis.run_analysis import Analysis
-from labelsieve.report.analysis.sensitivity import setting_costs, whole_sweeps
-from labelsieve.report.statistics import average_ranks
+from labelsieve.report.analysis import Analysis
+from labelsieve.report.comparison import ALPHA, Comparison
+from labelsieve.report.variations import rank_settings
 from labelsieve.report.wording import listed, metric_words, reference_words
+
+__all__ = ["find", "missing_parts"]
 
 _MOST_NAMED = 6
 
 
 def find(analysis: Analysis) -> list[str]:
-    """Say first what a reader wants to know first: who wins, by how much, is it sure, what does it beat.
-
-    Parameters
-    ----------
-    analysis : Analysis
-        The numbers.
-
-    Returns
-    -------
-    sentences : list of str
-        Plain text; names in it come from the configuration.
-    """
+    """Say what a run shows, the most important first: the winner, its lead, its significance, what it beats."""
     return [
         *_winner(analysis),
         *_significance(analysis.main),
@@ -42,7 +32,7 @@ def find(analysis: Analysis) -> list[str]:
 
 
 def missing_parts(analysis: Analysis) -> list[str]:
-    """Say what is missing of a run, and what that does to the report; empty if it is complete."""
+    """Say what is missing of a run and what the report leaves out; empty if the run is complete."""
     coverage = analysis.facts.coverage
     altered = analysis.facts.n_altered
     doubt = (
@@ -64,13 +54,12 @@ def missing_parts(analysis: Analysis) -> list[str]:
     ]
     if coverage.untouched:
         told.append(f"Nothing yet of {listed(coverage.untouched)}.")
-    ranked, compared = analysis.main.ranked_methods, analysis.compared
+    ranked, compared = analysis.main.ranked_methods, analysis.summary.compared
     unranked = [name for name in compared if name not in ranked]
     if ranked and unranked:
         told.append(f"Not ranked, as too much of it is missing: {listed(unranked)}.")
-    standings = analysis.main.standings
-    if standings:
-        left_out = [name for name in analysis.main.noise if name not in standings[0].datasets]
+    if ranked:
+        left_out = [name for name in analysis.main.noise if name not in analysis.main.ranked_datasets]
         if left_out:
             told.append(f"Left out of ranks and tests, as a ranked method lacks results: {listed(left_out)}.")
     return told
@@ -79,14 +68,13 @@ def missing_parts(analysis: Analysis) -> list[str]:
 def _winner(analysis: Analysis) -> Iterator[str]:
     main, overall = analysis.main, analysis.main.overall
     if len(overall) < 2:
-        if analysis.compared:
-            yield (
-                "No method can be called best: "
-                + ("there is only one." if len(analysis.compared) == 1 else "too few results are complete.")
-            )
+        compared = analysis.summary.compared
+        if compared:
+            reason = "there is only one." if len(compared) == 1 else "too few results are complete."
+            yield f"No method can be called best: {reason}"
         return
-    n_datasets, n_methods = main.n_ranked
-    scope = f"over {count(len(main.standings), 'metric')} and {count(n_datasets, 'data set')}"
+    n_methods = len(main.ranked_methods)
+    scope = f"over {count(len(main.metrics), 'metric')} and {count(len(main.ranked_datasets), 'data set')}"
     best = min(overall.values())
     winners = [name for name, rank in overall.items() if np.isclose(rank, best)]
     what = _what(analysis)
@@ -106,11 +94,11 @@ def _winner(analysis: Analysis) -> Iterator[str]:
 
 def _significance(main: Comparison) -> Iterator[str]:
     if main.no_tests:
-        if main.tables and main.tables[0].methods:
+        if main.metrics and main.summary.compared:
             yield main.no_tests
         return
     assert main.nemenyi_cd is not None
-    n_datasets, n_methods = main.n_ranked
+    n_datasets, n_methods = len(main.ranked_datasets), len(main.ranked_methods)
     ordered = list(main.overall.items())
     best = ordered[0][1]
     winners = [name for name, rank in ordered if np.isclose(rank, best)]
@@ -129,12 +117,9 @@ def _significance(main: Comparison) -> Iterator[str]:
         )
         verb = "is" if len(winners) == 1 else "are"
         yield f"{listed(winners)} {verb} significantly better than {listed(worse)}{rest}: {needed}."
-    differing = [
-        metric_words(standing.metric)
-        for standing in main.standings
-        if standing.iman_davenport is not None and standing.iman_davenport.p_value < ALPHA
-    ]
-    n_metrics = len(main.standings)
+    p_values = main.tests["iman_davenport_p"]
+    differing = [metric_words(metric) for metric in p_values.index[p_values < ALPHA]]
+    n_metrics = len(p_values)
     which = "" if not differing or len(differing) == n_metrics else f" ({listed(differing)})"
     yield (
         f"That the methods differ at all is significant on {len(differing)} of {count(n_metrics, 'metric')}"
@@ -165,7 +150,7 @@ def _control(analysis: Analysis) -> Iterator[str]:
 
 
 def _among_all(analysis: Analysis) -> Iterator[str]:
-    """Where those that were called best stand when the references are ranked too: another field, other ranks."""
+    """Say where the best methods stand if the references are ranked too."""
     ranks, overall = analysis.main.among_all, analysis.main.overall
     if len(ranks) <= len(overall):
         return
@@ -183,7 +168,7 @@ def _among_all(analysis: Analysis) -> Iterator[str]:
     if behind:
         told += f"; {listed(behind)}"
     elif len(leaders) == 1:
-        nearest = next(name for name in ordered if name in analysis.references)
+        nearest = next(name for name in ordered if name in analysis.summary.references)
         told += (
             f"; the best reference, {nearest}, is number {_place(ranks, nearest)} with {ranks[nearest]:.2f}"
         )
@@ -195,72 +180,68 @@ def _what(analysis: Analysis) -> str:
 
 
 def _place(ranks: dict[str, float], name: str) -> int:
-    """The place of a name by average rank; equals share the better place."""
+    """Place of a name by average rank; equals share the better place."""
     return 1 + sum(rank < ranks[name] and not np.isclose(rank, ranks[name]) for rank in ranks.values())
 
 
 def _references(analysis: Analysis) -> Iterator[str]:
-    """For every reference, who does not beat it."""
-    for reference in analysis.references:
-        challenges = [found for found in analysis.challenges if found.reference == reference]
-        if not challenges:
-            continue
-        losers = [found for found in challenges if not found.won]
-        words = reference_words(analysis.slugs.get(reference, reference), reference)
-        what = "variant" if analysis.compares_variants else "method"
-        if not losers:
-            who = (
-                f"{challenges[0].method} is" if len(challenges) == 1 else f"All {len(challenges)} {what}s are"
-            )
+    """Name the methods that do not beat a reference, for every reference."""
+    slugs = {method.name: method.method for method in analysis.summary.experiment.all_methods()}
+    what = "variant" if analysis.compares_variants else "method"
+    for reference, rows in analysis.challenges.groupby("reference", sort=False):
+        counts = rows.groupby("method", sort=False)[["wins", "compared"]].sum()
+        losers = counts[2 * counts["wins"] <= counts["compared"]]
+        words = reference_words(slugs.get(reference, reference), reference)
+        if losers.empty:
+            who = f"{counts.index[0]} is" if len(counts) == 1 else f"All {len(counts)} {what}s are"
             yield f"{who} better than {words} in most comparisons (a metric on a data set)."
             continue
-        losers.sort(key=lambda found: found.n_wins / found.n_compared)
-        named = [f"{found.method} ({found.n_wins} of {found.n_compared})" for found in losers[:_MOST_NAMED]]
+        losers = losers.iloc[np.argsort(losers["wins"] / losers["compared"], kind="stable")]
+        first = losers.head(_MOST_NAMED)
+        named = [f"{method} ({wins} of {compared})" for method, wins, compared in first.itertuples(name=None)]
         more = len(losers) - len(named)
         named += [f"{more} more"] if more else []
-        if len(losers) == len(challenges):
-            who = "The only" if len(losers) == 1 else f"None of the {len(challenges)}"
+        if len(losers) == len(counts):
+            who = "The only" if len(losers) == 1 else f"None of the {len(counts)}"
             verb = f"{what} is not better" if len(losers) == 1 else f"{what}s is better"
             yield f"{who} {verb} than {words} in most comparisons: {listed(named)}."
         else:
             verb = "is" if len(losers) == 1 else "are"
             yield (
-                f"{len(losers)} of {len(challenges)} {what}s {verb} not better than {words} in most comparisons: "
+                f"{len(losers)} of {len(counts)} {what}s {verb} not better than {words} in most comparisons: "
                 f"{listed(named)}."
             )
 
 
 def _ablation(analysis: Analysis) -> Iterator[str]:
-    """For every judge, on how much of it the whole method is better than its variants, and by how much."""
-    for classifier in dict.fromkeys(effect.classifier for effect in analysis.effects):
-        own = [effect for effect in analysis.effects if effect.classifier == classifier]
-        whole = own[0].fuller
+    """Say by how much the whole method is better than its variants, for every classifier."""
+    for classifier, effects in analysis.effects.groupby("classifier", sort=False):
+        whole = effects["fuller"].iloc[0]
         outcomes = [
-            f"than {effect.lesser} in {(effect.all_gains > 0).sum()} of {effect.all_gains.size} "
-            f"(mean gain {effect.all_gains.mean():+.4f})"
-            for effect in own
-            if effect.fuller == whole
+            f"than {lesser} in {(gain > 0).sum()} of {len(gain)} (mean gain {gain.mean():+.4f})"
+            for lesser, gain in effects[effects["fuller"] == whole].groupby("lesser", sort=False)["gain"]
         ]
         judged = f"Judged by {classifier}, " if analysis.several_judges else ""
         yield f"{judged}{whole} is better {listed(outcomes)} comparisons, a metric on a data set each."
 
 
 def _sensitivity(analysis: Analysis) -> Iterator[str]:
-    """For every sweep, which setting is best over data sets and metrics, by mean rank."""
-    for (classifier, method, parameters), group in whole_sweeps(analysis.sweeps).items():
-        ranks = average_ranks(setting_costs(analysis.summary, group), "lower")
+    """Name the setting with the best average rank over data sets and metrics, for every sweep."""
+    for (classifier, method, parameters), costs, settings, ranks in rank_settings(
+        analysis.summary, analysis.sweeps
+    ):
         judged = f", judged by {classifier}" if analysis.several_judges else ""
         yield (
-            f"Of {count(ranks.size, 'setting')} of {listed(parameters)}, {method} does best on average with "
-            f"{listed(group[0].setting(int(ranks.argmin())))} ({count(len(group), 'comparison')}{judged})."
+            f"Of {count(ranks.size, 'setting')} of {listed(parameters.split(' × '))}, {method} does best on average "
+            f"with {listed(settings[int(ranks.argmin())].split(', '))} ({count(len(costs), 'comparison')}{judged})."
         )
 
 
 def _paper(analysis: Analysis) -> Iterator[str]:
-    if analysis.paper is None:
+    if not analysis.papers:
         return
-    gaps = analysis.paper.differences
-    correlations = analysis.paper.spearman
+    check = analysis.papers[analysis.main.classifier]
+    gaps, correlations = check.differences, check.spearman
     order = (
         f"; the order of the methods correlates {correlations.mean():.2f} with the paper's (Spearman, mean over "
         f"{count(len(correlations), 'data set and metric', 'data sets and metrics')})"
@@ -269,15 +250,15 @@ def _paper(analysis: Analysis) -> Iterator[str]:
     )
     shared = count(len(gaps), "cell is", "cells are")
     yield f"{shared} in the PML-FSMIR paper too: ours differ by {np.abs(gaps).mean():.2f} in the mean{order}."
-    ours, theirs = analysis.paper.flagship_rank(), analysis.paper.flagship_rank("theirs")
-    stand_in = analysis.paper.flagship_rank(by_frequencies=True)
+    ours, theirs = check.flagship_rank(), check.flagship_rank("theirs")
+    stand_in = check.flagship_rank(by_frequencies=True)
     if ours is not None and theirs is not None:
         in_its_place = (
             f" Label frequencies alone with every label predicted would have {stand_in:.2f} in its place."
             if stand_in is not None
             else ""
         )
-        metrics = count(len(analysis.paper.tables), "metric")
+        metrics = count(len(check.metrics), "metric")
         yield (
             f"Among the paper's methods, on the {metrics} of these cells alone, PML-FSMIR's average rank is {ours:.2f} "
             f"and {theirs:.2f} in the paper.{in_its_place}"

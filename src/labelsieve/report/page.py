@@ -1,43 +1,102 @@
-"""The report of a run in a folder: the page, tables, figures; whole or not at all. The page needs jinja2."""
+"""The report of a run: its numbers, sentences and tables, and the folder with page, tables and figures."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from labelsieve import __version__
 from labelsieve._pages import render
 from labelsieve._text import count
 from labelsieve.bench import RunError
-from labelsieve.report.analysis.run_analysis import Analysis
-from labelsieve.report.contents import Report
-from labelsieve.report.interactive.charts import page_charts
-from labelsieve.report.sections import Section
-from labelsieve.report.tables.provenance import configuration_text
-from labelsieve.report.tables.table import FORMATS
+from labelsieve.report.analysis import Analysis, analyse
+from labelsieve.report.charts import Chart, charts_of, page_charts
+from labelsieve.report.findings import find, missing_parts
+from labelsieve.report.run_tables import configuration_text
+from labelsieve.report.sections import Section, make_sections
+from labelsieve.report.summary import Summary
+from labelsieve.report.tables import FORMATS, as_records
 from labelsieve.report.wording import listed
 
-if TYPE_CHECKING:
-    from labelsieve._figures import Picture
-
-__all__ = ["FORMATS_OF_FIGURES", "PAGE", "refuse_to_replace", "render_report", "write_report"]
+__all__ = [
+    "FIGURE_FORMATS",
+    "PAGE",
+    "Report",
+    "make_report",
+    "refuse_to_replace",
+    "render_report",
+    "write_report",
+]
 
 PAGE = "index.html"
-#: In which figures can be written.
-FORMATS_OF_FIGURES = ("pdf", "svg", "png")
+#: Formats of figures.
+FIGURE_FORMATS = ("pdf", "svg", "png")
 _GENERATOR = "labelsieve report"
-# What a report consists of; a folder with anything else in it is not ours to replace.
-_CONTENT = {PAGE: (), "tables": tuple(FORMATS), "figures": FORMATS_OF_FIGURES}
+# Files and folders of a report; a folder with anything else in it is not replaced.
+_CONTENT = {PAGE: (), "tables": tuple(FORMATS), "figures": FIGURE_FORMATS}
 
-#: Section -> names and pictures.
-Pictures = Mapping[str, Sequence[tuple[str, "Picture"]]]
+
+@dataclass(frozen=True)
+class Report:
+    """Numbers, sentences and tables of a run."""
+
+    analysis: Analysis
+    #: Sentences on what is missing of the run; empty if it is complete.
+    missing: tuple[str, ...]
+    findings: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+    @cached_property
+    def charts(self) -> dict[str, Chart]:
+        """Charts by name."""
+        return charts_of(self.analysis)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Findings and tables in values that JSON can hold."""
+        main = self.analysis.main
+        # Perfect agreement gives an infinite statistic, which JSON does not have.
+        tests = main.tests.replace(np.inf, None).astype(object)
+        return {
+            "complete": self.analysis.facts.coverage.complete,
+            "missing": list(self.missing),
+            "findings": list(self.findings),
+            "control": main.control or None,
+            "average_ranks": main.overall,
+            "average_ranks_with_references": main.among_all,
+            "nemenyi_cd": main.nemenyi_cd,
+            "bonferroni_dunn_cd": main.bonferroni_dunn_cd,
+            "tests": {
+                metric: {
+                    name: {"statistic": row[name], "p_value": row[f"{name}_p"]}
+                    for name in ("friedman", "iman_davenport")
+                    if len(tests)
+                }
+                for metric, row in tests.reindex(list(main.ranks)).iterrows()
+            },
+            "tables": {
+                table.stem: as_records(table)
+                for section in self.sections
+                for table in (*section.tables, *section.folded)
+            },
+        }
+
+
+def make_report(summary: Summary, *, control: str | None = None) -> Report:
+    """Compute everything that a report shows; `control` is that of `analyse`."""
+    analysis = analyse(summary, control=control)
+    return Report(
+        analysis, tuple(missing_parts(analysis)), tuple(find(analysis)), tuple(make_sections(analysis))
+    )
 
 
 def write_report(
@@ -54,11 +113,11 @@ def write_report(
     report : Report
         From `make_report`.
     folder : path
-        Where to; an earlier report there is replaced, anything else is left alone.
+        An earlier report there is replaced; a folder with anything else is an error.
     figures : sequence of {"pdf", "svg", "png"}, default=()
-        Formats in which figures are written beside the page; needs matplotlib. The page draws its own.
+        Formats of figures next to the page; needs matplotlib. The page draws its own charts.
     announce : callable
-        Called with the name of each activity as it begins.
+        Called with the name of each activity when it begins.
 
     Returns
     -------
@@ -76,10 +135,8 @@ def write_report(
         announce("writing tables")
         _write_tables(report.sections, made / "tables")
         if figures:
-            from labelsieve.report.charts.figures import draw_figures
-
             announce("drawing figures")
-            _save_pictures(draw_figures(report.analysis), made / "figures", figures, announce)
+            _write_figures(report, made / "figures", figures, announce)
         announce("writing the page")
         page = render_report(report, figures=figures)
         (made / PAGE).write_text(page, "utf-8")
@@ -87,20 +144,19 @@ def write_report(
 
 
 def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
-    """Return the page; `figures` are the formats of figures that lie beside it."""
+    """Return the page; `figures` are the formats of the figures next to it."""
     analysis = report.analysis
     experiment = analysis.summary.experiment
-    drawn = page_charts(analysis)
     return render(
         "experiment.html",
         scripts=("sort.js", "charts.js"),
-        data=drawn,
+        data=page_charts(analysis, report.charts),
         title=experiment.title or experiment.name,
         facts=_facts(analysis),
         missing=report.missing,
         findings=report.findings,
         sections=report.sections,
-        charts=drawn["charts"],
+        charts=report.charts,
         failures=analysis.facts.failures,
         configuration=configuration_text(analysis.summary),
         generator=f"{_GENERATOR} {__version__}",
@@ -123,7 +179,7 @@ def refuse_to_replace(folder: Path) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file or folder is part of a report."""
+    """Tell if a file or folder is part of a report."""
     endings = _CONTENT.get(path.name)
     if path.is_symlink() or endings is None:
         return False
@@ -134,7 +190,7 @@ def _is_ours(path: Path) -> bool:
 
 @contextmanager
 def _replacing_folder(folder: Path) -> Iterator[Path]:
-    """Give an empty folder that takes the place of `folder` at the end, and is gone if anything fails."""
+    """Yield an empty folder that replaces `folder` at the end, and is removed on failure."""
     folder = Path(os.path.realpath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     mark = uuid.uuid4().hex[:8]
@@ -159,19 +215,22 @@ def _write_tables(sections: Sequence[Section], folder: Path) -> None:
     folder.mkdir()
     for section in sections:
         for table in section.all_tables:
-            # Tables for programs are long: nobody wants them typeset.
-            endings = ("csv",) if table in section.files else FORMATS
+            # Tables for programs are long and never typeset.
+            endings = ("csv",) if any(table is file for file in section.files) else FORMATS
             for ending in endings:
                 (folder / f"{table.stem}.{ending}").write_text(FORMATS[ending](table), "utf-8")
 
 
-def _save_pictures(
-    pictures: Pictures, folder: Path, formats: Sequence[str], announce: Callable[[str], None]
+def _write_figures(
+    report: Report, folder: Path, formats: Sequence[str], announce: Callable[[str], None]
 ) -> None:
-    """Write every picture in the formats asked for, on all cores."""
+    """Write every figure in the requested formats, on all cores."""
+    from labelsieve.report.figures import draw_figures
+
     folder.mkdir()
     tasks = [
-        delayed(picture.save)(folder, stem, formats) for pairs in pictures.values() for stem, picture in pairs
+        delayed(picture.save)(folder, stem, formats)
+        for stem, picture in draw_figures(report.analysis, report.charts)
     ]
     saved = Parallel(n_jobs=-1, return_as="generator")(tasks)
     for number, paths in enumerate(saved, start=1):
@@ -179,13 +238,13 @@ def _save_pictures(
 
 
 def _facts(analysis: Analysis) -> str:
-    """Say in one line what was run."""
-    experiment = analysis.summary.experiment
+    """Describe the run in one line."""
+    experiment, summary = analysis.summary.experiment, analysis.summary
     what = "variant" if analysis.compares_variants else "method"
     parts = [
-        count(len(analysis.summary.datasets), "data set"),
-        *([count(len(analysis.compared), what)] if analysis.compared else []),
-        *([count(len(analysis.references), "reference")] if analysis.references else []),
+        count(len(summary.datasets), "data set"),
+        *([count(len(summary.compared), what)] if summary.compared else []),
+        *([count(len(summary.references), "reference")] if summary.references else []),
         count(experiment.folds, "fold"),
         count(len(experiment.seeds), "seed"),
     ]

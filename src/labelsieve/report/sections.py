@@ -1,4 +1,4 @@
-"""What stands on the page of a run, in its order; words and tables, no markup."""
+"""Sections of the page in their order: texts and tables, without markup."""
 
 from __future__ import annotations
 
@@ -6,90 +6,66 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from labelsieve._text import count
-from labelsieve.report.analysis.comparison import ALPHA
-from labelsieve.report.analysis.paper import CITATION
-from labelsieve.report.analysis.run_analysis import Analysis
-from labelsieve.report.tables.comparison import (
-    all_ranks_table,
-    challenge_tables,
-    condition_table,
-    difference_table,
-    duel_p_values,
-    duel_table,
-    metric_tables,
-    pair_tables,
-    rank_table,
-)
-from labelsieve.report.tables.fits import cost_tables, gap_table, stability_tables, warning_table
-from labelsieve.report.tables.paper import agreement_tables, paper_tables
-from labelsieve.report.tables.provenance import (
-    convention_table,
-    dataset_table,
-    environment_table,
-    run_table,
-)
-from labelsieve.report.tables.sensitivity import (
-    ablation_table,
-    effect_tables,
-    noise_file,
-    noise_tables,
-    setting_table,
-    size_file,
-    sweep_file,
-    sweep_table,
-)
-from labelsieve.report.tables.table import Table
+from labelsieve.report import comparison_tables as compared
+from labelsieve.report import run_tables as runs
+from labelsieve.report.analysis import Analysis
+from labelsieve.report.comparison import ALPHA
+from labelsieve.report.paper import CITATION
+from labelsieve.report.tables import Table
 from labelsieve.report.wording import listed
 
-# More rows are read by nobody; the file has them all.
+__all__ = ["Section", "make_sections"]
+
+# Longer tables are files only.
 _MOST_ROWS = 200
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page under its heading."""
+    """Part of the page under a heading."""
 
     anchor: str
     title: str
     texts: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    #: Tables that are looked up rather than read; folded on the page.
+    #: Tables to look things up in; folded on the page.
     folded: tuple[Table, ...] = ()
-    #: Tables that are for programs; files only.
+    #: Tables for programs; files only.
     files: tuple[Table, ...] = ()
 
     @property
     def charts(self) -> tuple[str, ...]:
-        """Names of the charts that stand here, where the run has what they draw."""
+        """Names of the charts of this section, if the run has their data."""
         return (self.anchor, "settings") if self.anchor == "sensitivity" else (self.anchor,)
 
     @property
     def all_tables(self) -> tuple[Table, ...]:
-        """All tables, each of which becomes a file."""
+        """All tables; each becomes a file."""
         return (*self.tables, *self.folded, *self.files)
 
 
 def make_sections(analysis: Analysis) -> list[Section]:
-    """Arrange everything there is; sections without content are left out."""
+    """Arrange everything that a run shows; sections without content are left out."""
     found = (section for part in _PARTS for section in part(analysis))
-    # Curves are drawn by their section, so it stays even without a table.
     sections = [section for section in found if section.texts or section.all_tables]
-    if not analysis.compared:
-        # Nothing but sweeps: they are what the reader came for.
+    if not analysis.summary.compared:
+        # A run of sweeps alone shows them first.
         sections.sort(key=lambda section: section.anchor != "sensitivity")
     return sections
 
 
 def _ranks(analysis: Analysis) -> Iterator[Section]:
     main = analysis.main
-    if main.standings and len(main.ranked_methods) > 1:
-        others = condition_table(analysis), all_ranks_table(analysis)
-        text = f"Each method's place on each data set, averaged over {_scope(analysis)}."
-        yield Section("ranks", "Average ranks", (text,), _there(rank_table(main), *others))
+    if len(main.ranked_methods) > 1:
+        names = main.ranked_datasets
+        scope = f"{count(len(names), 'data set')} ({listed(names)})"
+        text = f"Each method's place on each data set, averaged over {scope}."
+        tables = (compared.rank_table(main), *compared.condition_tables(analysis))
+        yield Section("ranks", "Average ranks", (text,), tables)
 
 
 def _metrics(analysis: Analysis) -> Iterator[Section]:
-    tables = metric_tables(analysis.main) if analysis.shown else []
+    tables = compared.metric_tables(analysis.main) if analysis.summary.shown else []
     conditions = ", ".join(dict.fromkeys(analysis.main.noise.values()))
     text = f"Label noise: {conditions}; classifier: {analysis.main.classifier}."
     if tables:
@@ -97,7 +73,7 @@ def _metrics(analysis: Analysis) -> Iterator[Section]:
 
 
 def _references(analysis: Analysis) -> Iterator[Section]:
-    tables = challenge_tables(analysis)
+    tables = compared.reference_tables(analysis)
     if tables:
         text = (
             "A method that does not beat random features, plain filters, all features or no features at all has "
@@ -109,22 +85,23 @@ def _references(analysis: Analysis) -> Iterator[Section]:
 
 
 def _curves(analysis: Analysis) -> Iterator[Section]:
-    if any(len(curve.sizes) > 1 for curves in analysis.curves.values() for curve in curves.values()):
+    file = runs.curve_file(analysis)
+    if file.frame.groupby(["data set", "method", "metric"])["size"].count().gt(1).any():
         text = (
             "Each metric against the number of features kept: means over folds, seeds and draws, the band one standard "
             "deviation over the folds. Point at a line, or move with the arrow keys, for its values; names below "
             "switch lines off and on."
         )
-        yield Section("curves", "Metrics by number of features", (text,), files=(size_file(analysis),))
+        yield Section("curves", "Metrics by number of features", (text,), files=(file,))
 
 
 def _statistics(analysis: Analysis) -> Iterator[Section]:
     main = analysis.main
     if main.no_tests or main.nemenyi_cd is None:
-        if analysis.compared:
+        if analysis.summary.compared:
             yield Section("statistics", "Statistics", (main.no_tests,))
         return
-    n_datasets, n_methods = main.n_ranked
+    n_datasets, n_methods = len(main.ranked_datasets), len(main.ranked_methods)
     texts = [
         f"All tests compare methods over data sets, never over folds, at {ALPHA:.0%}. With "
         f"{count(n_datasets, 'data set')} and {count(n_methods, 'method')}, two methods differ significantly if "
@@ -136,26 +113,27 @@ def _statistics(analysis: Analysis) -> Iterator[Section]:
         texts.append(f"{main.control}, the control, is not ranked, so nothing is compared with it.")
     else:
         texts[0] += f", and a method differs from {main.control} at {critical:.2f} (Bonferroni–Dunn)."
-    folded = (*pair_tables(main), *_there(duel_p_values(main)))
-    tables = _there(difference_table(main), duel_table(main))
+    duels = compared.duel_tables(main)
+    tables = (compared.difference_table(main), *duels[:1])
+    folded = (*compared.pair_tables(main), *duels[1:])
     yield Section("statistics", "Statistics", tuple(texts), tables, folded)
 
 
 def _paper(analysis: Analysis) -> Iterator[Section]:
-    if analysis.paper is not None:
-        *tables, cells = paper_tables(analysis.paper)
+    if analysis.papers:
+        *tables, cells = compared.paper_tables(analysis.papers[analysis.main.classifier])
         text = (
             f"The same cells in {CITATION}, as printed there. The paper does not say all conventions, so its "
             "numbers may mean something else; the order of the methods is compared by rank correlation."
         )
-        agreement, by_metric = agreement_tables(analysis)
+        agreement, by_metric = compared.agreement_tables(analysis.papers)
         yield Section(
             "paper", "Ours and the paper’s", (text,), (agreement,), (by_metric, *tables), files=(cells,)
         )
 
 
 def _costs(analysis: Analysis) -> Iterator[Section]:
-    tables = {table.stem: table for table in cost_tables(analysis)}
+    tables = runs.cost_tables(analysis)
     cost = [tables[stem] for stem in ("seconds", "peak_mib") if stem in tables]
     if cost:
         yield Section("costs", "Time and memory", tables=tuple(cost))
@@ -165,7 +143,7 @@ def _costs(analysis: Analysis) -> Iterator[Section]:
 
 
 def _stability(analysis: Analysis) -> Iterator[Section]:
-    tables = stability_tables(analysis)
+    tables = runs.stability_tables(analysis)
     if tables:
         n_rankings = analysis.facts.stability[0].n_rankings
         text = f"How alike the features are that a method selects in {n_rankings} folds and seeds."
@@ -173,35 +151,34 @@ def _stability(analysis: Analysis) -> Iterator[Section]:
 
 
 def _sensitivity(analysis: Analysis) -> Iterator[Section]:
-    if analysis.noise:
-        tables = tuple(noise_tables(analysis))
-        yield Section("noise", "Noise", tables=tables, files=(noise_file(analysis),))
-    effects = effect_tables(analysis)
+    if not analysis.noise.empty:
+        tables = tuple(runs.noise_tables(analysis))
+        yield Section("noise", "Noise", tables=tables, files=(runs.noise_file(analysis),))
+    effects = runs.effect_tables(analysis)
     if effects:
         text = (
             "Does each part of the method help? The whole method against every variant, and variants that differ in "
             "one part against each other."
         )
-        tables = _there(effects[0], ablation_table(analysis))
+        tables = _there(effects[0], runs.ablation_table(analysis))
         yield Section("ablation", "Ablation", (text,), tables, tuple(effects[1:]))
-    sweep = sweep_table(analysis)
-    if sweep is not None:
-        is_long = len(sweep.rows) > _MOST_ROWS
-        texts = [f"The table has {len(sweep.rows)} rows: see {sweep.stem}.csv."] if is_long else []
-        surfaces = {found.method for found in analysis.sweeps if len(found.parameters) == 2}
-        if surfaces:
-            texts.append(
-                f"Lines of two parameters are of {listed(sorted(surfaces))}, means over the data sets."
-            )
-        files_too = _there(sweep if is_long else None, sweep_file(analysis))
-        folded = () if is_long else (sweep,)
-        settings = _there(setting_table(analysis))
-        yield Section("sensitivity", "Sensitivity", tuple(texts), settings, folded, files_too)
+    if analysis.sweeps.empty:
+        return
+    sweep, file = runs.sweep_tables(analysis)
+    is_long = len(sweep.frame) > _MOST_ROWS
+    texts = [f"The table has {len(sweep.frame)} rows: see {sweep.stem}.csv."] if is_long else []
+    doubles = analysis.sweeps[analysis.sweeps["second"].notna()]
+    if len(doubles):
+        methods = listed(sorted(doubles["method"].unique()))
+        texts.append(f"Lines of two parameters are of {methods}, means over the data sets.")
+    folded, files = ((), (sweep, file)) if is_long else ((sweep,), (file,))
+    settings = _there(runs.setting_table(analysis))
+    yield Section("sensitivity", "Sensitivity", tuple(texts), settings, folded, files)
 
 
 def _failures(analysis: Analysis) -> Iterator[Section]:
     facts = analysis.facts
-    gaps = _there(gap_table(analysis))
+    gaps = _there(runs.gap_table(analysis))
     if facts.failures or gaps:
         texts = []
         if facts.failures:
@@ -219,7 +196,7 @@ def _failures(analysis: Analysis) -> Iterator[Section]:
             files=gaps if is_long else (),
         )
     if facts.notes:
-        yield Section("warnings", "Warnings", folded=(warning_table(analysis),))
+        yield Section("warnings", "Warnings", folded=(runs.warning_table(analysis),))
 
 
 def _provenance(analysis: Analysis) -> Iterator[Section]:
@@ -227,8 +204,8 @@ def _provenance(analysis: Analysis) -> Iterator[Section]:
     yield Section(
         "provenance",
         "Where the numbers come from",
-        tables=(dataset_table(summary), convention_table(summary)),
-        folded=(run_table(summary), environment_table(summary)),
+        tables=(runs.dataset_table(summary), runs.convention_table(summary)),
+        folded=(runs.run_table(summary), runs.environment_table(summary)),
     )
 
 
@@ -248,9 +225,4 @@ _PARTS = (
 
 
 def _there(*tables: Table | None) -> tuple[Table, ...]:
-    return tuple(table for table in tables if table is not None and table.rows)
-
-
-def _scope(analysis: Analysis) -> str:
-    names = analysis.main.standings[0].datasets
-    return f"{count(len(names), 'data set')} ({listed(names)})"
+    return tuple(table for table in tables if table is not None and len(table.frame))

@@ -1,9 +1,11 @@
-"""Numbers and names in sentences."""
+"""Names of metrics and references, and lists of names, in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Literal
+
+__all__ = ["listed", "metric_title", "metric_words", "reference_words"]
 
 _METRIC_WORDS = {
     "macro_f1": "macro-F1",
@@ -21,7 +23,7 @@ _FILTERS = ("sum-f", "sum-mi", "gmm")
 
 
 def metric_words(metric: str) -> str:
-    """The name of a metric in a sentence.
+    """Name a metric in a sentence.
 
     Examples
     --------
@@ -32,7 +34,7 @@ def metric_words(metric: str) -> str:
 
 
 def metric_title(metric: str, direction: Literal["higher", "lower"]) -> str:
-    """The name of a metric with the arrow that says which way is better.
+    """Name a metric with an arrow that points to better values.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def metric_title(metric: str, direction: Literal["higher", "lower"]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a row.
+    """Join names with commas and "and".
 
     Examples
     --------
@@ -56,7 +58,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def reference_words(slug: str, name: str) -> str:
-    """Say what a reference is, by its method and its name in the tables.
+    """Describe a reference, given its method and its name in the tables.
 
     Examples
     --------

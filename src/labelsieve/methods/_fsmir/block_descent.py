@@ -33,8 +33,9 @@ from labelsieve.methods._fsmir.factorization import (
     multiplicative_sweep,
     multiplicative_update,
     row_pieces,
+    start_at_ones,
+    start_factors,
 )
-from labelsieve.methods._fsmir.start import start_at_ones, start_factors
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30

@@ -1,10 +1,10 @@
-"""The non-negative factorisation of PML-FSMIR and its multiplicative updates.
+"""The non-negative factorisation of PML-FSMIR, its start and its multiplicative updates.
 
     F(U, V, W) = |UVW - T|^2 + alpha |X - UV|^2 + beta tr(W L W') + gamma |W|_21
 
 with U, V, W >= 0 and L the Laplacian of the label information. Only ``X V'`` and ``U'X`` touch the features;
 every other product has a side of ``n_components`` or ``n_labels``. Nothing of the size of ``X`` is formed.
-The rows of X, T and U come in blocks, of which only sums are asked.
+The rows of X, T and U come in blocks, of which only sums are asked. U lies with the rows; V and W are returned.
 
 X, T and U share a dtype; all that is small is in float64, and in the multiplicative updates V and W are too, so that
 float32 data lose no accuracy where it costs nothing to keep it.
@@ -13,14 +13,15 @@ float32 data lose no accuracy where it costs nothing to keep it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function, stack
-from labelsieve._numerics.batches import batches
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, add, block_function, stack
+from labelsieve._numerics.batches import BUDGET, batches
 from labelsieve._numerics.norms import EPSILON, l21_norm, l21_weights
 from labelsieve._numerics.products import gram, inner, left_product, right_product, squared_norm
 from labelsieve._numerics.sparse import is_sparse
@@ -50,14 +51,8 @@ class Grams(NamedTuple):
 class FactorizationProblem:
     """Data and weights of one factorisation.
 
-    Parameters
-    ----------
-    data : RowProblem
-        The rows have the columns ``X`` and ``T``, of one dtype, and get ``U`` from a start.
-    information : ndarray of shape (n_labels, n_labels)
-        Z', the mutual information of the labels.
-    alpha, beta, gamma : float
-        Weights in F.
+    The rows of ``data`` have the columns ``X`` and ``T``, of one dtype, and get ``U`` from a start;
+    ``information`` is Z', the mutual information of the labels.
     """
 
     data: RowProblem
@@ -88,8 +83,7 @@ class FactorizationProblem:
     @cached_property
     def laplacian(self) -> np.ndarray:
         """L = A - Z'."""
-        laplacian: np.ndarray = np.diag(self.degree) - self.information
-        return laplacian
+        return np.diag(self.degree) - self.information
 
     @cached_property
     def constant(self) -> float:
@@ -110,8 +104,7 @@ class FactorizationProblem:
 
     def grams(self) -> Grams:
         """Compress U, X and T to what V and W see of them; one touch of X."""
-        grams: Grams = self.rows.fold(_grams_of_rows)
-        return grams
+        return self.rows.fold(_grams_of_rows)
 
     def label_penalty(self, W: np.ndarray, WL: np.ndarray | None = None) -> float:
         """Return beta tr(W L W') + gamma |W|_21; ``WL`` is W L where it is known."""
@@ -228,3 +221,190 @@ def _draw_rows(rows: Mapping[str, Any], places: np.ndarray) -> tuple[Columns, li
     first, n_rows = rows["first_row"], rows["T"].shape[0]
     own = places[slice(*np.searchsorted(places, (first, first + n_rows)))] - first
     return {}, [(rows["X"][own], rows["T"][own])]
+
+
+#: Power iterations and extra directions of the subspace iteration; a start needs no more accuracy.
+_POWER_ITERATIONS = 7
+_OVERSAMPLING = 10
+
+
+def start_factors(
+    problem: FactorizationProblem, n_components: int, init: str, rng: np.random.Generator
+) -> Factors:
+    """Strictly positive start: U and V by ``init``, W constant so that UVW has the mean of T."""
+    data = problem.data
+    if init == "random":
+        sums = data.rows.fold(_random_rows, n_components, rng.bit_generator, data.dtype)
+        _skip(rng, data.rows.n_rows * n_components)
+        V = rng.random((n_components, data.n_features))
+    else:
+        V, sums = nndsvd(data, n_components, fill=1.0 if init == "nndsvda" else 0.01)
+    total = float(sums @ V.sum(axis=1)) * data.n_labels
+    level = data.rows.fold(_sum_of_labels) / total if total > 0 else 0.0
+    return Factors(V.astype(np.float64), np.full((data.n_features, data.n_labels), level))
+
+
+def start_at_ones(problem: FactorizationProblem, n_components: int) -> None:
+    """Let U be 1 everywhere."""
+    problem.rows.fold(_ones, n_components, problem.data.dtype)
+
+
+@block_function("T", gives=("U",))
+def _ones(rows: Mapping[str, Any], n_components: int, dtype: np.dtype[Any]) -> tuple[Columns, int]:
+    return {"U": np.ones((rows["T"].shape[0], n_components), dtype=dtype)}, 0
+
+
+@block_function("T")
+def _sum_of_labels(rows: Mapping[str, Any]) -> tuple[Columns, float]:
+    return {}, float(rows["T"].sum())
+
+
+@block_function("T", gives=("U",))
+def _random_rows(
+    rows: Mapping[str, Any], n_components: int, bit_generator: np.random.BitGenerator, dtype: np.dtype[Any]
+) -> tuple[Columns, np.ndarray]:
+    """Draw the share of these rows in the one stream of numbers; returns the sum of every column."""
+    rng = np.random.Generator(deepcopy(bit_generator))
+    _skip(rng, rows["first_row"] * n_components)
+    U = rng.random((rows["T"].shape[0], n_components)).astype(dtype)
+    return {"U": U}, U.sum(axis=0)
+
+
+def _skip(rng: np.random.Generator, n_numbers: int) -> None:
+    """Wind a generator on by so many numbers of `Generator.random`."""
+    if isinstance(rng.bit_generator, np.random.PCG64 | np.random.PCG64DXSM):
+        rng.bit_generator.advance(n_numbers)
+        return
+    # Others cannot jump, or count otherwise.
+    for _ in range(n_numbers // BUDGET):
+        rng.random(BUDGET)
+    rng.random(n_numbers % BUDGET)
+
+
+def nndsvd(data: RowProblem, n_components: int, *, fill: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Find non-negative U and V with U V close to ``X >= 0``; returns V and the sum of every column of U.
+
+    Boutsidis and Gallopoulos, "SVD based initialization: a head start for nonnegative matrix factorization",
+    Pattern Recognition 41(4), 2008. ``fill`` replaces zeros, as a share of the mean of ``X``, since multiplicative
+    updates never leave a zero; 1 is the variant called NNDSVDa.
+
+    Examples
+    --------
+    >>> from labelsieve._row_problem import in_memory
+    >>> data = in_memory(np.array([[1.0, 2.0], [2.0, 4.0]]), np.eye(2))
+    >>> V, _ = nndsvd(data, 1)
+    >>> (data.rows.gather("U") @ V).round(6)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    projection, values, right, total = leading_singular_vectors(data, n_components)
+    sides: _Sides = data.rows.fold(_measure_sides, projection, combine=_merge_sides)
+    taken = np.zeros((3, n_components), dtype=data.dtype)
+    largest = data.dtype.type(0)
+    for j in range(n_components):
+        taken[:, j], right[j], highest = _positive_part(sides, values[j], right[j], j)
+        largest = max(largest, highest)
+    filling = fill * total / (data.shape[0] * data.shape[1])
+    # What is next to nothing beside the largest entry is a zero with rounding.
+    right[right < 1e-6 * right.max()] = filling
+    sums: np.ndarray = data.rows.fold(_take_sides, projection, taken, 1e-6 * largest, filling)
+    data.rows.rename({}, drop=("image",))
+    return right, sums
+
+
+def leading_singular_vectors(
+    data: RowProblem, n_components: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Leading singular triplets of ``X`` by subspace iteration from a fixed start, without X'X or XX'.
+
+    The rows get the column ``image``, which times the first result has the left vectors. The others are the
+    values, the right vectors and the sum of all entries of X.
+    """
+    rows, dtype = data.rows, data.dtype
+    width = min(n_components + _OVERSAMPLING, *data.shape)
+    basis = np.random.default_rng(0).standard_normal((data.n_features, width)).astype(dtype)
+    for _ in range(_POWER_ITERATIONS):
+        basis, _ = np.linalg.qr(basis)
+        basis = rows.fold(_there_and_back, basis)
+    basis, _ = np.linalg.qr(basis)
+    # The singular vectors of the tall image by way of its small Gram matrix, in float64 against the squaring.
+    gram, total = rows.fold(_image, basis)
+    squares, rotation = np.linalg.eigh(gram)
+    leading = np.argsort(-squares, kind="stable")[:n_components]
+    values = np.sqrt(np.maximum(squares[leading], 0))
+    rotation = rotation[:, leading].astype(dtype)
+    usable = values > np.finfo(dtype).eps * max(values[0], np.finfo(dtype).tiny) * max(data.shape)
+    inverse = np.divide(1, values, out=np.zeros_like(values), where=usable)
+    projection = rotation * inverse.astype(dtype)
+    return projection, values.astype(dtype), (basis @ rotation).T.copy(), total
+
+
+@block_function("X")
+def _there_and_back(rows: Mapping[str, Any], basis: np.ndarray) -> tuple[Columns, np.ndarray]:
+    X = rows["X"]
+    return {}, np.asarray(X.T @ (X @ basis))
+
+
+@block_function("X", gives=("image",))
+def _image(rows: Mapping[str, Any], basis: np.ndarray) -> tuple[Columns, tuple[np.ndarray, float]]:
+    X = rows["X"]
+    image = np.asarray(X @ basis)
+    total = float((X.data if is_sparse(X) else X).sum(dtype=np.float64))
+    return {"image": image}, ((image.T @ image).astype(np.float64), total)
+
+
+class _Sides(NamedTuple):
+    """Squared norms and largest entries of the positive and of the negative parts of left vectors: 2 x n_components."""
+
+    squares: np.ndarray
+    largest: np.ndarray
+
+
+@block_function("image")
+def _measure_sides(rows: Mapping[str, Any], projection: np.ndarray) -> tuple[Columns, _Sides]:
+    left = rows["image"] @ projection
+    sides = [np.maximum(sign * left.T, 0, order="C") for sign in (1, -1)]
+    return {}, _Sides(
+        np.array([[column @ column for column in side] for side in sides]),
+        np.array([side.max(axis=1, initial=0) for side in sides]),
+    )
+
+
+def _merge_sides(a: _Sides, b: _Sides) -> _Sides:
+    return _Sides(add(a.squares, b.squares), np.maximum(a.largest, b.largest))
+
+
+def _positive_part(
+    sides: _Sides, value: np.floating, right: np.ndarray, j: int
+) -> tuple[tuple[float, np.floating, np.floating], np.ndarray, np.floating]:
+    """Keep the sign of a singular pair that carries more of it; the first pair has one sign already.
+
+    Returns what makes the left vector, a sign (0 for both), a factor and a divisor; the right vector; and the largest
+    entry of the left one.
+    """
+    one = value.dtype.type(1)
+    if j == 0:
+        size = np.sqrt(value)
+        return (0, size, one), size * np.abs(right), size * sides.largest[:, 0].max()
+    parts = [np.maximum(sign * right, 0) for sign in (1, -1)]
+    norms = np.sqrt(sides.squares[:, j])
+    weights = [norm * np.linalg.norm(part) for norm, part in zip(norms, parts, strict=True)]
+    chosen = int(weights[1] > weights[0])
+    part, norm, weight = parts[chosen], norms[chosen], weights[chosen]
+    if weight == 0:
+        return (1, 0 * one, one), np.zeros_like(right), 0 * one
+    size = np.sqrt(value * weight)
+    highest = size * sides.largest[chosen, j] / norm
+    return ((1, -1)[chosen], size, norm), size * part / np.linalg.norm(part), highest
+
+
+@block_function("image", gives=("U",))
+def _take_sides(
+    rows: Mapping[str, Any], projection: np.ndarray, taken: np.ndarray, least: float, filling: float
+) -> tuple[Columns, np.ndarray]:
+    """Make U of the left vectors; returns the sum of every column."""
+    U = rows["image"] @ projection
+    for column, (sign, size, norm) in zip(U.T, taken.T, strict=True):
+        column[:] = size * (np.maximum(sign * column, 0) if sign else np.abs(column)) / norm
+    U[least > U] = filling
+    return {"U": U}, U.sum(axis=0)

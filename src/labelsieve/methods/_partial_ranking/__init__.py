@@ -1,1 +1,1 @@
-"""What PML-LC and PML-FP share: the estimator, the rank-SVM, the confidences and the loop over both."""
+"""What PML-LC and PML-FP share: the estimator and its loop, the rank-SVM and the confidences."""

@@ -1,36 +1,45 @@
-"""PML-LC and PML-FP as estimators: scaling, scores of new rows, and the labels they choose."""
+"""Base of PML-LC and PML-FP, which alternate between a rank-SVM and the confidences it ranks by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import LOOP_CONSTRAINTS, BaseSelector, Interval, Real, StrOptions
+from labelsieve._base import POSITIVE, BaseSelector, StrOptions
+from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
+from labelsieve.methods._partial_ranking.confidence import update_confidence
+from labelsieve.methods._partial_ranking.rank_svm import RankSVM
 
-WEIGHT = [Interval(Real, 0, None, closed="neither")]
+
+class RankerState(NamedTuple):
+    M: np.ndarray
+    trusted: np.ndarray
+    level: np.ndarray
+    value: float
+    is_fixed_point: bool
 
 
 class PartialRanker(LinearLabelPredictor, BaseSelector):
-    """A selector that is a linear label ranker trained on candidate labels."""
+    """Selector that is a linear label ranker trained on candidates; a subclass writes ``_confidence_terms``."""
 
     weights_score_labels = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **LOOP_CONSTRAINTS,
-        "C1": WEIGHT,
+        "C1": POSITIVE,
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
 
+    C1: float
     scale: str | None
     n_labels_predicted_: int
 
@@ -40,26 +49,78 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
         np.put_along_axis(chosen, order[:, : self.n_labels_predicted_], True, axis=1)
         return chosen
 
-    def _solve_scaled(self, X: Matrix, Y: Matrix, solve: Callable[..., SolverResult]) -> SolverResult:
-        """Run ``solve`` on centred and scaled features; return what it found in terms of X itself."""
+    @abstractmethod
+    def _confidence_terms(
+        self, X: Matrix, candidates: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return cost and affinity of the confidences, see `update_confidence`, for scaled features."""
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = Scaling.learn(X, self.scale, centre=True)
         scaled, offset = scaling.split(X)
-        result = solve(scaled, Y, offset=offset)
+        result = self._alternate(scaled, dense(Y) > 0, offset=offset)
         coef, confidence = result.extra["coef"], result.extra["label_confidence"]
+        # The intercept takes the centre in, so that no row need ever be shifted.
+        intercept = result.extra["intercept"] - coef @ (scaling.offset * scaling.factor)
         n_trusted = np.count_nonzero(confidence, axis=1)
         extra = {
             "coef": coef.astype(X.dtype),
-            # The intercept takes the centre in, so that no row need ever be shifted.
-            "intercept": (result.extra["intercept"] - coef @ (scaling.offset * scaling.factor)).astype(
-                X.dtype
-            ),
+            "intercept": intercept.astype(X.dtype),
             "scaling": Scaling(None, scaling.factor.astype(X.dtype)),
             "label_confidence": sp.csr_matrix(confidence) if is_sparse(Y) else confidence,
             "n_labels_predicted": max(1, round(float(n_trusted[n_trusted > 0].mean()))),
         }
         return replace(result, scores=result.scores.astype(X.dtype), extra=extra)
 
+    def _alternate(
+        self, X: Matrix, candidates: np.ndarray, *, offset: np.ndarray | None = None, bias_ridge: float = 1e-6
+    ) -> SolverResult:
+        """Minimise over W, b and the confidences P, from ``P = candidates`` and ``W = 0``.
 
-def candidate_mask(Y: Matrix) -> np.ndarray:
-    """Return the candidates as a dense boolean matrix."""
-    return dense(Y) > 0
+        The objective, with ``F = (X - offset) W + b``, ``c_i`` candidates in row i and
+        ``gamma_i = c_i (q - c_i) + c_i^2 / 2``, is ::
+
+            |W|^2 + bias_ridge |b|^2 + C1 sum_i (1 / gamma_i) sum_kl max(0, P_ik - P_il) max(0, 1 - F_ik + F_il)
+            + sum(cost * P) - sum_i P_i affinity P_i'
+
+        subject to ``0 <= P <= candidates`` and ``sum_k P_ik >= 1`` in rows with candidates. Each half step
+        accepts only what does not raise it, so the history, taken with the exact hinge, never rises.
+        """
+        cost, affinity = self._confidence_terms(X, candidates)
+        n_labels = candidates.shape[1]
+        n_candidates = candidates.sum(axis=1)
+        gamma = n_candidates * (n_labels - n_candidates) + n_candidates**2 / 2
+        # A row without candidates has no pairs and gamma 0: it takes no part.
+        weight = np.divide(self.C1, gamma, out=np.zeros(len(gamma)), where=n_candidates > 0)
+        svm = RankSVM(X, n_labels, offset=offset, bias_ridge=bias_ridge)
+
+        def objective(M: np.ndarray, trusted: np.ndarray, level: np.ndarray) -> float:
+            value = svm.objective(M, trusted, weight * level)
+            if cost is not None:
+                value += float((cost * trusted).sum(axis=1) @ level)
+            if affinity is not None:
+                value -= float(((trusted @ affinity) * trusted).sum(axis=1) @ level**2)
+            return value
+
+        def step(state: RankerState) -> tuple[RankerState, float]:
+            if state.is_fixed_point:
+                return state, state.value
+            M = svm.solve(state.trusted, weight * state.level, state.M, tol=self.tol)
+            trusted, level = update_confidence(
+                svm.scores(M), candidates, weight, state.trusted, state.level, cost=cost, affinity=affinity
+            )
+            unchanged = np.array_equal(trusted, state.trusted) and np.array_equal(level, state.level)
+            value = objective(M, trusted, level)
+            return RankerState(M, trusted, level, value, unchanged), value
+
+        M, level = np.zeros(svm.shape), (n_candidates > 0).astype(np.float64)
+        value = objective(M, candidates, level)
+        # The affinity can outweigh the loss by far; a second step must confirm that the confidences stand still.
+        start = RankerState(M, candidates, level, value, False)
+        state, history, converged = self._iterate(step, start, value, min_iter=2)
+        extra = {
+            "coef": state.M[:-1].T,
+            "intercept": state.M[-1],
+            "label_confidence": state.trusted * state.level[:, None],
+        }
+        return SolverResult(row_norms(state.M[:-1]), history, converged, extra=extra)

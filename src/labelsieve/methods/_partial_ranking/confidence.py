@@ -43,30 +43,13 @@ def update_confidence(
     cost: np.ndarray | None = None,
     affinity: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the trusted labels of every row anew; no row's objective rises.
+    """Choose the trusted labels of every row again; no row's objective rises.
 
-    Parameters
-    ----------
-    F : ndarray of shape (n_samples, n_labels)
-        Scores.
-    candidates : bool ndarray of shape (n_samples, n_labels)
-        Candidate labels.
-    weight : ndarray of shape (n_samples,)
-        Weight of the slacks ``max(0, 1 - F_k + F_l)`` of each row.
-    trusted, level : ndarrays of shape (n_samples, n_labels) and (n_samples,)
-        Present confidences: ``level`` on the trusted labels, 0 elsewhere.
-    cost : ndarray of shape (n_samples, n_labels) or None, default=None
-        Further linear cost of confidence.
-    affinity : symmetric non-negative ndarray of shape (n_labels, n_labels) or None, default=None
-        The matrix S above: what trusting two labels together earns.
+    F holds the scores, ``weight`` the weight of the slacks ``max(0, 1 - F_k + F_l)`` of each row. The present
+    confidences are ``level`` on the ``trusted`` labels, 0 elsewhere. ``cost`` is a further linear cost of
+    confidence, n_samples x n_labels; ``affinity`` is the matrix S above, symmetric and non-negative: what trusting
+    two labels together earns.
 
-    Returns
-    -------
-    trusted, level : ndarrays
-        The new confidences.
-
-    Notes
-    -----
     Without ``affinity`` the result is optimal. With it, the result is optimal for rows of at most
     `ENUMERATION_LIMIT` candidates if the affinity is positive semidefinite, and for every row whose linear
     costs are at most the row sums of the affinity among its candidates; other rows are improved by
@@ -100,25 +83,12 @@ def minimise_lovasz(linear: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.n
 
     A base of h, a vector x with ``x(T) <= h(T)`` for all T and equality for T = A, bounds the optimum from
     below by ``min x``, or by the sum of its negative entries if there are any. Sets of smallest entries
-    bound it from above. Wolfe's algorithm moves x towards the base of smallest norm, where both meet [1]_.
+    bound it from above. Wolfe's algorithm moves x towards the base of smallest norm, where both meet (Fujishige,
+    "Submodular functions and optimization", 2nd ed., 2005, sections 7.1 and 9).
 
-    Parameters
-    ----------
-    linear : ndarray of shape (n_rows, n_candidates)
-        Linear costs.
-    B : ndarray of shape (n_rows, n_candidates, n_candidates)
-        Non-negative costs of trusting the first label and not the second; the diagonal is 0.
-
-    Returns
-    -------
-    trusted : bool ndarray of shape (n_rows, n_candidates)
-        The set T of each row.
-    level : ndarray of shape (n_rows,)
-        1 if h(T) is negative, else ``1 / |T|``.
-
-    References
-    ----------
-    .. [1] Fujishige, "Submodular functions and optimization", 2nd ed., 2005, sections 7.1 and 9.
+    ``linear`` holds the linear costs, n_rows x n_candidates; ``B`` the non-negative costs of trusting the first
+    label and not the second, with a zero diagonal. Returns the set T of each row, and its level: 1 if h(T) is
+    negative, else ``1 / |T|``.
 
     Examples
     --------
@@ -138,8 +108,7 @@ def minimise_lovasz(linear: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.n
 def set_cost(trusted: np.ndarray, linear: np.ndarray, B: np.ndarray) -> np.ndarray:
     """h(T) of every row: the linear costs of T and the costs of all pairs it separates."""
     inside = trusted.astype(linear.dtype)
-    cost: np.ndarray = ((linear + np.einsum("rkl,rl->rk", B, 1 - inside)) * inside).sum(axis=1)
-    return cost
+    return ((linear + np.einsum("rkl,rl->rk", B, 1 - inside)) * inside).sum(axis=1)
 
 
 def confidence_value(
@@ -248,8 +217,7 @@ def _best_prefix(x: np.ndarray, linear: np.ndarray, B: np.ndarray) -> tuple[np.n
 def _lower_bound(x: np.ndarray) -> np.ndarray:
     """Smallest value of ``x . p`` over the feasible confidences."""
     smallest = x.min(axis=-1)
-    bound: np.ndarray = np.where(smallest < 0, np.minimum(x, 0).sum(axis=-1), smallest)
-    return bound
+    return np.where(smallest < 0, np.minimum(x, 0).sum(axis=-1), smallest)
 
 
 def _wolfe(x: np.ndarray, linear: np.ndarray, B: np.ndarray, tolerance: float) -> np.ndarray:

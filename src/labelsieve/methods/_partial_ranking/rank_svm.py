@@ -38,25 +38,11 @@ SMALLEST_PART = 1e-6
 
 
 def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = False) -> np.ndarray:
-    """Gradient of the summed hinge of all (relevant, irrelevant) pairs of each row.
+    """Return the gradient, by the scores, of the summed hinge of all (relevant, irrelevant) pairs of each row.
 
     The loss of a row is ``sum max(0, s_l - s_k) ** p`` over relevant k and irrelevant l, with p = 2 if
-    ``squared`` and 1 otherwise. It is homogeneous of degree p, so its value is
-    ``(scores * gradient).sum() / p``.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples, n_labels)
-        Scores, those of relevant labels already lowered by the margin.
-    relevant : bool ndarray of shape (n_samples, n_labels)
-        Which labels are relevant in which row.
-    squared : bool, default=False
-        Square the hinge.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels)
-        Derivative of each row's loss by its scores.
+    ``squared`` and 1 otherwise; the scores of relevant labels are lowered by the margin already. It is
+    homogeneous of degree p, so its value is ``(scores * gradient).sum() / p``.
 
     Examples
     --------
@@ -141,25 +127,8 @@ class PairCurvature:
 
     A relevant and an irrelevant label are tied where their slack lies inside the rounding. Among the sorted
     labels of the other kind, those tied to one label lie side by side: running sums add them up, in O(q) time
-    and memory per row, however many ties there are.
-
-    Parameters
-    ----------
-    F : ndarray of shape (n_samples, n_labels)
-        Scores.
-    relevant : bool ndarray of shape (n_samples, n_labels)
-        Which labels are relevant in which row.
-    weight : ndarray of shape (n_samples,)
-        Weight of each row.
-    width : float
-        Width of the rounding, positive.
-
-    Attributes
-    ----------
-    rows : integer ndarray of shape (n_tied,)
-        The rows with ties; all others have no curvature, and the map leaves them out.
-    diagonal : ndarray of shape (n_tied, n_labels)
-        Diagonal of the map.
+    and memory per row, however many ties there are. Only the ``rows`` with ties have any curvature; the map leaves
+    the others out. ``diagonal`` is its diagonal, n_tied x n_labels.
 
     Examples
     --------
@@ -190,8 +159,7 @@ class PairCurvature:
         tied = running.take(self._last)
         tied -= running.take(self._first)
         tied *= self._scale
-        product: np.ndarray = self.diagonal * D - tied
-        return product
+        return self.diagonal * D - tied
 
 
 def _places_among_others(
@@ -211,18 +179,9 @@ class RankSVM:
     """Linear scores ``F = (X - offset) W + b`` that rank the relevant labels of a row above the others.
 
     Minimises ``|W|^2 + bias_ridge |b|^2 + sum_i weight_i sum max(0, 1 - F_ik + F_il)``, the inner sum over
-    the relevant labels k and the irrelevant labels l of row i. W and b travel as one matrix, b the last row.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR, CSC} of shape (n_samples, n_features)
-        Features in float64.
-    n_labels : int
-        Number of labels.
-    offset : ndarray of shape (n_features,) or None, default=None
-        Subtracted from every row of X without being formed, which keeps X sparse.
-    bias_ridge : float, default=1e-6
-        Tiny weight that makes b unique; the loss sees only differences of scores.
+    the relevant labels k and the irrelevant labels l of row i. W and b travel as one matrix, b the last row. The
+    offset is subtracted from every row of X without being formed, which keeps X sparse; the tiny ridge makes b
+    unique, since the loss sees only differences of scores.
     """
 
     def __init__(
@@ -257,23 +216,7 @@ class RankSVM:
         The hinge is rounded off over ever smaller widths. Where the rounded problem is solved, the weights of
         its pairs are feasible for the dual problem, and the pairs inside the rounding are all that separates
         the two objectives: the widths stop shrinking when that gap is at most ``tol`` times the objective, or
-        at the last of `WIDTHS`.
-
-        Parameters
-        ----------
-        relevant : bool ndarray of shape (n_samples, n_labels)
-            Labels to rank above the rest of their row.
-        weight : ndarray of shape (n_samples,)
-            Weight of each row.
-        M : ndarray of shape (n_features + 1, n_labels)
-            Where to start.
-        tol : float
-            Relative duality gap.
-
-        Returns
-        -------
-        ndarray of shape (n_features + 1, n_labels)
-            W and, as the last row, b. Every row sums to zero.
+        at the last of `WIDTHS`. Every row of the result sums to zero.
         """
         start, start_value = M, self.objective(M, relevant, weight)
         # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
@@ -313,8 +256,7 @@ class RankSVM:
         gtol = _gradient_tolerance(tol)
         options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": ftol, "gtol": gtol}
         result = minimize(value_and_gradient, M.ravel(), jac=True, method="L-BFGS-B", options=options)
-        minimiser: np.ndarray = result.x.reshape(self.shape)
-        return minimiser
+        return result.x.reshape(self.shape)
 
     def _polish(
         self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, tol: float
@@ -436,5 +378,4 @@ def _gradient_tolerance(tol: float) -> float:
 
 def _centred(M: np.ndarray) -> np.ndarray:
     """Shift every row to a sum of zero."""
-    centred: np.ndarray = M - M.mean(axis=1, keepdims=True)
-    return centred
+    return M - M.mean(axis=1, keepdims=True)

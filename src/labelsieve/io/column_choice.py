@@ -1,0 +1,205 @@
+"""Choose the columns that are labels, candidates or neither, by name, pattern, count or prefix."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labelsieve.io.errors import DatasetError, Fail, Mention
+from labelsieve.io.options import ReadOptions
+
+#: `write` says in the name of a column what it is, so that reading needs no arguments.
+LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX = "label:", "candidate:", "nominal:"
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Positions of label, candidate and ignored columns; None if the labels are to be found by content.
+
+    Attributes
+    ----------
+    is_declared : bool
+        Whether the labels carry the prefixes of `write`.
+    """
+
+    labels: list[int] | None
+    candidates: list[int]
+    ignored: list[int]
+    is_declared: bool = False
+
+    @property
+    def taken(self) -> set[int]:
+        """Positions of all columns that are not features."""
+        return {*(self.labels or ()), *self.candidates, *self.ignored}
+
+
+def choose_columns(
+    names: Sequence[str],
+    options: ReadOptions,
+    fail: Fail,
+    *,
+    declared: Sequence[str] | None = None,
+    taken: Iterable[int] = (),
+) -> ColumnChoice:
+    """Choose columns by what `options` and the file say; labels in another file are no columns.
+
+    Parameters
+    ----------
+    declared : sequence of str or None
+        Labels that the file declares, taken if the options name none.
+    taken : iterable of int
+        Columns that are neither.
+    """
+    ignored = {*taken}
+    if options.ignore:
+        ignored.update(named_columns(names, options.ignore, fail, "ignored"))
+    prefixed = [place for place, name in enumerate(names) if name.startswith(CANDIDATE_PREFIX)]
+    if options.candidates is None:
+        candidates = prefixed
+    elif label_file(options.candidates, names):
+        candidates = []
+    else:
+        candidates = named_columns(names, options.candidates, fail, "candidate")  # type: ignore[arg-type]  # not a path
+    candidates = [place for place in candidates if place not in ignored]
+    marked = [
+        place
+        for place, name in enumerate(names)
+        if name.startswith(LABEL_PREFIX) and place not in ignored and place not in candidates
+    ]
+    is_declared = False
+    labels: list[int] | None
+    if options.labels is None:
+        if declared is not None:
+            labels = named_columns(names, declared, fail)
+        else:
+            labels = marked or ([] if candidates or options.candidates is not None else None)
+            is_declared = options.candidates is None and labels is not None
+    elif label_file(options.labels, names):
+        labels = []
+    else:
+        labels = _wanted_columns(names, options.labels, {*ignored, *candidates}, fail)
+    if labels is not None:
+        labels = [place for place in labels if place not in ignored and place not in candidates]
+        # The truth next to candidates, or the other way round, must not become a feature.
+        ignored |= {place for place in (*prefixed, *marked) if place not in (*labels, *candidates)}
+        if labels and candidates:
+            candidates = _paired(names, labels, candidates)
+    return ColumnChoice(labels, candidates, sorted(ignored), is_declared)
+
+
+def _paired(names: Sequence[str], labels: Sequence[int], candidates: list[int]) -> list[int]:
+    """Return the candidate columns in label order if their names say so, otherwise as given."""
+    by_label = {plain_name(names[place]): place for place in candidates}
+    wanted = [plain_name(names[place]) for place in labels]
+    return [by_label[label] for label in wanted] if set(by_label) == set(wanted) else candidates
+
+
+def plain_name(name: str) -> str:
+    """Return a name without the prefix of `write`.
+
+    Examples
+    --------
+    >>> plain_name("label:bug"), plain_name("bug")
+    ('bug', 'bug')
+    """
+    for prefix in (LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX):
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return name[len(prefix) :]
+    return name
+
+
+def label_file(wanted: Any, names: Sequence[str]) -> Path | None:
+    """Return the file meant by `wanted`, if it is a file and not a column."""
+    if isinstance(wanted, os.PathLike):
+        return Path(wanted)
+    if not isinstance(wanted, str) or wanted in names:
+        return None
+    return Path(wanted) if wanted.lower().endswith(".xml") or os.path.isfile(wanted) else None
+
+
+def _wanted_columns(names: Sequence[str], wanted: Any, taken: set[int], fail: Fail) -> list[int]:
+    """Return the label columns that the caller names or counts."""
+    try:
+        is_count = isinstance(wanted, (int, str)) and not isinstance(wanted, bool) and wanted not in names
+        count = int(wanted) if is_count else None
+    except ValueError:
+        count = None
+    if count is None:
+        return named_columns(names, wanted, fail)
+    free = [place for place in range(len(names)) if place not in taken]
+    if not 0 < abs(count) < len(free):
+        raise fail(
+            Mention("labels", count),
+            f" must leave at least one feature of {len(free)} columns and at least one label; "
+            "give the number of label columns (negative for the first columns)",
+        )
+    return free[-count:] if count > 0 else free[:-count]
+
+
+def named_columns(
+    names: Sequence[str], wanted: str | Sequence[str], fail: Fail, role: str = "label"
+) -> list[int]:
+    """Return the positions of the columns with the wanted names or patterns, in file order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All columns.
+    wanted : str or sequence of str
+        Names or shell patterns such as ``"label_*"``; one string may hold several, separated by commas.
+    """
+    position = {name: place for place, name in enumerate(names)}
+    if isinstance(wanted, str):
+        wanted = (
+            [wanted] if wanted in position else [part.strip() for part in wanted.split(",") if part.strip()]
+        )
+    chosen: set[int] = set()
+    for item in wanted:
+        if not isinstance(item, str):
+            raise fail(f"{role} names must be strings, got {item!r}; give names, a pattern or a count")
+        if item in position:
+            chosen.add(position[item])
+            continue
+        matches = [place for place, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]
+        if not matches and "," in item:
+            chosen.update(named_columns(names, [part.strip() for part in item.split(",")], fail, role))
+            continue
+        if not matches:
+            # Bounded, since comparing long texts takes quadratic time.
+            close = difflib.get_close_matches(
+                item[:50], [name[:50] for name in names[:5000]], n=3, cutoff=0.0
+            )
+            raise fail(f"has no column {item[:80]!r}; the closest names are {', '.join(map(repr, close))}")
+        chosen.update(matches)
+    if not chosen:
+        raise fail(f"got an empty list of {role} columns; name at least one")
+    return sorted(chosen)
+
+
+def xml_columns(names: Sequence[str], labels: Sequence[str], origin: str, fail: Fail) -> list[str]:
+    """Return the labels an XML file names, which must be columns, in the order of the columns."""
+    known = set(names)
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        raise fail(
+            f"has no attribute {unknown[0][:80]!r}, which {origin} names as a label "
+            f"({len(unknown)} of {len(labels)} are unknown); give the XML file that belongs to it as ",
+            Mention("labels"),
+        )
+    wanted = set(labels)
+    return [name for name in names if name in wanted]
+
+
+def no_labels_said(names: Sequence[str], fail: Fail) -> DatasetError:
+    """Say that nothing tells which columns are labels; `names` are likely ones."""
+    which = f", {' or '.join(map(repr, names[:4]))}" if names else ""
+    return fail(
+        f"does not say which columns are labels{which}; give ",
+        Mention("labels"),
+        " (names, a pattern such as 'label_*', the number of last columns, a Mulan XML file or a second table)",
+    )

@@ -1,0 +1,277 @@
+"""Copies of a user's table with fewer columns or labels, written the way the table was written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from labelsieve.io.column_types import texts_of
+from labelsieve.io.dataset import Dataset
+from labelsieve.io.errors import DatasetError
+from labelsieve.io.frames import (
+    decode_table,
+    is_blank,
+    json_objects,
+    open_workbook,
+    read_cells,
+    sheet_rows,
+    table_format,
+)
+from labelsieve.io.labels import label_value
+from labelsieve.io.source import Source
+from labelsieve.io.spellings import items_of, json_text
+from labelsieve.io.tables import Origin
+from labelsieve.io.writing import replacing, write
+
+__all__ = ["can_copy", "write_selected", "write_without"]
+
+#: New cells, by row and position of the column.
+Changes = Mapping[tuple[int, int], Any]
+
+
+def can_copy(source: Path, target: Path) -> bool:
+    """Return whether a table can be copied as it is written: both files must have the same format."""
+    kind = table_format(source)
+    return kind is not None and kind == table_format(target)
+
+
+def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool:
+    """Write the chosen columns with labels and names of the rows; return whether they are the user's columns.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What was read.
+    columns : sequence of int
+        Positions in `Dataset.columns`.
+    path : Path
+        In the format of the table every cell is copied as it is written. Any table can become CSV. Other formats, and
+        data that are not a table, are written as features.
+    """
+    origin: Origin | None = dataset._origin
+    named = [place for place, column in enumerate(dataset.columns) if column.role in ("id", "label")]
+    kept = sorted({*named, *columns})
+    if origin is not None and can_copy(origin.path, path):
+        _copy(origin, kept, path, {})
+        return True
+    if dataset.is_table and table_format(path) == "delimited":
+        _write_frame(dataset, kept, path)
+        return True
+    features = [feature for place in sorted(columns) for feature in dataset.columns[place].features]
+    write(dataset.keep_features(features), path)
+    return not dataset.is_table
+
+
+def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
+    """Write columns of a table of another format as CSV."""
+    assert dataset.frame is not None
+    frame = dataset.frame.iloc[:, columns]
+    for place in range(frame.shape[1]):
+        cells = frame.iloc[:, place]
+        if any(isinstance(cell, (list, tuple, dict, np.ndarray)) for cell in cells):
+            frame.isetitem(place, [_as_json(cell) for cell in cells])
+    separator = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+    with replacing(path) as stream:
+        stream.write(frame.to_csv(index=False, sep=separator, lineterminator="\n").encode())
+
+
+def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Path) -> None:
+    """Write a whole table without some of its candidate labels, in the format it came in.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        A table that was read from one file.
+    removed : iterable of (row, label)
+        Candidates to remove: a tag leaves its cell, a yes becomes the no of its column.
+    path : Path
+        File to write; the format must be that of the table.
+    """
+    origin: Origin = dataset._origin
+    assert dataset.frame is not None
+    tags_by_cell: dict[tuple[int, int], set[str | None]] = {}
+    for row, label in removed:
+        place = int(dataset.label_column_of[label])
+        tags_by_cell.setdefault((row, place), set()).add(origin.tags[label])
+    changes = {}
+    for (row, place), tags in tags_by_cell.items():
+        cells = dataset.frame.iloc[:, place]
+        changes[row, place] = (
+            _no_of(cells) if None in tags else _without(cells.iat[row], tags, origin.separators[place])
+        )
+    _copy(origin, range(len(dataset.columns)), path, changes)
+
+
+def _no_of(cells: Any) -> Any:
+    """Return how a column of yes and no says no; None if it only says yes."""
+    texts = texts_of(cells)
+    return next(
+        (
+            cell
+            for cell, text in zip(cells, texts, strict=True)
+            if text is not None and label_value(text) is False
+        ),
+        None,
+    )
+
+
+def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
+    """Return a cell of tags without some of them, written as before.
+
+    Examples
+    --------
+    >>> _without("billing; bug;login", {"bug"}, ";"), _without('["a", "b"]', {"b"}, None), _without(3, {"3"}, None)
+    ('billing;login', '["a"]', None)
+    >>> _without("['a', 'b']", {"b"}, None), _without("['a' 'b' 'c']", {"b"}, None)
+    ("['a']", "['a' 'c']")
+    """
+    write_items: Callable[[list[Any]], Any]
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        items, write_items = [*cell], list
+    elif not isinstance(cell, str):  # a number, which is one tag
+        items, write_items = [cell], lambda _: None
+    elif (found := items_of(cell)) is not None:
+        items, write_items = found
+    else:
+        items, write_items = cell.split(separator) if separator else [cell], (separator or "").join
+    texts = [str(item).strip() for item in items]
+    if not tags.issubset(texts):
+        raise DatasetError(
+            f"the cell {str(cell)[:80]!r} must hold the tags {', '.join(sorted(tags))[:80]!r} to be removed, and is "
+            "written so that they are not found; remove them by hand."
+        )
+    return write_items([item for item, text in zip(items, texts, strict=True) if text not in tags])
+
+
+def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> None:
+    """Copy columns of a file to another of the same format, with some cells changed."""
+    copiers = {"delimited": _copy_text, "json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet}
+    source = Source(origin.path)
+    if source.checksum != origin.checksum:
+        raise source.error("changed since it was read; read it again")
+    with replacing(path) as stream:
+        copiers[origin.kind](source, list(positions), stream, changes)
+
+
+def _copy_text(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+    """Copy fields with their quotes and line ends; only changed fields are written anew."""
+    text, encoding, mark = decode_table(source)
+    _, _, separator, has_header = read_cells(source)
+    field = re.compile(
+        rf'(?P<field>"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*)(?P<end>{re.escape(separator)}|\r\n|\r|\n|\Z)'
+    )
+    pieces: list[str] = []
+    at, row = 0, -1 if has_header else 0
+    while at < len(text):
+        fields: list[str] = []
+        end = separator
+        while end == separator:
+            found = field.match(text, at)
+            assert found is not None  # a field may be empty
+            fields.append(found["field"])
+            end, at = found["end"], found.end()
+        if is_blank(fields):
+            pieces.append("".join(fields) + end)
+            continue
+        for place in positions:
+            if (row, place) in changes:
+                fields[place] = _quoted(changes[row, place], fields[place], separator)
+        pieces.append(separator.join(fields[place] for place in positions) + end)
+        row += 1
+    stream.write(mark + "".join(pieces).encode(encoding))
+
+
+def _quoted(cell: Any, old: str, separator: str) -> str:
+    """Return a cell as a field, quoted if the old one was or if it has to be."""
+    text = "" if cell is None else str(cell)
+    if old.startswith('"') or any(letter in text for letter in f'{separator}"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _copy_json(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+    """Copy the text with its brackets and indentation; members of other columns are left out."""
+    text, encoding, mark = decode_table(source)
+    objects = list(json_objects(text))
+    names = list(dict.fromkeys(member.name for _, members, _ in objects for member in members))
+    kept = {names[place]: place for place in positions}
+    pieces: list[str] = []
+    copied = 0
+    for row, (end, members, _) in enumerate(objects):
+        if not members:
+            continue
+        pieces.append(text[copied : members[0].start])
+        is_first = True
+        for before, member in zip([None, *members], members, strict=False):
+            if member.name not in kept:
+                continue
+            if not is_first and before is not None:
+                pieces.append(text[before.end : member.start])
+            is_first = False
+            change = (row, kept[member.name])
+            if change in changes:
+                pieces.append(text[member.start : member.value_start] + json_text(changes[change]))
+            else:
+                pieces.append(text[member.start : member.end])
+        pieces.append(text[members[-1].end : end])
+        copied = end
+    pieces.append(text[copied:])
+    stream.write(mark + "".join(pieces).encode(encoding))
+
+
+def _copy_workbook(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+    """Change cells of a workbook in place; a selection of columns is copied to a new sheet, formulas as values."""
+    import openpyxl
+
+    is_whole = True
+    old = open_workbook(source, data_only=False)
+    sheet = old.worksheets[0]
+    is_whole = len(positions) >= sheet.max_column
+    if not is_whole:
+        old = open_workbook(source, data_only=True)
+        sheet = old.worksheets[0]
+    numbers = [number for number, _ in sheet_rows(sheet, source)]
+    if is_whole:
+        for (row, place), value in changes.items():
+            sheet.cell(row=numbers[row + 1], column=place + 1).value = value
+        old.save(stream)
+        return
+    new = openpyxl.Workbook()
+    copy = new.active
+    copy.title = sheet.title
+    for number in numbers:
+        for column, place in enumerate(positions, start=1):
+            cell = sheet.cell(row=number, column=place + 1)
+            if cell.value is not None:
+                written = copy.cell(row=number, column=column, value=cell.value)
+                written.number_format = cell.number_format
+                written.data_type = cell.data_type  # a text that begins with '=' stays a text
+    new.save(stream)
+
+
+def _copy_parquet(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+    """Copy columns with their types; what pandas noted about all of them is left out."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(pa.BufferReader(source.content))
+    for place in {place for _, place in changes}:
+        cells = table.column(place).to_pylist()
+        for (row, at), cell in changes.items():
+            if at == place:
+                cells[row] = cell
+        changed = pa.array(cells, type=table.schema.field(place).type)
+        table = table.set_column(place, table.schema.field(place), changed)
+    pq.write_table(table.select(positions).replace_schema_metadata(None), stream)
+
+
+def _as_json(cell: Any) -> Any:
+    """Return a list as text."""
+    if isinstance(cell, np.ndarray):
+        cell = cell.tolist()
+    return json.dumps(cell, default=str) if isinstance(cell, (list, tuple, dict)) else cell

@@ -1,0 +1,335 @@
+"""Files that hold whole matrices: MATLAB, NPZ, and svmlight or LIBSVM multi-label text."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.sparse import check_structure, is_sparse
+from labelsieve._numerics.typing import Matrix
+from labelsieve.io.errors import Mention
+from labelsieve.io.numeric_table import NumericTable, signs_to_binary
+from labelsieve.io.options import ReadOptions
+from labelsieve.io.source import Source
+
+# Variable names in published code of the field, in lower case; the first match wins.
+_DATA = ("data", "x", "features", "fea", "feature", "x_data", "instances")
+_TRUTH = (
+    "target", "targets", "y", "labels", "label", "y_true", "true_labels", "ground_truth", "gt", "y_data",
+)  # fmt: skip
+_CANDIDATES = (
+    "partial_labels", "partial_label", "partial_target", "candidate_labels", "candidate_label", "candidates",
+    "candidate", "y_candidates", "pl", "p_target", "pml_target", "noisy_target", "noisy_labels", "plabels",
+    "p_labels",
+)  # fmt: skip
+#: Names of the matrices in an NPZ file of this package, and of the arrays of a sparse one.
+ROLES, SPARSE_PARTS = ("X", "Y", "Y_candidates"), ("data", "indices", "indptr", "shape")
+#: A first line of svmlight text with what the format cannot hold: names, and columns that end in zeros.
+SVMLIGHT_HEADER = "# labelsieve "
+# The extreme classification repository puts the numbers of samples, features and labels on the first line.
+_SIZES = re.compile(rb"(\d{1,18}) (\d{1,18}) (\d{1,18})[ \t]*\n")
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Features, labels as samples x labels in 0/1, and their names; None for labels that are not there."""
+
+    X: Matrix
+    Y: Matrix | None = None
+    Y_candidates: Matrix | None = None
+    feature_names: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    nominal: Sequence[str] = ()
+    name: str | None = None
+
+    @property
+    def coded(self) -> list[int]:
+        """Columns of category codes."""
+        nominal = set(self.nominal)
+        return [place for place, name in enumerate(self.feature_names or ()) if name in nominal]
+
+
+def read_matlab(source: Source, options: ReadOptions) -> Matrices:
+    """Read a MATLAB file up to version 7; labels are stored labels x samples."""
+    content = source.content
+    if content.startswith((b"\x89HDF", b"MATLAB 7.3")):
+        raise source.error("is a MATLAB 7.3 (HDF5) file; in MATLAB, save it again with save(..., '-v7')")
+    sizes = [math.prod(shape) for _, shape, kind in scipy.io.whosmat(BytesIO(content)) if kind != "sparse"]
+    source.check_cells(sum(sizes))
+    found = scipy.io.loadmat(BytesIO(content))
+    arrays = {
+        name: array
+        for name, array in found.items()
+        if is_sparse(array)
+        or (isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype.kind in "buif")
+    }
+    return _pick_matrices(arrays, source, options, label_rows_first=True)
+
+
+def read_npz(source: Source, options: ReadOptions) -> Matrices:
+    """Read an archive of this package, or one with matrices under usual names such as X and Y."""
+    with np.load(BytesIO(source.raw), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    if "labelsieve" in arrays:
+        facts = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
+        X, Y, candidates = (_own_matrix(arrays, role, source) for role in ROLES)
+        own = (facts["feature_names"], facts["label_names"], facts["nominal"], facts["name"] or None)
+        return Matrices(X, Y, candidates, *own)
+    matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
+    found = _pick_matrices(matrices, source, options, label_rows_first=False)
+    names: dict[str, tuple[str, ...]] = {}
+    for key in ("feature_names", "label_names"):
+        if key in arrays:
+            if arrays[key].dtype.kind != "U":
+                raise source.error(
+                    f"must hold {key!r} as text, got {arrays[key].dtype}; save numpy.array(names, dtype=str)"
+                )
+            names[key] = tuple(arrays[key].ravel().tolist())
+    return replace(found, **names)  # type: ignore[arg-type]
+
+
+def _own_matrix(arrays: Mapping[str, np.ndarray], role: str, source: Source) -> Any:
+    """Return a matrix that `write` stored as one array, or as the four arrays of a sparse one."""
+    if f"{role}_shape" not in arrays:
+        return arrays.get(role)
+    data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in SPARSE_PARTS)
+    source.check_columns(int(shape[1]))
+    matrix = sp.csr_array((data, indices, starts), shape=tuple(map(int, shape)))
+    check_structure(matrix, role)
+    return matrix
+
+
+def read_npy(source: Source) -> NumericTable:
+    """Read a single array, which is a table without names."""
+    array = np.load(BytesIO(source.content), allow_pickle=False)
+    return NumericTable(array_names(array, source), array.astype(np.float64), is_headless=True)
+
+
+def array_names(array: np.ndarray, source: Source) -> list[str]:
+    """Return names for the columns of an array, which must be a table of numbers."""
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "buif":
+        raise source.error(
+            f"must hold rows and columns of real numbers, got shape {array.shape!r} of {array.dtype}; convert it"
+        )
+    source.check_columns(array.shape[1])
+    return [f"x{place}" for place in range(array.shape[1])]
+
+
+def read_svmlight(sources: Sequence[Source]) -> Matrices:
+    """Read svmlight or LIBSVM multi-label text, or that of the extreme classification repository.
+
+    Indices count from 1 unless one of them is 0; in files of the repository they always count from 0.
+    """
+    from sklearn.datasets import load_svmlight_files
+
+    texts = [source.text for source in sources]
+    sizes = [_SIZES.match(text) for text in texts]
+    header: dict[str, Any] = {}
+    n_features: int | None
+    n_labels: int | None
+    if all(sizes):
+        declared = [tuple(map(int, size.groups())) for size in sizes if size]
+        for place, size in enumerate(declared):
+            lines = texts[place].split(b"\n")[1:]
+            while len(lines) > size[0] and not lines[-1].strip():
+                lines.pop()
+            # A blank line is a row of zeros without labels.
+            texts[place] = b"\n".join(line if line.strip() else b" 0:0" for line in lines)
+        n_features, n_labels = (max(size[place] for size in declared) for place in (1, 2))
+    else:
+        if texts[0].startswith(SVMLIGHT_HEADER.encode()):
+            header = json.loads(texts[0].partition(b"\n")[0][len(SVMLIGHT_HEADER) :])
+        n_features, n_labels = header.get("n_features"), header.get("n_labels")
+    for width in (n_features or 0, n_labels or 0):
+        sources[0].check_columns(width)
+    found = load_svmlight_files(
+        [BytesIO(text) for text in texts],
+        n_features=n_features,
+        multilabel=True,
+        zero_based=bool(all(sizes)) or ("auto" if not header else False),
+    )
+    X = sp.csr_array(sp.vstack(found[0::2], format="csr"))
+    sources[0].check_columns(X.shape[1])
+    n_rows = sum(size[0] for size in declared) if all(sizes) else X.shape[0]
+    if X.shape[0] != n_rows or not n_rows:
+        raise sources[0].error(
+            f"must hold the {n_rows} rows of its first line, got {X.shape[0]}; copy it again"
+        )
+    labels = [row for rows in found[1::2] for row in rows]
+    Y, names = _listed_labels(labels, n_labels, sources[0])
+    is_candidate = header.get("holds") == "candidate"
+    return Matrices(
+        X,
+        None if is_candidate else Y,
+        Y if is_candidate else None,
+        header.get("features"),
+        header.get("labels") or names,
+        header.get("nominal") or (),
+        header.get("name"),
+    )
+
+
+def _listed_labels(
+    rows: Sequence[Sequence[float]], n_labels: int | None, source: Source
+) -> tuple[sp.csr_array, tuple[str, ...] | None]:
+    """Return the 0/1 matrix of label numbers; without a declared count, of those that occur, and their names."""
+    counts = np.array([len(row) for row in rows])
+    numbers = np.array([number for row in rows for number in row])
+    if not numbers.size and not n_labels:
+        raise source.error(
+            "has no labels in any row; each row must start with its labels, separated by commas"
+        )
+    if (numbers != np.floor(numbers)).any():
+        raise source.error("labels must be whole numbers; correct the first entry of each row")
+    names = None
+    if n_labels is None:
+        known, numbers = np.unique(numbers, return_inverse=True)
+        n_labels, names = known.size, tuple(str(int(label)) for label in known)
+    elif numbers.size and not (numbers.min() >= 0 and numbers.max() < n_labels):
+        raise source.error(
+            f"has labels outside 0 to {n_labels - 1}, which its first line declares; correct it"
+        )
+    row_of = np.repeat(np.arange(len(rows)), counts)
+    entries = (np.ones(numbers.size), (row_of, numbers.astype(int)))
+    return sp.csr_array(sp.csr_array(entries, shape=(len(rows), n_labels)) > 0).astype(np.uint8), names
+
+
+def _pick_matrices(
+    arrays: Mapping[str, Any], source: Source, options: ReadOptions, *, label_rows_first: bool
+) -> Matrices:
+    """Find features, truth and candidates by their usual names, or by the names given.
+
+    Parameters
+    ----------
+    label_rows_first : bool
+        Whether a square label matrix is labels x samples, as MATLAB users store it.
+    """
+    parts: list[Matrices] = []
+    for half in ("", "train", "test"):
+        X = _named(arrays, _DATA, half)
+        if X is None:
+            continue
+        truth = _given_or_named(arrays, options.labels, _TRUTH, half, source)
+        noisy = _given_or_named(arrays, options.candidates, _CANDIDATES, half, source)
+        if truth is None and noisy is None:
+            raise source.error(
+                f"has features but no labels: {_listing(arrays)}; name them with ", Mention("labels")
+            )
+        parts.append(_oriented(X, truth, noisy, source, label_rows_first))
+        if not half:
+            break
+    if not parts:
+        raise source.error(
+            f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix"
+        )
+    return join(parts, source)
+
+
+def _named(arrays: Mapping[str, Any], names: Sequence[str], half: str) -> Any:
+    """Return the first array with one of the names, in any case, of all rows or of a half."""
+    by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
+    for name in names:
+        spellings = (
+            (f"{half}_{name}", f"{name}_{half}", f"{half}{name}", f"{name}{half}") if half else (name,)
+        )
+        for spelling in spellings:
+            if spelling in by_name:
+                return by_name[spelling]
+    return None
+
+
+def _given_or_named(
+    arrays: Mapping[str, Any], given: Any, names: Sequence[str], half: str, source: Source
+) -> Any:
+    """Return the array that the user names, else the first with a usual name; halves have usual names only."""
+    if not given or half:
+        return _named(arrays, names, half)
+    if given not in arrays:
+        raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
+    return arrays[given]
+
+
+def _listing(arrays: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{name} {array.shape[0]}x{array.shape[1]}" for name, array in list(arrays.items())[:8])
+    return f"it holds {shown or 'no numeric matrix'}"
+
+
+def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool) -> Matrices:
+    """Turn the matrices to samples x columns, and map the labels to 0/1."""
+    for matrix in (X, truth, noisy):
+        if is_sparse(matrix):
+            check_structure(matrix, "a matrix")
+            source.check_columns(max(matrix.shape))
+    if X.dtype.kind not in "buif":
+        raise source.error(f"must have real numbers as features, got {X.dtype!r}; convert the matrix")
+    reference = truth if truth is not None else noisy
+    if X.shape[0] not in reference.shape and X.shape[1] in reference.shape:
+        X = X.T
+    n_samples = X.shape[0]
+    oriented: list[Any] = []
+    for matrix in (truth, noisy):
+        if matrix is None:
+            oriented.append(None)
+            continue
+        if n_samples not in matrix.shape:
+            raise source.error(
+                f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
+            )
+        if not is_binary(matrix.data if is_sparse(matrix) else matrix, signed=True):
+            raise source.error(
+                "labels must be 0/1 or -1/+1, got other values; threshold them or name another matrix"
+            )
+        is_turned = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
+        oriented.append(signs_to_binary(matrix.T if is_turned else matrix))
+    if noisy is not None and truth is not None and oriented[0].shape != oriented[1].shape:
+        raise source.error(
+            f"has truth {truth.shape!r} and candidates {noisy.shape!r} of different shape; fix one"
+        )
+    return Matrices(sp.csr_array(X) if is_sparse(X) else X, *oriented)
+
+
+def join(parts: Sequence[Matrices], source: Source) -> Matrices:
+    """Put parts such as training and test half below one another."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if len({part.X.shape[1] for part in parts}) > 1:
+        raise source.error(
+            f"all parts need the same number of features, got {[part.X.shape[1] for part in parts]!r}"
+        )
+    has_truth = [part.Y is not None for part in parts]
+    if any(has_truth) and not all(has_truth):
+        raise source.error("one part has true labels and another has candidates only; save them as two files")
+    if len({(tuple(part.feature_names or ()), tuple(part.label_names or ())) for part in parts}) > 1:
+        raise source.error("and the other parts must have the same names; check the files")
+    candidates = None
+    if any(part.Y_candidates is not None for part in parts):
+        # A part without noise has its truth as candidates.
+        candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
+    return replace(
+        first,
+        X=_rows([part.X for part in parts], source),
+        Y=_rows([part.Y for part in parts], source) if all(has_truth) else None,
+        Y_candidates=None if candidates is None else _rows(candidates, source),
+    )
+
+
+def _rows(matrices: Sequence[Any], source: Source) -> Matrix:
+    """Return matrices of the same width below one another."""
+    if len({matrix.shape[1] for matrix in matrices}) > 1:
+        raise source.error(
+            f"all parts need the same number of labels, got {[matrix.shape[1] for matrix in matrices]!r}"
+        )
+    if any(map(is_sparse, matrices)):
+        return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
+    return np.vstack(matrices)

@@ -1,0 +1,320 @@
+"""Turn a table of anything into a `Dataset`: column types, labels, features and names of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.typing import Matrix
+from labelsieve.io.column_choice import NOMINAL_PREFIX, ColumnChoice, choose_columns, label_file
+from labelsieve.io.column_types import TypedColumn, infer_column_type, plain_numbers, texts_of
+from labelsieve.io.dataset import Column, Dataset
+from labelsieve.io.errors import Fail, Mention
+from labelsieve.io.features import Features, distinct, encode
+from labelsieve.io.frames import RawTable
+from labelsieve.io.labels import Labels, likely_labels, read_labels
+from labelsieve.io.options import ReadOptions
+from labelsieve.io.source import Source
+
+#: Reads the labels of so many rows from another file.
+SecondFile = Callable[[Path, int], Labels]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The file a table was read from, and how its labels are written, which a copy needs."""
+
+    path: Path
+    checksum: bytes
+    kind: str
+    #: The tag of every label; None for a column of yes and no.
+    tags: tuple[str | None, ...]
+    #: Separators of tags by position of the column.
+    separators: Mapping[int, str | None]
+
+
+def table_dataset(
+    raw: RawTable,
+    options: ReadOptions,
+    fail: Fail,
+    *,
+    second_file: SecondFile,
+    file: Source | None,
+    name: str,
+    source: str,
+) -> Dataset:
+    """Make a dataset of a table.
+
+    Parameters
+    ----------
+    raw : RawTable
+        The cells as written.
+    fail : Fail
+        Makes the error that names the table.
+    second_file : callable
+        Reads labels from another file.
+    file : Source or None
+        The one file the table comes from; None if it cannot be copied.
+    """
+    names, n_rows = raw.names, len(raw.frame)
+    given = _given_roles(names, options, fail)
+    choice = _choose(names, options, given, fail)
+    typed = _type_columns(raw, given, choice, fail)
+    if choice.labels is None:
+        free = {place: column for place, column in typed.items() if place not in given}
+        found = likely_labels(names, free, fail)
+        choice = replace(choice, labels=found)
+        typed = {place: column for place, column in typed.items() if place not in found}
+
+    def labels_of(said: Any, places: Sequence[int]) -> Labels | None:
+        file = label_file(said, names)
+        if file is not None:
+            return second_file(file, n_rows)
+        if not places:
+            return None
+        found = read_labels(raw, places, options.label_sep, fail, must_vary=not choice.is_declared)
+        return found if raw.has_header else found.numbered()
+
+    truth, noisy = _aligned(
+        labels_of(options.labels, choice.labels or ()), labels_of(options.candidates, choice.candidates), fail
+    )
+    labels = noisy or truth
+    assert labels is not None  # there are labels, or `_choose` has raised
+    features = encode(typed, names, n_rows, options, _coded_places(typed, options, choice), fail)
+    if not features.names:
+        raise fail(
+            "has no column left to learn from besides labels, identifiers and constant columns; check ",
+            Mention("labels"),
+            " and ",
+            Mention("roles"),
+        )
+    feature_names = distinct(features.names, taken=labels.names)
+    nominal = {*features.nominal}
+    id_place = _id_place(raw, typed, options.id, fail)
+    keeps_sparse = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
+    return Dataset(
+        sp.csr_array(features.X) if keeps_sparse else features.X,
+        None if truth is None else truth.Y,
+        None if noisy is None else noisy.Y,
+        feature_names=tuple(feature_names),
+        label_names=tuple(labels.names),
+        name=name,
+        source=source,
+        nominal=tuple(new for old, new in zip(features.names, feature_names, strict=True) if old in nominal),
+        columns=_columns(raw, typed, [part for part in (noisy, truth) if part], features, options),
+        column_of=features.column_of,
+        label_column_of=np.array(labels.owners, dtype=np.intp),
+        row_ids=_row_ids(raw, id_place),  # type: ignore[arg-type]  # None numbers the rows
+        id_column=None if id_place is None else names[id_place],
+        frame=raw.frame,
+        values=_values(raw, typed),
+        notes=raw.notes,
+        _origin=None
+        if file is None
+        else Origin(file.path, file.checksum, raw.kind, tuple(labels.tags), labels.separators),
+    )
+
+
+def _given_roles(names: Sequence[str], options: ReadOptions, fail: Fail) -> dict[int, str]:
+    """Return the roles that the caller gave, by position."""
+    given = {**(options.roles or {}), **({} if options.id is None else {options.id: "id"})}
+    for name in given:
+        if name not in names:
+            listed = ", ".join(map(repr, [*names[:5], *("...",) * (len(names) > 5)]))
+            raise fail(f"has no column {name[:80]!r}, whose role was given; its columns are {listed}")
+    return {names.index(name): role for name, role in given.items()}
+
+
+def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str], fail: Fail) -> ColumnChoice:
+    """Choose label and ignored columns by options, roles and prefixes."""
+    taken = [place for place, role in given.items() if role in ("id", "ignored")]
+    said = [place for place, role in given.items() if role == "label"]
+    if said and options.labels is None:
+        options = replace(options, labels=[names[place] for place in said])
+    choice = choose_columns(names, options, fail, taken=taken)
+    files = [label_file(given, names) for given in (options.labels, options.candidates)]
+    if choice.labels == [] and not choice.candidates and not any(files):
+        raise fail("got an empty list of label columns; name at least one")
+    return choice if choice.labels is None else replace(choice, labels=sorted({*said, *choice.labels}))
+
+
+def _type_columns(
+    raw: RawTable, given: Mapping[int, str], choice: ColumnChoice, fail: Fail
+) -> dict[int, TypedColumn]:
+    """Return every column but labels with its type."""
+    is_continental = raw.kind == "delimited" and raw.separator == ";"
+    labels = {*(choice.labels or ()), *choice.candidates}
+    typed: dict[int, TypedColumn] = {}
+    for place, name in enumerate(raw.names):
+        if place in labels:
+            continue
+        cells = raw.cells(place)
+        role = given.get(place, "ignored" if place in choice.ignored else None)
+        numbers = None
+        if role is None and (name.startswith(NOMINAL_PREFIX) or hasattr(cells, "cat")):
+            typed[place] = _declared_categories(cells, name, fail)
+            continue
+        if role is None and choice.is_declared:  # what `write` wrote comes back as it was
+            numbers = plain_numbers(cells)
+        typed[place] = (
+            infer_column_type(cells, name, fail, role=role, is_continental=is_continental)
+            if numbers is None
+            else TypedColumn("boolean" if is_binary(numbers) else "number", numbers)
+        )
+    return typed
+
+
+def _declared_categories(cells: Any, name: str, fail: Fail) -> TypedColumn:
+    """Return a column that is declared to hold categories, in the declared order or as codes."""
+    column = infer_column_type(cells, name, fail, role="category")
+    if hasattr(cells, "cat"):
+        return replace(column, categories=tuple(texts_of(cells.cat.categories)))
+    texts = {text for text in column.values if text is not None}
+    codes = {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 7}
+    if len(codes) < len(texts):
+        return column
+    return replace(column, categories=tuple(map(str, range(max(codes, default=0) + 1))))
+
+
+def _coded_places(typed: Mapping[int, TypedColumn], options: ReadOptions, choice: ColumnChoice) -> set[int]:
+    """Return the positions of categories that become codes."""
+    if options.nominal == "onehot":
+        return set()
+    return {
+        place
+        for place, column in typed.items()
+        if options.nominal == "code" or (choice.is_declared and column.categories is not None)
+    }
+
+
+def _aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[Labels | None, Labels | None]:
+    """Return truth and candidates with the same labels in the same order."""
+    if truth is None or noisy is None or truth.names == noisy.names:
+        return truth, noisy
+    if not (truth.separators or noisy.separators):
+        if len(truth.names) != len(noisy.names):
+            raise fail(
+                f"needs as many candidate columns as labels, got {len(noisy.names)} for {len(truth.names)}; check ",
+                Mention("candidates"),
+            )
+        return truth, replace(noisy, names=truth.names)
+    names = [*truth.names, *(name for name in noisy.names if name not in set(truth.names))]
+    return truth.reindexed(names), noisy.reindexed(names)
+
+
+def _id_place(
+    raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None, fail: Fail
+) -> int | None:
+    """Return the position of the column that names the rows; a given one must do so."""
+    if id_column is not None:
+        place = raw.names.index(id_column)
+        require_unique(_id_texts(raw.cells(place)), id_column, fail)
+        return place
+    for place, column in typed.items():
+        if column.role == "id" and column.n_missing == 0 and len(set(column.values)) == len(column.values):
+            return place
+    return None
+
+
+def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:
+    """Raise if a column does not name every row, and each differently."""
+    seen: set[str] = set()
+    for name in row_ids:
+        if name in seen or not name:
+            problem = f"{name[:80]!r} twice" if name else "a row without a name"
+            raise fail(
+                f"column {column!r} must name every row once, got {problem}; name all rows, or leave out ",
+                Mention("id"),
+            )
+        seen.add(name)
+
+
+def _id_texts(cells: Any) -> list[str]:
+    return [
+        "" if text is None else ";".join(text) if isinstance(text, tuple) else text
+        for text in texts_of(cells)
+    ]
+
+
+def _row_ids(raw: RawTable, place: int | None) -> Sequence[Hashable] | None:
+    """Return the names of the rows: those of a column, or of the index of a frame if it names them."""
+    import pandas as pd
+
+    if place is not None:
+        return _id_texts(raw.cells(place))
+    index = raw.frame.index
+    return [*map(str, index)] if index.is_unique and not isinstance(index, pd.RangeIndex) else None
+
+
+def _columns(
+    raw: RawTable,
+    typed: Mapping[int, TypedColumn],
+    labels: Sequence[Labels],
+    features: Features,
+    options: ReadOptions,
+) -> tuple[Column, ...]:
+    """Return what became of every column, in the order of the table."""
+    members: dict[int, list[int]] = {}
+    for feature, place in enumerate(features.column_of.tolist()):
+        members.setdefault(place, []).append(feature)
+    twins = _equal_to_labels(features, labels[0])
+    columns: dict[int, Column] = {}
+    for found in labels:
+        for place, note in found.notes.items():
+            columns[place] = Column(raw.names[place], "label", found.n_missing[place], note)
+    for place, column in typed.items():
+        notes = [column.note] if column.note else []
+        if column.role == "text" and options.text != "tfidf":
+            notes.append("left out; text 'tfidf' makes features of its words")
+        elif column.role not in ("id", "constant", "ignored") and place not in members:
+            notes.append("nothing in it is frequent enough to be a feature")
+        if place in twins:
+            notes.append(f"equals the label '{twins[place]}': leave it out if it was made from it")
+        own = tuple(members.get(place, ()))
+        columns[place] = Column(raw.names[place], column.role, column.n_missing, "; ".join(notes), own)
+    return tuple(columns[place] for place in range(len(raw.names)))
+
+
+def _equal_to_labels(features: Features, labels: Labels) -> dict[int, str]:
+    """Return the columns with a feature that equals a label or its opposite: the label, by position."""
+    known: dict[bytes, str] = {}
+    for label, column in zip(labels.names, _by_column(labels.Y), strict=True):
+        is_there = column != 0
+        known.setdefault(np.packbits(is_there).tobytes(), label)
+        known.setdefault(np.packbits(~is_there).tobytes(), label)
+    found: dict[int, str] = {}
+    for place, column in zip(features.column_of.tolist(), _by_column(features.X), strict=True):
+        low, high = column.min(), column.max()
+        if low < high and ((column == low) | (column == high)).all():
+            name = known.get(np.packbits(column != low).tobytes())
+            if name is not None:
+                found.setdefault(place, name)
+    return found
+
+
+def _by_column(matrix: Matrix) -> Iterable[np.ndarray]:
+    if not is_sparse(matrix):
+        return iter(np.asarray(matrix).T)
+    columns = matrix.tocsc()
+    return (columns[:, [index]].toarray().ravel() for index in range(columns.shape[1]))
+
+
+def _values(raw: RawTable, typed: Mapping[int, TypedColumn]) -> Any:
+    """Return the table as understood."""
+    import pandas as pd
+
+    columns: dict[str, np.ndarray] = {}
+    for place, name in enumerate(raw.names):
+        if place in typed:
+            columns[name] = typed[place].values
+            continue
+        columns[name] = np.empty(len(raw.frame), dtype=object)
+        columns[name][:] = texts_of(raw.cells(place))
+    return pd.DataFrame(columns)

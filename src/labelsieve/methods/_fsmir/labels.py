@@ -1,0 +1,269 @@
+"""Stage 1 of PML-FSMIR: confidences of the candidates, and the information the labels have on each other.
+
+The rows get the column ``confidence``: ``T = R / max R`` with ``R = (Y Z) o Y`` (Eq. 1-3).
+
+The information of T comes from counts of its values. With ``f(N) = N log2 N``, a table of counts that sum to n has
+the entropy ``log2 n - sum f(N) / n``. Two facts make all pairs of columns cheap: ``f(0) = f(1) = 0``, so a value that
+occurs once never matters, and every cell that involves the symbol zero follows from the cells that do not. A symbol
+has a number, ``column * base + value``, where the value is an integer: the rounded confidence, or its bin. Numbers
+and counts are integers, so blocks of rows give the counts of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.information import cooccurrence, information_of_pairs, plogp
+from labelsieve._numerics.sparse import columns_of, dense, is_sparse
+from labelsieve._numerics.typing import Matrix
+
+#: Confidences are made dense from this share of candidates on: dense products are faster there.
+_CROWDED = 0.1
+
+
+def label_confidence(Y: Matrix) -> Matrix:
+    """Turn candidates into confidences.
+
+    Examples
+    --------
+    >>> label_confidence(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    array([[1., 1.],
+           [1., 0.],
+           [0., 1.],
+           [0., 0.]])
+    """
+    rows = MemoryBlocks([{"Y": Y}])
+    derive_confidence(rows, information_of_pairs(label_counts(rows), rows.n_rows))
+    return rows.gather("confidence")
+
+
+def label_counts(rows: RowBlocks) -> np.ndarray:
+    """Count, for every pair of labels, the rows of which both are candidates; one pass over the labels."""
+    return rows.fold(_count_block)
+
+
+@block_function("Y")
+def _count_block(rows: Mapping[str, Any]) -> tuple[Columns, np.ndarray]:
+    return {}, cooccurrence(rows["Y"])
+
+
+def derive_confidence(rows: RowBlocks, information: np.ndarray | None) -> None:
+    """Weigh the candidates by their information on each other, or, without it, all alike."""
+    if information is None:
+        rows.derive(_take_candidates)
+        return
+    rows.derive(_support_block, information)
+    largest = rows.fold(_largest_support, combine=max)
+    # Where every label is constant, there is no information either.
+    if largest > 0:
+        rows.derive(_divide_support, largest)
+    else:
+        rows.derive(_take_candidates)
+    rows.rename({}, drop=("support",))
+
+
+@block_function("Y", gives=("confidence",))
+def _take_candidates(rows: Mapping[str, Any]) -> tuple[Columns, None]:
+    return {"confidence": rows["Y"]}, None
+
+
+@block_function("Y", gives=("support",))
+def _support_block(rows: Mapping[str, Any], information: np.ndarray) -> tuple[Columns, None]:
+    return {"support": _support(rows["Y"], information)}, None
+
+
+@block_function("support")
+def _largest_support(rows: Mapping[str, Any]) -> tuple[Columns, float]:
+    support = rows["support"]
+    return {}, float((support.data if is_sparse(support) else support).max(initial=0))
+
+
+@block_function("support", gives=("confidence",))
+def _divide_support(rows: Mapping[str, Any], largest: float) -> tuple[Columns, None]:
+    confidence = rows["support"].copy()
+    # A sparse matrix would be multiplied by the reciprocal, and its largest entry not be 1.
+    values = confidence.data if is_sparse(confidence) else confidence
+    values /= largest
+    return {"confidence": confidence}, None
+
+
+def _support(Y: Matrix, information: np.ndarray) -> Matrix:
+    """Return ``(Y Z) o Y``.
+
+    The candidates of a row are added in the order of the labels. A dense product may add them in another order,
+    depending on where the row stands in its block, and equal confidences would become two symbols.
+    """
+    if not is_sparse(Y):
+        support: np.ndarray = sp.csr_matrix(Y) @ information
+        support *= Y
+        return support
+    result = Y.copy()
+    for rows in batches(*Y.shape):
+        block = Y[rows]
+        row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        first = Y.indptr[rows.start]
+        result.data[first : first + block.nnz] = (block @ information)[row_of, block.indices]
+    return result
+
+
+def derive_target(rows: RowBlocks, n_candidates: float, n_labels: int, dtype: np.dtype[Any]) -> None:
+    """Let the rows have ``T`` as the factorisation wants it: in the dtype of the features, dense if crowded."""
+    rows.derive(_target_block, n_candidates > _CROWDED * rows.n_rows * n_labels, dtype)
+
+
+@block_function("confidence", gives=("T",))
+def _target_block(rows: Mapping[str, Any], is_crowded: bool, dtype: np.dtype[Any]) -> tuple[Columns, None]:
+    T = rows["confidence"]
+    return {"T": (dense(T) if is_crowded else T).astype(dtype, copy=False)}, None
+
+
+#: Equal values computed in different summation orders differ in the last bits; they must stay one symbol.
+_DECIMALS = 12
+#: Symbols that are told apart where the rows come in blocks.
+_MOST_SYMBOLS = 2**22
+#: Pairs of symbols whose counts may be in memory at once.
+_MOST_PAIRS = 2**22
+
+
+def symbol_mutual_information(T: Matrix, n_bins: int | None = None) -> np.ndarray:
+    """Mutual information of every pair of columns of a matrix with entries in [0, 1], mostly zero.
+
+    Zero is a symbol of its own. ``n_bins=None`` takes every distinct value, rounded to 12 decimals, as a symbol,
+    which overestimates the information of columns with nearly as many values as rows; a number takes equal-width
+    bins over (0, 1]. The result is symmetric, non-negative and in bits; the diagonal holds the entropies.
+
+    Examples
+    --------
+    >>> T = np.array([[0.2, 0.7], [0.2, 0.7], [0.9, 0.0], [0.0, 0.4]])
+    >>> symbol_mutual_information(T)
+    array([[1.5, 1.5],
+           [1.5, 1.5]])
+    """
+    return symbol_information(MemoryBlocks([{"confidence": T}]), T.shape[1], n_bins)
+
+
+def symbol_information(rows: RowBlocks, n_labels: int, n_bins: int | None) -> np.ndarray:
+    """Do the same for the column ``confidence`` of rows in blocks; a few passes over the labels."""
+    most = _MOST_SYMBOLS if n_bins is None and len(rows.sizes) > 1 else None
+    symbols, counts, both = rows.fold(_count_symbols, n_bins, combine=partial(_merge, most=most))
+    n_samples, label_of = rows.n_rows, symbols // _base(n_bins)
+    ones = np.diag(both)
+    marginal = np.bincount(label_of, plogp(counts), minlength=n_labels) + plogp(n_samples - ones)
+    joint = plogp(n_samples - ones[:, None] - ones + both)
+
+    # A value that occurs once adds f(1) = 0 to every table, alone or together with any other value.
+    repeated = counts > 1
+    counts, label_of = counts[repeated], label_of[repeated]
+    rows.derive(_indicate, symbols[repeated], n_bins)
+    first = np.searchsorted(label_of, np.arange(n_labels + 1))
+    against_zero = np.zeros((n_labels, n_labels))
+    # No more pairs of symbols occur than there are, nor than pairs of entries in the same row.
+    n_pairs = np.minimum(both.sum(axis=1), np.diff(first) * len(counts))
+    for labels in _label_batches(n_pairs):
+        own = slice(first[labels.start], first[labels.stop])
+        together, seen = (part.tocoo() for part in rows.fold(_count_pairs, own))
+        label_of_own, shape = label_of[own] - labels.start, (labels.stop - labels.start, n_labels)
+        joint[labels] += _sum_cells(label_of_own, label_of, together, plogp(together.data), shape)
+        # A symbol without another label: all its rows, but for those where both were seen.
+        alone = counts[own][seen.row]
+        less = plogp(alone - seen.data) - plogp(alone)
+        against_zero[labels] = _sum_cells(label_of_own, np.arange(n_labels), seen, less, shape)
+        against_zero[labels] += np.bincount(label_of_own, plogp(counts[own]), minlength=shape[0])[:, None]
+    rows.rename({}, drop=("symbols", "present"))
+    joint += against_zero + against_zero.T
+
+    information = np.log2(n_samples) - (marginal[:, None] + marginal - joint) / n_samples
+    # The two halves were summed in different orders; their mean is exactly symmetric.
+    return np.maximum((information + information.T) / 2, 0)
+
+
+def _sum_cells(
+    row_labels: np.ndarray, column_labels: np.ndarray, cells: Any, values: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """Sum the values of cells of symbols by the labels of these."""
+    places = row_labels[cells.row] * shape[1] + column_labels[cells.col]
+    return np.bincount(places, values, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _label_batches(n_pairs: np.ndarray) -> Iterator[slice]:
+    """Cut the labels so that not too many pairs are counted at once; a label alone may have more."""
+    up_to = np.cumsum(n_pairs)
+    start = 0
+    while start < len(n_pairs):
+        before = up_to[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(up_to, before + _MOST_PAIRS, side="right")))
+        yield slice(start, stop)
+        start = stop
+
+
+class _SymbolCounts(NamedTuple):
+    """Symbols that occur, ascending, how often, and how often two columns both have one."""
+
+    symbols: np.ndarray
+    counts: np.ndarray
+    both: np.ndarray
+
+
+@block_function("confidence")
+def _count_symbols(rows: Mapping[str, Any], n_bins: int | None) -> tuple[Columns, _SymbolCounts]:
+    entries = _entries(rows["confidence"], n_bins)
+    symbols, counts = np.unique(entries.data, return_counts=True)
+    return {}, _SymbolCounts(symbols, counts.astype(np.float64), cooccurrence(_present(entries)))
+
+
+def _merge(a: _SymbolCounts, b: _SymbolCounts, most: int | None) -> _SymbolCounts:
+    symbols, places = np.unique(np.concatenate([a.symbols, b.symbols]), return_inverse=True)
+    if most is not None and len(symbols) > most:
+        raise ValueError(
+            f"mi_estimator='distinct' needs at most {most} distinct confidences where the rows come in blocks. "
+            f"Got more. Use mi_estimator='binned'."
+        )
+    counts = np.bincount(places, np.concatenate([a.counts, b.counts]), minlength=len(symbols))
+    return _SymbolCounts(symbols, counts, a.both + b.both)
+
+
+@block_function("confidence", gives=("symbols", "present"))
+def _indicate(rows: Mapping[str, Any], chosen: np.ndarray, n_bins: int | None) -> tuple[Columns, None]:
+    """Say which of the chosen symbols every row has, and which labels it has any symbol of."""
+    entries = _entries(rows["confidence"], n_bins)
+    places = np.searchsorted(chosen, entries.data)
+    found = np.append(chosen, -1)[places] == entries.data
+    indicator = sp.csr_matrix(
+        (np.ones(found.sum()), (entries.row[found], places[found])), shape=(entries.shape[0], len(chosen))
+    )
+    return {"symbols": indicator, "present": _present(entries)}, None
+
+
+@block_function("symbols", "present")
+def _count_pairs(rows: Mapping[str, Any], own: slice) -> tuple[Columns, tuple[Any, Any]]:
+    """Count some symbols with all symbols, and with the presence of all labels."""
+    chosen = columns_of(rows["symbols"], own).T
+    return {}, (chosen @ rows["symbols"], chosen @ rows["present"])
+
+
+def _base(n_bins: int | None) -> int:
+    return 1 + (10**_DECIMALS if n_bins is None else n_bins)
+
+
+def _entries(T: Matrix, n_bins: int | None) -> Any:
+    """Rows, columns and numbers of the symbols of all entries that are not zero."""
+    entries = sp.coo_matrix(T)
+    values = np.rint(entries.data * 10.0**_DECIMALS)
+    if n_bins is not None:
+        # Less than the rounding above, so that an upper edge such as 2/3 stays in its bin.
+        values = np.ceil(values / 10.0**_DECIMALS * n_bins - 1e-9)
+    nonzero = values > 0
+    row, column = entries.row[nonzero], entries.col[nonzero]
+    numbers = column.astype(np.int64) * _base(n_bins) + values[nonzero].astype(np.int64)
+    return sp.coo_matrix((numbers, (row, column)), shape=T.shape)
+
+
+def _present(entries: Any) -> Any:
+    return sp.csr_matrix((np.ones(entries.nnz), (entries.row, entries.col)), shape=entries.shape)

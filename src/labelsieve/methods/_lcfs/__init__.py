@@ -1,1 +1,0 @@
-"""What only LCFS-PML needs: its confidence in candidate labels."""

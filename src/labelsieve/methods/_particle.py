@@ -1,0 +1,363 @@
+"""Base of PARTICLE-VLS and PARTICLE-MAP: the parameters of both, and their first stage, credible labels.
+
+Candidates are propagated over neighbours, then held-out rows ask their neighbours. Nothing is ever
+n_samples x n_samples.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+
+from labelsieve._base import COUNT, POSITIVE, BaseSelector, Integral, Interval, Real, StrOptions, as_generator
+from labelsieve._numerics.batches import batches
+from labelsieve._numerics.graph import nearest_rows
+from labelsieve._numerics.result import SolverResult, logger
+from labelsieve._numerics.scaling import Scaling, minmax_rows
+from labelsieve._numerics.sparse import dense, is_sparse
+from labelsieve._numerics.typing import Matrix
+from labelsieve._prediction import LabelPredictor
+from labelsieve.methods._pairwise_svm import PairwiseClassifiers
+
+#: A gradient below this share of the largest diagonal entry counts as zero; it keeps out columns that
+#: depend on the chosen ones, for which the gradient is nothing but rounding.
+GRADIENT_TOLERANCE = 1e-10
+
+
+class BaseParticle(LabelPredictor, BaseSelector):
+    """Base of the two methods; a subclass scores features, scores labels and chooses among them."""
+
+    weights_score_labels = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSelector._parameter_constraints,
+        "weights": [StrOptions({"mean", "stacked"})],
+        "n_neighbors": COUNT,
+        "alpha": [Interval(Real, 0, 1, closed="left")],
+        "threshold": [Interval(Real, 0, 1, closed="right")],
+        "C": POSITIVE,
+        "exclude_self": ["boolean"],
+        "fallback": [StrOptions({"candidate", "labels"})],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "shuffle": ["boolean"],
+        "scale": [StrOptions({"minmax", "standard"}), None],
+    }
+
+    classifiers_: PairwiseClassifiers
+    scaling_: Scaling
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        weights: str = "mean",
+        n_neighbors: int = 10,
+        alpha: float = 0.95,
+        threshold: float = 0.9,
+        C: float = 1.0,
+        exclude_self: bool = True,
+        fallback: str = "candidate",
+        cv: int = 10,
+        shuffle: bool = True,
+        scale: str | None = "minmax",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(n_features_to_select)
+        self.weights = weights
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.threshold = threshold
+        self.C = C
+        self.exclude_self = exclude_self
+        self.fallback = fallback
+        self.cv = cv
+        self.shuffle = shuffle
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
+        scaling = Scaling.learn(X, self.scale)
+        rows, candidates = as_double_rows(scaling.apply(X)), dense(Y)
+        credible = self._elicit(rows, candidates, self._folds(X.shape[0]))
+        scores, coef, extra = self._score_features(rows, candidates, credible.labels)
+        kind = sp.csr_matrix if is_sparse(Y) else np.asarray
+        return SolverResult(
+            scores=scores.astype(X.dtype, copy=False),
+            converged=credible.converged,
+            extra={
+                "coef": coef.astype(X.dtype, copy=False),
+                "label_confidence": kind(credible.vote * candidates),
+                "credible_labels": kind(credible.labels),
+                "n_iter": credible.n_iter,
+                "scaling": scaling,
+                **extra,
+            },
+        )
+
+    @abstractmethod
+    def _score_features(
+        self, X: Matrix, candidates: np.ndarray, credible: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        """Return scores, weights and further results, ``classifiers`` among them, of scaled features."""
+
+    def _scaled_rows(self, X: Matrix) -> Matrix:
+        """Bring new rows to the form in which the classifiers learnt."""
+        return as_double_rows(self.scaling_.apply(X))
+
+    def _folds(self, n_samples: int) -> list[np.ndarray]:
+        """Cut the rows into contiguous folds, shuffled first if so asked."""
+        rows = np.arange(n_samples)
+        if self.shuffle:
+            rows = as_generator(self.random_state).permutation(n_samples)
+        return np.array_split(rows, min(self.cv, n_samples))
+
+    def _elicit(self, X: Matrix, Y: np.ndarray, folds: list[np.ndarray]) -> CredibleLabels:
+        """Propagate labels without a fold, vote on the fold, and believe what reaches the threshold.
+
+        Where the vote supports no candidate of a row, ``fallback="candidate"`` believes the candidates with the
+        largest vote and ``fallback="labels"`` believes the supported labels although they are no candidates. A
+        row without candidates has no credible label.
+        """
+        vote = np.empty(Y.shape)
+        n_iter, converged = 0, True
+        for number, held_out in enumerate(folds, start=1):
+            rest = np.setdiff1d(np.arange(len(Y)), held_out)
+            X_rest, Y_rest = X[rest], Y[rest]
+            result = self._propagate(X_rest, Y_rest)
+            confidence = balance_confidence(result.confidence, Y_rest)
+            indices, distances = nearest_rows(X_rest, self.n_neighbors, queries=X[held_out])
+            vote[held_out] = neighbor_vote(confidence, indices, distances)
+            n_iter, converged = max(n_iter, result.n_iter), converged and result.converged
+            logger.info(
+                "fold %d of %d: labels propagated in %d iterations", number, len(folds), result.n_iter
+            )
+        labels = _credible(vote, Y > 0, self.threshold, self.fallback)
+        return CredibleLabels(labels, vote, n_iter, converged)
+
+    def _propagate(self, X: Matrix, Y: np.ndarray) -> Propagation:
+        """Propagate the candidates of all rows over the graph of their neighbours."""
+        neighbors, _ = nearest_rows(X, self.n_neighbors, exclude_self=self.exclude_self)
+        graph = reconstruction_graph(X, neighbors)
+        return propagate_labels(graph, Y, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
+
+    def _ridge_weights(self, X: Matrix, Y: np.ndarray) -> np.ndarray:
+        """Regress the propagated confidences on the features, for data on which no classifier can be trained."""
+        P = self._propagate(X, Y).confidence
+        ridge = Ridge(alpha=1.0, fit_intercept=False, solver="sparse_cg", tol=1e-10).fit(X, P)
+        return ridge.coef_.reshape(P.shape[1], X.shape[1])
+
+
+def as_double_rows(X: Matrix) -> Matrix:
+    """Return ``X`` in float64 and, if sparse, by rows: distances and margins need both."""
+    X = X.astype(np.float64, copy=False)
+    return X.tocsr() if is_sparse(X) else X
+
+
+class Propagation(NamedTuple):
+    """Confidences after label propagation, which sum to one over the candidates of a row."""
+
+    confidence: np.ndarray
+    n_iter: int
+    converged: bool
+
+
+class CredibleLabels(NamedTuple):
+    """Which candidates to believe, and the votes in [0, 1] of the neighbours in the other folds."""
+
+    labels: np.ndarray
+    vote: np.ndarray
+    n_iter: int
+    converged: bool
+
+
+def reconstruction_graph(X: Matrix, neighbors: np.ndarray) -> sp.csr_matrix:
+    """Write every row as a non-negative combination of its neighbours, the weights scaled to sum to one.
+
+    A row that no neighbour helps to reconstruct keeps a row of zeros.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 3.0]])
+    >>> reconstruction_graph(X, np.array([[1, 2], [0, 2], [0, 1]])).toarray()
+    array([[0.  , 0.  , 1.  ],
+           [0.  , 0.  , 1.  ],
+           [0.25, 0.75, 0.  ]])
+    """
+    n_rows, n_neighbors = neighbors.shape
+    weights = np.zeros((n_rows, n_neighbors))
+    if n_neighbors:
+        for batch in batches(n_rows, width=(n_neighbors + 1) * max(X.shape[1], n_neighbors + 1)):
+            rows = np.arange(batch.start, batch.stop)
+            gram = _gram_stack(X, np.column_stack([rows, neighbors[rows]]))
+            weights[rows] = solve_nnls(gram[:, 1:, 1:], gram[:, 0, 1:])
+    weights = _divide(weights, weights.sum(axis=1, keepdims=True))
+    starts = np.arange(0, n_rows * n_neighbors + 1, n_neighbors) if n_neighbors else np.zeros(n_rows + 1, int)
+    graph = sp.csr_matrix((weights.ravel(), neighbors.ravel(), starts), shape=(n_rows, n_rows))
+    graph.eliminate_zeros()
+    return graph
+
+
+def propagate_labels(
+    graph: sp.csr_matrix, Y: np.ndarray, *, alpha: float, max_iter: int, tol: float
+) -> Propagation:
+    """Spread the candidates over the graph, back onto the candidates, rows summing to one.
+
+    Repeats ``P <- alpha T P + (1 - alpha) Y``, restricted to the candidates and with rows divided by their
+    sums, until the spectral norm of the change is below ``tol``. There is no objective that this descends,
+    only a fixed point, so it has a loop of its own.
+
+    Examples
+    --------
+    >>> swap, Y = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]])), np.array([[1.0, 1.0], [1.0, 0.0]])
+    >>> propagate_labels(swap, Y, alpha=0.5, max_iter=99, tol=1e-6).confidence
+    array([[0.66666667, 0.33333333],
+           [1.        , 0.        ]])
+    """
+    P = Y
+    for n_iter in range(1, max_iter + 1):
+        previous = P
+        P = graph @ P
+        P *= alpha
+        P += (1 - alpha) * Y
+        P *= Y
+        P = _divide(P, P.sum(axis=1, keepdims=True))
+        if _spectral_norm_below(P - previous, tol):
+            return Propagation(P, n_iter, True)
+    return Propagation(P, max_iter, False)
+
+
+def balance_confidence(P: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Give every label the mass of its candidates, then bring every row to [0, 1].
+
+    A label without candidates has no mass and stays at zero.
+
+    Examples
+    --------
+    >>> balance_confidence(np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]), np.array([[1, 1, 0], [0, 1, 0]]))
+    array([[1.        , 0.66666667, 0.        ],
+           [0.        , 1.        , 0.        ]])
+    """
+    return minmax_rows(P * _divide(Y.sum(axis=0, dtype=np.float64), P.sum(axis=0)))
+
+
+def neighbor_vote(C: np.ndarray, indices: np.ndarray, distances: np.ndarray) -> np.ndarray:
+    """Average the neighbours' confidences, near ones a little heavier, and bring every row to [0, 1].
+
+    The weight of a neighbour is one minus its share of the summed distances. It is one where that says
+    nothing: all distances zero, or a single neighbour.
+    """
+    weights = 1.0 - _divide(distances, distances.sum(axis=1, keepdims=True))
+    if indices.shape[1] == 1:
+        weights = np.ones_like(weights)
+    n_queries, n_neighbors = indices.shape
+    starts = np.arange(0, n_queries * n_neighbors + 1, n_neighbors)
+    return minmax_rows(
+        sp.csr_matrix((weights.ravel(), indices.ravel(), starts), shape=(n_queries, len(C))) @ C
+    )
+
+
+def _credible(vote: np.ndarray, candidate: np.ndarray, threshold: float, fallback: str) -> np.ndarray:
+    supported = vote >= threshold
+    credible: np.ndarray = supported & candidate
+    empty = candidate.any(axis=1) & ~credible.any(axis=1)
+    if fallback == "labels":
+        credible[empty] = supported[empty]
+    else:
+        on_candidates = np.where(candidate[empty], vote[empty], -np.inf)
+        # All candidates that share the largest vote, so that the order of the labels decides nothing.
+        credible[empty] = on_candidates >= on_candidates.max(axis=1, keepdims=True) - 1e-12
+    return credible
+
+
+def _gram_stack(X: Matrix, rows: np.ndarray) -> np.ndarray:
+    """Inner products within every group of rows: (n_groups, size) -> (n_groups, size, size)."""
+    if not is_sparse(X):
+        groups = X[rows]
+        return np.asarray(groups @ groups.transpose(0, 2, 1))
+    first, second = np.triu_indices(rows.shape[1])
+    products = X[rows[:, first].ravel()].multiply(X[rows[:, second].ravel()]).sum(axis=1)
+    gram = np.empty((len(rows), rows.shape[1], rows.shape[1]))
+    gram[:, first, second] = gram[:, second, first] = np.asarray(products).reshape(len(rows), -1)
+    return gram
+
+
+def _spectral_norm_below(change: np.ndarray, tol: float) -> bool:
+    """Decide ``|change|_2 < tol``, by its cheap bounds where they suffice."""
+    squares = np.einsum("ij,ij->j", change, change)
+    if squares.sum() < tol**2:
+        return True
+    if squares.max() >= tol**2:
+        return False
+    return bool(np.linalg.norm(change, 2) < tol)
+
+
+def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Divide, with 0 / 0 := 0."""
+    return values / np.where(by > 0, by, 1.0)
+
+
+def solve_nnls(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Minimise ``t' G t - 2 c' t`` over ``t >= 0`` for a stack of problems.
+
+    The active-set method of Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23, runs on all
+    problems at once: in every round each open problem lets the variable with the steepest gradient in, or
+    shortens its step where a variable would turn negative. Columns that depend linearly on others never enter.
+    ``gram`` holds ``G = A A'`` of the rows to combine, n_problems x n_variables x n_variables, ``target`` the
+    vectors ``c = A b``.
+
+    Examples
+    --------
+    >>> solve_nnls(np.array([[[2.0, 1.0], [1.0, 2.0]]]), np.array([[4.0, 1.0]]))
+    array([[2., 0.]])
+    """
+    n_variables = target.shape[1]
+    weights = np.zeros(target.shape)
+    chosen = np.zeros(target.shape, dtype=bool)
+    scale = np.einsum("ijj->ij", gram).max(axis=1, initial=0.0)
+    problems = np.flatnonzero(scale > 0)
+    settled = np.ones(len(problems), dtype=bool)
+    # Every round changes the chosen set of every open problem; the cap only stops cycles due to rounding.
+    for _ in range(10 * n_variables):
+        # A problem settled on its chosen variables lets the steepest other one in, or is solved.
+        gradient = target[problems] - np.einsum("ijk,ik->ij", gram[problems], weights[problems])
+        gradient[chosen[problems]] = -np.inf
+        steepest = gradient.argmax(axis=1)
+        enters = settled & (gradient.max(axis=1) > GRADIENT_TOLERANCE * scale[problems])
+        chosen[problems[enters], steepest[enters]] = True
+        problems = problems[enters | ~settled]
+        if not len(problems):
+            break
+        t, free = weights[problems], chosen[problems]
+        solution = _solve_on(free, gram[problems], target[problems], scale[problems])
+        blocking = free & (solution <= 0)
+        ratio = np.divide(t, t - solution, out=np.full(t.shape, np.inf), where=blocking)
+        step = np.minimum(ratio.min(axis=1, keepdims=True), 1.0)
+        t += step * (solution - t)
+        # The variable that stopped the step must leave exactly, whatever rounding made of it.
+        leaving = blocking & ((t <= 0) | (ratio <= step))
+        t[leaving] = 0.0
+        weights[problems] = t
+        chosen[problems] = free & ~leaving
+        settled = ~blocking.any(axis=1)
+    return weights
+
+
+def _solve_on(free: np.ndarray, gram: np.ndarray, target: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Least-squares solutions with the variables outside ``free`` held at zero."""
+    n_variables = free.shape[1]
+    system = np.where(free[:, :, None] & free[:, None, :], gram, 0.0)
+    # The held variables get a unit equation t_j = 0; the others a ridge far below the answer's precision,
+    # so that one degenerate problem cannot fail the whole stack.
+    diagonal = np.where(free, 1e-14 * scale[:, None], 1.0)
+    system[:, np.arange(n_variables), np.arange(n_variables)] += diagonal
+    return np.linalg.solve(system, np.where(free, target, 0.0)[:, :, None])[:, :, 0]

@@ -1,0 +1,211 @@
+"""Compare methods over data sets: means, ranks and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from labelsieve._text import count
+from labelsieve.report.statistics import (
+    bonferroni_dunn_cd,
+    friedman,
+    holm,
+    iman_davenport,
+    nemenyi_cd,
+    nemenyi_p_values,
+    rank_methods,
+    win_tie_loss,
+)
+from labelsieve.report.summary import Summary
+
+__all__ = ["ALPHA", "Comparison", "compare_with_references"]
+
+#: Level of all tests.
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods and references under one classifier, with each data set at one noise.
+
+    Only methods and data sets without a gap between them are ranked.
+    """
+
+    summary: Summary
+    classifier: str
+    #: Data set -> noise.
+    noise: dict[str, str]
+    #: The method that the others are compared with.
+    control: str
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics."""
+        return self.summary.facts.metrics
+
+    def table(self, metric: str, value: str = "mean") -> pd.DataFrame:
+        """Mean, std or fold_std of a metric: data sets by methods and references, NaN for gaps."""
+        rows = self._scores[self._scores["metric"] == metric]
+        table = rows.pivot(index="dataset", columns="method", values=value)
+        return table.reindex(index=list(self.noise), columns=list(self.summary.shown)).astype(float)
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        return self.summary.select(self.classifier, self.noise)
+
+    @cached_property
+    def means(self) -> dict[str, pd.DataFrame]:
+        """Metric -> `table` of its means."""
+        return {metric: self.table(metric) for metric in self.metrics}
+
+    @cached_property
+    def _present(self) -> pd.DataFrame:
+        """Where every metric has a value."""
+        index, columns = list(self.noise), list(self.summary.shown)
+        present = pd.DataFrame(bool(self.metrics), index=index, columns=columns)
+        for table in self.means.values():
+            present &= table.notna()
+        return present
+
+    @cached_property
+    def ranked_methods(self) -> list[str]:
+        """Methods that have at least half of the data sets, if any data set has all of them."""
+        present = self._present[list(self.summary.compared)]
+        present = present[present.any(axis=1)]
+        names = present.columns[2 * present.sum() >= max(len(present), 1)].tolist()
+        return names if names and self._present[names].all(axis=1).any() else []
+
+    @cached_property
+    def ranked_datasets(self) -> list[str]:
+        """Data sets on which all ranked methods have results."""
+        return self._datasets_with(self.ranked_methods)
+
+    def _datasets_with(self, names: Sequence[str]) -> list[str]:
+        return self._present.index[self._present[list(names)].all(axis=1)].tolist() if names else []
+
+    def _ranks(self, metric: str, names: Sequence[str]) -> pd.DataFrame:
+        """Rank some methods on every data set that has all of them; a single method is first."""
+        values = self.means[metric].loc[self._datasets_with(names), list(names)]
+        ranks = rank_methods(values, self.summary.direction(metric)) if len(names) > 1 else 1.0
+        return pd.DataFrame(ranks, index=values.index, columns=values.columns)
+
+    @cached_property
+    def ranks(self) -> dict[str, pd.DataFrame]:
+        """Metric -> ranks, data sets by methods; 1 is best. Empty if nothing can be ranked."""
+        names = self.ranked_methods
+        return {metric: self._ranks(metric, names) for metric in self.metrics} if names else {}
+
+    @cached_property
+    def average_ranks(self) -> pd.DataFrame:
+        """Average rank over the data sets: methods by metrics."""
+        averages = {metric: ranks.to_numpy().mean(axis=0) for metric, ranks in self.ranks.items()}
+        return pd.DataFrame(averages, index=self.ranked_methods)
+
+    @cached_property
+    def overall(self) -> dict[str, float]:
+        """Average rank over all metrics and data sets, best first."""
+        averages = np.mean([self.average_ranks[metric] for metric in self.ranks] or [[]], axis=0)
+        ranks = dict(zip(self.ranked_methods, averages.tolist(), strict=True))
+        return dict(sorted(ranks.items(), key=lambda item: item[1]))
+
+    @cached_property
+    def among_all(self) -> dict[str, float]:
+        """Average rank with the complete references ranked too, in table order; they are never tested."""
+        if not self.ranks:
+            return {}
+        complete = self._present.loc[self.ranked_datasets].all()
+        names = [*self.ranked_methods, *(name for name in self.summary.references if complete[name])]
+        averages = [self._ranks(metric, names).to_numpy().mean(axis=0) for metric in self.metrics]
+        return dict(zip(names, np.mean(averages, axis=0).tolist(), strict=True))
+
+    @property
+    def no_tests(self) -> str:
+        """Reason why there are no tests; empty if there are."""
+        n_datasets, n_methods = len(self.ranked_datasets), len(self.ranked_methods)
+        if n_datasets >= 2 and n_methods >= 2:
+            return ""
+        n_methods = n_methods or len(self.summary.compared)
+        few, many = count(n_datasets, "complete data set"), count(n_methods, "method")
+        return (
+            f"Tests across data sets need two data sets and two methods or more; here are {few} and {many}."
+        )
+
+    @cached_property
+    def tests(self) -> pd.DataFrame:
+        """Statistic and p-value of Friedman's and of Iman and Davenport's test, by metric; empty without tests."""
+        names = ["friedman", "friedman_p", "iman_davenport", "iman_davenport_p"]
+        ranks = {} if self.no_tests else self.ranks
+        rows = {metric: (*friedman(table), *iman_davenport(table)) for metric, table in ranks.items()}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=names)
+
+    @cached_property
+    def pairs(self) -> dict[str, pd.DataFrame]:
+        """Metric -> Nemenyi's p-values, methods by methods; empty without tests."""
+        names = self.ranked_methods
+        ranks = {} if self.no_tests else self.ranks
+        return {
+            metric: pd.DataFrame(nemenyi_p_values(table), index=names, columns=names)
+            for metric, table in ranks.items()
+        }
+
+    @cached_property
+    def duels(self) -> pd.DataFrame:
+        """Wins, ties and losses of the control against every other method by metric, with Wilcoxon's p-value.
+
+        The column "adjusted" holds the p-value adjusted by Holm for the number of methods. Empty without tests, or
+        if the control is not ranked.
+        """
+        rows = []
+        others = [name for name in self.ranked_methods if name != self.control]
+        for metric in self.metrics if self.has_control else ():
+            values = self.means[metric].loc[self.ranked_datasets]
+            direction = self.summary.direction(metric)
+            outcomes = [win_tie_loss(values[self.control], values[name], direction) for name in others]
+            adjusted = holm([outcome.p_value for outcome in outcomes])
+            rows += [
+                (metric, name, *outcome, p_value)
+                for name, outcome, p_value in zip(others, outcomes, adjusted.tolist(), strict=True)
+            ]
+        names = ["metric", "method", "wins", "ties", "losses", "p_value", "adjusted"]
+        return pd.DataFrame(rows, columns=names)
+
+    @property
+    def has_control(self) -> bool:
+        """Tell if the control can be tested against the others."""
+        return not self.no_tests and self.control in self.ranked_methods
+
+    @cached_property
+    def nemenyi_cd(self) -> float | None:
+        """Critical difference of average ranks for all pairs; None without tests."""
+        n_methods, n_datasets = len(self.ranked_methods), len(self.ranked_datasets)
+        return None if self.no_tests else nemenyi_cd(n_methods, n_datasets, alpha=ALPHA)
+
+    @property
+    def bonferroni_dunn_cd(self) -> float | None:
+        """Critical difference of average ranks from the control's; None without tests or control."""
+        n_methods, n_datasets = len(self.ranked_methods), len(self.ranked_datasets)
+        return bonferroni_dunn_cd(n_methods, n_datasets, alpha=ALPHA) if self.has_control else None
+
+
+def compare_with_references(comparison: Comparison) -> pd.DataFrame:
+    """Count the data sets on which a method beats a reference, by reference, method and metric.
+
+    The columns are reference, method, metric, wins and compared, the number of data sets where both have results.
+    Pairs without any are left out.
+    """
+    summary = comparison.summary
+    costs = {
+        metric: summary.cost(metric, table).to_dict("series") for metric, table in comparison.means.items()
+    }
+    rows = []
+    for reference, method, metric in product(summary.references, summary.compared, comparison.metrics):
+        own, other = (costs[metric][name].to_numpy() for name in (method, reference))
+        n_compared = int((np.isfinite(own) & np.isfinite(other)).sum())
+        rows.append((reference, method, metric, int((own < other).sum()), n_compared))
+    found = pd.DataFrame(rows, columns=["reference", "method", "metric", "wins", "compared"])
+    return found[found.groupby(["reference", "method"])["compared"].transform("sum") > 0]

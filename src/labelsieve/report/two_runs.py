@@ -1,0 +1,101 @@
+"""Compare two runs: what both have, by how much it differs, and what only one has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labelsieve.report.summary import CURVE, DIGITS, Summary, rounded
+
+__all__ = ["TwoRuns", "compare_runs"]
+
+_NAMES = dict(zip(CURVE, ("data sets", "noises", "methods", "classifiers", "metrics"), strict=True))
+#: Settings that may change the numbers that both have.
+_SETTINGS = ("folds", "seeds", "random_draws", "classifiers", "sizes", "metrics", "conventions")
+_MEAN = ["method", "classifier", "metric"]
+
+
+@dataclass(frozen=True)
+class TwoRuns:
+    """Common and different parts of two runs.
+
+    The frames have the columns method, classifier, metric, direction, n_shared (data sets under a noise), first and
+    second (means), fold_std (deviation over the folds of one size on one data set, root mean square over both runs),
+    difference (second minus first) and better ("first", "second" or "").
+    """
+
+    differences: pd.DataFrame
+    #: The same for every dataset and noise.
+    by_dataset: pd.DataFrame
+    #: "methods" and so on -> those that only the first has, and only the second.
+    only_first: dict[str, tuple[str, ...]]
+    only_second: dict[str, tuple[str, ...]]
+    #: Settings that differ, and data sets whose data differ.
+    settings: tuple[str, ...]
+    other_data: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Values that JSON can hold."""
+        frames = {
+            name: frame.astype(object).where(frame.notna(), None).to_dict("records")
+            for name, frame in (("differences", self.differences), ("by_dataset", self.by_dataset))
+        }
+        names = ("only_first", "only_second", "settings", "other_data")
+        return {**frames, **{name: getattr(self, name) for name in names}}
+
+
+def compare_runs(first: Summary, second: Summary) -> TwoRuns:
+    """Compare what is complete in both, at the sizes that both have."""
+    point = [*CURVE, "size", "n_features"]
+    shared = first.means.merge(second.means, on=point, suffixes=("_first", "_second"))
+    shared = shared[shared["metric"].isin(first.facts.metrics)]
+    stds = shared[["fold_std_first", "fold_std_second"]] ** 2
+    shared = shared.assign(squares=stds.sum(axis=1), n_stds=stds.count(axis=1))
+    curves = shared.groupby(CURVE, sort=False)
+    table = curves[["mean_first", "mean_second"]].mean()
+    table.columns = ["first", "second"]
+    sums = curves[["squares", "n_stds"]].sum()
+    table["fold_std"] = _rounded_root(sums["squares"] / sums["n_stds"].replace(0, np.nan))
+    table = table.reset_index().assign(n_shared=1)
+    groups = table.assign(square=table["fold_std"] ** 2).groupby(_MEAN, sort=False)
+    means = groups[["first", "second"]].mean()
+    means["fold_std"] = _rounded_root(groups["square"].mean())
+    means["n_shared"] = groups.size()
+    settings = [run.experiment.model_dump(include={*_SETTINGS}, mode="json") for run in (first, second)]
+    return TwoRuns(
+        _differences(means.reset_index(), first),
+        _differences(table, first, "dataset", "noise"),
+        _only(first, second),
+        _only(second, first),
+        tuple(key for key in _SETTINGS if settings[0][key] != settings[1][key]),
+        tuple(
+            name
+            for name, facts in first.datasets.items()
+            if name in second.datasets and facts.checksum != second.datasets[name].checksum
+        ),
+    )
+
+
+def _differences(table: pd.DataFrame, run: Summary, *places: str) -> pd.DataFrame:
+    difference = (table["second"] - table["first"]).round(DIGITS)
+    direction = table["metric"].map(run.experiment.directions)
+    gain = np.where(direction == "lower", -difference, difference)
+    better = np.select([gain > 0, gain < 0], ["second", "first"], "")
+    table = table.assign(direction=direction, difference=difference, better=better)
+    numbers = ["n_shared", "first", "second", "fold_std", "difference", "better"]
+    return table[[*places, *_MEAN, "direction", *numbers]]
+
+
+def _rounded_root(squares: pd.Series) -> pd.Series:
+    return np.sqrt(squares).map(rounded)
+
+
+def _only(run: Summary, other: Summary) -> dict[str, tuple[str, ...]]:
+    """Names that only one run has complete results of."""
+    return {
+        words: tuple(name for name in run.means[column].unique() if name not in set(other.means[column]))
+        for column, words in _NAMES.items()
+    }
