@@ -32,7 +32,7 @@ for axes, (name, table) in zip(panels, tables.items(), strict=True):
         warnings.simplefilter("always")
         test = evidence_test(table, Y)
     best = np.argsort(SumF(6).fit(table, Y).ranking_)[:6]
-    axes.hist(test.shuffled, bins=20, color="lightgray", label="shuffled labels")
+    axes.hist(test.permuted, bins=20, color="lightgray", label="shuffled labels")
     axes.axvline(test.total, color="crimson", label="these labels")
     axes.set(title=f"{name}\np = {test.p_value:.3g}", xlabel="total evidence")
     print(f"{name}: first six {sorted(best.tolist())}; {told[0].message if told else 'no warning'}")

@@ -29,7 +29,7 @@ Y_candidates = add_candidates(Y, rate=0.15, random_state=0)
 
 test = evidence_test(X, Y_candidates, n_permutations=99)
 print(
-    f"p = {test.p_value}: total evidence {test.total:.0f}, at most {test.shuffled.max():.0f} with shuffled labels"
+    f"p = {test.p_value}: total evidence {test.total:.0f}, at most {test.permuted.max():.0f} with shuffled labels"
 )
 
 # %%

@@ -12,8 +12,7 @@ from ._base import BaseSelector as BaseSelector
 from ._numerics.result import SolverResult as SolverResult
 from ._numerics.result import iterate as iterate
 from .contract import check_selector as check_selector
-from .inspection.auditing.result import Audit as Audit
-from .inspection.auditing.run import audit as audit
+from .inspection.audit import audit as audit
 from .inspection.displays.convergence import ConvergenceDisplay as ConvergenceDisplay
 from .inspection.displays.label_issues import LabelIssuesDisplay as LabelIssuesDisplay
 from .inspection.displays.ranking import RankingDisplay as RankingDisplay
@@ -23,6 +22,7 @@ from .inspection.label_issues import LabelIssues as LabelIssues
 from .inspection.label_issues import draw_candidates as draw_candidates
 from .inspection.label_issues import find_label_issues as find_label_issues
 from .inspection.label_support import LabelSupport as LabelSupport
+from .inspection.result import Audit as Audit
 from .inspection.size_choice import choose_size as choose_size
 from .inspection.stability import evidence_test as evidence_test
 from .inspection.stability import selection_stability as selection_stability

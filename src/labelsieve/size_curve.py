@@ -12,7 +12,7 @@ __all__ = ["SizeCurve"]
 _EQUAL = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SizeCurve:
     """Scores of the first features of a ranking, by how many of them and by fold.
 
@@ -34,6 +34,10 @@ class SizeCurve:
 
     sizes: np.ndarray
     scores: np.ndarray
+
+    def __repr__(self) -> str:
+        n_folds, n_sizes = self.scores.shape
+        return f"SizeCurve({n_sizes} sizes, {n_folds} folds, best {self.best}, enough {self.enough})"
 
     @property
     def mean(self) -> np.ndarray:

@@ -23,7 +23,7 @@ SUM_F = ("--labels", "2", "-m", "sum-f", "-k", "2")
 
 
 def ranking(out):
-    return [(feature["name"], feature["score"]) for feature in json.loads(out)["features"]]
+    return [(column["column"], column["score"]) for column in json.loads(out)["columns"]]
 
 
 @pytest.mark.parametrize("rows", ["7", "auto"])
@@ -35,8 +35,8 @@ def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
     np.testing.assert_allclose(
         [score for _, score in ranking(out)], [score for _, score in ranking(whole)], rtol=1e-9
     )
-    assert "data: 60 samples, 5 features, 2 labels; sum-f: 2 features selected" in err
-    assert not {"suspicious_labels", "chance"} & set(json.loads(out))
+    assert "data: 60 rows, 5 features, 2 labels; sum-f: 2 features selected" in err
+    assert not {"label_issues", "evidence_test"} & set(json.loads(out))
 
 
 @pytest.mark.parametrize("size", ["2", "auto"])

@@ -57,7 +57,7 @@ def is_accented(bar):
 RANKING = {"ranking": [2, 1, 3], "worth": [5.0, 7.0, 1.0], "n_selected": 2}
 STABILITY = {"frequency": [0.5, 1.0], "interval": [[0.2, 0.8], [0.7, 1.0]], "selected": [False, True]}
 SIZES = {"sizes": [1, 2, 5], "scores": [[0.5, 0.8, 0.7], [0.5, 0.6, 0.7]]}
-ISSUES = {"label_names": ["a", "b"], "n_candidates": [10, 20], "n_to_look_at": [1, 4]}
+ISSUES = {"label_names": ["a", "b"], "n_candidates": [10, 20], "n_flagged": [1, 4]}
 EVERY = [
     RankingDisplay(**RANKING),
     StabilityDisplay(**STABILITY),
@@ -189,7 +189,7 @@ def test_label_issues_show_candidates_and_those_to_look_at():
     shown = [by_label[name] for name in names_of(display)]
     assert len(shown) == len(digits.label_names)
     assert widths(display.bars_) == [doubts.n_candidates for doubts in shown]
-    assert widths(display.doubtful_bars_) == sorted((doubts.n_to_look_at for doubts in shown), reverse=True)
+    assert widths(display.flagged_bars_) == sorted((doubts.n_flagged for doubts in shown), reverse=True)
     assert display.ticks_ is None
     assert "no count of errors" in display.ax_.get_xlabel()
 

@@ -45,7 +45,7 @@ def test_totals_are_those_of_a_plain_loop(threshold):
     found = quiet(X, Y, n_permutations=9, random_state=7, threshold=threshold)
     rng = np.random.default_rng(7)
     expected = [total_by_hand(X, Y[rng.permutation(40)], threshold) for _ in range(9)]
-    np.testing.assert_allclose(found.shuffled, expected, rtol=1e-10)
+    np.testing.assert_allclose(found.permuted, expected, rtol=1e-10)
     assert found.total == pytest.approx(total_by_hand(X, Y, threshold), rel=1e-10)
     assert found.p_value == (1 + sum(value >= found.total for value in expected)) / 10
 
@@ -58,7 +58,7 @@ def test_sparse_and_dense_give_the_same_in_any_number_of_pieces(as_features, as_
     for budget in (1, 700, stability.BUDGET):  # one shuffle at a time, a few, all
         monkeypatch.setattr(stability, "BUDGET", budget)
         found = evidence_test(as_features(X), as_labels(Y), n_permutations=19)
-        np.testing.assert_allclose(found.shuffled, expected.shuffled, rtol=1e-10)
+        np.testing.assert_allclose(found.permuted, expected.permuted, rtol=1e-10)
         assert found.total == pytest.approx(expected.total, rel=1e-10)
         assert found.p_value == expected.p_value
 
@@ -109,14 +109,14 @@ def test_labels_or_features_that_do_not_vary_are_no_evidence():
         with pytest.warns(UserWarning, match="than chance would"):
             found = evidence_test(features, labels, n_permutations=19)
         assert (found.p_value, found.total) == (1, 0)
-        assert not found.shuffled.any()
+        assert not found.permuted.any()
 
 
 def test_scale_and_offset_of_features_do_not_matter():
     X, Y = problem(5)
     expected = evidence_test(X, Y, n_permutations=19)
     found = evidence_test(X * [1e-6, 1, -3, 1e4, 2, 5] + 100, Y, n_permutations=19)
-    np.testing.assert_allclose(found.shuffled, expected.shuffled, rtol=1e-6)
+    np.testing.assert_allclose(found.permuted, expected.permuted, rtol=1e-6)
     assert found.p_value == expected.p_value
 
 
@@ -126,7 +126,7 @@ def test_features_whose_squares_overflow_or_vanish_are_seen(size, container):
     X, Y = problem(5)
     expected = evidence_test(container(X), Y, n_permutations=19)
     found = evidence_test(container(X * size), Y, n_permutations=19)
-    np.testing.assert_allclose(found.shuffled, expected.shuffled, rtol=1e-12)
+    np.testing.assert_allclose(found.permuted, expected.permuted, rtol=1e-12)
     assert found.p_value == expected.p_value
 
 

@@ -73,7 +73,7 @@ def test_without_checks_nothing_looks_like_a_probability(data):
         "support",
         "verdict",
     ]
-    assert list(issues.label_summary()) == ["label", "n_candidates", "n_to_look_at"]
+    assert list(issues.label_summary()) == ["label", "n_candidates", "n_flagged"]
     assert issues.share_wrong is None
     text = str(issues)
     assert "systematic noise" in text
@@ -144,12 +144,12 @@ def test_the_pile_to_look_at_holds_what_looks_rather_wrong_than_right(data):
     X, Y, truth = data
     issues = find_label_issues(X, Y)
     expected = ((issues.confidence < 0.5) & (Y > 0)).sum(axis=0)
-    assert [doubts.n_to_look_at for doubts in issues.by_label()] == expected.tolist()
+    assert [doubts.n_flagged for doubts in issues.by_label()] == expected.tolist()
     rows, labels, answers = checked(Y, truth, 50)
     issues = find_label_issues(X, Y, checked=(rows, labels, answers))
     doubtful = (issues.probability < 0.5) & (Y > 0)
     doubtful[rows, labels] = False
-    assert issues.label_summary()["n_to_look_at"].tolist() == doubtful.sum(axis=0).tolist()
+    assert issues.label_summary()["n_flagged"].tolist() == doubtful.sum(axis=0).tolist()
     assert issues.label_summary()["n_candidates"].tolist() == Y.sum(axis=0).tolist()
 
 
@@ -186,7 +186,7 @@ def test_names_that_would_steer_a_terminal_are_shown_harmless(data):
         ({"row_ids": range(299)}, "row_ids must have 300 entries. Got 299"),
         ({"row_ids": [*range(299), 0]}, "row_ids must all differ. Got 0 2 times"),
         ({"kernel": "cubic"}, "kernel"),
-        ({"checked": ([0], [0])}, "checked must be three sequences"),
+        ({"checked": ([0], [0])}, "checked must be a tuple of three sequences"),
     ],
 )
 def test_wrong_options_are_refused(data, options, said):

@@ -60,7 +60,7 @@ def test_the_library_keeps_the_same_columns(seed):
     automatic = audit(frame, "label_*", fast=True)
     assert automatic.selected == kept_by_the_library(table, "auto")
     chosen = choose_size(ColumnSelector(EvidenceSelector(), table.column_of), table.X, table.candidates)
-    np.testing.assert_array_equal(chosen.scores, automatic.curve.scores)
+    np.testing.assert_array_equal(chosen.scores, automatic.size_curve.scores)
     assert automatic.n_kept == chosen.best
 
 
@@ -75,7 +75,7 @@ def test_the_commands_keep_the_same_columns(capsys, tmp_path, seed, n_columns):
     assert main(["select", *wanted]) == 0
     selected = json.loads(capsys.readouterr().out)
     kept = [column["column"] for column in audited["columns"] if column["kept"]]
-    assert kept == [feature["name"] for feature in selected["features"]]
+    assert kept == [column["column"] for column in selected["columns"]]
     number = float(n_columns[:-1]) / 100 if n_columns.endswith("%") else n_columns
     number = int(number) if n_columns.isdigit() else number
     assert kept == kept_by_the_library(read(path, labels="label_*"), number)

@@ -363,7 +363,7 @@ def test_select_shows_columns_and_their_best_parts(tickets, capsys, monkeypatch)
     code, out, err = run(capsys, "select", *tickets.arguments, "-k", "4", "--check-labels")
     assert code == 0, err
     assert set(re.findall(r"^ +\d +(\S+)", out, re.MULTILINE)) >= {"product", "amount", "channel"}
-    assert "300 samples, 8 columns, 5 labels; evidence: 4 columns selected" in err
+    assert "300 rows, 8 columns, 5 labels; evidence: 4 columns selected" in err
     assert re.search(r"^opened +date", err, re.MULTILINE)
     assert re.search(r"T-\d{5}", out)
 
@@ -372,11 +372,11 @@ def test_json_accounts_for_every_column(tickets, capsys):
     found = json.loads(
         run(capsys, "select", *tickets.arguments, "--json", "--all", "-k", "4", "--check-labels")[1]
     )
-    assert {row["column"]: row["role"] for row in found["columns"]} == tickets.roles
-    assert len(found["features"]) == found["n_features"] == 8
-    date = next(feature for feature in found["features"] if feature["name"] == "opened")
-    assert "opened: weekend" in date["members"]
-    assert all(suspect["id"].startswith("T-") for suspect in found["suspicious_labels"])
+    assert {row["column"]: row["role"] for row in found["table"]} == tickets.roles
+    assert len(found["columns"]) == found["n_columns"] == 8
+    date = next(column for column in found["columns"] if column["column"] == "opened")
+    assert "opened: weekend" in date["features"]
+    assert all(issue["row"].startswith("T-") for issue in found["label_issues"])
 
 
 def test_a_copy_is_the_own_table_with_fewer_columns(tickets, capsys):
@@ -521,7 +521,7 @@ def test_a_tag_that_cannot_be_taken_out_of_its_cell_is_told(frame, plain_termina
 def test_columns_are_ignored_one_by_one(tickets, capsys):
     options = ("--ignore", "amount", "--ignore", "product", "--ignore", "agent,vip")
     found = json.loads(run(capsys, "select", *tickets.arguments, *options, "--json", "--all")[1])
-    assert {row["column"] for row in found["columns"] if row["role"] == "ignored"} == {
+    assert {row["column"] for row in found["table"] if row["role"] == "ignored"} == {
         "amount",
         "product",
         "agent",
@@ -561,7 +561,7 @@ def test_the_number_of_columns_is_chosen(tickets, capsys):
     )
     assert code == 0, err
     assert re.search(r"best precision, 0\.\d+, is that of \d of 8 columns", " ".join(out.split()))
-    assert "chosen in 4 halves of the rows" in out
+    assert "4 subsamples" in out
 
 
 def test_the_python_of_the_page_on_tables_runs(capsys):

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from labelsieve._base import share_of
 from labelsieve._text import printable
 from labelsieve.cli.console import messages, results, typed
 from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
@@ -32,10 +31,10 @@ from labelsieve.cli.target import (
     refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.inspection.auditing.result import Audit
-from labelsieve.inspection.auditing.run import audit_subject
-from labelsieve.inspection.auditing.wording import CHANCE, answers, headline
+from labelsieve.inspection.audit import audit as audit_dataset
+from labelsieve.inspection.result import Audit
 from labelsieve.inspection.review import read_review
+from labelsieve.inspection.wording import answers, banner, headline
 
 EPILOG = """\
 Examples:
@@ -48,8 +47,8 @@ labelsieve audit data.csv --labels 2 -k 3 --json
 
 labelsieve audit data.csv --labels 'label_*' --id name --checked check.csv --html audit.html
 
-Without checked candidates the labels to doubt are an order, no count of errors: labelsieve issues FILE --draw 50 picks
-candidates to check.
+Label issues are a review order, not an error count. labelsieve issues FILE --draw 50 picks labels to review; with their
+verdicts, --checked gives probabilities.
 """
 
 _SHOWN = 5
@@ -84,7 +83,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a summary.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
-    """Tell which columns of a table matter, how many, how surely, and which labels look wrong.
+    """Audit a table: rank columns, choose how many to keep, check stability, flag label errors.
 
     What is ranked are the columns of your table: the categories of a code or the parts of a date count as one.
     """
@@ -101,19 +100,18 @@ def audit(
         name_activity(f"reading {printable(Path(files[0]).name)}")
         opened = open_data(files, entry, options, wishes, column)
         opened.tell(console, is_coded=entry is None)
-        subject = opened.subject
-        verdicts = None
+        dataset, verdicts = opened.dataset, None
         if checked is not None:
-            verdicts = read_review(checked, subject.label_names, opened.ids, subject.Y).checked
-        with warnings_as_notes(console), told_as_data_errors(opened.dataset):
-            found = audit_subject(
-                subject,
-                n_columns=share_of(len(subject.columns), amount) if isinstance(amount, float) else amount,
+            verdicts = read_review(checked, dataset.label_names, opened.ids, dataset.candidates).checked
+        with warnings_as_notes(console), told_as_data_errors(dataset):
+            found = audit_dataset(
+                dataset,
+                n_columns=amount,
                 checked=verdicts,
                 fast=fast,
                 random_state=seed,
                 progress=lambda done, total, activity: name_activity(activity, done, total),
-                command=typed(),
+                command_line=typed(),
             )
         if html is not None:
             name_activity("drawing the page")
@@ -128,51 +126,49 @@ def audit(
 
 
 def _print_summary(found: Audit, console: Console) -> None:
-    """Print the four answers, the first columns and the first labels to doubt: one screen."""
+    """Print the answers, the first columns and the least supported labels: one screen."""
     console.print(Text(headline(found), style="bold"))
-    if found.is_no_better_than_chance:
+    warning = banner(found)
+    if warning is not None:
         console.print()
-        console.print(Text(" ".join(CHANCE).format(p=found.chance.p_value), style="bold"))
+        console.print(Text(" ".join(warning), style="bold"))
     for answer in answers(found):
         console.print()
         console.print(Text(answer.question, style="bold"))
         console.print(Padding(Text.assemble((answer.gist, "bold"), answer.rest), (0, 0, 0, 2), expand=False))
     console.print()
     console.print(_columns_table(found, console), "", sep="\n")
-    issues = found.doubts.issues
-    first = issues.unchecked[:_SHOWN]
-    if len(first) and not found.is_no_better_than_chance:
-        console.print(_doubts_table(found, console), "", sep="\n")
-    console.print(issues.caveat())
+    first = list(found.issue_records(_SHOWN))
+    if first and warning is None:
+        console.print(_issues_table(first, console), "", sep="\n")
+    assert found.label_issues is not None
+    console.print(found.label_issues.issues.caveat())
 
 
 def _columns_table(found: Audit, console: Console) -> Any:
-    first = [found.column_record(int(column)) for column in found.ranking.order[:_SHOWN]]
+    first = found.column_records()[:_SHOWN]
     cells = {
         "rank": [str(column["rank"]) for column in first],
         "column": [column["column"] for column in first],
         "holds": [column["role"] for column in first],
         "evidence": [f"{column['evidence']:.0f}" for column in first],
     }
-    if found.steadiness.n_resamples:
-        cells["chosen"] = [f"{column['frequency']:.0%}" for column in first]
+    if found.stability is not None:
+        cells["selected"] = [f"{column['frequency']:.0%}" for column in first]
     return lay_out(console.width, cells, long="column", title="columns that matter most")
 
 
-def _doubts_table(found: Audit, console: Console) -> Any:
-    issues, reasons, subject = found.doubts.issues, found.doubts.reasons, found.subject
-    listed = found.doubts.listed[:_SHOWN]
-    rows, labels = issues.rows[listed], issues.labels[listed]
+def _issues_table(first: list[dict[str, Any]], console: Console) -> Any:
     why = [
-        f"{subject.columns[reasons.columns[place, 0]].name} = {subject.cell(int(row), int(reasons.columns[place, 0]))}"
-        for place, row in enumerate(rows)
+        f"{record['reasons'][0]['column']} = {record['reasons'][0]['value']}" if record["reasons"] else ""
+        for record in first
     ]
     cells = {
-        "row": [printable(issues.row_ids[row])[:24] for row in rows],
-        "label": [printable(issues.label_names[label])[:30] for label in labels],
-        "support": [f"{value:.2f}" for value in issues.support[rows, labels]],
+        "row": [printable(record["row"])[:24] for record in first],
+        "label": [printable(record["label"])[:30] for record in first],
+        "support": [f"{record['support']:.2f}" for record in first],
         "strongest reason against it": why,
     }
     return lay_out(
-        console.width, cells, long="strongest reason against it", title="candidate labels to doubt first"
+        console.width, cells, long="strongest reason against it", title="least supported candidate labels"
     )

@@ -15,9 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector
 from labelsieve._text import printable
-from labelsieve.cli.fitting import settles_size_itself, told_as_data_errors, warnings_as_notes
-from labelsieve.inspection.selection import Selection, summarise
+from labelsieve.cli.fitting import told_as_data_errors, warnings_as_notes
+from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.result import Audit
 from labelsieve.io import Dataset, DatasetError
+from labelsieve.methods.evidence import EvidenceSelector
 
 ChunkRows = Annotated[
     str | None,
@@ -59,7 +61,7 @@ def check_usage(
             raise typer.BadParameter(
                 "needs all rows at once; leave it out, or --chunk-rows", param_hint=option
             )
-    if choose_size and not settles_size_itself(selector):
+    if choose_size and not isinstance(selector, EvidenceSelector):
         raise typer.BadParameter(
             f"{method} with 'auto' needs all rows at once; give a number with --chunk-rows",
             param_hint="--features",
@@ -75,7 +77,7 @@ def fit_in_blocks(
     *,
     choose_size: bool,
     address: str | None,
-) -> Selection:
+) -> Audit:
     """Fit block by block, here or on a cluster; the result has a ranking only."""
     if choose_size:
         selector.set_params(n_features_to_select="auto")
@@ -86,7 +88,7 @@ def fit_in_blocks(
         "note: in blocks of rows features are only ranked; the label check and the permutation test are left out."
     )
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return summarise(selector, dataset, method, converged=converged)
+    return Audit(dataset, "select", Ranking.of(selector, dataset, method, converged=converged))
 
 
 @contextmanager

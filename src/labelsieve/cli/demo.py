@@ -15,20 +15,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelsieve._base import BaseSelector
 from labelsieve._numerics.sparse import dense
 from labelsieve._pages import missing_packages
 from labelsieve.cli.console import messages, results, typed
-from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress, size_curve
+from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, note_arbitrary, progress, warnings_as_notes
 from labelsieve.cli.methods import find_method
-from labelsieve.cli.tables import ranking_table, suspects_table
+from labelsieve.cli.tables import issues_table, ranking_table
 from labelsieve.cli.target import told_if_unwritable
 from labelsieve.datasets import load_digits_attributes
-from labelsieve.inspection.auditing.subject import Subject
-from labelsieve.inspection.selection import Selection
-from labelsieve.inspection.stability import STEADY
+from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.result import Audit
+from labelsieve.inspection.stability import STABLE
+from labelsieve.inspection.wording import size_note
 from labelsieve.io import write
-from labelsieve.io.writing import replacing
 
 EPILOG = """\
 Examples:
@@ -42,8 +41,8 @@ _SIDE = 8
 _GRID_WIDTH = 4 * _SIDE
 _N_SELECTED = 12
 _N_RESAMPLES = 30
-_SUSPECTS_SHOWN = 5
-_PICTURED = 10
+_N_PERMUTATIONS = 199
+_ISSUES_SHOWN, _ISSUES_COUNTED, _DRAWN = 5, 20, 10
 
 
 def demo(
@@ -64,27 +63,28 @@ def demo(
         f"{digits.X.shape[0]} handwritten digits, labelled even, prime, with a closed loop...\n"
         "Every label that does not apply was made a candidate with probability 0.2.\n"
     )
-    subject = Subject.of_dataset(digits)
-    with progress(notes) as name_activity:
-        found = fit(
-            selector,
-            digits,
-            method,
-            notes,
-            name_activity,
-            n_resamples=_N_RESAMPLES,
-            subject=subject,
-            check_labels=True,
-        )
-        name_activity("trying numbers of pixels")
-        found = replace(found, curve=size_curve(selector, digits))
+    with progress(notes, has_steps=True) as name_activity:
+        with warnings_as_notes(notes):
+            found = inspect_dataset(
+                digits,
+                selector,
+                command="select",
+                method=method,
+                with_sizes=True,
+                n_permutations=_N_PERMUTATIONS,
+                n_resamples=_N_RESAMPLES,
+                check_labels=True,
+                command_line=typed(),
+                progress=lambda done, total, activity: name_activity(activity, done, total),
+            )
+        note_arbitrary(found, notes)
         with told_if_unwritable(output):
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")
         files = ["digits.csv"]
         if not missing_packages():
             name_activity("drawing")
-            files += _write_report(found, selector, subject, output)
+            files += _write_report(found, output)
     grid = _pixel_grid(found, console)
     if console.width >= 70:
         side_by_side = Table.grid(padding=(0, 3))
@@ -95,13 +95,15 @@ def demo(
     console.print()
     _say_how_many_and_how_sure(found, console)
     console.print()
-    console.print(suspects_table(found, console, _SUSPECTS_SHOWN))
-    if found.n_wrong is not None:
-        console.print(
-            f"\n{found.listed_wrong} of the {len(found.suspects)} least supported candidates are wrong; "
-            f"of all candidates, {found.n_wrong / found.n_candidates:.0%} are."
-        )
-    notes.print(f"\n{found.caveat} {ADVICE}")
+    console.print(issues_table(found, console, _ISSUES_SHOWN))
+    assert found.label_issues is not None
+    wrong = [record["wrong"] for record in found.issue_records(_ISSUES_COUNTED)]
+    n_wrong = found.n_candidates - int(digits.Y.sum())  # type: ignore[union-attr]  # the truth is known here
+    console.print(
+        f"\n{sum(wrong)} of the {len(wrong)} least supported candidates are wrong; "
+        f"of all candidates, {n_wrong / found.n_candidates:.0%} are."
+    )
+    notes.print(f"\n{found.label_issues.issues.caveat(ADVICE)}")
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
     if missing_packages():
         notes.print("For the picture and the page: pip install 'labelsieve[report]'")
@@ -111,21 +113,20 @@ def demo(
     )
 
 
-def _say_how_many_and_how_sure(found: Selection, console: Console) -> None:
-    """Two of the four questions in a sentence each; the page has the curve and the bars."""
-    curve, stability = found.curve, found.stability
+def _say_how_many_and_how_sure(found: Audit, console: Console) -> None:
+    """Answer two of the four questions in a sentence each; the page has the curve and the bars."""
+    curve, stability, ranking = found.size_curve, found.stability, found.ranking
     assert curve is not None
     assert stability is not None
-    n_selected = len(found.selected)
-    reached = np.interp(n_selected, curve.sizes, curve.mean)
+    assert ranking is not None
     console.print(
-        f"How many are enough? {n_selected} pixels rank the labels of other digits with a precision of {reached:.3f}. "
-        f"{found.size_note}"
+        f"How many are enough? {ranking.n_kept} pixels rank the labels of held-out digits with a precision of "
+        f"{found.expected_precision(ranking.n_kept):.3f}. {size_note(curve, found.dataset.n_columns, 'pixel')}"
     )
-    frequency = stability.frequency[[feature.column for feature in found.selected]]
+    n_stable = np.count_nonzero(stability.frequency[ranking.kept] >= STABLE)
     console.print(
-        f"How sure is that? {np.count_nonzero(frequency >= STEADY)} of the {n_selected} are chosen on {STEADY:.0%} "
-        f"or more of {stability.n_resamples} halves of the digits."
+        f"How stable is that? {n_stable} of the {ranking.n_kept} are selected in at least {STABLE:.0%} of "
+        f"{stability.n_resamples} subsamples."
     )
 
 
@@ -138,44 +139,44 @@ def _program() -> str:
     return started
 
 
-def _write_report(found: Selection, selector: BaseSelector, subject: Subject, folder: Path) -> list[str]:
-    """Write the picture and the page; returns their names."""
+def _write_report(found: Audit, folder: Path) -> list[str]:
+    """Write the figure and the page; returns their names."""
     from labelsieve.inspection import pixels
-    from labelsieve.inspection.page import page_of_selection
 
-    images = dense(subject.X).reshape(-1, _SIDE, _SIDE)
+    images = dense(found.dataset.X).reshape(-1, _SIDE, _SIDE)
     mean_image = images.mean(axis=0)
-    pictures = [
-        pixels.draw_selected_pixels(found, mean_image),
-        pixels.draw_pixel_worth(found, mean_image.shape),
-        pixels.draw_suspects(found.suspects[:_PICTURED], images),
-    ]
+    assert found.ranking is not None
+    first = [(record["row"], record["label"]) for record in found.issue_records(_DRAWN)]
+    figures = (
+        pixels.draw_selected_pixels(found.ranking, mean_image),
+        pixels.draw_pixel_worth(found.ranking, mean_image.shape),
+        pixels.draw_label_issues(first, images),
+    )
     with told_if_unwritable(folder):
         pixels.draw_overview(found, mean_image).save_png(folder / "demo.png")
-        page = page_of_selection(found, selector, subject, command=typed(), pictures=pictures)
-        with replacing(folder / "demo.html") as stream:
-            stream.write(page.encode())
+        replace(found, figures=figures).to_html(folder / "demo.html")
     return ["demo.png", "demo.html"]
 
 
-def _pixel_grid(found: Selection, console: Console) -> Table:
+def _pixel_grid(found: Audit, console: Console) -> Table:
     """Draw the pixels, darker for those worth more, with the rank of those selected."""
     shades = " .:*#" if console.options.ascii_only else " ░▒▓█"
-    worth = found.leading_by_column
-    ranks = {feature.column: feature.rank for feature in found.selected}
+    ranking = found.ranking
+    assert ranking is not None
+    # The root keeps one outstanding pixel from leaving all others blank.
+    levels = np.sqrt(np.maximum(ranking.shares, 0))
     table = Table.grid()
     for _ in range(_SIDE):
         table.add_column(no_wrap=True)
     for row in range(_SIDE):
         cells = []
         for pixel in range(row * _SIDE, (row + 1) * _SIDE):
-            # The root keeps one outstanding pixel from leaving all others blank.
-            level = np.sqrt(max(worth[pixel], 0) / found.highest)
-            shade = shades[round(level * (len(shades) - 1))]
-            text = f"[{ranks[pixel]:>2}]" if pixel in ranks else f" {shade * 2} "
-            cells.append(Text(text, style=_shade_style(level, pixel in ranks, console)))
+            shade = shades[round(levels[pixel] * (len(shades) - 1))]
+            is_selected = ranking.places[pixel] <= ranking.n_kept
+            text = f"[{ranking.places[pixel]:>2}]" if is_selected else f" {shade * 2} "
+            cells.append(Text(text, style=_shade_style(levels[pixel], is_selected, console)))
         table.add_row(*cells)
-    legend = Text(f"[n] selected, with its rank\nshade: {found.measure_names[0]} of the pixel", style="dim")
+    legend = Text(f"[n] selected, with its rank\nshade: {ranking.measure} of the pixel", style="dim")
     both = Table.grid()
     both.add_row(table)
     both.add_row("")

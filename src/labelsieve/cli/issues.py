@@ -1,13 +1,11 @@
-"""``labelsieve issues``: which candidate labels to doubt first, and a file to review them in."""
+"""``labelsieve issues``: which least supported candidate labels, and a file to review them in."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -33,8 +31,8 @@ from labelsieve.cli.target import (
     refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.inspection.auditing.doubts import doubt_subject
-from labelsieve.inspection.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates, find_label_issues
+from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates
 from labelsieve.inspection.review import (
     RowNames,
     issues_text,
@@ -42,6 +40,7 @@ from labelsieve.inspection.review import (
     places_text,
     read_review,
 )
+from labelsieve.inspection.wording import headline
 from labelsieve.io import Dataset, DatasetError
 from labelsieve.io.dataset import known_wrong
 from labelsieve.io.writing import replacing
@@ -133,10 +132,10 @@ def issues(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
-    """List the candidate labels to doubt first, and write a file to review them in.
+    """List the least supported candidate labels, and write a file to review them in.
 
     Every candidate is predicted from the other rows by features and labels. "Least supported 2 %" says that a candidate
-    is among the 2 % that the prediction supports least; "to look at" counts the candidates of a label that look rather
+    is among the 2 % that the prediction supports least; "flagged" counts the candidates of a label that look rather
     wrong than right and have no verdict.
     """
     _check_usage(files, output, draw, checked, html)
@@ -170,34 +169,28 @@ def issues(
             )
         name_activity("asking the other rows")
         with warnings_as_notes(console), told_as_data_errors(dataset):
-            answers = None if review is None else review.checked
-            wanted: dict[str, Any] = {
-                "kernel": kernel.value,
-                "use_labels": use_labels,
-                "each_row_has_truth": each_row_has_truth,
-                "checked": answers,
-            }
-            if html is None:
-                found = find_label_issues(
-                    dataset.X, dataset.candidates, label_names=dataset.label_names, **wanted
-                )
-            else:
-                subject = data.subject
-                doubts = doubt_subject(subject, **wanted)
-                found = doubts.issues
-    console.print(
-        f"{printable(dataset.name)}: {count(dataset.X.shape[0], 'sample')}, "
-        f"{count(dataset.X.shape[1], 'feature')}, {count(len(dataset.label_names), 'label')}, "
-        f"{count(found.n_candidates, 'candidate')}"
-    )
+            audit = inspect_dataset(
+                dataset,
+                command="issues",
+                check_labels=True,
+                checked=None if review is None else review.checked,
+                label_options={
+                    "kernel": kernel.value,
+                    "use_labels": use_labels,
+                    "each_row_has_truth": each_row_has_truth,
+                    "n_listed": worst,
+                },
+                command_line=typed(),
+            )
+    assert audit.label_issues is not None
+    found = audit.label_issues.issues
+    console.print(headline(audit))
     if output is not None:
         _write(output, issues_text(found, ids, worst))
     if html is not None:
-        from labelsieve.inspection.page import page_of_issues
-
-        _write(html, page_of_issues(subject, doubts, advice=_ADVICE, command=typed()))
+        _write(html, audit.to_html())
     if as_json:
-        typer.echo(json.dumps(_as_dict(found, dataset, ids, worst or _SHOWN), indent=2, allow_nan=False))
+        typer.echo(audit.to_json(n_issues=worst or _SHOWN), nl=False)
     else:
         _print_tables(found, dataset, ids, worst or _SHOWN, results())
     for written in filter(None, (output, html)):
@@ -264,54 +257,17 @@ def _print_tables(
         wrong = known_wrong(dataset, rows, labels)
         if wrong is not None:
             columns["truth"] = ["wrong" if is_wrong else "right" for is_wrong in wrong]
-        console.print(lay_out(console.width, columns, long="label", title="candidate labels to doubt first"))
+        console.print(lay_out(console.width, columns, long="label", title="least supported candidate labels"))
         console.print()
-    listed = sorted(found.by_label(), key=lambda doubts: -doubts.n_to_look_at)
+    listed = sorted(found.by_label(), key=lambda label: -label.n_flagged)
     columns = {
-        "label": [doubts.label for doubts in listed[:_LABELS_SHOWN]],
-        "candidates": [str(doubts.n_candidates) for doubts in listed[:_LABELS_SHOWN]],
-        "to look at": [str(doubts.n_to_look_at) for doubts in listed[:_LABELS_SHOWN]],
+        "label": [label.label for label in listed[:_LABELS_SHOWN]],
+        "candidates": [str(label.n_candidates) for label in listed[:_LABELS_SHOWN]],
+        "flagged": [str(label.n_flagged) for label in listed[:_LABELS_SHOWN]],
     }
     if found.has_probabilities:
-        columns["wrong, estimated"] = [f"{doubts.share_wrong:.0%}" for doubts in listed[:_LABELS_SHOWN]]
+        columns["wrong, estimated"] = [f"{label.share_wrong:.0%}" for label in listed[:_LABELS_SHOWN]]
     title = "labels" if len(listed) <= _LABELS_SHOWN else f"labels, {_LABELS_SHOWN} of {len(listed)}"
     console.print(lay_out(console.width, columns, long="label", title=title))
     console.print()
     console.print(found.caveat(_ADVICE))
-
-
-def _as_dict(found: LabelIssues, dataset: Dataset, ids: RowNames | None, n_listed: int) -> dict[str, Any]:
-    """The findings as values JSON can hold."""
-    places = found.unchecked[:n_listed]
-    rows, labels = found.rows[places], found.labels[places]
-    wrong = known_wrong(dataset, rows, labels)
-    listed = []
-    for at, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
-        one: dict[str, Any] = {
-            "sample": row,
-            "label": dataset.label_names[label],
-            "rank": int(places[at]) + 1,
-        }
-        if ids is not None:
-            one["id"] = ids.names[row]
-        one["least_supported_percent"] = float(found.percentiles[places[at]])
-        if found.shown_probability is not None:
-            one["probability"] = float(found.shown_probability[row, label])
-        if wrong is not None:
-            one["wrong"] = bool(wrong[at])
-        listed.append(one)
-    unknown = set() if found.has_probabilities else {"share_wrong"}
-    return {
-        "data": dataset.name,
-        "n_samples": dataset.X.shape[0],
-        "n_labels": len(dataset.label_names),
-        "n_candidates": found.n_candidates,
-        "n_checked": found.n_checked,
-        **({"share_wrong": found.share_wrong} if found.has_probabilities else {}),
-        "caveat": found.caveat(_ADVICE),
-        "candidates": listed,
-        "labels": [
-            {name: value for name, value in asdict(doubts).items() if name not in unknown}
-            for doubts in found.by_label()
-        ],
-    }

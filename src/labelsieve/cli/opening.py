@@ -13,7 +13,6 @@ from labelsieve._text import count
 from labelsieve.cli.tables import account_table
 from labelsieve.cli.target import coding_note, open_target
 from labelsieve.datasets.catalog import CatalogEntry
-from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.review import RowNames
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.options import CHOICES, ROLES, ReadOptions
@@ -98,11 +97,6 @@ class Data:
         """The column that names the rows, and the names."""
         column = self.dataset.id_column
         return None if column is None else RowNames(column, tuple(map(str, self.dataset.row_ids)))
-
-    @property
-    def subject(self) -> Subject:
-        """The same as pages show it."""
-        return Subject.of_dataset(self.dataset)
 
     def tell(self, console: Console, *, is_coded: bool) -> None:
         """Say what became of the columns, as a note."""

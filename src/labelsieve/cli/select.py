@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -26,10 +25,17 @@ from labelsieve.cli.chunks import (
 )
 from labelsieve.cli.console import PlainConsole, messages, results, typed
 from labelsieve.cli.copies import write_copy
-from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, fit, progress
+from labelsieve.cli.fitting import (
+    ADVICE,
+    DEFAULT_METHOD,
+    note_arbitrary,
+    progress,
+    told_as_data_errors,
+    warnings_as_notes,
+)
 from labelsieve.cli.methods import find_method
 from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
-from labelsieve.cli.tables import ranking_table, size_table, stability_table, suspects_table
+from labelsieve.cli.tables import issues_table, ranking_table, size_table, stability_table
 from labelsieve.cli.target import (
     Candidates,
     Files,
@@ -45,10 +51,10 @@ from labelsieve.cli.target import (
     refuse_without_jinja,
     told_if_unwritable,
 )
-from labelsieve.inspection.selection import Selection
-from labelsieve.io import Dataset
+from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.result import Audit
+from labelsieve.inspection.wording import size_note, stability_note
 from labelsieve.io.writing import replacing
-from labelsieve.methods._columns import ColumnSelector
 
 EPILOG = """\
 Examples:
@@ -69,7 +75,8 @@ labelsieve select data.csv --labels 'label_*' -k 5 --chunk-rows auto
 """
 
 _AUTOMATIC = "auto"
-_SUSPECTS_SHOWN = 5
+_ISSUES_SHOWN, _ISSUES_LISTED = 5, 20
+_N_PERMUTATIONS = 199
 
 
 class Format(StrEnum):
@@ -182,42 +189,42 @@ def select(
     hint = size_hint(files) if entry is None and chunks is None else None
     if hint is not None:
         console.print(hint)
-    with progress(console) as name_activity:
+    with progress(console, has_steps=chunks is None) as name_activity:
         name_activity(f"reading {printable(Path(files[0]).name)}")
         data = open_data(files, entry, options, wishes, identifier, chunks=chunks)
         data.tell(console, is_coded=entry is None and options.nominal != "onehot")
-        dataset, ids = data.dataset, None if data.ids is None else data.ids.names
-        chosen = selector if data.table is None else _of_columns(selector, data.table)
-        subject = None if html is None else data.subject
-        company = (method, console, name_activity)
+        dataset = data.dataset
         if chunks is None:
-            found = fit(
-                chosen,
-                dataset,
-                *company,
-                choose_size=choose_size,
-                n_resamples=stability,
-                table=data.table,
-                ids=ids,
-                subject=subject,
-                check_labels=check_labels,
-            )
+            with warnings_as_notes(console), told_as_data_errors(dataset):
+                found = inspect_dataset(
+                    dataset,
+                    selector,
+                    command="select",
+                    method=method,
+                    n_columns=_AUTOMATIC if choose_size else None,
+                    n_permutations=_N_PERMUTATIONS,
+                    n_resamples=stability,
+                    check_labels=check_labels,
+                    command_line=typed(),
+                    progress=lambda done, total, activity: name_activity(activity, done, total),
+                )
+            note_arbitrary(found, console)
         else:
-            found = fit_in_blocks(selector, dataset, *company, choose_size=choose_size, address=dask)
+            found = fit_in_blocks(
+                selector, dataset, method, console, name_activity, choose_size=choose_size, address=dask
+            )
     console.print(_headline(found))
     texts: dict[Path, str] = {}
     if output is not None:
         file_console = PlainConsole(file=io.StringIO(), width=100)
         texts[output] = _ranking(found, form, everything, file_console)
     if html is not None:
-        from labelsieve.inspection.page import page_of_selection
-
-        assert subject is not None
-        texts[html] = page_of_selection(found, chosen, subject, command=typed())
+        texts[html] = found.to_html()
     with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
         _write(texts, unfinished)
         if data_copy is not None:
-            note = write_copy(data, chosen.get_support(indices=True).tolist(), data_copy)
+            assert found.ranking is not None
+            note = write_copy(data, sorted(found.ranking.kept.tolist()), data_copy)
             if note:
                 console.print(note)
     if output is None:
@@ -315,45 +322,40 @@ def _check_usage(files: Sequence[str], html: Path | None, n_halves: int) -> None
     refuse_without_jinja(html)
 
 
-def _headline(found: Selection) -> str:
+def _headline(found: Audit) -> str:
     """Say in one line what was done."""
-    rounds = "" if found.n_iter is None else f" in {found.n_iter} iterations"
-    end = "" if found.objective is None else f"{'' if found.converged else 'not '}converged{rounds}, "
+    ranking, dataset = found.ranking, found.dataset
+    assert ranking is not None
+    rounds = "" if ranking.n_iter is None else f" in {ranking.n_iter} iterations"
+    end = "" if ranking.objective is None else f"{'' if ranking.converged else 'not '}converged{rounds}, "
     return (
-        f"{printable(found.data)}: {count(found.n_samples, 'sample')}, {count(found.n_features, found.unit)}, "
-        f"{count(found.n_labels, 'label')}; {found.method}: {end}{count(len(found.selected), found.unit)} selected"
+        f"{printable(dataset.name)}: {count(dataset.X.shape[0], 'row')}, {count(dataset.n_columns, found.unit)}, "
+        f"{count(len(dataset.label_names), 'label')}; {ranking.method}: {end}"
+        f"{count(ranking.n_kept, found.unit)} selected"
     )
 
 
-def _ranking(found: Selection, form: Format, everything: bool, console: Console) -> str:
-    """The ranking as text; a table is laid out for `console`."""
+def _ranking(found: Audit, form: Format, everything: bool, console: Console) -> str:
+    """Return the ranking as text; a table is laid out for `console`."""
     if form is Format.table:
         with console.capture() as captured:
             console.print(ranking_table(found, console, everything=everything))
             console.print()
-            if found.curve is not None:
-                console.print(size_table(found.curve, console, found.unit), "", found.size_note, "", sep="\n")
+            if found.size_curve is not None:
+                note = size_note(found.size_curve, found.dataset.n_columns, found.unit)
+                console.print(size_table(found.size_curve, console, found.unit), "", note, "", sep="\n")
             if found.stability is not None:
-                console.print(stability_table(found, console), "", found.stability_note, "", sep="\n")
-            if found.suspects:
-                console.print(
-                    suspects_table(found, console, _SUSPECTS_SHOWN), "", f"{found.caveat} {ADVICE}", sep="\n"
-                )
+                console.print(stability_table(found, console), "", stability_note(found), "", sep="\n")
+            if found.label_issues is not None:
+                caveat = found.label_issues.issues.caveat(ADVICE)
+                console.print(issues_table(found, console, _ISSUES_SHOWN), "", caveat, sep="\n")
         return captured.get()
     if form is Format.csv:
-        listed = found.features if everything else found.selected
+        columns = found.column_records(kept_only=not everything)
+        names = ["rank", "column", "role", "score", *(found.ranking.measures if found.ranking else ())]
         rows = [
-            {
-                **feature.as_dict(),
-                "selected": int(feature.selected),
-                **({"members": "; ".join(feature.members)} if feature.members else {}),
-            }
-            for feature in listed
+            (*(column[name] for name in names), int(column["kept"]), "; ".join(column["features"]))
+            for column in columns
         ]
-        return csv_text([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
-    return json.dumps(found.as_dict(all_features=everything), indent=2, allow_nan=False) + "\n"
-
-
-def _of_columns(selector: BaseSelector, table: Dataset) -> ColumnSelector:
-    """The method, asked for columns of a table instead of features."""
-    return ColumnSelector(selector, table.column_of, selector.n_features_to_select)
+        return csv_text([(*names, "selected", "features"), *rows])
+    return found.to_json(kept_only=not everything, n_issues=_ISSUES_LISTED)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from labelsieve._text import printable
 from labelsieve.cli.console import bar
-from labelsieve.inspection.selection import RankedFeature, Selection
+from labelsieve.inspection.result import Audit
 from labelsieve.size_curve import SizeCurve
 
 _BAR_WIDTH, _LEAST_BAR_WIDTH = 20, 5
@@ -26,35 +26,37 @@ _GAP = 3
 
 
 def ranking_table(
-    found: Selection, console: Console, *, width: int | None = None, everything: bool = False
+    found: Audit, console: Console, *, width: int | None = None, everything: bool = False
 ) -> RenderableType:
-    """Draw rank, name and worth of the selected features, or of all with the selected marked."""
-    listed = found.features if everything else found.selected
+    """Draw rank, name and worth of the selected columns, or of all with the selected marked."""
+    ranking = found.ranking
+    assert ranking is not None
+    listed = ranking.order if everything else ranking.kept
+    names = [found.ranked_columns[column].name for column in listed]
     width = width or console.width
-    columns = {
-        "rank": [str(feature.rank) for feature in listed],
-        found.unit: [feature.name for feature in listed],
-    }
-    for name in found.measure_names[: None if width >= _TWO_MEASURES else 1]:
+    columns = {"rank": [str(ranking.places[column]) for column in listed], found.unit: names}
+    for name in list(ranking.shown)[: None if width >= _TWO_MEASURES else 1]:
         # Evidence is a number like 55.8; scores have any size.
         form = "#.4g" if name == "score" else ".1f"
-        columns[name] = [f"{feature.shown[name]:{form}}" for feature in listed]
+        columns[name] = [f"{ranking.shown[name][column]:{form}}" for column in listed]
     if everything:
-        columns["selected"] = ["yes" if feature.selected else "" for feature in listed]
-    shares = [found.share(feature) for feature in listed]
-    if any(len(feature.members) > 1 for feature in listed):
-        # Worth a look even where there is no room for bars, and none of the numbers or names may suffer.
+        columns["selected"] = ["yes" if ranking.places[column] <= ranking.n_kept else "" for column in listed]
+    if any(len(found.ranked_columns[column].features) > 1 for column in listed):
+        # Worth a look even without room for bars, but not at the cost of numbers or names.
         free = width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
         if free >= _LEAST_MEMBER:
-            columns["best of it"] = [_member(feature, free) for feature in listed]
-    return _with_bars(console, columns, shares, width=width, long=found.unit)
+            columns["best of it"] = [_best_feature(found, column, free) for column in listed]
+    return _with_bars(console, columns, ranking.shares[listed].tolist(), width=width, long=found.unit)
 
 
-def _member(feature: RankedFeature, width: int) -> str:
+def _best_feature(found: Audit, column: int, width: int) -> str:
     """The best feature of a column, if there are several, without the name of the column itself."""
-    if len(feature.members) < 2:
+    of_table = found.ranked_columns[column]
+    if len(of_table.features) < 2:
         return ""
-    shown = printable(feature.members[0].removeprefix(feature.name).lstrip(":= "))
+    assert found.ranking is not None
+    name = found.dataset.feature_names[found.ranking.best_feature[column]]
+    shown = printable(name.removeprefix(of_table.name).lstrip(":= "))
     return shown if len(shown) <= width else f"{shown[: width - 3]}..."
 
 
@@ -86,22 +88,17 @@ def account_table(account: Sequence[Mapping[str, Any]]) -> RenderableType:
     return table
 
 
-def suspects_table(found: Selection, console: Console, n_shown: int) -> RenderableType:
+def issues_table(found: Audit, console: Console, n_shown: int) -> RenderableType:
     """Draw the candidates that features and other labels support least."""
-    listed = found.suspects[:n_shown]
-    has_ids = listed[0].id is not None
+    listed = list(found.issue_records(n_shown))
     columns = {
-        **(
-            {"id": [short(suspect.id) for suspect in listed]}
-            if has_ids
-            else {"sample": [str(suspect.sample) for suspect in listed]}
-        ),
-        "label": [suspect.label for suspect in listed],
-        "support": [f"{suspect.support:.2f}" for suspect in listed],
+        "row": [short(record["row"]) for record in listed],
+        "label": [record["label"] for record in listed],
+        "support": [f"{record['support']:.2f}" for record in listed],
     }
-    if found.n_wrong is not None:
-        columns["truth"] = ["wrong" if suspect.wrong else "right" for suspect in listed]
-    title = f"candidate labels to doubt first, of {found.n_candidates}"
+    if listed and "wrong" in listed[0]:
+        columns["truth"] = ["wrong" if record["wrong"] else "right" for record in listed]
+    title = f"least supported candidate labels, of {found.n_candidates}"
     return lay_out(console.width, columns, long="label", title=title)
 
 
@@ -126,21 +123,22 @@ def size_table(curve: SizeCurve, console: Console, unit: str = "feature") -> Ren
     )
 
 
-def stability_table(found: Selection, console: Console) -> RenderableType:
-    """Draw how often halves of the rows choose each selected feature."""
-    stability = found.stability
+def stability_table(found: Audit, console: Console) -> RenderableType:
+    """Draw how often subsamples select each selected column."""
+    stability, ranking = found.stability, found.ranking
     assert stability is not None
-    columns = [feature.column for feature in found.selected]
-    chosen, with_substitutes = stability.frequency[columns], stability.group_frequency[columns]
+    assert ranking is not None
+    kept = ranking.kept
+    frequency, together = stability.frequency[kept], stability.group_frequency[kept]
     cells = {
-        found.unit: [feature.name for feature in found.selected],
-        "chosen": [f"{share:.0%}" for share in chosen],
-        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[columns]],
+        found.unit: [found.ranked_columns[column].name for column in kept],
+        "selected": [f"{share:.0%}" for share in frequency],
+        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[kept]],
     }
-    if (with_substitutes > chosen).any():
-        cells["or a substitute"] = [f"{share:.0%}" for share in with_substitutes]
-    title = f"how sure: chosen in {stability.n_resamples} halves of the rows"
-    return _with_bars(console, cells, chosen.tolist(), width=console.width, long=found.unit, title=title)
+    if (together > frequency).any():
+        cells["or a substitute"] = [f"{share:.0%}" for share in together]
+    title = f"stability: selected in {stability.n_resamples} subsamples"
+    return _with_bars(console, cells, frequency.tolist(), width=console.width, long=found.unit, title=title)
 
 
 def _with_bars(

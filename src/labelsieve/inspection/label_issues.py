@@ -1,4 +1,4 @@
-"""Which candidate labels to doubt first: every candidate in order, worst first, with names."""
+"""Label issues: every candidate label in order, worst first, with names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from labelsieve.inspection.label_support import LabelSupport, candidate_places, 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["ENOUGH_CHECKS", "LabelDoubts", "LabelIssues", "draw_candidates", "find_label_issues", "issues_of"]
+__all__ = [
+    "ENOUGH_CHECKS",
+    "LabelIssues",
+    "LabelSummary",
+    "draw_candidates",
+    "find_label_issues",
+    "issues_of",
+]
 
 ENOUGH_CHECKS = 50
 """From so many checked candidates on, probabilities and shares of wrong candidates are worth showing.
@@ -46,7 +53,7 @@ _ADVICE = f"Check about {ENOUGH_CHECKS} candidates that draw_candidates picks an
 
 
 @dataclass(frozen=True)
-class LabelDoubts:
+class LabelSummary:
     """One label in numbers.
 
     Attributes
@@ -55,8 +62,8 @@ class LabelDoubts:
         Its name.
     n_candidates : int
         Rows that have it as a candidate.
-    n_to_look_at : int
-        Candidates that look rather wrong than right and were not checked: a size for the pile, no count of errors.
+    n_flagged : int
+        Flagged candidates: less likely right than wrong, and without a verdict. A review order, not an error count.
     share_wrong : float or None
         Estimated share of wrong candidates; None unless enough candidates were checked.
 
@@ -64,13 +71,13 @@ class LabelDoubts:
     --------
     >>> from labelsieve import find_label_issues
     >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
-    >>> [(doubts.label, doubts.n_candidates) for doubts in find_label_issues(X, Y).by_label()]
+    >>> [(label.label, label.n_candidates) for label in find_label_issues(X, Y).by_label()]
     [('y0', 3), ('y1', 2)]
     """
 
     label: str
     n_candidates: int
-    n_to_look_at: int
+    n_flagged: int
     share_wrong: float | None
 
 
@@ -153,19 +160,19 @@ class LabelIssues:
         """Places, in the order of `rows`, of the candidates that nobody checked."""
         return np.flatnonzero(self.answers < 0)
 
-    def by_label(self) -> tuple[LabelDoubts, ...]:
+    def by_label(self) -> tuple[LabelSummary, ...]:
         """Return the labels that have candidates, each in numbers, in the order of the columns."""
         scale = self.confidence if self.shown_probability is None else self.shown_probability
         n_labels = len(self.label_names)
         chance = scale[self.rows, self.labels]
         n_candidates = np.bincount(self.labels, minlength=n_labels)
-        n_doubtful = np.bincount(self.labels[(chance < 0.5) & (self.answers < 0)], minlength=n_labels)
+        n_flagged = np.bincount(self.labels[(chance < 0.5) & (self.answers < 0)], minlength=n_labels)
         wrong = np.bincount(self.labels, weights=1 - chance, minlength=n_labels)
         return tuple(
-            LabelDoubts(
+            LabelSummary(
                 label=self.label_names[label],
                 n_candidates=int(n_candidates[label]),
-                n_to_look_at=int(n_doubtful[label]),
+                n_flagged=int(n_flagged[label]),
                 share_wrong=float(wrong[label] / n_candidates[label]) if self.has_probabilities else None,
             )
             for label in np.flatnonzero(n_candidates)
@@ -199,10 +206,10 @@ class LabelIssues:
         Returns
         -------
         DataFrame
-            Columns ``label``, ``n_candidates``, ``n_to_look_at`` (see `LabelDoubts`) and, if at least 50 candidates
+            Columns ``label``, ``n_candidates``, ``n_flagged`` (see `LabelSummary`) and, if at least 50 candidates
             were checked, ``share_wrong``.
         """
-        frame = import_pandas().DataFrame([asdict(doubts) for doubts in self.by_label()])
+        frame = import_pandas().DataFrame([asdict(label) for label in self.by_label()])
         return frame if self.has_probabilities else frame.drop(columns="share_wrong")
 
     def verdicts(self) -> list[str]:
@@ -221,7 +228,7 @@ class LabelIssues:
         open_places = self.unchecked[:n_shown]
         lines = [
             f"{self.n_candidates} candidates of {self.support.shape[0]} rows and {len(self.label_names)} labels; "
-            "to doubt first:",
+            "least supported first:",
             *(f"  {self._line(place)}" for place in open_places),
         ]
         return "\n".join([*lines, self.caveat(_ADVICE)])
@@ -250,7 +257,7 @@ class LabelIssues:
         else:
             measure, values = "least supported %", self.percentiles
         return html_table(
-            f"{self.n_candidates} candidates, {self.n_checked} checked; to doubt first",
+            f"{self.n_candidates} candidates, {self.n_checked} checked; least supported first",
             ("row", "label", measure),
             [
                 (self.row_ids[self.rows[place]], self.label_names[self.labels[place]], f"{values[place]:.3g}")

@@ -1,190 +1,320 @@
-"""What `select` and `issues` found, as the page of an audit without the parts that nobody asked for. Needs jinja2."""
+"""One self-contained HTML page about an `Audit`, with a section for every part that was computed.
+
+The script of the page finds its numbers as JSON: short names, whole numbers, texts without markup. Without a ranking,
+columns have only a name and a role.
+
+===============  ======================================================================================================
+key              content
+===============  ======================================================================================================
+``title n d``    name of the table, rows, columns
+``tau``          squared z values below it are noise
+``measure``      what ``e`` is: evidence, or the score of another method
+``best kept``    number of columns with the best precision, and the one shown first
+``resamples``    subsamples of the rows that were ranked
+``asked``        the number of columns that the subsamples select, if ``b`` says nothing about other numbers
+``labels[]``     ``n`` name, ``m`` candidates, ``auc`` (null if it does not vary), ``look`` how many are flagged,
+                 ``w`` share of wrong ones (only with reviewed labels), ``h`` counts of candidates by key
+``curve``        ``k[]`` sizes, ``folds[fold][size]``, ``random[size] = mean, low, high`` and ``none`` without columns,
+                 or null
+``columns[]``    by place: ``n`` name, ``t`` role, ``e`` measure, ``z[label]`` signed 10 z², ``b[]`` place in every
+                 resample, ``s[] = [column, correlation]``, ``h`` distribution, ``x`` empty cells, ``f`` features
+``h``            ``d`` whether bins are values, ``t`` their texts or the ends, ``c[]`` counts, ``l[label][]`` counts of
+                 the rows with the label, ``n`` the feature that is counted, if not the column itself
+``f[]``          of a column with several features: name, evidence, label it says most about, signed 10 z²
+``rows``         candidates, least supported first, a list for each: ``i`` row among ``ids``, ``l`` label, ``j`` 1000
+                 support, ``p`` 1000 probability (only with reviewed labels), ``w`` triples of column, value among
+                 ``values`` and 1000 effect, ``b o c q`` 1000 times what the base, other columns, the kernel and other
+                 labels add
+``range``        ends of the scale on which ``labels[].h`` counts
+``look``         how many of the rows are flagged
+===============  ======================================================================================================
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+import datetime
+from typing import Any
 
 import numpy as np
 
-from labelsieve._base import BaseSelector
-from labelsieve._figures import Picture
-from labelsieve.inspection.auditing.contents import Columns, Contents, Sizes
-from labelsieve.inspection.auditing.doubts import Doubts
-from labelsieve.inspection.auditing.page import render_page
-from labelsieve.inspection.auditing.provenance import provenance, support_said
-from labelsieve.inspection.auditing.ranking import ColumnOrder
-from labelsieve.inspection.auditing.steadiness import Steadiness, correlations, substitutes
-from labelsieve.inspection.auditing.subject import Subject
-from labelsieve.inspection.auditing.wording import (
-    CHANCE,
-    LABELS_UNTOLD,
-    NOT_TRUSTED,
-    QUESTIONS,
-    Answer,
-    counted,
-    facts,
-    labels_said,
-    listed,
-    none_stands_out,
-    notes,
-    shuffles_said,
-    trust_said,
-)
-from labelsieve.inspection.selection import Selection
-from labelsieve.methods._columns import ColumnSelector
+from labelsieve import __version__
+from labelsieve._numerics.sparse import dense
+from labelsieve._pages import render
+from labelsieve._text import printable
+from labelsieve.inspection import wording
+from labelsieve.inspection.distributions import Distribution, distribution
+from labelsieve.inspection.explanations import ExplainedIssues
+from labelsieve.inspection.ranking import CRITERION, Ranking
+from labelsieve.inspection.result import Audit
 
-__all__ = ["page_of_issues", "page_of_selection"]
+__all__ = ["page_data", "render_page"]
+
+#: Largest number of columns on the page, those of the best places.
+_MOST_COLUMNS = 1000
+#: Numbers that counts per label may take; columns of the best places have them.
+_MOST_COUNTS = 12_000
+#: Features of a column that are listed.
+_MOST_FEATURES = 12
+#: Bars of the histogram of all candidates.
+_N_BARS = 30
 
 
-def page_of_selection(
-    found: Selection,
-    selector: BaseSelector | ColumnSelector,
-    subject: Subject,
-    *,
-    command: str = "",
-    pictures: Sequence[Picture] = (),
-) -> str:
-    """Return the page about a selection.
-
-    Parameters
-    ----------
-    found : Selection
-        What `summarise` made of the fitted `selector` and the same `subject`.
-    command : str, default=""
-        What the user typed.
-    pictures : sequence of Picture
-        Pictures of the data.
-    """
-    doubts, chance = found.doubts, found.chance
-    end = "" if found.objective is None else f", {'' if found.converged else 'not '}converged"
-    rounds = "" if found.n_iter is None else f" in {counted(found.n_iter, 'iteration')}"
-    columns = _columns(found, selector, subject)
-    answers = _by_chance(found) if found.is_no_better_than_chance else _answers(found, subject)
-    return render_page(
-        Contents(
-            command="select",
-            subject=subject,
-            facts=[*facts(subject, found.n_candidates), f"{found.method}{end}{rounds}"],
-            answers=[Answer(question, *answer) for question, answer in zip(QUESTIONS, answers, strict=True)],
-            notes=notes(
-                subject,
-                doubts,
-                has_columns=True,
-                has_sizes=found.curve is not None,
-                has_halves=found.stability is not None,
-            ),
-            provenance=provenance(
-                subject.source,
-                command,
-                {
-                    "Method": found.class_name,
-                    **{name: str(value) for name, value in found.parameters.items()},
-                    **({} if doubts is None else {"Support": support_said(doubts)}),
-                },
-            ),
-            columns=columns,
-            doubts=doubts,
-            banner=(CHANCE[0], CHANCE[1].format(p=chance.p_value))
-            if chance is not None and found.is_no_better_than_chance
-            else None,
-            pictures=[(_embedded(picture), picture.description) for picture in pictures],
-        )
+def render_page(audit: Audit) -> str:
+    """Return the page: answers in words, then the evidence for each to explore."""
+    ranking, issues, curve = audit.ranking, audit.label_issues, audit.size_curve
+    scripts = {
+        "dom": True,
+        "state": True,
+        "curve": curve is not None,
+        "columns": ranking is not None,
+        "map": ranking is not None,
+        "labels": issues is not None,
+        "issues": issues is not None,
+        "drawer": True,
+        "start": True,
+    }
+    now = datetime.datetime.now(datetime.UTC)
+    return render(
+        "audit.html",
+        scripts=[f"audit/{name}.js" for name, is_needed in scripts.items() if is_needed],
+        data=page_data(audit),
+        generator=f"labelsieve {__version__}",
+        command=audit.command,
+        title=audit.dataset.name or "table",
+        facts=wording.facts(audit),
+        answers=wording.answers(audit),
+        banner=wording.banner(audit),
+        figures=[
+            (f"data:image/png;base64,{base64.b64encode(figure.png()).decode()}", figure.description)
+            for figure in audit.figures
+        ],
+        notes=list(wording.notes(audit)),
+        measure=None if ranking is None else ranking.measure,
+        has_subsamples=audit.stability is not None,
+        selected_by_subsamples=_asked(audit),
+        best=None if curve is None else curve.best,
+        has_issues=issues is not None,
+        is_reviewed=issues is not None and issues.issues.has_probabilities,
+        is_curved=issues is not None and issues.kernel == "rbf",
+        provenance={**audit.provenance, "Written": now.strftime("%Y-%m-%d %H:%M UTC")},
     )
 
 
-def page_of_issues(subject: Subject, doubts: Doubts, *, advice: str, command: str = "") -> str:
-    """Return the page about doubtful labels; `advice` is a sentence on how to check some."""
-    gist, _, rest = doubts.issues.caveat(advice).partition(". ")
-    return render_page(
-        Contents(
-            command="issues",
-            subject=subject,
-            facts=facts(subject, doubts.issues.n_candidates),
-            answers=[
-                Answer(QUESTIONS[-1], *labels_said(doubts.issues)),
-                Answer("How far to trust that?", f"{gist.rstrip('.')}.", f" {rest}" if rest else ""),
+def _asked(audit: Audit) -> int | None:
+    """Return the number of columns that the subsamples select, if their rankings say nothing about other numbers."""
+    stability = audit.stability
+    if stability is None or audit.ranking is None:
+        return None
+    return stability.n_selected if audit.ranking.depends_on_size or stability.places is None else None
+
+
+def page_data(audit: Audit) -> dict[str, Any]:
+    """Return the numbers of the page; see above."""
+    dataset, ranking, issues = audit.dataset, audit.ranking, audit.label_issues
+    data: dict[str, Any] = {
+        "title": printable(dataset.name or "table"),
+        "n": dataset.X.shape[0],
+        "d": dataset.n_columns,
+        "tau": CRITERION.threshold,
+        "resamples": 0 if audit.stability is None else audit.stability.n_resamples,
+        "labels": [{"n": printable(name)} for name in dataset.label_names],
+    }
+    if ranking is not None:
+        data |= {
+            "measure": printable(ranking.measure),
+            "kept": min(ranking.n_kept, _MOST_COLUMNS),
+            "asked": _asked(audit),
+            "columns": _columns(audit, ranking),
+        }
+        if audit.size_curve is not None:
+            data |= {"best": audit.size_curve.best, "curve": _curve(audit)}
+        listed = ranking.order[:_MOST_COLUMNS]
+    else:
+        # Those that are among the reasons.
+        listed = np.array([], dtype=int) if issues is None else np.unique(issues.reasons.columns)
+        data["columns"] = [
+            {"n": printable(audit.ranked_columns[j].name), "t": printable(audit.ranked_columns[j].role)}
+            for j in listed
+        ]
+    if issues is None:
+        return data
+    labels, ends = _labels(issues)
+    return {
+        **data,
+        "candidates": issues.issues.n_candidates,
+        "labels": labels,
+        "range": ends,
+        "look": issues.n_flagged,
+        "kernel": issues.kernel,
+        **_rows(audit, issues, listed),
+    }
+
+
+def _curve(audit: Audit) -> dict[str, Any]:
+    curve, random, without = audit.size_curve, audit.random_precision, audit.baseline_precision
+    assert curve is not None
+    found: dict[str, Any] = {
+        "k": curve.sizes.tolist(),
+        "folds": _rounded(curve.scores, 4),
+        "random": None,
+        "none": None if without is None else round(without, 4),
+    }
+    if random is not None:
+        low, high = np.quantile(random, [0.025, 0.975], axis=0)
+        found["random"] = _rounded(np.column_stack([random.mean(axis=0), low, high]), 4)
+    return found
+
+
+def _columns(audit: Audit, ranking: Ranking) -> list[dict[str, Any]]:
+    shown = ranking.order[:_MOST_COLUMNS]
+    place = {int(column): number for number, column in enumerate(shown)}
+    Y = dense(audit.dataset.candidates) > 0
+    counts_left = _MOST_COUNTS
+    found = []
+    for column in map(int, shown):
+        of_table = audit.ranked_columns[column]
+        bars = distribution(audit.dataset, of_table, int(ranking.best_feature[column]))
+        worth = float(ranking.worth[column])
+        record: dict[str, Any] = {
+            "n": printable(of_table.name),
+            "t": printable(of_table.role),
+            # Scores have any size; of the evidence a decimal is more than enough.
+            "e": round(worth, 1) if ranking.measure == "evidence" else float(f"{worth:.4g}"),
+            "z": _rounded(10 * ranking.column_z2[column], 0),
+            "b": _places(audit, column),
+            "s": [
+                [place[other], round(correlation, 2)]
+                for other, correlation in audit.substitutes[column]
+                if other in place
             ],
-            notes=notes(subject, doubts, has_columns=False, has_sizes=False, has_halves=False),
-            provenance=provenance(subject.source, command, {"Support": support_said(doubts)}),
-            doubts=doubts,
-        )
-    )
+            "h": _bars(bars, Y if counts_left >= bars.n_bins * Y.shape[1] else None),
+        }
+        counts_left -= bars.n_bins * Y.shape[1]
+        if of_table.n_missing:
+            record["x"] = of_table.n_missing
+        if of_table.note:
+            record["o"] = printable(of_table.note)
+        if len(of_table.features) > 1:
+            record["f"] = _features(audit, ranking, np.array(of_table.features))
+        found.append(record)
+    return found
 
 
-def _columns(found: Selection, selector: BaseSelector | ColumnSelector, subject: Subject) -> Columns:
-    """The ranked columns, with what was asked about them."""
-    order = np.argsort(selector.ranking_, kind="stable")
-    best = selector.best_ if isinstance(selector, ColumnSelector) else np.arange(len(order))
-    stability, n_selected = found.stability, len(found.selected)
+def _places(audit: Audit, column: int) -> list[int]:
+    """Return the place of a column in every subsample; if only selections are known, 1 or beyond the number."""
+    stability = audit.stability
     if stability is None:
-        places = np.empty((0, len(order)), dtype=np.int32)
-        others = substitutes(subject.X, best, order)
-    else:
-        # Only who is chosen is known, not the places.
-        places = np.where(stability.runs, 1, n_selected + 1)
-        others = tuple(
-            correlations(subject.X, best, column, stability.substitutes(column))
-            for column in range(len(order))
-        )
-    return Columns(
-        ranking=ColumnOrder.of(subject.X, subject.Y, subject.column_of, order=order, best_feature=best),
-        n_kept=n_selected,
-        steadiness=Steadiness(places, others),
-        measure=found.measure_names[0],
-        worth=found.leading_by_column,
-        halves_for=None if stability is None else n_selected,
-        sizes=None if found.curve is None else Sizes(found.curve),
-    )
+        return []
+    if stability.places is not None:
+        return list(map(int, stability.places[:, column]))
+    return list(map(int, np.where(stability.runs[:, column], 1, stability.n_selected + 1)))
 
 
-def _answers(found: Selection, subject: Subject) -> Iterable[tuple[str, str]]:
-    """The four answers: of what was not asked, how to ask it."""
-    n_selected, chance = len(found.selected), found.chance
-    selected = [subject.columns[feature.column].name for feature in found.selected]
-    rest = f" selected by {found.method}; the ranking opens with {listed(selected)}."
-    if found.n_arbitrary:
-        rest += f" {found.arbitrary_note}"
-    yield f"{n_selected:,} of {counted(len(found.features), 'column')}", rest
-    if found.curve is not None:
-        is_best = found.curve.best == n_selected
-        yield (
-            f"Keep {n_selected:,}." if is_best else f"{n_selected:,} are kept.",
-            f" {found.size_note}",
-        )
-    else:
-        yield f"{n_selected:,} are kept", ": -k auto tries numbers of them on held-out rows."
-    said = "" if chance is None else shuffles_said(chance)
-    if found.stability is None:
-        yield "Not resampled", f": --stability 30 asks halves of the rows; {said}".rstrip("; ")
-    else:
-        assert chance is not None
-        kept = [feature.column for feature in found.selected]
-        shares = found.stability.frequency[kept], found.stability.group_frequency[kept]
-        yield trust_said(*shares, found.stability.n_resamples, chance)
-    yield _labels(found)
+def _bars(bars: Distribution, Y: np.ndarray | None) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "d": int(bars.is_discrete),
+        "t": [printable(text) for text in bars.texts],
+        "c": bars.counts().tolist(),
+    }
+    if bars.of:
+        record["n"] = printable(bars.of)
+    if Y is not None:
+        record["l"] = [bars.counts(Y[:, label]).tolist() for label in range(Y.shape[1])]
+    return record
 
 
-def _by_chance(found: Selection) -> Iterable[tuple[str, str]]:
-    yield none_stands_out(len(found.features))
-    yield "No number can be recommended", f": {len(found.selected):,} are kept here."
-    yield NOT_TRUSTED
-    yield LABELS_UNTOLD if found.doubts is not None else _labels(found)
+def _features(audit: Audit, ranking: Ranking, features: np.ndarray) -> list[list[Any]]:
+    """The features of one column that say most: name, evidence, their best label and the signed z² with it."""
+    evidence, signed = ranking.feature_evidence, ranking.feature_z2
+    order = features[np.argsort(-evidence[features], kind="stable")][:_MOST_FEATURES]
+    best = np.abs(signed[order]).argmax(axis=1)
+    return [
+        [
+            printable(audit.dataset.feature_names[feature]),
+            round(float(evidence[feature]), 1),
+            int(label),
+            round(10 * float(signed[feature, label])),
+        ]
+        for feature, label in zip(order, best, strict=True)
+    ]
 
 
-def _labels(found: Selection) -> tuple[str, str]:
-    if found.doubts is None:
-        return "Not checked", ": --check-labels predicts every candidate label from the other rows."
-    gist, rest = labels_said(found.doubts.issues)
-    if found.n_wrong is not None:
-        share = found.n_wrong / found.n_candidates
-        rest += (
-            f" The truth is known here: of the first {len(found.suspects)}, {found.listed_wrong} are wrong, of all "
-            f"{share:.0%}."
-        )
-    return gist, rest
+def _labels(explained: ExplainedIssues) -> tuple[list[dict[str, Any]], list[float]]:
+    """Return the labels, and the ends of the scale on which their candidates are counted."""
+    issues = explained.issues
+    chance = issues.shown_probability
+    keys = (issues.support if chance is None else chance)[issues.rows, issues.labels]
+    low, high = (0.0, 1.0) if chance is not None else (float(keys.min()), float(keys.max()))
+    edges = np.linspace(low, high if high > low else low + 1, _N_BARS + 1)
+    by_name = {label.label: label for label in issues.by_label()}
+    found = []
+    for number, name in enumerate(issues.label_names):
+        label = by_name.get(name)
+        area = explained.auc[number]
+        record: dict[str, Any] = {
+            "n": printable(name),
+            "m": 0 if label is None else label.n_candidates,
+            "auc": None if np.isnan(area) else round(float(area), 3),
+            "look": 0 if label is None else label.n_flagged,
+            "h": np.histogram(keys[issues.labels == number], edges)[0].tolist(),
+        }
+        if label is not None and label.share_wrong is not None:
+            record["w"] = round(label.share_wrong, 3)
+        found.append(record)
+    return found, [round(float(edges[0]), 4), round(float(edges[-1]), 4)]
 
 
-def _embedded(picture: Picture) -> str:
-    """An address that holds the picture itself. Its colours are those of the data, whatever the page's."""
-    return f"data:image/png;base64,{base64.b64encode(picture.png()).decode()}"
+def _rows(audit: Audit, explained: ExplainedIssues, columns: np.ndarray) -> dict[str, Any]:
+    """Return the least supported candidates; `columns` are those on the page."""
+    issues, reasons = explained.issues, explained.reasons
+    rows, labels = issues.rows[explained.listed], issues.labels[explained.listed]
+    distinct, position = np.unique(rows, return_inverse=True)
+    place = {int(column): number for number, column in enumerate(columns)}
+    values: dict[str, int] = {}
+    why = []
+    for number, row in enumerate(map(int, rows)):
+        triples: list[int] = []
+        for column, feature, effect in zip(
+            reasons.columns[number], reasons.features[number], reasons.effects[number], strict=True
+        ):
+            if int(column) not in place or effect >= 0:
+                continue
+            text = printable(_value(audit, row, int(column), int(feature)))
+            triples += [place[int(column)], values.setdefault(text, len(values)), round(1000 * float(effect))]
+        why.append(triples)
+    found: dict[str, Any] = {
+        "i": position.tolist(),
+        "l": labels.tolist(),
+        "j": _rounded(1000 * issues.support[rows, labels], 0),
+        "w": why,
+        "b": _rounded(1000 * reasons.base, 0),
+        "q": _rounded(1000 * reasons.labels, 0),
+    }
+    if explained.kernel == "rbf":
+        found["c"] = _rounded(1000 * reasons.curved, 0)
+    # What is not among the three is in one sum, and the sums are whole thousandths as they are shown.
+    told = np.array([sum(triples[2::3]) for triples in why], dtype=int)
+    parts = np.array(found["b"]) + np.array(found["q"]) + np.array(found.get("c", 0)) + told
+    found["o"] = (np.array(found["j"]) - parts).tolist()
+    if issues.shown_probability is not None:
+        found["p"] = _rounded(1000 * issues.shown_probability[rows, labels], 0)
+    return {
+        "rows": found,
+        "values": list(values),
+        "ids": [printable(audit.dataset.row_ids[row]) for row in distinct],
+    }
+
+
+def _value(audit: Audit, row: int, column: int, feature: int) -> str:
+    """Return what stands in the cell; of a text, the part of it that counts."""
+    if audit.ranked_columns[column].role == "text":
+        return audit.dataset.feature_names[feature]
+    return audit.cell(row, column)
+
+
+def _rounded(values: np.ndarray, digits: int) -> list[Any]:
+    """Plain numbers, whole ones if no digits are asked for."""
+    rounded = np.round(values, digits)
+    plain: list[Any] = (rounded.astype(int) if digits == 0 else rounded).tolist()
+    return plain

@@ -1,4 +1,4 @@
-"""Pictures of what a fit found in images: which pixels, and which images to look at. Needs matplotlib."""
+"""Figures of what an audit found in images: which pixels matter, and which images to review. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -11,77 +11,78 @@ from labelsieve._figures import ACCENT, INK, Picture
 from labelsieve._text import one_line
 from labelsieve.inspection.displays.convergence import ConvergenceDisplay
 from labelsieve.inspection.displays.size_curve import SizeCurveDisplay
-from labelsieve.inspection.selection import Selection, Suspect
+from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.result import Audit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def draw_selected_pixels(found: Selection, mean_image: np.ndarray) -> Picture:
+def draw_selected_pixels(ranking: Ranking, mean_image: np.ndarray) -> Picture:
     """Draw the selected pixels, with their ranks, over the mean image."""
     figure = _figure()
-    _selected_pixels(figure.subplots(), found, mean_image)
-    return Picture(figure, f"The {len(found.selected)} selected pixels, by rank, on the mean of all images.")
+    _selected_pixels(figure.subplots(), ranking, mean_image)
+    return Picture(figure, f"The {ranking.n_kept} selected pixels, by rank, on the mean of all images.")
 
 
-def draw_pixel_worth(found: Selection, shape: tuple[int, ...]) -> Picture:
+def draw_pixel_worth(ranking: Ranking, shape: tuple[int, ...]) -> Picture:
     """Draw what every pixel is worth by itself."""
     figure = _figure()
-    _pixel_worth(figure.subplots(), found, shape)
-    return Picture(figure, f"The {found.measure_names[0]} of every pixel, darker is more.")
+    _pixel_worth(figure.subplots(), ranking, shape)
+    return Picture(figure, f"The {ranking.measure} of every pixel, darker is more.")
 
 
-def draw_overview(found: Selection, mean_image: np.ndarray) -> Picture:
-    """Draw selected pixels, what pixels are worth and, if there are any, the curves beside one another."""
+def draw_overview(found: Audit, mean_image: np.ndarray) -> Picture:
+    """Draw selected pixels, what pixels are worth and, if there are any, the curves next to each other."""
+    ranking = found.ranking
+    assert ranking is not None
     curves = [
         draw
-        for given, draw in ((found.curve, _size_curve), (found.objective, _convergence))
+        for given, draw in ((found.size_curve, _size_curve), (ranking.objective, _convergence))
         if given is not None
     ]
     figure = _figure(2 + len(curves))
     panels = figure.subplots(1, 2 + len(curves), gridspec_kw={"wspace": 0.12})
-    _selected_pixels(panels[0], found, mean_image)
-    _pixel_worth(panels[1], found, mean_image.shape)
+    _selected_pixels(panels[0], ranking, mean_image)
+    _pixel_worth(panels[1], ranking, mean_image.shape)
     for axes, draw in zip(panels[2:], curves, strict=True):
-        draw(axes, found)
+        draw(axes, found, ranking)
     return Picture(figure, "Selected pixels, what pixels are worth, and curves.")
 
 
-def draw_suspects(suspects: Sequence[Suspect], images: np.ndarray) -> Picture:
-    """Draw the images of samples beside the label that looks wrong, five in a row."""
+def draw_label_issues(issues: Sequence[tuple[int, str]], images: np.ndarray) -> Picture:
+    """Draw the images of rows with the label that looks wrong, five in a row."""
     from matplotlib.figure import Figure
 
-    n_rows = -(-len(suspects) // 5)
+    n_rows = -(-len(issues) // 5)
     figure = Figure(figsize=(6, 1.6 * n_rows), layout="constrained")
     panels = figure.subplots(n_rows, 5, squeeze=False).ravel()
-    for axes, suspect in zip(panels, suspects, strict=False):
-        image = images[suspect.sample]
+    for axes, (row, label) in zip(panels, issues, strict=False):
+        image = images[row]
         # Not quite black, which a dark page would turn to white.
         _pixels(axes, image, cmap="Greys", vmax=1.02 * image.max(), linewidth=0.2)
-        axes.set_title(f"{one_line(suspect.label)}?", fontsize=8.5, color=INK, parse_math=False)
-        axes.set_xlabel(f"sample {suspect.sample}", fontsize=8.5, color=INK)
-    for axes in panels[len(suspects) :]:
+        axes.set_title(f"{one_line(label)}?", fontsize=8.5, color=INK, parse_math=False)
+        axes.set_xlabel(f"row {row}", fontsize=8.5, color=INK)
+    for axes in panels[len(issues) :]:
         axes.axis("off")
-    return Picture(figure, f"The first {len(suspects)} of the list, with the label in question.")
+    return Picture(figure, f"The first {len(issues)} of the list, with the label in question.")
 
 
-def _selected_pixels(axes: Axes, found: Selection, mean_image: np.ndarray) -> None:
+def _selected_pixels(axes: Axes, ranking: Ranking, mean_image: np.ndarray) -> None:
     # Half of the range of greys, so that black figures stand out.
     _pixels(axes, mean_image, cmap="Greys", vmax=1.6 * mean_image.max())
-    for feature in found.selected:
-        row, column = divmod(feature.column, mean_image.shape[1])
+    for rank, pixel in enumerate(ranking.kept, start=1):
+        row, column = divmod(int(pixel), mean_image.shape[1])
         axes.add_patch(_square(row, column))
-        axes.text(
-            column + 0.5, row + 0.53, str(feature.rank), ha="center", va="center", fontsize=9, color="#111111"
-        )
-    _title(axes, f"The {len(found.selected)} selected pixels", "by rank, on the mean of all images")
+        axes.text(column + 0.5, row + 0.53, str(rank), ha="center", va="center", fontsize=9, color="#111111")
+    _title(axes, f"The {ranking.n_kept} selected pixels", "by rank, on the mean of all images")
 
 
-def _pixel_worth(axes: Axes, found: Selection, shape: tuple[int, ...]) -> None:
+def _pixel_worth(axes: Axes, ranking: Ranking, shape: tuple[int, ...]) -> None:
     # The root keeps one outstanding pixel from leaving all others blank.
-    _pixels(axes, np.sqrt(np.maximum(found.leading_by_column, 0)).reshape(shape), cmap="OrRd")
-    _title(axes, f"{found.measure_names[0].capitalize()} of every pixel", "darker is more")
+    _pixels(axes, np.sqrt(np.maximum(ranking.worth, 0)).reshape(shape), cmap="OrRd")
+    _title(axes, f"{ranking.measure.capitalize()} of every pixel", "darker is more")
 
 
 def _figure(n_panels: int = 1) -> Figure:
@@ -113,20 +114,20 @@ def _title(axes: Axes, title: str, remark: str) -> None:
     axes.annotate(remark, (0, 1), xytext=(0, 7), fontsize=9.5, color=INK, **above)
 
 
-def _size_curve(axes: Axes, found: Selection) -> None:
-    curve = found.curve
+def _size_curve(axes: Axes, found: Audit, ranking: Ranking) -> None:
+    curve = found.size_curve
     assert curve is not None
     SizeCurveDisplay.from_curve(curve, ax=axes)
-    axes.axvline(len(found.selected), color=INK, linewidth=1, linestyle=":")
+    axes.axvline(ranking.n_kept, color=INK, linewidth=1, linestyle=":")
     _title(axes, "How many are enough?", f"precision on held-out rows, most at {curve.best}")
     _as_curve(axes, "features (dotted: selected)")
 
 
-def _convergence(axes: Axes, found: Selection) -> None:
-    assert found.objective is not None
-    ConvergenceDisplay(objective=found.objective).plot(axes)
-    end = "converged" if found.converged else "not converged"
-    _title(axes, "Objective", f"{end} in {found.n_iter} iterations")
+def _convergence(axes: Axes, found: Audit, ranking: Ranking) -> None:
+    assert ranking.objective is not None
+    ConvergenceDisplay(objective=ranking.objective).plot(axes)
+    end = "converged" if ranking.converged else "not converged"
+    _title(axes, "Objective", f"{end} in {ranking.n_iter} iterations")
     _as_curve(axes, "iteration")
 
 

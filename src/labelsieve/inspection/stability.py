@@ -41,8 +41,8 @@ __all__ = [
     "selection_stability",
 ]
 
-#: Features that are chosen in this share of the resamples count as steady.
-STEADY = 0.6
+#: Features that are selected in this share of the subsamples are stable.
+STABLE = 0.6
 #: Features with at least this absolute correlation stand for one another.
 SUBSTITUTE = 0.9
 #: Features that are compared with one another at most, those chosen most often.
@@ -53,7 +53,7 @@ SIGNIFICANT = 0.05
 _LARGE_PRODUCT = 2e8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SelectionStability:
     """How often each feature is chosen when half of the rows decide.
 
@@ -127,23 +127,27 @@ class SelectionStability:
         return members
 
     @property
-    def n_steady(self) -> int:
+    def n_stable(self) -> int:
         """How many features are chosen on at least 60 % of the halves."""
-        return int((self.frequency >= STEADY).sum())
+        return int((self.frequency >= STABLE).sum())
 
     @property
     def expected_by_chance(self) -> float:
-        """How many of the steady features chance alone explains at most, on average.
+        """How many of the stable features chance alone explains at most, on average.
 
         ``k^2 / ((2 pi - 1) d)`` with ``pi = 0.6`` for ``k`` of ``d`` features, by Meinshausen and Buehlmann; see
-        `selection_stability`. It says nothing where it is as large as `n_steady`.
+        `selection_stability`. It says nothing where it is as large as `n_stable`.
         """
-        return self.n_selected**2 / ((2 * STEADY - 1) * len(self.selected))
+        return self.n_selected**2 / ((2 * STABLE - 1) * len(self.selected))
 
     @cached_property
     def index(self) -> float:
         """Kuncheva's index of the halves: 1 for equal choices, about 0 for random ones."""
         return nogueira_stability(self.runs)
+
+    def __repr__(self) -> str:
+        stable = f"{self.n_stable} stable of {len(self.selected)} features"
+        return f"SelectionStability({self.n_resamples} subsamples, {stable}, index {self.index:.2f})"
 
     def to_frame(self) -> Any:
         """Return a pandas table with a row per feature, those chosen most often first.
@@ -263,13 +267,11 @@ def resample(
     features, candidates = check_problem(X, Y)
     if hasattr(whole, "best_"):
         features = features[:, whole.best_]
-    n_samples = features.shape[0]
-    parts = list(halves(n_samples, n_resamples, as_generator(random_state)))
-    has_candidates = np.asarray(candidates.sum(axis=1)).ravel() > 0
-    if not all(has_candidates[rows].any() for rows in parts):
+    parts = list(halves(features.shape[0], n_resamples, as_generator(random_state)))
+    if not have_candidates(candidates, parts):
         raise ValueError(
-            f"Y must have candidates in both halves of the rows. Got a half of {n_samples // 2} rows with none. "
-            f"Leave out rows without candidates, or try another random_state."
+            "Y must have candidates in every subsample of the rows. Got a subsample with none. "
+            "Leave out rows without candidates, or try another random_state."
         )
     finished = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_selected_on)(clone(asked), X, Y, rows) for rows in parts
@@ -292,12 +294,13 @@ def resample(
             stacklevel=3,
         )
     names = getattr(whole, "feature_names_in_", [f"x{j}" for j in range(len(selected))])
-    return SelectionStability(
-        np.asarray(names, dtype=object), selected, runs, _group(features, runs.mean(axis=0)), places
-    )
+    frequency = runs.mean(axis=0)
+    often = np.argsort(-frequency, kind="stable")[:_MOST_COMPARED]
+    group = substitute_groups(features, np.sort(often[frequency[often] > 0]))
+    return SelectionStability(np.asarray(names, dtype=object), selected, runs, group, places)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EvidenceTest:
     """Whether the features tell more about the labels than about shuffled ones.
 
@@ -307,21 +310,27 @@ class EvidenceTest:
         Share of the tables, the given one among them, with at least as much evidence as the given one.
     total : float
         Evidence of all features together.
-    shuffled : ndarray of shape (n_permutations,)
-        The same for labels whose rows were shuffled.
+    permuted : ndarray of shape (n_permutations,)
+        The same for labels whose rows were permuted.
 
     Examples
     --------
     >>> from labelsieve import evidence_test
     >>> from labelsieve.datasets import make_pml
     >>> test = evidence_test(*make_pml(random_state=0), n_permutations=19)
-    >>> test.p_value, bool(test.total > test.shuffled.max())
+    >>> test.p_value, bool(test.total > test.permuted.max())
     (0.05, True)
     """
 
     p_value: float
     total: float
-    shuffled: np.ndarray
+    permuted: np.ndarray
+
+    def __repr__(self) -> str:
+        n_permutations = len(self.permuted)
+        return (
+            f"EvidenceTest(p_value={self.p_value:.3g}, total={self.total:.4g}, {n_permutations} permutations)"
+        )
 
 
 def evidence_test(
@@ -362,7 +371,7 @@ def evidence_test(
     0.005
     """
     refuse_lazy("evidence_test", X, Y)
-    found = shuffle_labels(
+    found = permute_labels(
         X, Y, n_permutations=n_permutations, random_state=random_state, threshold=threshold
     )
     if found.p_value > SIGNIFICANT:
@@ -375,7 +384,7 @@ def evidence_test(
     return found
 
 
-def shuffle_labels(
+def permute_labels(
     X: Any,
     Y: Any,
     *,
@@ -400,9 +409,9 @@ def shuffle_labels(
     return EvidenceTest((1 + n_as_large) / (1 + len(shuffled)), total, shuffled)
 
 
-def n_shuffles(X: Matrix, n_labels: int) -> int:
-    """How often to shuffle labels: less often, but enough for 5 %, where a product with the features takes long."""
-    return 199 if (X.nnz if is_sparse(X) else X.size) * n_labels < _LARGE_PRODUCT else 39
+def default_permutations(X: Matrix, n_labels: int, most: int = 199) -> int:
+    """Return how often to permute labels: fewer times, but enough for 5 %, if a product with the features is slow."""
+    return min(most, 199 if (X.nnz if is_sparse(X) else X.size) * n_labels < _LARGE_PRODUCT else 39)
 
 
 def kuncheva_stability(selected: Any) -> float:
@@ -514,6 +523,12 @@ def halves(n_samples: int, n_halves: int, rng: np.random.Generator) -> Iterator[
         yield np.sort(order[start : start + size])
 
 
+def have_candidates(Y: Matrix, parts: Iterable[np.ndarray]) -> bool:
+    """Return whether some row of every part has a candidate."""
+    has_candidates = np.asarray(Y.sum(axis=1)).ravel() > 0
+    return all(has_candidates[rows].any() for rows in parts)
+
+
 def _selected_on(
     selector: Any, X: Any, Y: Any, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
@@ -526,11 +541,12 @@ def _selected_on(
     return np.asarray(selector.get_support(), dtype=bool), getattr(selector, "ranking_", None), notes
 
 
-def _group(X: Matrix, frequency: np.ndarray) -> np.ndarray:
-    """Number the groups of features that can stand for one another."""
-    often = np.argsort(-frequency, kind="stable")[:_MOST_COMPARED]
-    compared = np.sort(often[frequency[often] > 0])
-    groups = np.arange(len(frequency))
+def substitute_groups(X: Matrix, compared: np.ndarray) -> np.ndarray:
+    """Number groups of features joined by absolute correlations of 0.9 or more.
+
+    Only the features at the positions `compared`, ascending, are compared; any other is a group of its own.
+    """
+    groups = np.arange(X.shape[1])
     if not len(compared):
         return groups
     # A group is numbered by its first feature.
@@ -538,6 +554,16 @@ def _group(X: Matrix, frequency: np.ndarray) -> np.ndarray:
     _, firsts = np.unique(found, return_index=True)
     groups[compared] = compared[firsts[found]]
     return groups
+
+
+def correlations(
+    X: Matrix, best_feature: np.ndarray, column: int, others: np.ndarray
+) -> tuple[tuple[int, float], ...]:
+    """Return other columns with the correlations of their best features with that of a column, closest first."""
+    asked = X[:, best_feature[np.append(column, others)]]
+    found = np.clip(standardize(within_range(asked)).gram(np.arange(asked.shape[1]))[0] / X.shape[0], -1, 1)
+    order = np.argsort(-np.abs(found[1:]), kind="stable")
+    return tuple((int(others[place]), float(found[1 + place])) for place in order)
 
 
 def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float) -> Iterator[float]:

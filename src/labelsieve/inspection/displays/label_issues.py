@@ -30,7 +30,7 @@ class LabelIssuesDisplay(Display):
         Names of the labels.
     n_candidates : array-like of int of shape (n_labels,)
         Candidates of each.
-    n_to_look_at : array-like of int of shape (n_labels,)
+    n_flagged : array-like of int of shape (n_labels,)
         Those of them that look rather wrong than right and were not checked.
     share_wrong : array-like of shape (n_labels,) or None, default=None
         Estimated share of wrong candidates; None if unknown.
@@ -43,7 +43,7 @@ class LabelIssuesDisplay(Display):
         The figure around it.
     bars_ : BarContainer
         All candidates of each label; the label with the most to look at first.
-    doubtful_bars_ : BarContainer
+    flagged_bars_ : BarContainer
         Those to look at.
     ticks_ : Line2D or None
         Estimated numbers of wrong candidates.
@@ -60,14 +60,14 @@ class LabelIssuesDisplay(Display):
     """
 
     def __init__(
-        self, *, label_names: Sequence[str], n_candidates: Any, n_to_look_at: Any, share_wrong: Any = None
+        self, *, label_names: Sequence[str], n_candidates: Any, n_flagged: Any, share_wrong: Any = None
     ) -> None:
         check_lengths(
-            len(label_names), n_candidates=n_candidates, n_to_look_at=n_to_look_at, share_wrong=share_wrong
+            len(label_names), n_candidates=n_candidates, n_flagged=n_flagged, share_wrong=share_wrong
         )
         self.label_names = list(label_names)
         self.n_candidates = np.asarray(n_candidates)
-        self.n_to_look_at = np.asarray(n_to_look_at)
+        self.n_flagged = np.asarray(n_flagged)
         self.share_wrong = None if share_wrong is None else np.asarray(share_wrong)
 
     @classmethod
@@ -90,15 +90,15 @@ class LabelIssuesDisplay(Display):
         """
         labels = issues.by_label()
         display = cls(
-            label_names=[doubts.label for doubts in labels],
-            n_candidates=[doubts.n_candidates for doubts in labels],
-            n_to_look_at=[doubts.n_to_look_at for doubts in labels],
-            share_wrong=[doubts.share_wrong for doubts in labels] if issues.has_probabilities else None,
+            label_names=[label.label for label in labels],
+            n_candidates=[label.n_candidates for label in labels],
+            n_flagged=[label.n_flagged for label in labels],
+            share_wrong=[label.share_wrong for label in labels] if issues.has_probabilities else None,
         )
         return display.plot(ax, n_shown=n_shown, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, n_shown: int = 20, **kwargs: Any) -> Self:
-        """Draw the labels with the most candidates to look at.
+        """Draw the labels with the most candidates are flagged.
 
         Parameters
         ----------
@@ -112,24 +112,24 @@ class LabelIssuesDisplay(Display):
         Returns
         -------
         self : LabelIssuesDisplay
-            With ``ax_``, ``figure_``, ``bars_``, ``doubtful_bars_`` and ``ticks_``.
+            With ``ax_``, ``figure_``, ``bars_``, ``flagged_bars_`` and ``ticks_``.
         """
         check_count(n_shown, "n_shown", least=1)
-        order = np.argsort(-self.n_to_look_at, kind="stable")[:n_shown]
+        order = np.argsort(-self.n_flagged, kind="stable")[:n_shown]
         ax = self._begin(ax, len(order))
         rows = name_rows(ax, [self.label_names[label] for label in order])
         self.bars_ = ax.barh(
             rows, self.n_candidates[order], color=FAINT, alpha=0.4, height=0.7, label="candidates"
         )
         style = {"color": ACCENT, "height": 0.7, "label": "to look at", **kwargs}
-        self.doubtful_bars_ = ax.barh(rows, self.n_to_look_at[order], **style)
+        self.flagged_bars_ = ax.barh(rows, self.n_flagged[order], **style)
         self.ticks_ = None
         if self.share_wrong is not None:
             wrong = self.share_wrong[order] * self.n_candidates[order]
             self.ticks_ = draw_ticks(ax, wrong, rows, "wrong, estimated")
         is_known = self.share_wrong is not None
         ax.set_xlabel("candidates" if is_known else "candidates (to look at: no count of errors)")
-        ax.set_title(f"{self.n_to_look_at.sum()} of {self.n_candidates.sum()} candidates to look at", pad=26)
+        ax.set_title(f"{self.n_flagged.sum()} of {self.n_candidates.sum()} candidates are flagged", pad=26)
         # Above the bars, of which it would cover some.
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
         return self

@@ -16,7 +16,7 @@ from labelsieve.inspection.displays._canvas import (
     name_rows,
     named_features,
 )
-from labelsieve.inspection.stability import STEADY, SelectionStability, selection_stability
+from labelsieve.inspection.stability import STABLE, SelectionStability, selection_stability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,7 +197,7 @@ class StabilityDisplay(Display):
             if helped.any():
                 self.ticks_ = draw_ticks(ax, together[helped], rows[helped])
                 remark = "; tick: it or a substitute"
-        ax.axvline(STEADY, color=INK, linewidth=1, linestyle=":")
+        ax.axvline(STABLE, color=INK, linewidth=1, linestyle=":")
         halves = "halves" if self.n_resamples is None else f"{self.n_resamples} halves"
         ax.set(xlabel=f"chosen on {halves} of the rows{remark}", title="How sure is each feature")
         return self

@@ -15,11 +15,11 @@ byId("print").addEventListener("click", () => print());
 const forPrint = (printing) => {
   if (state.printing === printing) return;
   state.printing = printing;
-  ["columns", "map", "doubts"].forEach((part) => draw[part] && draw[part]());
+  ["columns", "map", "issues"].forEach((part) => draw[part] && draw[part]());
 };
 addEventListener("beforeprint", () => forPrint(true));
 addEventListener("afterprint", () => forPrint(false));
-phone.addEventListener("change", () => changed("columns", "map", "doubts"));
+phone.addEventListener("change", () => changed("columns", "map", "issues"));
 
 Object.values(make).forEach((part) => part());
 Object.values(draw).forEach((part) => part());

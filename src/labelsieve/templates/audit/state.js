@@ -65,5 +65,5 @@ const setLabel = (label) => {
   byId("label").value = label;
   byId("bar").classList.toggle("on", label >= 0);
   byId("clear").hidden = label < 0;
-  changed("columns", "map", "labels", "doubts");
+  changed("columns", "map", "labels", "issues");
 };

@@ -1,4 +1,4 @@
-"""Which candidate labels to doubt first, and the reasons: what each column adds to the support of a candidate."""
+"""Label issues with reasons: what each column adds to the support of a candidate."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 from labelsieve.inspection._leave_one_out import LeaveOneOut
-from labelsieve.inspection.auditing.subject import Subject
 from labelsieve.inspection.label_issues import LabelIssues, issues_of
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
+from labelsieve.io import Dataset
 
-__all__ = ["N_REASONS", "Doubts", "Reasons", "doubt_subject"]
+__all__ = ["ExplainedIssues", "Reasons", "explain_label_issues"]
 
-#: Reasons that are told of a candidate.
-N_REASONS = 3
-#: Candidates with reasons at most. A page of more is read by nobody; `issues` lists all.
-MOST_LISTED = 1500
-#: Beyond the candidates that look rather wrong, so many times their number are listed, and at least so many.
+#: Number of reasons for a candidate.
+_N_REASONS = 3
+#: Largest number of candidates with reasons: nobody reads a longer page, and `issues` lists all.
+_MOST_LISTED = 1500
+#: Twice as many candidates as are flagged are listed, and at least 200.
 _LISTED_FACTOR, _LEAST_LISTED = 2, 200
 
 
@@ -61,7 +61,7 @@ class Reasons:
 
 
 @dataclass(frozen=True, eq=False)
-class Doubts:
+class ExplainedIssues:
     """All candidates in order, and the first of them with reasons.
 
     Attributes
@@ -69,34 +69,49 @@ class Doubts:
     issues : LabelIssues
         Every candidate, worst first.
     listed : ndarray of shape (n_listed,)
-        Places, among all, of the first candidates that nobody checked.
-    n_to_look_at : int
-        How many of these look rather wrong than right; they come first. All that do, unless there are more than 1500.
+        Positions, among all, of the first candidates without a verdict.
+    n_flagged : int
+        How many of the listed ones are flagged; they come first. All that are, unless there are more than 1500.
     reasons : Reasons
         Of the listed ones.
     auc : ndarray of shape (n_labels,)
-        Chance that a row with the candidate has more support for it than a row without; nan where the label does not
-        vary.
+        Held-out AUC of every label: the probability that a row with the candidate has more support for it than a row
+        without; nan if the label does not vary.
     kernel : {"linear", "rbf"} or None
-        What decided about the support; None where no label varies, so that there was nothing to estimate.
+        The regression that gave the support; None if no label varies, so that there was nothing to estimate.
     penalty : float or None
         Penalty of that regression.
     label_penalty : float or None
-        Penalty of the regression on the other labels; None where they did not help.
+        Penalty of the regression on the other labels; None if they did not help.
     """
 
     issues: LabelIssues
     listed: np.ndarray
-    n_to_look_at: int
+    n_flagged: int
     reasons: Reasons
     auc: np.ndarray
     kernel: str | None
     penalty: float | None
     label_penalty: float | None
 
+    @property
+    def model(self) -> str:
+        """The regression in words."""
+        if self.penalty is None:
+            return "the labels themselves: none varies"
+        others = (
+            "other labels not used" if self.label_penalty is None else f"other labels {self.label_penalty:g}"
+        )
+        return f"{self.kernel} regression without the row, penalty {self.penalty:.3g}; {others}"
+
 
 class _ExplainedSupport(LabelSupport):
     """Keeps hold of the linear regression, which knows what each feature adds."""
+
+    def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
+        if self.kernel == "rbf":  # the reasons are those of the linear regression
+            self._linear_regression(X, Y)
+        return super()._regression(X, Y)
 
     def _linear_regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
         self.linear_, self.asked_ = super()._linear_regression(X, Y), X
@@ -109,27 +124,31 @@ class _ExplainedSupport(LabelSupport):
         return found
 
 
-def doubt_subject(
-    subject: Subject,
+def explain_label_issues(
+    dataset: Dataset,
     *,
     checked: Any = None,
     kernel: str = "auto",
     use_labels: bool = True,
     each_row_has_truth: bool = False,
-) -> Doubts:
-    """Put the candidates in order and explain the first of them."""
-    X, Y = subject.X, subject.Y
+    n_listed: int | None = None,
+) -> ExplainedIssues:
+    """Find label issues as `find_label_issues` does, and explain at least the first `n_listed` of them by columns."""
+    X, Y = dataset.X, dataset.candidates
     model = _ExplainedSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
-    issues = issues_of(model, checked, label_names=subject.label_names, row_ids=subject.row_ids)
-    n_doubtful = sum(doubts.n_to_look_at for doubts in issues.by_label())
-    listed = issues.unchecked[: min(MOST_LISTED, max(_LISTED_FACTOR * n_doubtful, _LEAST_LISTED))]
-    return Doubts(
+    issues = issues_of(model, checked, label_names=dataset.label_names, row_ids=dataset.row_ids)
+    n_flagged = sum(label.n_flagged for label in issues.by_label())
+    listed = issues.unchecked[
+        : max(min(_MOST_LISTED, max(_LISTED_FACTOR * n_flagged, _LEAST_LISTED)), n_listed or 0)
+    ]
+    column_of = np.searchsorted(dataset.ranked, dataset.column_of)
+    return ExplainedIssues(
         issues=issues,
         listed=listed,
-        n_to_look_at=min(n_doubtful, len(listed)),
+        n_flagged=min(n_flagged, len(listed)),
         reasons=_no_reasons(issues, listed)
         if model.kernel_ is None
-        else _reasons(model, issues, listed, Y, subject.column_of),
+        else _reasons(model, issues, listed, Y, column_of),
         auc=_areas(model.support_, Y),
         kernel=model.kernel_,
         penalty=model.penalty_,
@@ -152,7 +171,7 @@ def _reasons(
     varies = varying_labels(Y)
     asked = np.arange(len(column_of))[model._witnesses]
     distinct, column_of = np.unique(column_of[asked], return_inverse=True)
-    n_reasons = min(N_REASONS, len(distinct))
+    n_reasons = min(_N_REASONS, len(distinct))
     columns = np.zeros((n_listed, n_reasons), dtype=np.intp)
     features = np.zeros((n_listed, n_reasons), dtype=np.intp)
     effects = np.zeros((n_listed, n_reasons))

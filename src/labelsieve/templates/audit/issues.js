@@ -75,7 +75,7 @@ const doubtRow = (row) => {
     html("td", { class: "d-w" }, html("div", { class: "why" }, reasonsOf(row).map(reasonCell))));
 };
 
-draw.doubts = () => {
+draw.issues = () => {
   const listed = chosenRows();
   state.rowPage = clamp(state.rowPage, 0, Math.max(0, Math.ceil(listed.length / state.rowSize) - 1));
   const shown = state.printing ? listed.slice(0, 30) : listed.slice(state.rowPage * state.rowSize, (state.rowPage + 1) * state.rowSize);
@@ -95,8 +95,8 @@ draw.doubts = () => {
   byId("export").disabled = !listed.length;
   pager(byId("doubtpager"), {
     page: state.rowPage, size: state.rowSize, total: listed.length,
-    go: (page) => { state.rowPage = page; changed("doubts"); },
-    resize: (rowSize) => { Object.assign(state, { rowSize, rowPage: 0 }); changed("doubts"); },
+    go: (page) => { state.rowPage = page; changed("issues"); },
+    resize: (rowSize) => { Object.assign(state, { rowSize, rowPage: 0 }); changed("issues"); },
   });
 };
 
@@ -117,8 +117,8 @@ const csvText = () => {
   return lines.map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("");
 };
 
-make.doubts = () => {
-  const slider = byId("cut"), setCut = (cut) => { Object.assign(state, { cut: clamp(cut, 1, Math.max(1, nRows)), rowPage: 0 }); changed("doubts"); };
+make.issues = () => {
+  const slider = byId("cut"), setCut = (cut) => { Object.assign(state, { cut: clamp(cut, 1, Math.max(1, nRows)), rowPage: 0 }); changed("issues"); };
   slider.max = Math.max(1, nRows);
   slider.addEventListener("input", () => setCut(Number(slider.value)));
   const page = Math.max(1, Math.round(nRows / 10)), moves = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: page, PageDown: -page, Home: -nRows, End: nRows };
@@ -127,8 +127,8 @@ make.doubts = () => {
     event.preventDefault();
     setCut(state.cut + moves[event.key]);
   });
-  const sortBy = (key) => { Object.assign(state, { rowAscending: state.rowSort === key ? !state.rowAscending : true, rowSort: key, rowPage: 0 }); changed("doubts"); };
+  const sortBy = (key) => { Object.assign(state, { rowAscending: state.rowSort === key ? !state.rowAscending : true, rowSort: key, rowPage: 0 }); changed("issues"); };
   for (const head of byId("doubttable").querySelectorAll("th[data-sort]")) head.firstElementChild.addEventListener("click", () => sortBy(head.dataset.sort));
-  byId("doubtsearch").addEventListener("input", (event) => { Object.assign(state, { rowSearch: event.target.value, rowPage: 0 }); changed("doubts"); });
+  byId("doubtsearch").addEventListener("input", (event) => { Object.assign(state, { rowSearch: event.target.value, rowPage: 0 }); changed("issues"); });
   byId("export").addEventListener("click", () => save(csvText(), "doubtful.csv", "text/csv"));
 };

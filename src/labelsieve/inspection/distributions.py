@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.inspection.auditing.subject import Subject
-from labelsieve.io.dataset import show_value
+from labelsieve._numerics.sparse import dense
+from labelsieve.io import Dataset
+from labelsieve.io.dataset import Column, show_value
 
 __all__ = ["Distribution", "distribution"]
 
@@ -50,16 +51,15 @@ class Distribution:
         return np.bincount(bars[bars >= 0], minlength=self.n_bins)
 
 
-def distribution(subject: Subject, column: int, feature: int) -> Distribution:
-    """Count the values of a column: its cells where they are names or numbers, else those of its best feature."""
-    of_table = subject.columns[column]
-    if subject.values is not None and of_table.role in _UNORDERED:
-        return _of_names(subject.written[of_table.name])
-    if subject.values is not None and of_table.role == "number":
-        return _of_numbers(subject.values[of_table.name].to_numpy(dtype=float, na_value=np.nan))
-    bars = _of_numbers(subject.feature(feature))
-    is_derived = subject.feature_names[feature] != of_table.name
-    return replace(bars, of=subject.feature_names[feature]) if is_derived else bars
+def distribution(dataset: Dataset, column: Column, feature: int) -> Distribution:
+    """Count the values of a column: its cells if they are names or numbers, else those of its best feature."""
+    if dataset.frame is not None and column.role in _UNORDERED:
+        return _of_names(dataset.frame[column.name])
+    if dataset.values is not None and column.role == "number":
+        return _of_numbers(dataset.values[column.name].to_numpy(dtype=float, na_value=np.nan))
+    bars = _of_numbers(dense(dataset.X[:, [feature]]).ravel())
+    name = dataset.feature_names[feature]
+    return bars if name == column.name else replace(bars, of=name)
 
 
 def _of_names(raw: Any) -> Distribution:

@@ -1,0 +1,329 @@
+"""Compute the parts of an `Audit`: one pipeline for the commands audit, select and issues."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from labelsieve import __version__
+from labelsieve._base import BaseSelector, as_generator, check_count
+from labelsieve.inspection.explanations import explain_label_issues
+from labelsieve.inspection.label_support import varying_labels
+from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.result import Audit
+from labelsieve.inspection.size_choice import choose_size
+from labelsieve.inspection.stability import (
+    default_permutations,
+    evidence_test,
+    halves,
+    have_candidates,
+    permute_labels,
+    resample,
+)
+from labelsieve.io import Dataset, read
+from labelsieve.methods._columns import ColumnSelector
+from labelsieve.methods._evidence.choice import FEWEST_ROWS, size_grid
+from labelsieve.methods._evidence.gram import LARGEST_GRAM
+from labelsieve.methods.evidence import EvidenceSelector, SizeEvaluation, evaluate_sizes
+from labelsieve.size_curve import SizeCurve
+
+__all__ = ["FAST_SETTINGS", "SETTINGS", "audit", "inspect_dataset"]
+
+#: Subsamples, random orders of the columns and permutations of the labels. Large tables are permuted 39 times.
+SETTINGS: dict[str, Any] = {"n_resamples": 30, "n_random": 6, "n_permutations": 199}
+FAST_SETTINGS: dict[str, Any] = {"n_resamples": 10, "n_random": 2, "n_permutations": 39}
+_N_FOLDS = 5
+_REDUNDANCIES = {np.inf: "inf (a pure filter)", 1.0: "1 (half and half)", 0.0: "0 (forward selection)"}
+
+#: Called with the number of finished steps, the number of all steps and a few words about the next one.
+Progress = Callable[[int, int, str], None]
+
+
+def audit(
+    data: Any,
+    labels: Any = None,
+    *,
+    n_columns: int | float | None = None,
+    checked: Any = None,
+    fast: bool = False,
+    random_state: int = 0,
+    name: str = "",
+    progress: Progress | None = None,
+    command_line: str = "",
+) -> Audit:
+    """Audit a table: rank columns, choose how many to keep, check stability, flag label errors.
+
+    Parameters
+    ----------
+    data : path, DataFrame, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
+        The table: anything `labelsieve.io.read` reads, a dataset, or features.
+    labels : int, str, sequence of str or {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
+        The label columns of the table, as in `read`; or, next to features, the candidate labels, 0/1. None if
+        `data` knows.
+    n_columns : int, float or None, default=None
+        Number of columns to keep, or a share of them in (0, 1]; None chooses the number by cross-validation.
+    checked : tuple of (rows, labels, answers) or None, default=None
+        Reviewed candidates, as in `find_label_issues`. From 50 on, probabilities are shown.
+    fast : bool, default=False
+        Whether to draw 10 instead of 30 subsamples, 39 instead of 199 permutations and 2 instead of 6 random orders.
+    random_state : int, default=0
+        Seed of folds, subsamples and permutations.
+    name : str, default=""
+        Name of the table.
+    progress : callable or None, default=None
+        Called with the number of finished steps, the number of all steps and a few words about the next one.
+    command_line : str, default=""
+        What the user typed, for the page.
+
+    Returns
+    -------
+    Audit
+        Numbers, frames, `to_json` and `to_html`. Print it for a summary; a notebook shows its page.
+
+    Examples
+    --------
+    >>> from labelsieve import audit
+    >>> from labelsieve.datasets import make_pml
+    >>> X, Y = make_pml(n_samples=300, n_features=30, shuffle=False, random_state=0)
+    >>> found = audit(X, Y, name="planted")
+    >>> found
+    Audit('planted': 300 rows, 30 columns, 5 labels, keep 4)
+    >>> found.selected  # of the five planted ones, x0 to x4
+    ['x2', 'x4', 'x1', 'x0']
+    """
+    dataset = data if isinstance(data, Dataset) else read(data, labels, name=name or None)
+    check_count(random_state, "random_state", least=0)
+    _check_table(dataset)
+    if n_columns is not None and not isinstance(n_columns, float):
+        check_count(n_columns, "n_columns", least=1)
+        if n_columns > dataset.n_columns:
+            raise ValueError(
+                f"n_columns must be at most {dataset.n_columns}, the number of columns, got {n_columns}."
+            )
+    settings = FAST_SETTINGS if fast else SETTINGS
+    return inspect_dataset(
+        dataset,
+        EvidenceSelector(random_state=random_state),
+        n_columns="auto" if n_columns is None else n_columns,
+        with_sizes=True,
+        check_labels=True,
+        checked=checked,
+        random_state=random_state,
+        progress=progress,
+        command_line=command_line,
+        **settings,
+    )
+
+
+def _check_table(dataset: Dataset) -> None:
+    """Reject what cannot be audited."""
+    if dataset.is_lazy:
+        raise ValueError(
+            "an audit needs all rows in memory, got rows that are read in blocks. Audit a sample."
+        )
+    n_rows = dataset.X.shape[0]
+    if n_rows < FEWEST_ROWS:
+        raise ValueError(f"an audit needs at least {FEWEST_ROWS} rows, got {n_rows}.")
+    if not varying_labels(dataset.candidates).any():
+        raise ValueError(
+            "an audit needs a label that some rows have and others do not, got none. Check which columns are labels."
+        )
+
+
+def inspect_dataset(
+    dataset: Dataset,
+    selector: BaseSelector | None = None,
+    *,
+    command: str = "audit",
+    method: str = "evidence",
+    n_columns: int | float | str | None = None,
+    with_sizes: bool = False,
+    n_random: int = 0,
+    n_permutations: int = 0,
+    n_resamples: int = 0,
+    check_labels: bool = False,
+    checked: Any = None,
+    label_options: Mapping[str, Any] | None = None,
+    random_state: int = 0,
+    command_line: str = "",
+    progress: Progress | None = None,
+) -> Audit:
+    """Compute the parts of an `Audit` that are asked for.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The table. Rows that are read in blocks can only be ranked.
+    selector : BaseSelector or None
+        Ranks the columns; None leaves the ranking out, and with it sizes, the permutation test and subsamples.
+    command, method : str
+        What the findings are made by, and the slug of the method.
+    n_columns : int, float, "auto" or None
+        Number or share of columns to keep, "auto" for the number with the best precision on held-out rows; None takes
+        that of the selector.
+    with_sizes : bool
+        Whether to compute the size curve if the number is given; "auto" always does.
+    n_random, n_permutations, n_resamples : int
+        Numbers of random orders, permutations and subsamples.
+    check_labels : bool
+        Whether to look for label issues; `checked` and `label_options` are those of `find_label_issues`.
+    random_state : int
+        Seed of permutations and subsamples. The selector keeps its own.
+    command_line : str
+        What the user typed.
+    progress : callable or None
+        See `audit`.
+    """
+    n_folds = min(_N_FOLDS, dataset.X.shape[0] // 2) if with_sizes or n_columns == "auto" else 0
+    n_steps = (selector is not None) + n_folds + (n_permutations > 0) + check_labels + n_resamples
+    step = _Steps(n_steps, progress)
+    parts: dict[str, Any] = {}
+    settings: dict[str, str] = {}
+    if selector is not None:
+        step(f"fitting {method}", 0)
+        ranking, fitted, sizes = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step)
+        parts["ranking"] = ranking
+        if isinstance(sizes, SizeEvaluation):
+            parts |= {
+                "size_curve": sizes.curve,
+                "random_precision": sizes.random if n_random else None,
+                "baseline_precision": sizes.baseline,
+            }
+        elif sizes is not None:
+            parts["size_curve"] = sizes
+        settings["Method"] = ranking.class_name
+        for name, value in ranking.parameters.items():
+            settings[name] = _REDUNDANCIES.get(value, str(value)) if name == "redundancy" else str(value)
+        if n_permutations:
+            step("permuting the labels")
+            test = (
+                permute_labels if command == "audit" else evidence_test
+            )  # which warns: an audit has a banner
+            parts["evidence_test"] = test(
+                dataset.X,
+                dataset.candidates,
+                n_permutations=default_permutations(dataset.X, dataset.candidates.shape[1], n_permutations),
+                random_state=random_state,
+            )
+            settings["Permutations"] = str(len(parts["evidence_test"].permuted))
+        parts_of_rows = halves(dataset.X.shape[0], n_resamples, as_generator(random_state))
+        if command == "audit" and n_resamples and not have_candidates(dataset.candidates, parts_of_rows):
+            n_resamples = 0  # too few rows have candidates
+        if n_resamples:
+            step("resampling the rows")
+            parts["stability"] = resample(
+                fitted,
+                dataset.X,
+                dataset.candidates,
+                n_resamples=n_resamples,
+                random_state=random_state,
+                # Iterative methods are worth the start of other processes.
+                n_jobs=None if ranking.objective is None else -1,
+                progress=lambda done, total: step("resampling the rows"),
+            )
+            settings["Subsamples"] = str(n_resamples)
+    if check_labels:
+        step("checking the labels", int(bool(parts)))
+        parts["label_issues"] = explain_label_issues(dataset, checked=checked, **(label_options or {}))
+        settings["Support"] = parts["label_issues"].model
+    step("done")
+    return Audit(
+        dataset,
+        command,
+        **parts,
+        provenance={
+            "Program": f"labelsieve {__version__}",
+            **({"Command": command_line} if command_line else {}),
+            **_digest(dataset.source),
+            **settings,
+            "Seed": str(random_state),
+        },
+    )
+
+
+def _rank(
+    dataset: Dataset,
+    selector: BaseSelector,
+    method: str,
+    n_columns: int | float | str | None,
+    with_sizes: bool,
+    n_random: int,
+    step: _Steps,
+) -> tuple[Ranking, Any, SizeEvaluation | SizeCurve | None]:
+    """Rank the columns, and cross-validate their number if asked; returns the fitted selector too."""
+    X, Y = dataset.X, dataset.candidates
+    wanted = selector.n_features_to_select if n_columns is None else n_columns
+    is_automatic = wanted == "auto"
+    sizes: SizeEvaluation | SizeCurve | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if dataset.is_lazy:
+            fitted: Any = clone(selector).set_params(n_features_to_select=wanted).fit(X, Y)
+        else:
+            column_of = np.searchsorted(dataset.ranked, dataset.column_of)
+            by_column = ColumnSelector(selector, column_of, None if is_automatic else wanted)
+            if is_automatic and X.shape[0] >= FEWEST_ROWS:
+                sizes = _sizes(by_column, X, Y, n_random, step)
+                by_column.n_features_to_select = (
+                    sizes.n_selected if isinstance(sizes, SizeEvaluation) else sizes.best
+                )
+                if isinstance(sizes, SizeEvaluation):
+                    by_column.selector = clone(selector).set_params(redundancy=sizes.redundancy)
+            fitted = by_column.fit(X, Y)
+            if with_sizes and not is_automatic:
+                sizes = _sizes(fitted, X, Y, n_random, step)
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    ranking = Ranking.of(fitted, dataset, method, is_size_given=not is_automatic, converged=converged)
+    return ranking, fitted, sizes
+
+
+def _sizes(
+    selector: ColumnSelector, X: Any, Y: Any, n_random: int, step: _Steps
+) -> SizeEvaluation | SizeCurve:
+    """Cross-validate numbers of columns; a selector that is fitted keeps its redundancy, and its number is tried."""
+    method, sizes = selector.selector, None
+    if not isinstance(method, EvidenceSelector):
+        return choose_size(selector, X, Y)
+    if hasattr(selector, "selector_"):
+        method = clone(method).set_params(redundancy=selector.selector_.redundancy_)
+        grid = size_grid(len(selector.columns_), method.max_steps, is_wide=X.shape[1] > LARGEST_GRAM)
+        sizes = np.union1d(grid, [selector.n_features_])
+    return evaluate_sizes(
+        method,
+        X,
+        Y,
+        column_of=np.asarray(selector.column_of),
+        sizes=sizes,
+        n_random=n_random,
+        on_fold=lambda: step("trying numbers of columns"),
+    )
+
+
+class _Steps:
+    """Counts the finished steps for a progress callback."""
+
+    def __init__(self, total: int, report: Progress | None) -> None:
+        self._total, self._report, self._done = total, report, 0
+
+    def __call__(self, activity: str, n_finished: int = 1) -> None:
+        self._done = min(self._done + n_finished, self._total)
+        if self._report is not None:
+            self._report(self._done, self._total, activity)
+
+
+def _digest(source: str) -> dict[str, str]:
+    """Return the checksum of the file, if there is one."""
+    path = Path(source) if source else None
+    if path is None or not path.is_file():
+        return {}
+    with path.open("rb") as stream:
+        return {"Data SHA-256": hashlib.file_digest(stream, "sha256").hexdigest()}

@@ -1,0 +1,225 @@
+"""The columns of a table in the order that a method gives them, and what each says about each label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from labelsieve._base import BaseSelector
+from labelsieve._numerics.scaling import within_range
+from labelsieve._row_problem import in_memory
+from labelsieve.inspection.stability import SIGNIFICANT
+from labelsieve.io import Dataset
+from labelsieve.methods._columns import ColumnSelector
+from labelsieve.methods._evidence.path import Criterion
+from labelsieve.methods._evidence.problem import Rows
+from labelsieve.methods.evidence import EvidenceSelector
+
+__all__ = ["CRITERION", "Ranking"]
+
+CRITERION = Criterion(EvidenceSelector().threshold, EvidenceSelector().ridge)
+#: What a greedy method says about each feature; its score is only the place.
+_MEASURES = ("evidence", "criterion")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Columns in order. A number of a column counts the columns that have features.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The table.
+    method : str
+        Slug of the method.
+    class_name : str
+        Name of its class.
+    parameters : mapping
+        Its parameters; the ones it chose itself are filled in.
+    places : ndarray of int of shape (n_columns,)
+        Place of every column, 1 is best.
+    best_feature : ndarray of int of shape (n_columns,)
+        The feature of each column that the method ranks first.
+    feature_places : ndarray of int of shape (n_features,)
+        Place of every feature.
+    scores : ndarray of shape (n_columns,)
+        Score of the best feature.
+    measures : mapping of str to ndarray of shape (n_columns,)
+        Other numbers by which the method judges a column, the leading one first; empty for most methods.
+    n_kept : int
+        Number of columns to keep.
+    is_size_given : bool
+        Whether that number was asked for.
+    converged : bool
+        Whether an iterative method converged.
+    objective : ndarray or None
+        Objective by iteration; None for a method without iterations.
+    n_iter : int or None
+        Number of iterations.
+    depends_on_size : bool
+        Whether another number of columns changes the places of the first ones.
+    """
+
+    dataset: Dataset
+    method: str
+    class_name: str
+    parameters: Mapping[str, Any]
+    places: np.ndarray
+    best_feature: np.ndarray
+    feature_places: np.ndarray
+    scores: np.ndarray
+    n_kept: int
+    measures: Mapping[str, np.ndarray] = field(default_factory=dict)
+    is_size_given: bool = True
+    converged: bool = True
+    objective: np.ndarray | None = None
+    n_iter: int | None = None
+    depends_on_size: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        selector: BaseSelector | ColumnSelector,
+        dataset: Dataset,
+        method: str,
+        *,
+        is_size_given: bool = True,
+        converged: bool = True,
+    ) -> Ranking:
+        """Collect what a selector found that is fitted to the features of a dataset, or to its columns."""
+        fitted = selector.selector_ if isinstance(selector, ColumnSelector) else selector
+        best = selector.best_ if isinstance(selector, ColumnSelector) else np.arange(len(selector.ranking_))
+        return cls(
+            dataset=dataset,
+            method=method,
+            class_name=type(fitted).__name__,
+            parameters={**fitted.get_params(), **fitted._settled_params()},
+            places=selector.ranking_,
+            best_feature=best,
+            feature_places=fitted.ranking_,
+            scores=selector.scores_,
+            n_kept=selector.n_features_,
+            measures={
+                name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")
+            },
+            is_size_given=is_size_given,
+            converged=converged,
+            objective=getattr(fitted, "objective_history_", None),
+            n_iter=getattr(fitted, "n_iter_", None),
+            # A greedy search begins with what a shorter one takes.
+            depends_on_size=selector.ranking_depends_on_size and not isinstance(fitted, EvidenceSelector),
+        )
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Columns, best first."""
+        return np.argsort(self.places, kind="stable")
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Columns to keep, best first."""
+        kept: np.ndarray = self.order[: self.n_kept]
+        return kept
+
+    @property
+    def shown(self) -> Mapping[str, np.ndarray]:
+        """Numbers of the columns for readers, the leading one first."""
+        return self.measures or {"score": self.scores}
+
+    @property
+    def measure(self) -> str:
+        """Name of the leading number."""
+        return next(iter(self.shown))
+
+    @property
+    def worth(self) -> np.ndarray:
+        """Leading number of every column."""
+        return self.shown[self.measure]
+
+    @property
+    def _nothing(self) -> float:
+        """Leading number of a column that says nothing."""
+        # Below the threshold a millionth of the evidence counts, to order columns that have none.
+        threshold = self.parameters.get("threshold", 0.0)
+        return 1e-6 * threshold * len(self.dataset.label_names) if self.measure == "evidence" else 0.0
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Length of every column's bar, the longest being 1."""
+        longest = np.abs(self.worth).max() or 1.0
+        return np.where(self.worth <= self._nothing, 0.0, self.worth / longest)
+
+    @property
+    def n_arbitrary(self) -> int:
+        """How many of the kept columns say nothing, so that column order or noise chose them."""
+        return int((self.worth[self.kept] <= self._nothing).sum())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters as values JSON can hold."""
+        return {
+            name: "inf" if isinstance(value, float) and value == math.inf else value
+            for name, value in self.parameters.items()
+            if isinstance(value, (int, float, str, bool, type(None)))
+        }
+
+    # What the columns say about the labels, whatever the method.
+
+    @cached_property
+    def column_of(self) -> np.ndarray:
+        """The column that each feature comes from."""
+        return np.searchsorted(self.dataset.ranked, self.dataset.column_of)
+
+    @cached_property
+    def _products(self) -> tuple[np.ndarray, np.ndarray]:
+        X, Y = within_range(self.dataset.X).astype(np.float64, copy=False), self.dataset.candidates
+        whole = Rows(in_memory(X, Y), np.zeros(X.shape[0], dtype=np.intp)).whole(form_gram=False)
+        signed = np.zeros((X.shape[1], Y.shape[1]))
+        signed[:, whole.labels.varying] = np.sign(whole.products) * whole.products**2 / whole.n_samples
+        return CRITERION.alone(whole.products, X.shape[0]), signed
+
+    @property
+    def feature_evidence(self) -> np.ndarray:
+        """Evidence of every feature alone."""
+        return self._products[0]
+
+    @property
+    def feature_z2(self) -> np.ndarray:
+        """Rows times squared correlation of every feature and label, with the sign of the correlation."""
+        return self._products[1]
+
+    @cached_property
+    def column_evidence(self) -> np.ndarray:
+        """Evidence of every column: that of the feature which says most."""
+        found = np.zeros(len(self.places))
+        np.maximum.at(found, self.column_of, self.feature_evidence)
+        return found
+
+    @cached_property
+    def column_z2(self) -> np.ndarray:
+        """Signed z² of every column with every label: that of the feature which says most about it."""
+        signed, column_of = self.feature_z2, self.column_of
+        found = np.zeros((len(self.places), signed.shape[1]))
+        strength = np.zeros_like(found)
+        np.maximum.at(strength, column_of, np.abs(signed))
+        features, labels = np.nonzero((np.abs(signed) == strength[column_of]) & (signed != 0))
+        # Written from the last to the first, so that of equal ones the first feature stays.
+        found[column_of[features[::-1]], labels[::-1]] = signed[features[::-1], labels[::-1]]
+        return found
+
+    @property
+    def stands_out(self) -> np.ndarray:
+        """Which columns say more about some label than chance explains, at 5 % for all features and labels together.
+
+        Of n independent rows ``z²`` is about chi-squared; with many features and labels some exceed any lower bound.
+        """
+        n_varying = np.count_nonzero(np.abs(self.feature_z2).any(axis=0))
+        bound = stats.chi2.isf(SIGNIFICANT / (len(self.feature_z2) * max(1, int(n_varying))), 1)
+        is_beyond: np.ndarray = np.abs(self.column_z2).max(axis=1) > bound
+        return is_beyond

@@ -1,0 +1,396 @@
+"""`Audit`: what was found in a table, with the parts that were computed, as records, frames, JSON and a page."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labelsieve._pandas import import_pandas
+from labelsieve.inspection import wording
+from labelsieve.inspection.explanations import ExplainedIssues
+from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.stability import (
+    SIGNIFICANT,
+    EvidenceTest,
+    SelectionStability,
+    correlations,
+    substitute_groups,
+)
+from labelsieve.io import Dataset
+from labelsieve.io.dataset import Column, known_wrong
+from labelsieve.io.writing import replacing
+from labelsieve.size_curve import SizeCurve
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from labelsieve._figures import Picture
+
+__all__ = ["Audit"]
+
+#: Height of the page in a notebook.
+_NOTEBOOK_HEIGHT = 720
+#: Largest number of columns whose best features are compared with one another, those of the best places.
+_MOST_COMPARED = 2000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Findings about one table. A part that was not computed is None.
+
+    `labelsieve.audit` computes all parts. Print the result for a summary.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The table.
+    command : {"audit", "select", "issues"}
+        What the findings were made by.
+    ranking : Ranking or None
+        The columns in order.
+    size_curve : SizeCurve or None
+        Average precision on held-out rows by number of columns.
+    random_precision : ndarray of shape (n_orders, n_sizes) or None
+        The same for columns in random order.
+    baseline_precision : float or None
+        The same without any column.
+    stability : SelectionStability or None
+        Selections on subsamples of the rows.
+    evidence_test : EvidenceTest or None
+        Permutation test of the evidence of all columns.
+    label_issues : ExplainedIssues or None
+        The candidate labels in order, with reasons.
+    provenance : mapping of str to str
+        Program, command, data and settings.
+    figures : tuple of Picture
+        Figures for the page.
+    columns, sizes, labels, flagged : DataFrame
+        The columns in order, the size curve, the labels, and the least supported candidate labels with reasons.
+
+    Examples
+    --------
+    >>> from labelsieve import audit
+    >>> from labelsieve.datasets import make_pml
+    >>> X, Y = make_pml(n_samples=200, n_features=12, n_informative=3, n_labels=4, random_state=0)
+    >>> found = audit(X, Y)
+    >>> [answer["question"] for answer in found.to_dict()["answers"]][:2]
+    ['Which columns matter?', 'How many to keep?']
+    >>> found.is_no_better_than_chance
+    False
+    """
+
+    dataset: Dataset
+    command: str = "audit"
+    ranking: Ranking | None = None
+    size_curve: SizeCurve | None = None
+    random_precision: np.ndarray | None = None
+    baseline_precision: float | None = None
+    stability: SelectionStability | None = None
+    evidence_test: EvidenceTest | None = None
+    label_issues: ExplainedIssues | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    figures: tuple[Picture, ...] = ()
+
+    @property
+    def is_no_better_than_chance(self) -> bool:
+        """Whether permuted labels give as much evidence; False if that was not tested."""
+        return self.evidence_test is not None and self.evidence_test.p_value > SIGNIFICANT
+
+    @property
+    def unit(self) -> str:
+        """What is ranked: "column" if columns were encoded as several features, else "feature"."""
+        return "column" if len(self.dataset.feature_names) > self.dataset.n_columns else "feature"
+
+    @cached_property
+    def _positions(self) -> tuple[int, ...]:
+        return self.dataset.ranked
+
+    @cached_property
+    def ranked_columns(self) -> tuple[Column, ...]:
+        """The columns of the table that have features; rankings and reasons count these."""
+        return tuple(self.dataset.columns[position] for position in self._positions)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidate labels; 0 if rows are read in blocks and were not counted."""
+        return 0 if self.dataset.is_lazy else int(self.dataset.candidates.sum())
+
+    @property
+    def n_kept(self) -> int:
+        """Number of columns to keep; 0 without a ranking."""
+        return 0 if self.ranking is None else self.ranking.n_kept
+
+    @property
+    def selected(self) -> list[str]:
+        """Names of the columns to keep, best first."""
+        return [] if self.ranking is None else [self.ranked_columns[j].name for j in self.ranking.kept]
+
+    def expected_precision(self, n_columns: int) -> float:
+        """Return the average precision to expect of some number of columns, interpolated between the sizes tried."""
+        assert self.size_curve is not None
+        return float(np.interp(np.log(n_columns), np.log(self.size_curve.sizes), self.size_curve.mean))
+
+    @cached_property
+    def substitutes(self) -> tuple[tuple[tuple[int, float], ...], ...]:
+        """For every column the others that can stand for it, closest first, with their correlations.
+
+        Columns are joined by correlations of 0.9 or more between their best features.
+        """
+        assert self.ranking is not None
+        best, X = self.ranking.best_feature, self.dataset.X
+        if self.stability is not None:
+            group = self.stability.group
+        else:
+            group = substitute_groups(X[:, best], np.sort(self.ranking.order[:_MOST_COMPARED]))
+        found: list[tuple[tuple[int, float], ...]] = [()] * len(best)
+        sizes = np.bincount(group)
+        for column in np.flatnonzero(sizes[group] > 1).tolist():
+            others = np.flatnonzero(group == group[column])
+            found[column] = correlations(X, best, column, others[others != column])
+        return tuple(found)
+
+    # Records and frames
+
+    def column_records(self, *, kept_only: bool = False) -> list[dict[str, Any]]:
+        """Return the columns in order, as values JSON can hold."""
+        if self.ranking is None:
+            return []
+        return [self._column_record(int(j)) for j in (self.ranking.kept if kept_only else self.ranking.order)]
+
+    def _column_record(self, column: int) -> dict[str, Any]:
+        ranking, dataset, of_table = self.ranking, self.dataset, self.ranked_columns[column]
+        assert ranking is not None
+        members = sorted(of_table.features, key=lambda feature: ranking.feature_places[feature])
+        record: dict[str, Any] = {
+            "rank": int(ranking.places[column]),
+            "column": of_table.name,
+            "role": of_table.role,
+            "kept": bool(ranking.places[column] <= ranking.n_kept),
+            "score": float(ranking.scores[column]),
+            **{name: float(values[column]) for name, values in ranking.measures.items()},
+            "features": [dataset.feature_names[feature] for feature in members],
+            "n_missing": of_table.n_missing,
+            "note": of_table.note,
+        }
+        if self.stability is not None:
+            stability = self.stability
+            record |= {
+                "frequency": float(stability.frequency[column]),
+                "lower": float(stability.interval[column, 0]),
+                "upper": float(stability.interval[column, 1]),
+                "frequency_with_substitutes": float(stability.group_frequency[column]),
+                "substitutes": [self.ranked_columns[other].name for other, _ in self.substitutes[column]],
+            }
+        return record
+
+    def size_records(self) -> list[dict[str, Any]]:
+        """Return the size curve, as values JSON can hold."""
+        if self.size_curve is None:
+            return []
+        curve = self.size_curve
+        records: list[dict[str, Any]] = [
+            {"n_columns": int(size), "average_precision": float(mean), "spread": float(spread)}
+            for size, mean, spread in zip(curve.sizes, curve.mean, curve.spread, strict=True)
+        ]
+        if self.random_precision is not None and len(self.random_precision):
+            for record, mean in zip(records, self.random_precision.mean(axis=0), strict=True):
+                record["random_columns"] = float(mean)
+        return records
+
+    def label_records(self) -> list[dict[str, Any]]:
+        """Return the labels that have candidates, as values JSON can hold."""
+        if self.label_issues is None:
+            return []
+        places = {name: place for place, name in enumerate(self.dataset.label_names)}
+        found = []
+        for label in self.label_issues.issues.by_label():
+            area = self.label_issues.auc[places[label.label]]
+            record = {
+                "label": label.label,
+                "n_candidates": label.n_candidates,
+                "auc": None if np.isnan(area) else float(area),
+                "n_flagged": label.n_flagged,
+            }
+            if label.share_wrong is not None:
+                record["share_wrong"] = label.share_wrong
+            found.append(record)
+        return found
+
+    def issue_records(self, n_listed: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the least supported candidates without a verdict, with reasons, as values JSON can hold."""
+        if self.label_issues is None:
+            return
+        issues, reasons = self.label_issues.issues, self.label_issues.reasons
+        listed = self.label_issues.listed[:n_listed]
+        wrong = known_wrong(self.dataset, issues.rows[listed], issues.labels[listed])
+        for number, place in enumerate(listed):
+            row, label = int(issues.rows[place]), int(issues.labels[place])
+            row_id = self.dataset.row_ids[row]
+            record: dict[str, Any] = {
+                "row": row_id if isinstance(row_id, (int, str)) else str(row_id),
+                "label": issues.label_names[label],
+                "rank": int(place) + 1,
+                "support": float(issues.support[row, label]),
+                "least_supported_percent": float(issues.percentiles[place]),
+            }
+            if issues.shown_probability is not None:
+                record["probability"] = float(issues.shown_probability[row, label])
+            if wrong is not None:
+                record["wrong"] = bool(wrong[number])
+            yield record | {
+                "base": float(reasons.base[number]),
+                "other_columns": float(reasons.others[number]),
+                "other_labels": float(reasons.labels[number]),
+                "curved": float(reasons.curved[number]),
+                "reasons": [
+                    {
+                        "column": self.ranked_columns[column].name,
+                        "value": self.cell(row, int(column)),
+                        "effect": float(effect),
+                    }
+                    for column, effect in zip(reasons.columns[number], reasons.effects[number], strict=True)
+                ],
+            }
+
+    def cell(self, row: int, column: int) -> str:
+        """Return what the table says in a row, in a column counted among those that have features."""
+        return self.dataset.cell(row, self._positions[column])
+
+    @property
+    def columns(self) -> DataFrame:
+        """The columns as a frame, best first."""
+        return import_pandas().DataFrame(self.column_records())
+
+    @property
+    def sizes(self) -> DataFrame:
+        """The size curve as a frame."""
+        return import_pandas().DataFrame(self.size_records())
+
+    @property
+    def labels(self) -> DataFrame:
+        """The labels as a frame."""
+        return import_pandas().DataFrame(self.label_records())
+
+    @property
+    def flagged(self) -> DataFrame:
+        """The least supported candidates with reasons as a frame; `label_issues.issues` has all."""
+        rows = []
+        for record in self.issue_records():
+            for number, reason in enumerate(record.pop("reasons"), start=1):
+                record |= {f"{name}_{number}": value for name, value in reason.items()}
+            rows.append(record)
+        return import_pandas().DataFrame(rows)
+
+    # Output
+
+    def to_dict(self, *, kept_only: bool = False, n_issues: int | None = None) -> dict[str, Any]:
+        """Return all findings as values JSON can hold.
+
+        Parameters
+        ----------
+        kept_only : bool, default=False
+            Whether to list only the columns to keep.
+        n_issues : int or None, default=None
+            Largest number of label issues to list.
+        """
+        dataset, ranking = self.dataset, self.ranking
+        found: dict[str, Any] = {
+            "data": dataset.name,
+            "n_rows": dataset.X.shape[0],
+            "n_columns": dataset.n_columns,
+            "n_features": len(dataset.feature_names),
+            "n_labels": len(dataset.label_names),
+            "n_candidates": self.n_candidates,
+            "answers": [
+                {"question": answer.question, "answer": answer.plain} for answer in wording.answers(self)
+            ],
+        }
+        if ranking is not None:
+            found |= {
+                "method": ranking.method,
+                "parameters": ranking.settings,
+                "converged": ranking.converged,
+                "n_iter": ranking.n_iter,
+                "n_kept": ranking.n_kept,
+                "columns": self.column_records(kept_only=kept_only),
+            }
+        if self.evidence_test is not None:
+            found["evidence_test"] = {
+                "p_value": self.evidence_test.p_value,
+                "no_better_than_chance": self.is_no_better_than_chance,
+                "evidence": self.evidence_test.total,
+                "n_permutations": len(self.evidence_test.permuted),
+            }
+        if self.size_curve is not None:
+            found |= {
+                "best": self.size_curve.best,
+                "enough": self.size_curve.enough,
+                "baseline_precision": self.baseline_precision,
+                "size_curve": self.size_records(),
+            }
+        if self.stability is not None:
+            found["stability"] = {
+                "n_resamples": self.stability.n_resamples,
+                "index": self.stability.index,
+                "n_stable": self.stability.n_stable,
+                "expected_by_chance": self.stability.expected_by_chance,
+            }
+        if self.label_issues is not None:
+            issues = self.label_issues.issues
+            found |= {
+                "n_checked": issues.n_checked,
+                **({} if issues.share_wrong is None else {"share_wrong": issues.share_wrong}),
+                "labels": self.label_records(),
+                "label_issues": list(self.issue_records(n_issues)),
+                "caveat": issues.caveat(),
+            }
+        if dataset.is_table:
+            found["table"] = dataset.account()
+        return found | {"notes": list(dataset.notes), "provenance": dict(self.provenance)}
+
+    def to_json(self, path: Any = None, **options: Any) -> str:
+        """Return all findings as JSON, and write them to `path` if one is given; options as in `to_dict`."""
+        text = json.dumps(self.to_dict(**options), indent=2, allow_nan=False) + "\n"
+        return _written(text, path)
+
+    def to_html(self, path: Any = None) -> str:
+        """Return the page, and write it to `path` if one is given."""
+        from labelsieve.inspection.page import render_page
+
+        return _written(render_page(self), path)
+
+    def summary(self) -> str:
+        """Return the findings in one screen of text."""
+        return wording.summary(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        dataset = self.dataset
+        sizes = f"{dataset.X.shape[0]} rows, {dataset.n_columns} columns, {len(dataset.label_names)} labels"
+        kept = f", keep {self.n_kept}" if self.ranking is not None else ""
+        return f"Audit({dataset.name!r}: {sizes}{kept})"
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own the page keeps its policy, and its styles stay off the notebook.
+        return (
+            f'<iframe title="labelsieve audit" sandbox="allow-scripts allow-downloads allow-modals" '
+            f'style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0" '
+            f'srcdoc="{html.escape(self.to_html())}"></iframe>'
+        )
+
+
+def _written(text: str, path: Any) -> str:
+    """Write a text to a file, whole or not at all, if there is one; returns the text."""
+    if path is not None:
+        with replacing(Path(path)) as stream:
+            stream.write(text.encode())
+    return text

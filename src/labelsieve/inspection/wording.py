@@ -1,0 +1,359 @@
+"""The findings in sentences: one source for the terminal, JSON and the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labelsieve._text import printable
+from labelsieve.inspection.label_issues import LabelIssues
+from labelsieve.inspection.stability import STABLE, EvidenceTest
+from labelsieve.size_curve import SizeCurve
+
+if TYPE_CHECKING:
+    from labelsieve.inspection.ranking import Ranking
+    from labelsieve.inspection.result import Audit
+
+__all__ = [
+    "Answer",
+    "answers",
+    "arbitrary_note",
+    "banner",
+    "headline",
+    "notes",
+    "size_note",
+    "stability_note",
+    "summary",
+]
+
+#: Columns that are selected in this share of the subsamples are reliable.
+_RELIABLE = 0.9
+#: Names that a sentence mentions, and their length.
+_MENTIONED, _LONGEST_NAME = 3, 34
+_SHOWN_ROWS, _SHOWN_COLUMNS = 5, 8
+
+_WHICH, _HOW_MANY, _TRUST, _LABELS = (
+    "Which columns matter?",
+    "How many to keep?",
+    "How far to trust the choice?",
+    "Which labels look wrong?",
+)
+_CHANCE = (
+    "This ranking is no better than chance.",
+    "Permuted labels give as much evidence (permutation test, p = {p:.2g}). Do not select columns or remove labels by "
+    "these findings. Check that rows and labels are aligned, and that the informative columns are in the file.",
+)
+#: What the reasons of a candidate are, by the kernel of the regression that gave its support.
+_REASONS = {
+    "linear": "Each reason is what one column adds to the prediction of a label from the other rows. Base rate, all "
+    "columns and the other labels of the row sum to the support exactly. The table shows the columns that lower it "
+    "most.",
+    "rbf": "A Gaussian kernel of the columns predicted better than a straight line, so it gave the support. The "
+    "reasons are those of the straight line. What the kernel adds belongs to no single column and is shown as “curved "
+    "effects”, so that the parts still sum to the support.",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and its answer; the first words of the answer are its gist."""
+
+    question: str
+    gist: str
+    rest: str
+
+    @property
+    def plain(self) -> str:
+        """The answer as one text."""
+        return f"{self.gist}{self.rest}"
+
+
+def answers(audit: Audit) -> list[Answer]:
+    """Answer the questions that the findings are about."""
+    found = []
+    if audit.ranking is not None:
+        found = [
+            Answer(_WHICH, *_columns(audit, audit.ranking)),
+            Answer(_HOW_MANY, *_size(audit, audit.ranking)),
+            Answer(_TRUST, *_trust(audit, audit.ranking)),
+        ]
+    if audit.label_issues is None:
+        if audit.ranking is not None:
+            found.append(Answer(_LABELS, "Not checked", ": --check-labels looks for label issues."))
+        return found
+    issues = audit.label_issues.issues
+    if audit.is_no_better_than_chance:
+        found.append(
+            Answer(_LABELS, "Unknown", ": this order has no basis here; do not remove labels by it.")
+        )
+    else:
+        found.append(Answer(_LABELS, *_labels(issues, audit)))
+    if audit.ranking is None:
+        gist, _, rest = issues.caveat().partition(". ")
+        found.append(Answer("How far to trust that?", f"{gist.rstrip('.')}.", f" {rest}" if rest else ""))
+    return found
+
+
+def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
+    n_columns = audit.dataset.n_columns
+    if audit.is_no_better_than_chance:
+        return "None stands out", f": permuted labels give as much evidence as all {n_columns:,} columns."
+    first = f"The ranking starts with {_mentioned(audit.selected)}."
+    if audit.command == "audit":
+        n_out = int(ranking.stands_out.sum())
+        has = "has" if n_out == 1 else "have"
+        return (
+            f"{n_out:,} of {_counted(n_columns, 'column')}",
+            f" {has} significant evidence for a label. {first}",
+        )
+    rest = f" selected by {ranking.method}. {first}"
+    if ranking.n_arbitrary:
+        rest += f" {arbitrary_note(ranking, audit.unit)}"
+    return f"{ranking.n_kept:,} of {_counted(n_columns, 'column')}", rest
+
+
+def _size(audit: Audit, ranking: Ranking) -> tuple[str, str]:
+    curve, n_columns, kept = audit.size_curve, audit.dataset.n_columns, ranking.n_kept
+    without = audit.baseline_precision
+    if audit.is_no_better_than_chance:
+        rest = f": {kept:,} are kept here."
+        if curve is not None and without is not None:
+            best = audit.expected_precision(curve.best)
+            rest = f": the best average precision is {best:.2f}, without any column it is {without:.2f}."
+        return "No number can be recommended", rest
+    if curve is None:
+        return f"{kept:,} are kept", ": -k auto cross-validates the number."
+    reached, of_all = audit.expected_precision(kept), float(curve.mean[-1])
+    gist = f"Keep all {n_columns:,}" if kept == n_columns else f"Keep {kept:,}"
+    if ranking.is_size_given:
+        gist = f"You asked for {kept:,}"
+    rest = f": expected average precision {reached:.2f}"
+    if kept < n_columns and curve.sizes[-1] == n_columns:
+        same = f"{reached:.2f}" == f"{of_all:.2f}"
+        rest += ", the same as with all" if same else f", {of_all:.2f} with all {n_columns:,}"
+    rest += "." if without is None else f", {without:.2f} without columns."
+    if ranking.is_size_given and curve.best != kept:
+        rest += f" The best number is {curve.best:,} with {audit.expected_precision(curve.best):.2f}."
+    elif curve.enough < kept:
+        rest += f" {curve.enough:,} are within the spread of the folds."
+    return gist, rest
+
+
+def _trust(audit: Audit, ranking: Ranking) -> tuple[str, str]:
+    if audit.is_no_better_than_chance:
+        return "Not at all", ": there is no evidence to rank the columns by."
+    tested = "" if audit.evidence_test is None else f" {_permutations(audit.evidence_test)}"
+    stability = audit.stability
+    if stability is None:
+        how = (
+            "too few rows have candidates" if audit.command == "audit" else "--stability 30 draws subsamples"
+        )
+        return "Not resampled", f": {how}.{tested}"
+    frequency, together = stability.frequency[ranking.kept], stability.group_frequency[ranking.kept]
+    n_swapped = int(((frequency < _RELIABLE) & (together >= _RELIABLE)).sum())
+    rest = f" are selected in at least {_RELIABLE:.0%} of {stability.n_resamples} subsamples"
+    if n_swapped:
+        rest += f", {n_swapped:,} more together with a substitute"
+    return f"{int((frequency >= _RELIABLE).sum()):,} of the {ranking.n_kept:,}", f"{rest}.{tested}"
+
+
+def _permutations(test: EvidenceTest) -> str:
+    n_permutations = len(test.permuted)
+    if test.p_value * (n_permutations + 1) < 1.5:
+        return f"None of {n_permutations} permutations of the labels gives as much evidence."
+    return f"{test.p_value:.1%} of the permutations of the labels give as much evidence."
+
+
+def _labels(issues: LabelIssues, audit: Audit) -> tuple[str, str]:
+    by_label = issues.by_label()
+    n_flagged = sum(label.n_flagged for label in by_label)
+    many = _counted(issues.n_candidates, "candidate label")
+    if not n_flagged:
+        return "None is flagged", f" of {many}."
+    where = ""
+    if len(by_label) > 1:
+        worst = max(by_label, key=lambda label: label.n_flagged / label.n_candidates)
+        where = f", most often {_short(worst.label)} ({worst.n_flagged:,} of {worst.n_candidates:,})"
+    verb = "is" if n_flagged == 1 else "are"
+    rest = f" {verb} flagged{where}."
+    if issues.share_wrong is None:
+        rest += " This is a review order, not an error count."
+    else:
+        rest += f" About {issues.share_wrong:.0%} of all are wrong, estimated from {issues.n_checked} reviewed labels."
+    known = [record["wrong"] for record in audit.issue_records(20) if "wrong" in record]
+    if known:
+        n_wrong = int(audit.dataset.candidates.sum() - audit.dataset.Y.sum())  # type: ignore[union-attr]
+        rest += f" The truth is known: {sum(known)} of the first {len(known)} are wrong, {n_wrong:,} of all."
+    return f"{n_flagged:,} of {many}", rest
+
+
+def arbitrary_note(ranking: Ranking, unit: str) -> str:
+    """Say how many of the selected columns have nothing to show."""
+    many = f"{ranking.n_arbitrary} of the {ranking.n_kept} selected {unit}s"
+    if ranking.measure == "evidence":
+        return f"{many} have no evidence above noise: chance put them there."
+    return f"{many} have the {ranking.measure} 0: column order alone put them there."
+
+
+def size_note(curve: SizeCurve, n_columns: int, unit: str) -> str:
+    """Say which number of columns is best, and which is hardly worse."""
+    best = int(np.searchsorted(curve.sizes, curve.best))
+    note = f"The best precision, {curve.mean[best]:.3f}, is that of {curve.best} of {n_columns} {unit}s."
+    if curve.enough == curve.best:
+        return f"{note} No smaller number is within the spread of the folds."
+    reached = curve.mean[np.searchsorted(curve.sizes, curve.enough)]
+    return f"{note} {curve.enough} are within the spread of the folds: {reached:.3f}."
+
+
+def stability_note(audit: Audit) -> str:
+    """Say how many columns are stable, and how many of these chance explains; there must be subsamples."""
+    stability, unit = audit.stability, audit.unit
+    assert stability is not None
+    many = f"1 {unit} is" if stability.n_stable == 1 else f"{stability.n_stable} {unit}s are"
+    note = f"{many} selected in at least {STABLE:.0%} of the subsamples."
+    if stability.expected_by_chance < stability.n_stable:
+        # It is a bound, so it is rounded up.
+        most = math.ceil(10 * stability.expected_by_chance) / 10
+        return f"{note} Chance alone explains at most {most:.1f} of them on average."
+    return f"{note} With {stability.n_selected} of {audit.dataset.n_columns} {unit}s selected, no bound is known."
+
+
+def banner(audit: Audit) -> tuple[str, str] | None:
+    """Return the warning that stands above everything, its gist and the rest; None if there is none."""
+    if audit.evidence_test is None or not audit.is_no_better_than_chance:
+        return None
+    return _CHANCE[0], _CHANCE[1].format(p=audit.evidence_test.p_value)
+
+
+def headline(audit: Audit) -> str:
+    """Return the sizes of the table in one line."""
+    dataset = audit.dataset
+    derived = f" ({len(dataset.feature_names):,} features)" if _is_encoded(audit) else ""
+    return (
+        f"{printable(dataset.name or 'table')}: {_counted(dataset.X.shape[0], 'row')}, "
+        f"{_counted(dataset.n_columns, 'column')}{derived}, {_counted(len(dataset.label_names), 'label')}, "
+        f"{_counted(audit.n_candidates, 'candidate')}"
+    )
+
+
+def facts(audit: Audit) -> list[str]:
+    """Return the sizes of the table, and the method unless it is an audit's own."""
+    dataset, ranking = audit.dataset, audit.ranking
+    derived = f" giving {_counted(len(dataset.feature_names), 'feature')}" if _is_encoded(audit) else ""
+    found = [
+        _counted(dataset.X.shape[0], "row"),
+        _counted(dataset.n_columns, "column") + derived,
+        _counted(len(dataset.label_names), "label"),
+        _counted(audit.n_candidates, "candidate label"),
+    ]
+    if audit.command == "select" and ranking is not None:
+        end = "" if ranking.objective is None else f", {'' if ranking.converged else 'not '}converged"
+        rounds = "" if ranking.n_iter is None else f" in {_counted(ranking.n_iter, 'iteration')}"
+        found.append(f"{ranking.method}{end}{rounds}")
+    return found
+
+
+def _is_encoded(audit: Audit) -> bool:
+    return len(audit.dataset.feature_names) > audit.dataset.n_columns
+
+
+def summary(audit: Audit) -> str:
+    """Return the findings in one screen of text."""
+    warning = banner(audit)
+    lines = [headline(audit), "", *([] if warning is None else [" ".join(warning), ""])]
+    for answer in answers(audit):
+        lines += [answer.question, f"  {answer.plain}"]
+    lines.append("")
+    if audit.selected:
+        lines.append(
+            "  first columns: " + ", ".join(_short(name) for name in audit.selected[:_SHOWN_COLUMNS])
+        )
+    first = [
+        f"{_short(record['row'])}/{_short(record['label'])}" for record in audit.issue_records(_SHOWN_ROWS)
+    ]
+    if first:
+        lines.append("  review first: " + ", ".join(first))
+    if audit.label_issues is not None:
+        lines += ["", audit.label_issues.issues.caveat()]
+    return "\n".join(lines)
+
+
+def notes(audit: Audit) -> Iterator[tuple[str, str]]:
+    """Yield what the numbers can and cannot say, and what was done to the table: headings and sentences."""
+    issues = audit.label_issues
+    if issues is not None:
+        yield "Support is an order", issues.issues.caveat()
+    if audit.size_curve is not None:
+        yield (
+            "Precision is measured against candidates",
+            "Average precision counts a wrong candidate as right, so it cannot reach 1. Compare sizes with each other; "
+            "the height is not the quality against the truth.",
+        )
+    if audit.ranking is not None:
+        yield (
+            "Evidence is association",
+            "z² is the number of rows times the squared correlation with one candidate label. It misses interactions "
+            "of columns, curves that go up and down again, and causes. Values below 4 count as noise.",
+        )
+        yield (
+            "Substitutes share their evidence",
+            "If two columns correlate by 0.9 or more, one is kept and the other may be dropped although it is as good.",
+        )
+    if audit.stability is not None:
+        yield (
+            "Subsamples err on the side of caution",
+            "Stability is how often a column is selected when a random half of the rows decides. Half of the rows say "
+            "less than all of them. The hollow dot shows how often a column or one of its substitutes was selected.",
+        )
+    if issues is not None and issues.kernel is not None:
+        yield "Reasons add up", _REASONS[issues.kernel]
+    yield (
+        "What this page does not know",
+        "Labels that are missing from a row, wrong values in columns, and whether the rows resemble those you will "
+        "meet later.",
+    )
+    remarks = _table_remarks(audit)
+    if remarks:
+        yield "What was done to the table", " ".join(remarks)
+
+
+def _table_remarks(audit: Audit) -> list[str]:
+    dataset = audit.dataset
+    remarks = [f"{note.rstrip('.')}." for note in dataset.notes]
+    left_out = [
+        f"{column.name} ({column.role})"
+        for column in dataset.columns
+        if not column.features and column.role not in ("label", "ignored")
+    ]
+    if left_out:
+        remarks.append(f"Not ranked: {', '.join(left_out)}.")
+    n_missing = sum(column.n_missing for column in audit.ranked_columns)
+    if n_missing:
+        remarks.append(f"{n_missing:,} missing values of ranked columns were filled in for the computation.")
+    return remarks
+
+
+def _counted(number: int, noun: str) -> str:
+    """Return a number and a noun, with separators of thousands.
+
+    Examples
+    --------
+    >>> _counted(1, "row"), _counted(1500, "row")
+    ('1 row', '1,500 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _short(name: object) -> str:
+    text = printable(name)
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 2]}…"
+
+
+def _mentioned(names: Sequence[object]) -> str:
+    """Mention the first names."""
+    first = [_short(name) for name in names[:_MENTIONED]]
+    return first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"

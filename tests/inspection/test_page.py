@@ -1,0 +1,220 @@
+"""The page of an audit, and its sentences."""
+
+import base64
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from labelsieve import EvidenceSelector, SumF, selection_stability
+from labelsieve.inspection import wording
+from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.pixels import draw_label_issues, draw_selected_pixels
+from labelsieve.inspection.stability import EvidenceTest, SelectionStability
+from labelsieve.io import Dataset
+from labelsieve.size_curve import SizeCurve
+
+HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(1)
+    X = rng.random((40, 5))
+    Y = (X[:, :2] > 0.5).astype(int)
+    candidates = np.maximum(Y, rng.random(Y.shape) < 0.2)
+    return Dataset(X, Y, candidates, feature_names=HOSTILE, label_names=("</td>", "<b>"), name="<i>data")
+
+
+@pytest.fixture(scope="module")
+def selected(data):
+    """What another method selects, and the label issues."""
+    return inspect_dataset(data, SumF(5), command="select", method="sum-f", check_labels=True)
+
+
+@pytest.fixture(scope="module")
+def automatic(data):
+    """What the default method selects if it chooses the number itself, with subsamples."""
+    found = inspect_dataset(data, EvidenceSelector(), command="select", n_columns="auto", n_resamples=4)
+    return replace(found, evidence_test=EvidenceTest(0.05, 10.0, np.zeros(19)))
+
+
+@pytest.fixture(scope="module")
+def issues(data):
+    return inspect_dataset(data, command="issues", check_labels=True)
+
+
+def parts(page):
+    """The words of a page and its data; checks that elements nest and that nothing is loaded."""
+    parser = Strict()
+    parser.feed(page)
+    assert parser.open == []
+    assert not any("//" in address for address in parser.addresses)
+    return " ".join(parser.text.split()), json.loads(parser.data)
+
+
+class Strict(HTMLParser):
+    """Checks that elements nest, and collects text, data and addresses."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.data, self.addresses = [], "", "", []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "link", "br", "input", "col", "img"):
+            self.open.append("json" if ("type", "application/json") in attributes else tag)
+        assert "style" not in dict(attributes)
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop().replace("json", "script") == tag
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_data(self, data):
+        if "json" in self.open:
+            self.data += data
+        elif not {"style", "script"} & set(self.open):
+            self.text += data
+
+
+def test_names_from_data_are_text_and_nothing_else(selected, issues):
+    words, data = parts(selected.to_html())
+    assert "<i>data" in words
+    assert sorted(column["n"] for column in data["columns"]) == sorted(HOSTILE)
+    assert [label["n"] for label in data["labels"]] == ["</td>", "<b>"]
+    words, data = parts(issues.to_html())
+    assert [label["n"] for label in data["labels"]] == ["</td>", "<b>"]
+    assert {column["n"] for column in data["columns"]} <= set(HOSTILE)
+
+
+def test_escape_sequences_are_shown_not_sent(selected):
+    """Names of data cannot hold them, the name of a file can."""
+    page = replace(selected, dataset=replace(selected.dataset, name="\x1b[31mred\u202e")).to_html()
+    assert r"\x1b[31mred\u202e" in page
+    assert not set("\x1b\u202e") & set(page)
+
+
+def test_the_page_ranks_by_the_score_of_the_method_and_shows_the_evidence(selected, data):
+    _, shown = parts(selected.to_html())
+    ranking = selected.ranking
+    assert shown["measure"] == "score"
+    assert [column["n"] for column in shown["columns"]] == selected.selected
+    np.testing.assert_allclose(
+        [column["e"] for column in shown["columns"]], ranking.scores[ranking.order], rtol=1e-3
+    )
+    # z² is n r², whatever the method.
+    r = np.corrcoef(data.X[:, ranking.order[0]], data.candidates[:, 0])[0, 1]
+    assert shown["columns"][0]["z"][0] == pytest.approx(10 * 40 * r * abs(r), abs=0.51)
+
+
+def test_parts_that_were_not_computed_are_not_on_the_page(selected, automatic, issues):
+    page = selected.to_html()
+    words, data = parts(page)
+    assert "curve" not in data
+    assert 'id="kept"' not in page
+    assert "Not resampled" in words
+    words, data = parts(issues.to_html())
+    assert not {"curve", "kept", "measure"} & set(data)
+    assert "Which labels look wrong?" in words
+    assert words.count("How many to keep?") == 0
+    words, data = parts(automatic.to_html())
+    assert "rows" not in data
+    assert "Not checked" in words
+
+
+def test_size_and_stability_are_on_the_page_if_they_were_asked(automatic):
+    words, shown = parts(automatic.to_html())
+    curve, stability = automatic.size_curve, automatic.stability
+    assert shown["curve"]["k"] == curve.sizes.tolist()
+    np.testing.assert_allclose(shown["curve"]["folds"], curve.scores, atol=1e-4)
+    assert shown["best"] == shown["kept"] == curve.best
+    for column, number in zip(shown["columns"], automatic.ranking.order, strict=True):
+        assert column["b"] == stability.places[:, number].tolist()
+    assert "no better than chance" not in words
+    chance = replace(automatic, evidence_test=EvidenceTest(0.3, 10.0, np.zeros(19)))
+    assert "This ranking is no better than chance." in chance.to_html()
+
+
+def test_selections_without_places_are_shown_for_their_number(data):
+    found = inspect_dataset(data, SumF(2), command="select", method="sum-f", n_resamples=4)
+    assert parts(found.to_html())[1]["asked"] is None
+    found = replace(found, stability=replace(found.stability, places=None))
+    _, shown = parts(found.to_html())
+    assert shown["asked"] == 2
+    for column, number in zip(shown["columns"], found.ranking.order, strict=True):
+        assert [place <= 2 for place in column["b"]] == found.stability.runs[:, number].tolist()
+
+
+def test_columns_that_only_column_order_selected_are_noted(selected):
+    ranking = replace(selected.ranking, scores=np.ones(5))
+    assert ranking.n_arbitrary == 0
+    ranking = replace(ranking, scores=np.where(ranking.places > 3, 0.0, 1.0))
+    assert ranking.n_arbitrary == 2
+    assert wording.arbitrary_note(ranking, "feature") in replace(selected, ranking=ranking).to_html()
+    faint = replace(ranking, measures={"evidence": np.full(5, 3e-9)}, parameters={"threshold": 4.0})
+    assert faint.shares.max() == 0
+
+
+def test_labels_that_no_row_lacks_have_a_page_too():
+    rng = np.random.default_rng(0)
+    full = Dataset(rng.random((20, 3)), np.ones((20, 2)), name="full")
+    words, data = parts(inspect_dataset(full, command="issues", check_labels=True).to_html())
+    assert "None is flagged" in words
+    assert data["columns"] == []
+    assert data["rows"]["b"] == [1000] * len(data["rows"]["i"])
+
+
+def test_figures_are_in_the_page_as_they_are(selected):
+    figure = draw_selected_pixels(selected.ranking, np.ones((1, 5)))
+    page = replace(selected, figures=(figure,)).to_html()
+    embedded = re.search(r'<img src="data:image/png;base64,([^"]*)" alt="([^"]*)">', page)
+    assert base64.b64decode(embedded[1]) == figure.png()
+    assert embedded[2] == figure.description
+
+
+def test_label_issues_are_drawn_five_in_a_row(selected):
+    first = [(record["row"], record["label"]) for record in selected.issue_records(7)]
+    figure = draw_label_issues(first, np.zeros((40, 2, 2)))
+    assert [axes.get_title() for axes in figure.figure.axes if axes.axison] == [
+        f"{label}?" for _, label in first
+    ]
+
+
+def test_stable_columns_are_compared_with_chance(automatic):
+    runs = np.zeros((4, 400), dtype=bool)
+    runs[:, :2] = True
+    runs[:2, 2] = runs[2:, 3] = True
+    stability = SelectionStability(np.arange(400).astype(str), runs[0], runs, np.arange(400))
+    # Two are selected in all subsamples, two in half of them; 3^2 / (0.2 * 400) = 0.1125 is at most 0.2.
+    note = wording.stability_note(replace(automatic, stability=stability))
+    assert note.startswith("2 features are selected in at least 60%")
+    assert "at most 0.2" in note
+
+
+def test_the_best_and_the_smallest_good_number_are_named():
+    sizes = np.array([1, 2, 5])
+    flat = SizeCurve(sizes, np.array([[0.5, 0.8, 0.85], [0.5, 0.8, 0.77]]))
+    note = wording.size_note(flat, 5, "feature")
+    assert "0.810, is that of 5 of 5 features" in note
+    assert "2 are within the spread of the folds: 0.800" in note
+    steep = SizeCurve(sizes, np.array([[0.5, 0.8, 0.9], [0.5, 0.8, 0.9]]))
+    assert "No smaller number" in wording.size_note(steep, 5, "feature")
+
+
+def test_results_have_short_representations(automatic, data):
+    assert repr(automatic) == f"Audit('<i>data': 40 rows, 5 columns, 2 labels, keep {automatic.n_kept})"
+    assert repr(automatic.evidence_test) == "EvidenceTest(p_value=0.05, total=10, 19 permutations)"
+    curve, stability = (
+        automatic.size_curve,
+        selection_stability(SumF(2), data.X, data.candidates, n_resamples=4),
+    )
+    assert (
+        repr(curve)
+        == f"SizeCurve({len(curve.sizes)} sizes, 5 folds, best {curve.best}, enough {curve.enough})"
+    )
+    assert repr(stability).startswith("SelectionStability(4 subsamples, ")
