@@ -22,10 +22,10 @@ from labelsieve.io import read
 SHAPES = ((500, 50, 5), (2000, 200, 10), (4000, 100, 20), (1000, 2000, 10))
 #: The first word of what an audit says it is doing, and what to call it.
 _STAGES = {
-    "comparing": "shuffles",
-    "trying": "size curve",
-    "asking": "label support",
-    "half": "halves",
+    "fitting": "size curve, ranking",
+    "permuting": "permutations",
+    "resampling": "subsamples",
+    "checking": "label support",
     "drawing": "page",
 }
 
@@ -54,11 +54,10 @@ def print_costs():
                 f"{n_samples} x {n_features}, {n_labels} labels",
                 *(f"{seconds:.1f} s" for seconds in (*spent.values(), sum(spent.values()))),
                 f"{len(page.encode()) / 1000:.0f} kB",
-                str(found.steadiness.n_resamples),
             )
         )
         print(*rows[-1], file=sys.stderr, flush=True)
-    print_table(["table", *_STAGES.values(), "all", "size of the page", "halves"], rows)
+    print_table(["table", *_STAGES.values(), "all", "size of the page"], rows)
 
 
 class Watch:
@@ -68,11 +67,14 @@ class Watch:
         self.spent = dict.fromkeys(_STAGES.values(), 0.0)
         self._stage, self._last = None, time.process_time()
 
-    def __call__(self, activity):  # noqa: D102
+    def __call__(self, *step):  # noqa: D102
+        activity = step[-1]
         now = time.process_time()
         if self._stage is not None:
             self.spent[self._stage] += now - self._last
-        self._stage, self._last = _STAGES.get(activity.split()[0]), now
+        # Numbers of columns are tried while the method is fitted.
+        self._stage = self._stage if activity.startswith("trying") else _STAGES.get(activity.split()[0])
+        self._last = now
 
 
 def print_strangers():
@@ -93,13 +95,13 @@ def print_strangers():
         "wrong labels",
         "wrong among the first",
     ]
-    print_table([*header, "chance that a wrong one is doubted more", "page"], rows)
+    print_table([*header, "chance that a wrong one has less support", "page"], rows)
 
 
 def judge(found, stranger):
     """How well the audit found what was planted."""
     places = [place for place, name in enumerate(found.columns.column, start=1) if name in stranger.planted]
-    issues = found.doubts.issues
+    issues = found.label_issues.issues
     wrong = np.array(
         [
             (int(row), issues.label_names[label]) in stranger.wrong
@@ -112,7 +114,7 @@ def judge(found, stranger):
     n_right = len(wrong) - len(places_of_wrong)
     ahead = n_right - (places_of_wrong - np.arange(len(places_of_wrong)))
     return (
-        str(len(found.subject.columns)),
+        str(found.dataset.n_columns),
         str(len(stranger.planted)),
         str(max(places)),
         f"{len(places_of_wrong)} of {len(wrong)} ({wrong.mean():.0%})",

@@ -1,11 +1,11 @@
-"""PML-FSMIR of rows in blocks: larger than a limit of memory, and on one worker and on two.
+"""PML-FSMIR of rows in blocks: a file read in blocks or at once, and blocks on one worker or on two.
 
-    python -m benchmarks.blocks --memory      a file three times as large as the address space of its process
+    python -m benchmarks.blocks --memory      time and largest memory, in blocks and in memory
     python -m benchmarks.blocks --cluster     multiplicative sweeps on one worker and on two
 
-Files are written to a temporary folder (``--folder`` says where) and lie in the page cache afterwards. Each fit under
-``--memory`` has a process of its own, with one thread; processor seconds and the largest resident memory are those of
-the whole process, its imports and the opening of the file included. What U is made of lies in a checkpoint folder.
+Files are written to a temporary folder (``--folder``) and stay in the page cache. Each fit of ``--memory`` has
+a process of its own, with one thread; processor seconds and the largest resident memory are those of the whole process,
+imports and opening of the file included.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import json
 import logging
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,8 +39,7 @@ def main():
     )
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--cluster", action="store_true")
-    parser.add_argument("--limit", type=int, default=896, metavar="MIB", help="of the address space")
-    parser.add_argument("--rows", type=int, help="of the large file, instead of three times the limit")
+    parser.add_argument("--rows", type=int, default=700_000, help="of the file, in memory")
     parser.add_argument("--features", type=int, help="default: 500, on a cluster 1000")
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument(
@@ -76,71 +74,49 @@ def write_files(folder, n_rows, n_features, dtype):
 
 
 def memory(folder, options):
-    """Print what fits take in blocks and in memory, with and without the limit."""
-    rows, n_features = [], options.features or 500
-    many = options.rows or 3 * options.limit * 2**20 // (4 * n_features)
-    for n_rows, limit in ((many, options.limit), (many // 8, None)):
-        size = 4 * n_rows * n_features / 2**20
-        title = f"{size:.0f} MiB, " + (f"address space of {limit} MiB" if limit else "no limit")
-        write_files(folder, n_rows, n_features, np.float32)
-        seconds = {}
-        for way in ("in blocks", "in memory"):
-            task = {
-                "folder": str(folder),
-                "in_memory": way == "in memory",
-                "limit": limit,
-                "n_components": max(30, int(np.sqrt(n_features))),
-                "iterations": options.iterations,
-            }
-            result = in_process(task)
-            seconds[way] = result.get("seconds")
-            rows.append((f"{title}, {way}", *describe(result)))
-            print(*rows[-1], file=sys.stderr, flush=True)
-        if None not in seconds.values():
-            ratio = seconds["in blocks"] / seconds["in memory"]
+    """Print what fits take in blocks and in memory."""
+    n_features = options.features or 500
+    write_files(folder, options.rows, n_features, np.float32)
+    size = 4 * options.rows * n_features / 2**20
+    rows, seconds = [], []
+    for way in ("in blocks", "in memory"):
+        task = {
+            "folder": str(folder),
+            "in_memory": way == "in memory",
+            "n_components": max(30, int(np.sqrt(n_features))),
+            "iterations": options.iterations,
+        }
+        result = in_process(task)
+        seconds.append(result["seconds"])
+        rows.append((f"{size:.0f} MiB, {way}", f"{result['seconds']:.1f}", f"{result['peak']:.0f}"))
+        print(*rows[-1], file=sys.stderr, flush=True)
     print_table(["fit", "processor s", "largest resident MiB"], rows)
-    print(f"Processor time in blocks over that in memory, without a limit: {ratio:.2f}.")
+    print(f"Processor time in blocks over that in memory: {seconds[0] / seconds[1]:.2f}.")
 
 
 def in_process(task):
-    """Fit in a process of its own; what it measured, or nothing if its memory did not suffice."""
+    """Fit in a process of its own; returns what it measured."""
     command = [sys.executable, "-m", "benchmarks.blocks", "--fit", json.dumps(task)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
-        if "MemoryError" in done.stderr or "does not fit into memory" in done.stderr:
-            return {}
         raise SystemExit(done.stderr)
     return json.loads(done.stdout)
 
 
-def describe(result):
-    """Cells of a table for what a process measured."""
-    if not result:
-        return "out of memory", ""
-    return f"{result['seconds']:.1f}", f"{result['peak']:.0f}"
-
-
-def fit_and_measure(folder, in_memory, limit, n_components, iterations):
-    """Fit here and now; processor seconds and MiB of this process."""
-    if limit is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (limit * 2**20, limit * 2**20))
+def fit_and_measure(folder, in_memory, n_components, iterations):
+    """Fit in this process; returns its processor seconds and largest resident MiB."""
     data = read(f"{folder}/X.npy", labels=f"{folder}/Y.npy", chunks=None if in_memory else "auto")
-    options = {} if in_memory else {"checkpoint": f"{folder}/checkpoint"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # With so many rows nearly every confidence is another one; bins are counted in one pass.
+        # With so many rows nearly every confidence is distinct; bins are counted in one pass.
         selector = PMLFSMIR(n_components=n_components, mi_estimator="binned", max_iter=iterations, tol=0)
-        selector.fit(data.X, data.candidates, **options)
-    return {
-        "seconds": time.process_time(),
-        "peak": peak_mebibytes(),
-        "best": selector.scores_.argmax().item(),
-    }
+        selector.fit(data.X, data.candidates)
+    return {"seconds": time.process_time(), "peak": peak_mebibytes()}
 
 
 def cluster(folder, options):
-    """Print seconds of a multiplicative sweep over two blocks on one worker and on two, and the bytes that move."""
+    """Print the seconds of a multiplicative sweep over two blocks, on one worker and on two."""
     from distributed import Client, LocalCluster
 
     write_files(folder, 2 * options.block_rows, options.features or 1000, np.float64)
@@ -148,7 +124,7 @@ def cluster(folder, options):
     os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
     rows, walls = [], []
     for n_workers in (1, 2):
-        listener = Listener(folder / "checkpoint")
+        listener = Listener()
         with (
             LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as workers,
             Client(workers),
@@ -159,23 +135,20 @@ def cluster(folder, options):
             ).set_params(max_iter=options.iterations, tol=0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                selector.fit(data.X, data.candidates, checkpoint=str(folder / "checkpoint"))
+                selector.fit(data.X, data.candidates)
         walls.append(listener.seconds())
-        rows.append(
-            (f"{n_workers} worker(s)", f"{walls[-1]:.2f}", *map("{:.2f}".format, listener.mebibytes()))
-        )
+        rows.append((f"{n_workers} worker(s)", f"{walls[-1]:.2f}"))
         print(*rows[-1], file=sys.stderr, flush=True)
-    print_table(["two blocks", "wall s a sweep", "MiB to every worker", "MiB from every worker"], rows)
+    print_table(["two blocks", "wall seconds per sweep"], rows)
     print(f"Two workers over one: {walls[1] / walls[0]:.2f} of the time.")
 
 
 class Listener(logging.Handler):
-    """Notes when iterations end, and how large the files of the last fold are: what is shared, and what comes back."""
+    """Notes when iterations end."""
 
-    def __init__(self, folder):
+    def __init__(self):
         super().__init__()
-        self.folder = folder
-        self.times, self.sizes = [], []
+        self.times = []
 
     def __enter__(self):
         logging.getLogger("labelsieve").addHandler(self)
@@ -185,21 +158,13 @@ class Listener(logging.Handler):
         logging.getLogger("labelsieve").removeHandler(self)
 
     def emit(self, record):
-        """Look at the clock and at the folder."""
-        if record.levelno < logging.INFO:
-            return
-        self.times.append(time.monotonic())
-        files = [sorted(self.folder.glob(f"{kind}-*.pickle")) for kind in ("shared", "fold")]
-        if all(files):
-            self.sizes.append([max(names, key=os.path.getmtime).stat().st_size for names in files])
+        """Look at the clock."""
+        if record.levelno >= logging.INFO:
+            self.times.append(time.monotonic())
 
     def seconds(self):
-        """Median time of an iteration."""
+        """Return the median time of an iteration."""
         return median(np.diff(self.times))
-
-    def mebibytes(self):
-        """What went down and came up in an iteration, for each worker."""
-        return np.median(self.sizes, axis=0) / 2**20
 
 
 if __name__ == "__main__":

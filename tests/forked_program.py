@@ -68,14 +68,6 @@ class ForkedProgram:
         )
 
 
-def exit_code_of(function, *arguments, timeout=120):
-    """Call a function of a module in a process of its own; returns how that ended."""
-    process = _SERVER.Process(target=function, args=arguments, daemon=True)
-    process.start()
-    process.join(timeout)
-    return process.exitcode
-
-
 def _run(command, folder, environment, outputs):
     os.setsid()
     os.chdir(folder)

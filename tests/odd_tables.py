@@ -176,7 +176,7 @@ ODD = {
     "a name like a feature": column("colour=red", cycle("0", "1"), r"colour=red", "boolean"),
     "a name like an option": read(PLAIN.replace("x,colour", "--labels,colour"), "--labels"),
     # Sizes
-    "one row": refused(table(rows(1)), "no row has a label"),
+    "one row": refused(table(rows(1)), "has 1 row.*add rows"),
     "no rows": refused(",".join(HEAD) + "\n", "has a header but no rows"),
     "nothing": refused("", "is empty"),
     "blank lines only": refused("\n\n  \n", "has no rows"),

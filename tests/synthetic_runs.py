@@ -1,6 +1,7 @@
 """Runs made up for the tests of reports: small, with numbers that can be told from their places."""
 
 from collections import Counter
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,38 @@ CONVENTIONS = Conventions(name="defaults")
 METRICS = ("ranking_loss", "average_precision")
 SIZES = (10.0, 20.0)
 N_FEATURES = 20
+PAPER_METHODS = (
+    "pml-fsmir",
+    "pml-lc",
+    "pml-fp",
+    "particle-vls",
+    "particle-map",
+    "fpml",
+    "pml-fsso",
+    "mifs",
+    "drmfs",
+)
+PAPER_DATASETS = ("birds", "cal500", "chd_49", "corel5k", "languagelog", "slashdot", "water_quality", "yeast")
+
+
+def noisy(seed=0):
+    """Values that differ from cell to cell, the same whatever else is in the run."""
+
+    def value(**place):
+        key = "/".join(str(part) for part in place.values())
+        return np.random.default_rng([seed, *key.encode()]).random()
+
+    return value
+
+
+def ranked(order):
+    """Values by which the methods stand in one order on all data sets; the first is best by any metric."""
+
+    def value(*, method, metric, **_):
+        place = order.index(method) / 10
+        return place if metric == "ranking_loss" else 1 - place
+
+    return value
 
 
 def make_summary(value, **options):
@@ -56,67 +89,28 @@ def make_results(
         **dict.fromkeys(references, "reference"),
     }
     cells, judgements, scores, planned = [], [], [], Counter()
-    for dataset in datasets:
-        for noise, rate in noises:
-            for seed in seeds:
-                for fold in range(n_folds):
-                    for method, role in roles.items():
-                        for draw in range(n_draws if method == "random-ranking" else 1):
-                            place = {
-                                "dataset": dataset,
-                                "noise": noise,
-                                "seed": seed,
-                                "fold": fold,
-                                "method": method,
-                                "draw": draw,
-                            }
-                            for classifier in classifiers:
-                                planned[dataset, noise, method, classifier] += 1
-                            if skip(**place):
-                                continue
-                            failed = fails(**place)
-                            cells.append(
-                                _cell(
-                                    place,
-                                    rate,
-                                    role,
-                                    sweeps.get(method, {}),
-                                    failed,
-                                    error,
-                                    traceback,
-                                    notes,
-                                    n_features,
-                                )
-                            )
-                            judgements += [
-                                JudgementRecord(
-                                    len(cells) - 1,
-                                    classifier,
-                                    "failed" if failed else "done",
-                                    error if failed else None,
-                                    traceback if failed else None,
-                                    (),
-                                )
-                                for classifier in classifiers
-                            ]
-                            if failed:
-                                continue
-                            kept = {"no-features": {None: 0}, "all-features": {None: n_features}}.get(
-                                method, {size: max(1, round(size / 100 * n_features)) for size in sizes}
-                            )
-                            scores += [
-                                Score(
-                                    len(cells) - 1,
-                                    classifier,
-                                    size,
-                                    n_kept,
-                                    metric,
-                                    float(value(**place, classifier=classifier, size=size, metric=metric)),
-                                )
-                                for classifier in classifiers
-                                for size, n_kept in kept.items()
-                                for metric in metrics
-                            ]
+    every = product(datasets, noises, seeds, range(n_folds), roles.items())
+    for dataset, (noise, rate), seed, fold, (method, role) in every:
+        for draw in range(n_draws if method == "random-ranking" else 1):
+            names = ("dataset", "noise", "seed", "fold", "method", "draw")
+            place = dict(zip(names, (dataset, noise, seed, fold, method, draw), strict=True))
+            planned.update((dataset, noise, method, classifier) for classifier in classifiers)
+            if skip(**place):
+                continue
+            failed = fails(**place)
+            problem = (error, traceback) if failed else (None, None)
+            index, status = len(cells), "failed" if failed else "done"
+            cells.append(_cell(place, rate, role, sweeps.get(method, {}), status, problem, notes, n_features))
+            judgements += [
+                JudgementRecord(index, classifier, status, *problem, ()) for classifier in classifiers
+            ]
+            kept = {"no-features": {None: 0}, "all-features": {None: n_features}}.get(
+                method, {size: max(1, round(size / 100 * n_features)) for size in sizes}
+            )
+            for classifier, (size, n_kept), metric in product(classifiers, kept.items(), metrics):
+                if not failed:
+                    number = float(value(**place, classifier=classifier, size=size, metric=metric))
+                    scores.append(Score(index, classifier, size, n_kept, metric, number))
     experiment = SimpleNamespace(
         name="made-up",
         title="A made-up run",
@@ -178,25 +172,25 @@ def _sweeps(named):
     )
 
 
-def _cell(place, rate, role, params, failed, error, traceback, notes, n_features):
-    ranked = place["method"] not in ("no-features", "all-features")
-    # Steady methods order the features alike in every fold; "random-ranking" does not.
+def _cell(place, rate, role, params, status, problem, notes, n_features):
+    done = status == "done"
+    ranked = done and place["method"] not in ("no-features", "all-features")
+    # Other methods order the features alike in every fold; "random-ranking" does not.
     seed = (place["seed"], place["fold"], place["draw"]) if place["method"] == "random-ranking" else 0
-    ranking = np.random.default_rng(seed).permutation(n_features) if ranked and not failed else None
     return CellRecord(
         key="/".join(map(str, place.values())),
         **place,
         noise_rate=rate,
         role=role,
         params=params,
-        status="failed" if failed else "done",
-        error=error if failed else None,
-        traceback=traceback if failed else None,
-        fit_seconds=None if failed else 0.5 + place["fold"],
-        peak_mib=None if failed else 10.0 + place["fold"],
-        n_iter=None if failed or not ranked else 10 + 2 * place["fold"],
-        converged=None if failed or not ranked else place["fold"] == 0,
-        ranking=ranking,
-        objective=None if failed or not ranked else np.array([3.0, 2.0, 1.5]),
+        status=status,
+        error=problem[0],
+        traceback=problem[1],
+        fit_seconds=0.5 + place["fold"] if done else None,
+        peak_mib=10.0 + place["fold"] if done else None,
+        n_iter=10 + 2 * place["fold"] if ranked else None,
+        converged=place["fold"] == 0 if ranked else None,
+        ranking=np.random.default_rng(seed).permutation(n_features) if ranked else None,
+        objective=np.array([3.0, 2.0, 1.5]) if ranked else None,
         notes=notes,
     )

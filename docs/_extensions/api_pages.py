@@ -19,7 +19,6 @@ MODULES = {
     "labelsieve": "Select and check",
     "labelsieve.io": "Data",
     "labelsieve.datasets": "Data",
-    "labelsieve.io.tables": "Tables",
     "labelsieve.metrics": "Metrics",
     "labelsieve.classify": "Classifiers",
     "labelsieve.report.statistics": "Statistics",

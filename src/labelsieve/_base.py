@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from labelsieve._blocks.blocks import Columns, block_function
 from labelsieve._blocks.collections import column_names, is_lazy, open_rows
 from labelsieve._candidates import binarize_tags, check_candidates
-from labelsieve._numerics.result import SolverResult, logger
+from labelsieve._numerics.result import SolverResult, iterate, logger
 from labelsieve._numerics.scaling import Scaling, row_extremes
 from labelsieve._numerics.sparse import canonical, check_structure, is_sparse
 from labelsieve._numerics.typing import Matrix
@@ -167,6 +167,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     #: Checks of the contract (`labelsieve.contract`) a method cannot pass -> why not.
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
+    max_iter: int
+    tol: float
     classes_: np.ndarray | None
     label_names_in_: np.ndarray
     n_features_in_: int
@@ -259,6 +261,12 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         """
         check_structure(X, "X")
         return super().inverse_transform(X)
+
+    def _iterate(
+        self, step: Callable[[Any], tuple[Any, float]], state: Any, value: float, **options: int
+    ) -> tuple[Any, np.ndarray, bool]:
+        """Repeat a step until ``tol`` or ``max_iter`` ends the loop; see `iterate`."""
+        return iterate(step, state, value, max_iter=self.max_iter, tol=self.tol, **options)
 
     def _n_selected(self, n_features: int) -> int:
         """Turn ``n_features_to_select`` into a number of columns."""

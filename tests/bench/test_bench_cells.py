@@ -1,22 +1,19 @@
 """One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
 
-import csv
-import json
 import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
 from bench_runs import evaluate, write_data
-from conftest import fails, run
+from conftest import fails
 from labelsieve import METHODS, METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import choose_metrics
-from labelsieve.bench.components import build_method, copy_for_user_code, feature_order, use_folder
+from labelsieve.bench.components import build_method, feature_order, use_folder
 from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.plan import plan
@@ -244,33 +241,23 @@ def test_ties_and_units_of_coverage_reach_the_metrics():
 
 
 def test_conventions_reach_the_metrics():
-    def judged(convention):
-        experiment = parse(
-            BASE + f'methods = ["sum-f"]\n[sizes]\npercent = [10]\n[conventions]\n{convention}\n'
-        )
-        return {
-            metric: value
-            for (_, metric), value in values(evaluate(experiment, cells_of(experiment)[0])).items()
-        }
-
     data, train, test, candidates = first_fold()
     order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
     machine = LabelwiseSVM().fit(data.X[train][:, order], candidates)
-    scores, predictions = (
-        machine.decision_function(data.X[test][:, order]),
-        machine.predict(data.X[test][:, order]),
-    )
-    count = METRICS["coverage"].with_options(unit="count")
-    assert judged('coverage = "count"')["coverage"] == count.function(data.Y[test], scores)
-    hard = judged('ranking_scores = "hard"')
-    assert hard["ranking_loss"] == METRICS["ranking_loss"].function(data.Y[test], predictions)
-    assert hard["macro_f1"] == judged("")["macro_f1"]
-    skip = METRICS["macro_f1"].with_options(undefined="skip")
-    assert judged('f1_undefined = "skip"')["macro_f1"] == skip.function(data.Y[test], predictions)
+    X_test = data.X[test][:, order]
+    outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+    for convention, name, options in (
+        ('coverage = "count"', "coverage", {"unit": "count"}),
+        ('f1_undefined = "skip"', "macro_f1", {"undefined": "skip"}),
+        ('empty_rows = "perfect"', "one_error", {"empty_rows": "perfect"}),
+    ):
+        metric = METRICS[name].with_options(**options)
+        assert judged_by(convention)[name] == metric.function(data.Y[test], outputs[metric.needs])
+    hard = judged_by('ranking_scores = "hard"')
+    assert hard["ranking_loss"] == METRICS["ranking_loss"].function(data.Y[test], outputs["predictions"])
+    assert hard["macro_f1"] == judged_by("")["macro_f1"]
     named = parse(BASE + 'methods = ["sum-f"]\nmetrics = ["samples_f1"]\n[conventions]\nf1_undefined = 1\n')
     assert choose_metrics(named.metrics, named.conventions[0])["samples_f1"].function([[0]], [[0]]) == 1
-    perfect = METRICS["one_error"].with_options(empty_rows="perfect")
-    assert judged('empty_rows = "perfect"')["one_error"] == perfect.function(data.Y[test], scores)
 
 
 def test_stratified_folds_spread_every_label_evenly():
@@ -319,24 +306,11 @@ def test_data_that_cannot_be_judged_or_has_no_candidates_is_told(tmp_path, plant
     experiment = parse(
         'datasets = [{name = "only", path = "only.npz"}]\nmethods = ["sum-f"]\n', folder=tmp_path
     )
-    with pytest.raises(RunError, match="true labels are needed to judge"):
+    with pytest.raises(RunError, match="true labels"):
         load_dataset(experiment.datasets[0], experiment.folder)
     experiment = parse(BASE + 'methods = ["sum-f"]\nnoise = [{model = "given"}]\n')
     result = evaluate(experiment, cells_of(experiment)[0])
     assert "needs candidates in the data" in result.error
-
-
-def test_csv_with_a_label_pattern_is_read_relative_to_the_configuration(tmp_path, planted):
-    with open(tmp_path / "own.csv", "w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow([*(f"x{j}" for j in range(5)), "label_a", "label_b"])
-        writer.writerows([*x, *y] for x, y in zip(planted.X, planted.Y, strict=True))
-    experiment = parse(
-        'datasets = [{name = "own", path = "own.csv", labels = "label_*"}]\nmethods = ["sum-f"]\n',
-        folder=tmp_path,
-    )
-    data = load_dataset(experiment.datasets[0], experiment.folder)
-    assert (data.X.shape, data.Y.shape) == ((60, 5), (60, 2))
 
 
 def test_labels_and_candidates_in_files_beside_the_configuration_or_as_a_long_list(tmp_path):
@@ -349,7 +323,8 @@ def test_labels_and_candidates_in_files_beside_the_configuration_or_as_a_long_li
         ("noisy", names, np.ones_like(Y)),
         ("both", ["x0", *names], np.hstack([rng.normal(size=(20, 1)), Y])),
     ):
-        np.savetxt(tmp_path / f"{file}.csv", values, delimiter=",", header=",".join(columns), comments="")
+        head = ",".join(columns)
+        np.savetxt(tmp_path / f"{file}.csv", values, fmt="%g", delimiter=",", header=head, comments="")
     experiment = parse(
         'datasets = [{name = "apart", path = "x.csv", labels = "y.csv", candidates = "noisy.csv"}, '
         f'{{name = "together", path = "both.csv", labels = "{",".join(names)}"}}]\nmethods = ["sum-f"]\n',
@@ -378,26 +353,19 @@ def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
         "    def fit(self, X, Y):\n"
         "        self.scores_ = X[0] * float('nan')\n"
         "        return self\n"
-        "class Mute(Exception):\n"
-        "    def __str__(self):\n"
-        "        raise RuntimeError\n"
-        "class Speechless(BaseEstimator):\n"
-        "    def fit(self, X, Y):\n"
-        "        raise Mute\n"
     )
-    names = ("Broken", "Silent", "Short", "Undecided", "Speechless")
+    names = ("Broken", "Silent", "Short", "Undecided")
     methods = ", ".join(f'"my_broken_method:{name}"' for name in names)
     experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
     use_folder(experiment)
-    found = (evaluate(experiment, cell) for cell in cells_of(experiment)[:5])
-    broken, silent, short, undecided, speechless = found
+    found = (evaluate(experiment, cell) for cell in cells_of(experiment)[:4])
+    broken, silent, short, undecided = found
     assert broken.error == "ZeroDivisionError: one over nothing"
     assert "my_broken_method.py" in broken.traceback
     assert broken.scores == []
     assert "must have ranking_, scores_ or feature_importances_" in silent.error
     assert "60 features, got shape (3,)" in short.error
     assert "60 NaN" in undecided.error
-    assert speechless.error == "Mute: (its text failed with RuntimeError)"
 
 
 GREEDY = """
@@ -468,34 +436,25 @@ def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path
     assert judged("Plain", "greedy_methods:GreedyClassifier", "linear-svm") == expected
 
 
-def test_methods_of_the_package_get_the_data_itself():
-    """A copy would take memory, which is measured."""
-    X = np.zeros((2, 2))
-    assert copy_for_user_code(SumF(), X) is X
-    ours, theirs = np.asfortranarray(np.ones((3, 2))), type("Mine", (SumF,), {"__module__": "mine"})()
-    copy = copy_for_user_code(theirs, ours)
-    assert copy is not ours
-    assert copy.flags.f_contiguous  # roundings depend on it
-
-
-@pytest.mark.parametrize("places", [[2, 0, 1], [1, 1.5, 2], [1, 2, float("inf")]])
-def test_a_ranking_that_is_not_places_is_rejected(places):
-    with pytest.raises(ValueError, match="place of every feature"):
-        feature_order(type("Mine", (), {"ranking_": places})(), 3)
-
-
 @pytest.mark.parametrize(
-    ("attribute", "value"),
+    ("attribute", "values", "is_valid"),
     [
-        ("ranking_", [2, 1, 2]),  # as RFE of scikit-learn, with several features in one place
-        ("ranking_", np.array([3, 1, 2], dtype=np.uint8)),
-        ("scores_", np.array([1, 3, 2], dtype=np.uint8)),
-        ("scores_", np.array([0, float("inf"), 1], dtype=object)),
-        ("feature_importances_", [False, True, False]),
+        ("ranking_", [2, 1, 2], True),  # as RFE of scikit-learn, with several features in one place
+        ("scores_", np.array([1, 3, 2], dtype=np.uint8), True),
+        ("scores_", [0, float("inf"), 1], True),
+        ("feature_importances_", [False, True, False], True),
+        ("ranking_", [2, 0, 1], False),
+        ("ranking_", [1, 1.5, 2], False),
+        ("ranking_", [1, 2, float("inf")], False),
     ],
 )
-def test_places_and_scores_of_every_kind_rank(attribute, value):
-    assert feature_order(type("Mine", (), {attribute: value})(), 3)[0] == 1
+def test_places_and_scores_rank(attribute, values, is_valid):
+    selector = type("Mine", (), {attribute: values})()
+    if is_valid:
+        assert feature_order(selector, 3)[0] == 1
+    else:
+        with pytest.raises(ValueError, match="place of every feature"):
+            feature_order(selector, 3)
 
 
 def test_data_that_changed_since_the_plan_fails_the_cell(tmp_path, planted):
@@ -538,33 +497,6 @@ def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path, monkey
     np.testing.assert_array_equal(result.ranking, np.argsort(-part.X_train.var(axis=0), kind="stable"))
     module.write_text(plain.format("mean"))
     assert cells_of(experiment)[0].key != before.key
-
-
-def test_parameters_of_a_plain_class_make_other_cells(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "my_powers.py").write_text(
-        "class Power:\n"
-        "    def __init__(self, power):\n"
-        "        self.power = power\n"
-        "    def fit(self, X, Y):\n"
-        "        self.scores_ = (X**self.power).mean(axis=0)\n"
-        "        return self\n"
-        "    def predict(self, X):\n"
-        "        return X\n"
-    )
-
-    def both(kind):
-        named = (
-            "{" + f'name = "{power}", {kind} = "my_powers:Power", params = {{power = {power}}}' + "}"
-            for power in (1, 2)
-        )
-        return f"{kind}s = [{', '.join(named)}]\n"
-
-    rankings = cells_of(parse(BASE + both("method"), folder=tmp_path))
-    assert len({cell.key for cell in rankings}) == len(rankings)
-    experiment = parse(BASE + 'methods = ["sum-f"]\n' + both("classifier"), folder=tmp_path)
-    judged = cells_of(experiment)[0].judgements
-    assert len({judgement.key for judgement in judged}) == len(judged) == 2
 
 
 def test_no_warning_leaves_a_cell():
@@ -613,32 +545,6 @@ def test_every_method_of_tiny_is_ranked_and_judged_in_a_cell(tmp_path):
     for name, outcome in found.items():
         assert outcome.error is None, name
         assert np.isfinite([row.value for row in outcome.scores]).all(), name
-
-
-def test_own_files_called_like_a_catalogued_data_set_need_no_download(
-    capsys, plain_terminal, table, one_job_here
-):
-    Path("own.toml").write_text(
-        'datasets = [{name = "yeast", path = "data.csv", labels = "label_*"}]\nmethods = ["sum-f"]\nfolds = 2\n'
-    )
-    code, out, _ = run(capsys, "bench", "run", "own.toml", "--jobs", "1", "--json")
-    assert (code, json.loads(out)["done"]) == (0, 2)
-
-
-def test_an_error_without_end_is_shown_by_its_beginning(capsys, plain_terminal, table, one_job_here):
-    Path("my_wordy_method.py").write_text(
-        "class Wordy:\n    def fit(self, X, Y):\n        raise ValueError('x' * 5000)\n"
-    )
-    Path("own.toml").write_text(
-        'datasets = [{name = "own", path = "data.csv", labels = "label_*"}]\n'
-        'methods = ["my_wordy_method:Wordy"]\nfolds = 2\n'
-    )
-    code, _, err = run(capsys, "bench", "run", "own.toml", "--jobs", "1")
-    _, out, _ = run(capsys, "bench", "status", "own")
-    assert code == 3
-    for told in (err, out):
-        assert told.count("ValueError: xxx") == told.count("xxx ... (4012 letters more)") == 2
-        assert told.count("x") < 2500
 
 
 def test_a_data_file_is_not_taken_for_a_damaged_run(capsys, plain_terminal, table):

@@ -68,96 +68,72 @@ def test_noise_profile_goes_from_none_to_one_half():
     assert rates == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("datasets = [", r"mine: not valid TOML.*mend that line"),
-        (f"datasets = {'[' * 9999}", "mine: lists within lists, deeper than can be read; take some away"),
-        (MINIMAL + "fold = 3\n", r"mine: fold: no such key"),
-        (MINIMAL + "[limits]\nhours = 3\n", r"limits\.hours: no such key"),
-        ('methods = ["sum-f"]\n', r"datasets: this key is needed"),
-        (MINIMAL + "folds = 1\n", r"folds: input should be greater than or equal to 2, got 1"),
-        (MINIMAL + 'folds = "many"\n', r"folds: .*integer.*got 'many'"),
-        ('datasets = ["planted"]\n', r"methods: at least one"),
-        (MINIMAL + "noise = [{rate = 1.2}]\n", r"noise\.0: rate: a probability in \[0, 1\].*got 1\.2"),
-        (MINIMAL + 'noise = [{model = "count", rate = 1.5}]\n', r"whole number of labels.*got 1\.5"),
-        (MINIMAL + 'noise = [{model = "count", rate = inf}]\n', r"rate: .*finite number, got inf"),
-        ('datasets = ["planted"]\nmethods = ["*"]\nreferences = 3\n', r"references: .*got 3"),
-        (MINIMAL + 'noise = [{model = "flip"}]\n', r"rate: needed by the model 'flip'"),
-        (MINIMAL + 'noise = [{model = "given", rate = 0.1}]\n', r"candidates that are given have none"),
-        (MINIMAL + 'noise = [{model = "flop", rate = 0.1}]\n', r"noise\.0\.model: .*'flip'.*got 'flop'"),
-        (MINIMAL + 'metrics = ["f1"]\n', r"metrics\.0: one of ranking_loss, .* got 'f1'"),
-        (MINIMAL + "[sizes]\npercent = []\n", r"percent: sizes that rise.*got \[\]"),
-        (MINIMAL + "[sizes]\npercent = [10, 5]\n", r"percent: sizes that rise"),
-        (MINIMAL + "[sizes]\npercent = [0]\n", r"sizes\.percent\.0: .*greater than 0"),
-        (
-            MINIMAL + "[sizes]\ncounts = {yeast = [1]}\n",
-            r"sizes\.counts: 'yeast' is not one of the data sets",
-        ),
-        (
-            MINIMAL + 'references = ["rfs"]\ncontrol = "rfs"\n',
-            r"control: one of the methods was expected, got 'rfs'",
-        ),
-        (MINIMAL + 'ablation = ["rfs"]\n', r"ablation: two variants or more"),
-        (MINIMAL + 'control = "best"\n', r"control: one of the methods was expected, got 'best'"),
-        ('datasets = ["planted", "planted"]\nmethods = ["sum-f"]\n', r"datasets: 'planted' is there twice"),
-        ('datasets = ["planted"]\nmethods = ["sum-f", "sum-f"]\n', r"methods: 'sum-f' is there twice"),
-        (MINIMAL + 'references = ["sum-f"]\n', r"methods: 'sum-f' is there twice"),
-        (
-            'methods = ["sum-f"]\ndatasets = [{name = "x", labels = "y*"}]\n',
-            r"labels: only for files; give path",
-        ),
-        (MINIMAL + "seeds = []\n", r"seeds: .*at least 1"),
-        (MINIMAL + "seeds = [99999999999999999999]\n", r"seeds\.0: .*less than or equal to 4294967295"),
-        (MINIMAL + "seeds = [-1]\n", r"seeds\.0: .*greater than or equal to 0"),
-        (MINIMAL + 'name = "a/b"\n', r"name: letters, digits.*got 'a/b'"),
-        (MINIMAL + 'name = ".."\n', r"name: letters, digits.*got '\.\.'"),
-        (MINIMAL + 'name = "/tmp"\n', r"name: letters, digits.*got '/tmp'"),
-        (MINIMAL + 'name = "a\\\\b"\n', r"name: letters, digits.*got 'a"),
-        (MINIMAL + 'name = ""\n', r"name: letters, digits.*got ''"),
-        (MINIMAL + 'name = "a\\u001b[2J"\n', r"name: letters, digits.*got 'a\\x1b\[2J'"),
-        (MINIMAL + 'name = "a\\n"\n', r"name: letters, digits.*got 'a\\n'"),
-        (
-            MINIMAL + '[conventions]\nempty_rows = "drop"\n',
-            r"conventions\.0\.empty_rows: .*'skip' or 'perfect'",
-        ),
-        (MINIMAL + '[[sweeps]]\nmethod = "sum-f"\nparameters = {}\n', r"sweeps\.0\.parameters"),
-        (MINIMAL + "fold = 3\nseed = 1\n", r"\(1 more problem\)"),
-    ],
-)
-def test_a_bad_configuration_is_told_by_its_key(text, message):
-    with pytest.raises(RunError, match=message) as caught:
-        parse(text)
+#: What is added to a valid configuration -> the key, or the value, that the error names.
+BAD = {
+    "fold = 3": "fold: .* 'folds'",
+    "fold = 3\nseed = 1": "1 more problem",
+    "[limits]\nsecond = 3": "limits.second: .* 'seconds'",
+    'conventions = [{}, {tie = "index"}]': "conventions.1.tie: .* 'ties'",
+    "folds = 1": "folds: .* got 1",
+    'folds = "many"': "folds: .* got 'many'",
+    "noise = [{rate = 1.2}]": "noise.0: rate: .* got 1.2",
+    'noise = [{model = "count", rate = 1.5}]': "rate: .* got 1.5",
+    'noise = [{model = "count", rate = inf}]': "rate: .* got inf",
+    'noise = [{model = "flip"}]': "rate: .* 'flip'",
+    'noise = [{model = "given", rate = 0.1}]': "rate: ",
+    'noise = [{model = "flop", rate = 0.1}]': "noise.0.model: .* got 'flop'",
+    'metrics = ["f1"]': "metrics.0: .* got 'f1'",
+    "[sizes]\npercent = []": "percent: .* got ",
+    "[sizes]\npercent = [10, 5]": "percent: ",
+    "[sizes]\npercent = [0]": "sizes.percent.0: ",
+    "[sizes]\ncounts = {yeast = [1]}": "sizes.counts: 'yeast'",
+    'references = ["rfs"]\ncontrol = "rfs"': "control: .* got 'rfs'",
+    'references = ["sum-f"]': "methods: duplicate 'sum-f'",
+    'ablation = ["rfs"]': "ablation: ",
+    "seeds = []": "seeds: ",
+    "seeds = [99999999999999999999]": "seeds.0: ",
+    "seeds = [-1]": "seeds.0: ",
+    'name = "a/b"': "name: .* got 'a/b'",
+    'name = ".."': "name: ",
+    'name = "a\\u001b[2J"': "name: ",
+    '[conventions]\nempty_rows = "drop"': "conventions.0.empty_rows: ",
+    '[[sweeps]]\nmethod = "sum-f"\nparameters = {}': "sweeps.0.parameters",
+}
+
+
+@pytest.mark.parametrize("addition", BAD)
+def test_a_bad_configuration_is_one_error_that_names_the_key(addition):
+    with pytest.raises(RunError, match=BAD[addition]) as caught:
+        parse(MINIMAL + addition + "\n")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "key"),
     [
-        (MINIMAL + "fold = 3\n", r"mine: fold: no such key; did you mean 'folds'\?$"),
-        (MINIMAL + "[limits]\nsecond = 3\n", r"limits\.second: no such key; did you mean 'seconds'\?$"),
-        ('methods = ["sum-f"]\ndatasets = ["planted", {nam = "x"}]\n', r"datasets\.1\.nam: .* mean 'name'\?"),
-        (MINIMAL + 'conventions = [{}, {tie = "index"}]\n', r"conventions\.1\.tie: .* mean 'ties'\?$"),
-        (
-            MINIMAL + "[limits]\nzebra = 3\n",
-            r"limits\.zebra: no such key; remove it or check its spelling\.$",
-        ),
+        ("datasets = [", "TOML"),
+        (f"datasets = {'[' * 9999}", "mine: "),
+        ('methods = ["sum-f"]', "datasets: "),
+        ('datasets = ["planted"]', "methods: "),
+        ('datasets = ["planted"]\nmethods = ["*"]\nreferences = 3', "references: .*got 3"),
+        ('datasets = ["planted", "planted"]\nmethods = ["sum-f"]', "datasets: duplicate 'planted'"),
+        ('methods = ["sum-f"]\ndatasets = [{name = "x", labels = "y*"}]', "labels: "),
     ],
 )
-def test_a_misspelt_key_is_answered_with_the_nearest(text, message):
-    with pytest.raises(RunError, match=message):
+def test_a_configuration_needs_its_parts(text, key):
+    with pytest.raises(RunError, match=key):
         parse(text)
 
 
 def test_a_misspelt_profile_is_answered_with_the_nearest(capsys):
-    with pytest.raises(RunError, match=r"got 'papr-lite'; did you mean 'paper-lite'\?$"):
+    with pytest.raises(RunError, match="'papr-lite'; did you mean 'paper-lite'"):
         load_experiment("papr-lite")
     assert main(["bench", "profiles", "tinny"]) == 2
     assert "'tinny'; did you mean 'tiny'?" in capsys.readouterr().err
 
 
 def test_an_unknown_profile_names_the_known_ones(tmp_path):
-    with pytest.raises(RunError, match=r"a profile \(ablation, .*tiny\) or a TOML file.*got 'huge'"):
+    with pytest.raises(RunError, match=r"got 'huge'; known are ablation, .*tiny"):
         load_experiment("huge")
     (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
     with pytest.raises(RunError, match="UTF-8"):
@@ -175,34 +151,13 @@ def test_an_unknown_profile_names_the_known_ones(tmp_path):
         ('"subprocess:Popen"', "expected a class with fit, got 'subprocess:Popen'"),
         ('"os:system"', "expected a class with fit, got 'os:system'"),
         ('{method = "sum-f", params = {alpha = 1}}', "its parameters are n_features_to_select"),
+        ('{method = "labelsieve:SumF", params = {alpha = 1}}', "'alpha'"),
     ],
 )
 def test_an_unknown_method_is_told_before_anything_runs(method, message):
     experiment = parse(f'datasets = ["planted"]\nmethods = [{method}]\n')
     with pytest.raises(RunError, match=message):
         plan(experiment, facts_of(experiment))
-
-
-def test_parameters_that_a_classifier_does_not_know_or_want_are_told_before_anything_runs(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "choosy_classifiers.py").write_text(
-        "class Choosy:\n"
-        "    def __init__(self, size):\n"
-        "        if size != 1:\n"
-        "            raise ValueError('one size only') if size else SystemExit('no size')\n"
-        "    def fit(self, X, Y): ...\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    for classifier, params, message in (
-        ("rbf-svm", "{alpha = 1}", r"'alpha'; its parameters are kernel, C,"),
-        ("choosy_classifiers:Choosy", "{size = 2}", "ValueError: one size only"),
-        ("choosy_classifiers:Choosy", "{size = 0}", "SystemExit: no size"),
-    ):
-        one = f'{{name = "one", classifier = "{classifier}", params = {params}}}'
-        experiment = parse(MINIMAL + f"classifiers = [{one}]\n")
-        with pytest.raises(RunError, match=f"classifiers: one: .*{message}"):
-            plan(experiment, facts_of(experiment))
 
 
 def test_a_method_that_does_not_keep_its_parameters_is_told_before_anything_runs(tmp_path, monkeypatch):
@@ -227,7 +182,7 @@ def test_a_module_that_fails_is_told_before_anything_runs(tmp_path, monkeypatch,
     (tmp_path / "unsound_methods.py").write_text(content)
     monkeypatch.syspath_prepend(tmp_path)
     experiment = parse('datasets = ["planted"]\nmethods = ["unsound_methods:Mine"]\n')
-    with pytest.raises(RunError, match=f"cannot be imported: {message}"):
+    with pytest.raises(RunError, match=rf"cannot be imported: {message}"):
         plan(experiment, facts_of(experiment))
 
 
@@ -239,6 +194,9 @@ def test_sizes_follow_the_protocol():
     assert dict(subset_sizes(experiment, facts("planted", 100)))[7.0] == 7
     floor = parse(MINIMAL + '[sizes]\npercent = [1, 5, 7, 10, 20]\nrounding = "floor"\n')
     assert subset_sizes(floor, facts("planted", 49)) == ((1, 1), (5, 2), (7, 3), (10, 4), (20, 9))
+    up = parse(MINIMAL + '[sizes]\npercent = [1, 5, 7, 10, 20]\nrounding = "up"\n')
+    assert subset_sizes(up, facts("planted", 49)) == ((1, 1), (5, 3), (7, 4), (10, 5), (20, 10))
+    assert dict(subset_sizes(up, facts("planted", 100)))[7.0] == 7
     counts = parse(MINIMAL + "[sizes]\ncounts = {planted = [1, 4, 99]}\n")
     assert subset_sizes(counts, facts("planted", 49)) == ((1, 1), (4, 4))
 
@@ -375,17 +333,10 @@ def test_conventions_are_one_table_or_several():
         "ties index, test labels noisy, own-weights",
         "kNN",
     ]
-    with pytest.raises(RunError, match="conventions: 'defaults' is there twice"):
+    with pytest.raises(RunError, match="conventions: duplicate 'defaults'"):
         parse(MINIMAL + 'conventions = [{}, {coverage = "zero-based"}]\n')
     with pytest.raises(RunError, match=r"conventions\.0\.ties: .*'errors' or 'index'"):
         parse(MINIMAL + '[conventions]\nties = "luck"\n')
-
-
-def test_sizes_can_be_rounded_up():
-    up = parse(MINIMAL + '[sizes]\npercent = [1, 5, 7, 10, 20]\nrounding = "up"\n')
-    # 49 features: 0.49, 2.45, 3.43, 4.9 and 9.8; 7 % of 100 are 7, not 8, although binary says a little more.
-    assert subset_sizes(up, facts("planted", 49)) == ((1, 1), (5, 3), (7, 4), (10, 5), (20, 10))
-    assert dict(subset_sizes(up, facts("planted", 100)))[7.0] == 7
 
 
 def test_own_weights_are_for_methods_that_declare_them():

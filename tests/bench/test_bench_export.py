@@ -15,7 +15,6 @@ from labelsieve.bench import export as exporting
 from labelsieve.bench.config import PROFILES
 from labelsieve.bench.results import read_results
 from labelsieve.cli import bench as bench_command
-from labelsieve.cli import main
 
 TWO_WAYS = r"""
 folds = 2
@@ -103,16 +102,6 @@ def test_the_ending_names_the_format_and_the_run_folder_is_the_usual_place(capsy
 )
 def test_bad_requests_are_one_sentence(capsys, folder, code, arguments, message):
     assert re.search(message, fails(capsys, code, "bench", "export", str(folder), *arguments))
-
-
-@pytest.mark.usefixtures("plain_terminal")
-@pytest.mark.slow
-def test_a_full_disk_leaves_nothing(folder, tmp_path, capsys):
-    with bench.small_disk(tmp_path / "disk", "16k"):
-        target = tmp_path / "disk" / "a.csv"
-        assert main(["bench", "export", str(folder), "--out", str(target)]) == 1
-        assert "cannot be written" in capsys.readouterr().err
-        assert not list((tmp_path / "disk").iterdir())
 
 
 @pytest.mark.usefixtures("plain_terminal", "one_job_here")

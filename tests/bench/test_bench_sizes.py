@@ -9,14 +9,11 @@ import pytest
 import bench_runs as bench
 from bench_runs import evaluate
 from labelsieve import MDMR
-from labelsieve.bench.config import DatasetSpec, Experiment, parse_experiment
+from labelsieve.bench.config import Experiment, parse_experiment
 from labelsieve.bench.data import describe, load_dataset, split_fold
-from labelsieve.bench.doctor import diagnose
 from labelsieve.bench.plan import plan
 from labelsieve.bench.results import read_results, read_status
 from labelsieve.inspection.stability import kuncheva_stability
-from labelsieve.io import Dataset, write
-from labelsieve.metrics import PROTOCOL_METRICS
 from labelsieve.report.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("one_job_here")
@@ -180,56 +177,3 @@ def test_a_single_size_is_not_mistaken_for_a_ranking_without_a_number():
     assert cells[0].method.params == {"n_features_to_select": 3}
     assert [cell.n_selected for cell in without] == [None] * 2
     assert len({cell.key for cell in (*cells, *without)}) == 4
-
-
-def test_no_size_is_one_cell_that_judges_nothing():
-    experiment, _ = planned('["mdmr"]')
-    sizes = experiment.sizes.model_copy(update={"counts": {"planted": (99,)}})
-    _, cells = planned('["mdmr"]', sizes=sizes)
-    assert [(cell.judgements[0].sizes, cell.n_selected) for cell in cells] == [((), None)] * 2
-
-
-def test_the_doctor_ranks_for_every_number_and_agrees_with_the_experiment(tmp_path, monkeypatch):
-    rng = np.random.default_rng(3)
-    X = rng.random((60, 17))  # 10 % are two features, or one rounded down; 30 % are five either way
-    Y = (X[:, :4] + 0.3 * rng.random((60, 4)) > 0.6).astype(int)
-    write(Dataset(X, Y, name="own"), tmp_path / "own.npz")
-    (tmp_path / "fickle_doctor.py").write_text(OWN)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    spec = DatasetSpec(name="own", path=str(tmp_path / "own.npz"))
-    method = "fickle_doctor:Fickle"
-    told = []
-    found = diagnose(
-        spec,
-        method,
-        folds=2,
-        percent=(10, 30),
-        folder=str(tmp_path),
-        progress=lambda *so_far: told.append(so_far),
-    )
-    # Five kinds of data, two numbers each, one feature where sizes are rounded down and six where up.
-    assert fits(tmp_path / "any") == sorted([*("2", "5") * 5, "1", "6"] * 2)
-    assert told == [(done, 24) for done in range(1, 25)]
-    assert found.sizes == ((10.0, 2), (30.0, 5))
-    notes = {str(finding.alternative): finding.note for finding in found.findings}
-    assert notes["rounding of sizes, floor"] == "1, 5 instead of 2, 5 features"
-    for rounding, values in (
-        ("round", found.values),
-        ("floor", next(f.values for f in found.findings if f.alternative.choice == "floor")),
-    ):
-        experiment = Experiment(
-            name="by-hand",
-            datasets=[spec],
-            methods=[method],
-            folds=2,
-            sizes={"percent": (10, 30), "rounding": rounding},
-            folder=str(tmp_path),
-        )
-        cells = plan(experiment, {"own": describe(spec, load_dataset(spec, None), experiment)})
-        rows = [(cell.fold, row) for cell in cells for row in evaluate(experiment, cell).scores]
-        for metric in PROTOCOL_METRICS:
-            by_fold = [
-                np.mean([row.value for at, row in rows if at == fold and row.metric == metric])
-                for fold in range(2)
-            ]
-            np.testing.assert_allclose(values[metric], by_fold, rtol=1e-12)

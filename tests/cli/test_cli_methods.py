@@ -22,7 +22,7 @@ def test_every_method_is_listed_in_three_formats(capsys):
     assert [entry["method"] for entry in listed] == list(METHODS)
     assert all(entry["summary"].endswith(".") for entry in listed)
     lines = run(capsys, "methods", "--markdown")[1].splitlines()
-    assert lines[:2] == ["| method | class | summary |", "| --- | --- | --- |"]
+    assert lines[:2] == ["| method | class | what it does |", "| --- | --- | --- |"]
     assert len(lines) == 2 + len(METHODS)
 
 

@@ -186,7 +186,7 @@ def test_names_that_would_steer_a_terminal_are_shown_harmless(data):
         ({"row_ids": range(299)}, "row_ids must have 300 entries. Got 299"),
         ({"row_ids": [*range(299), 0]}, "row_ids must all differ. Got 0 2 times"),
         ({"kernel": "cubic"}, "kernel"),
-        ({"checked": ([0], [0])}, "checked must be three sequences"),
+        ({"checked": ([0], [0])}, "checked must be a tuple of three sequences"),
     ],
 )
 def test_wrong_options_are_refused(data, options, said):

@@ -678,13 +678,14 @@ def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
         (([0], [0], ["keep"]), "1 for a right candidate and 0 for a wrong one. Got 'keep'"),
         (([0], [0], [np.nan]), "1 for a right candidate and 0 for a wrong one. Got nan"),
         (([0, 1], [0], [1]), "as many rows as labels and answers. Got 2, 1 and 1"),
-        (([0], [0]), "three sequences: rows, labels and answers"),
-        (3, "three sequences: rows, labels and answers"),
+        (([0], [0]), "three sequences"),
+        (3, "three sequences"),
+        (pd.DataFrame({"a": [0], "b": [0], "c": [1]}), "got DataFrame"),
         (sp.csr_array(np.eye(3)), "three sequences: rows, labels and answers. Got csr_array"),
-        (broken(np.eye(3), "index too large", sp.csc_matrix), "three sequences: rows, labels and answers"),
+        (broken(np.eye(3), "index too large", sp.csc_matrix), "three sequences"),
         (([None], [0], [1]), "rows as whole numbers from 0 to 5. Got None"),
         (([0], [0], [None]), "1 for a right candidate and 0 for a wrong one. Got None"),
-        ("abcd", "three sequences: rows, labels and answers"),
+        ("abcd", "three sequences"),
     ],
 )
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])

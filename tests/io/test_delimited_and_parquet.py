@@ -148,7 +148,7 @@ def test_true_tags_and_candidate_tags_share_their_labels(csv_file):
         ("a,y\n", {"labels": "y"}, "no rows"),
         ("\n\n", {"labels": "y"}, "no rows"),
         ("a,b\n1,0\n", {}, "labels="),
-        ("a,y\n1,0\n", {"labels": ["a", "y"]}, "labels="),
+        ("a,y\n1,0\n0,1\n", {"labels": ["a", "y"]}, "labels="),
         ("a,y\n1,0\n", {"labels": []}, "empty list"),
         ("a,y\n1,0\n", {"labels": [3]}, "got 3"),
         ("a,y\n1,0\n", {"labels": "z"}, "'z'"),

@@ -81,11 +81,11 @@ def test_a_fit_of_blocks_equals_that_of_the_whole(tmp_path, data, ending):
 
 
 @pytest.mark.parametrize(
-    "options", [{"labels": "l_*"}, {"labels": 2, "ignore": "id"}, {"labels": ["l_1"], "candidates": "l_2"}]
+    "options", [{"labels": "l_*"}, {"labels": 2, "ignore": "w"}, {"labels": ["l_1"], "candidates": "l_2"}]
 )
 def test_labels_of_a_table_are_chosen_as_in_memory(tmp_path, options):
     path = tmp_path / "t.csv"
-    rows = [f"{0.5 * i},{-i},{i},{i % 2},{i % 3 > 0:d}" for i in range(11)]
+    rows = [f"{0.5 * i},{-0.25 * i},{0.1 * i * i},{i % 2},{i % 3 > 0:d}" for i in range(11)]
     path.write_text("\n".join(["x,id,z,l_1,l_2", *rows]))
     same(path, chunks=3, **options)
 

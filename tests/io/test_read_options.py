@@ -23,9 +23,8 @@ def table(tmp_path):
     return path
 
 
-def test_what_is_not_given_has_its_default():
-    assert ReadOptions.of(labels=None, missing="zero", nominal=None) == ReadOptions(missing="zero")
-    assert ReadOptions(nominal="code", missing="error").given == {}
+def test_only_what_is_given_is_given():
+    assert ReadOptions(missing="zero").given == {"missing": "zero"}
     assert ReadOptions(0, ignore=["a"]).given == {"labels": 0, "ignore": ["a"]}
 
 
@@ -39,10 +38,11 @@ def test_every_reader_refuses_an_option_with_another_value(table, option):
 
 
 def test_an_error_spells_its_options_as_the_caller_does(table):
-    with pytest.raises(DatasetError, match="leave it out with ignore='who'") as caught:
-        read(table, labels="bird")
-    assert caught.value.spelled(in_options).endswith("leave it out with --ignore who.")
-    assert caught.value.spelled(in_toml).endswith('leave it out with ignore = "who".')
+    with pytest.raises(DatasetError) as caught:
+        read(table, roles={"length": "boolean"}, labels="bird")
+    assert "roles={'length': 'category'}" in str(caught.value)
+    assert "--role length=category" in caught.value.spelled(in_options)
+    assert 'roles = {"length": "category"}' in caught.value.spelled(in_toml)
 
 
 def test_a_value_is_quoted_for_the_shell_and_an_option_without_value_stands_alone():
@@ -67,12 +67,13 @@ def test_text_of_the_data_that_looks_like_an_option_is_left_alone(capsys, tmp_pa
 
 
 def test_the_command_line_and_a_configuration_name_their_own_options(capsys, table, tmp_path, plain_terminal):
-    code, _, err = run(capsys, "select", str(table), "--labels", "bird", "--nominal", "code")
+    table.write_text("who,length,bird\n" + "".join(f"w{k},{k}.5,1\n" for k in range(6)))
+    code, _, err = run(capsys, "select", str(table), "--labels", "bird")
     assert code == 1
-    assert "leave it out with --ignore who." in err
+    assert "--labels" in err
     text = f'methods = ["sum-f"]\ndatasets = [{{name = "own", path = "{table.name}", labels = "bird"}}]\n'
     experiment = parse_experiment(text, name="mine", folder=tmp_path)
-    with pytest.raises(RunError, match=r'datasets: own: .* leave it out with ignore = "who"'):
+    with pytest.raises(RunError, match=r"datasets: own: .* check labels\."):
         run_experiment(experiment, tmp_path / "out")
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from labelsieve.inspection.auditing.subject import Subject
 
 from browser import chromium, open_tab  # noqa: F401  fixtures
 from labelsieve import audit
 from labelsieve.cli import main
 from labelsieve.datasets import load_digits_attributes, make_pml
-from labelsieve.io import Column, write
+from labelsieve.io import Dataset, write
 
 pytestmark = pytest.mark.slow
 
@@ -29,20 +28,16 @@ def pages(tmp_path_factory):
     X = np.column_stack([X, X[:, 0] + 1e-3])  # a twin
     names = [f"column {j}" for j in range(N_COLUMNS)]
     names[1], names[2] = HOSTILE, "long " * 60
-    plain = Subject.of_arrays(X, Y)
     labels = ("=1+1", "<b>bold</b>", "ünïcode 🙈", "d", "e", "f" * 200)
-    hostile = Subject(
-        name=HOSTILE,
-        source="",
-        X=plain.X,
-        Y=plain.Y,
-        feature_names=tuple(names),
+    hostile = Dataset(
+        X,
+        Y_candidates=Y,
+        feature_names=names,
         label_names=labels,
-        columns=tuple(Column(name, "number") for name in names),
-        column_of=plain.column_of,
-        row_ids=tuple(f"=row{row}" for row in range(300)),
+        name=HOSTILE,
+        row_ids=[f"=row{row}" for row in range(300)],
     )
-    found = _audit(hostile)
+    found = audit(hostile)
     found.to_html(folder / "audit.html")
     shuffled = Y[np.random.default_rng(5).permutation(len(Y))]
     audit(X[:, :12], shuffled, name="shuffled").to_html(folder / "chance.html")
@@ -51,25 +46,24 @@ def pages(tmp_path_factory):
     digits = load_digits_attributes()
     with chdir(folder):
         write(digits, Path("digits.csv"))
-        options = ["--html", "select.html", "-k", "12", "-m", "sum-f", "--stability", "4", "-q"]
+        options = [
+            "--html",
+            "select.html",
+            "-k",
+            "12",
+            "-m",
+            "sum-f",
+            "--stability",
+            "4",
+            "--check-labels",
+            "-q",
+        ]
         assert main(["select", "digits.csv", *options]) == 0
-        assert main(["select", "digits.csv", "-k", "auto", "--html", "auto.html", "-q"]) == 0
+        assert (
+            main(["select", "digits.csv", "-k", "auto", "--html", "auto.html", "--check-labels", "-q"]) == 0
+        )
         assert main(["issues", "digits.csv", "--html", "issues.html", "-q"]) == 0
     return {path.stem: path.as_uri() for path in folder.glob("*.html")} | {"found": found}
-
-
-def _audit(subject):
-    from labelsieve.inspection.auditing.budget import Budget
-    from labelsieve.inspection.auditing.run import audit_subject
-
-    return audit_subject(
-        subject,
-        n_columns=None,
-        checked=None,
-        budget=Budget(100.0),
-        random_state=0,
-        progress=lambda activity: None,
-    )
 
 
 @pytest.fixture
@@ -90,7 +84,7 @@ def page(open_page, pages):
 
 
 def test_the_slider_changes_what_is_kept_and_what_is_said(page, pages):
-    best = pages["found"].curve.best
+    best = pages["found"].size_curve.best
     assert page.text("#keptwords") == f"{best} of {N_COLUMNS} kept"
     page.key("ArrowRight", "#kept")
     assert page.text("#keptwords") == f"{best + 1} of {N_COLUMNS} kept"
@@ -136,7 +130,7 @@ def test_columns_are_searched_sorted_and_paged(page, pages):
 
 
 def test_a_label_filters_the_whole_page_and_is_cleared(page, pages):
-    issues = pages["found"].doubts
+    issues = pages["found"].label_issues
     page.click("#maptable th.l:nth-child(4) button")
     assert page.run("document.querySelector('#label').value") == "2"
     assert "ünïcode" in page.text("#say")
@@ -170,7 +164,7 @@ def test_the_export_holds_the_listed_rows_and_no_formula(page, pages):
     page.click("#export")
     rows = list(csv.reader(io.StringIO(page.run("window.saved.text()"))))
     assert len(rows) == 5
-    expected = pages["found"].doubtful.head(4)
+    expected = pages["found"].flagged.head(4)
     assert [row[0] for row in rows[1:]] == [f"'{name}" for name in expected.row]
     np.testing.assert_allclose([float(row[2]) for row in rows[1:]], expected.support, atol=6e-4)
     assert all(cell[:1] not in "=+@" or not cell for row in rows[1:] for cell in row)

@@ -2,12 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from browser import chromium, open_tab  # noqa: F401  fixtures
 from labelsieve.report.page import make_report, render_report
-from synthetic_runs import make_summary
+from synthetic_runs import make_summary, noisy
 
 pytestmark = pytest.mark.slow
 
@@ -15,17 +14,11 @@ TABLE = 'table[data-table="ranking_loss"]'
 CURVES = "#curves"
 
 
-def random_value(**place):
-    """A value that differs from cell to cell."""
-    key = "/".join(str(part) for part in place.values())
-    return np.random.default_rng([0, *key.encode()]).random()
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """Address of a page with charts."""
     run = make_summary(
-        random_value,
+        noisy(),
         datasets=("one", "two", "ten"),
         methods=("a", "b", "c"),
         references=("no-features", "random-ranking"),

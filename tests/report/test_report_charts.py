@@ -11,7 +11,6 @@ import pytest
 from matplotlib.legend import Legend
 from PIL import Image
 from scipy.spatial.distance import pdist
-from test_report_analysis import PAPER_DATASETS, PAPER_METHODS, noisy, ranked
 
 from labelsieve._figures import ACCENT, FAINT, chart_style
 from labelsieve.report.analysis import analyse
@@ -20,7 +19,7 @@ from labelsieve.report.charts import Chart, Choice, Panel, Series, charts_of, pa
 from labelsieve.report.figures import draw_chart, draw_figures, draw_win_tie_loss
 from labelsieve.report.paper import paper_values
 from labelsieve.report.styles import Styles, shorten
-from synthetic_runs import make_summary
+from synthetic_runs import PAPER_DATASETS, PAPER_METHODS, make_summary, noisy, ranked
 
 NAN = float("nan")
 HOSTILE = ("$x_1$", "50%_&<b>", "</svg>", 'a"b', "$", "{{ 1 }}")
@@ -358,13 +357,6 @@ def test_bars_of_wins_ties_and_losses_are_as_long_as_their_counts():
 
 
 # looks
-
-
-def test_every_method_looks_different():
-    names = tuple(f"m{i}" for i in range(16))
-    styles = Styles(names, ("r1", "r2"), control="m3")
-    looks = [{**styles.line(name), "zorder": 0} for name in (*names, "r1", "r2")]
-    assert len({str((look["color"], look.get("linestyle"))) for look in looks}) == len(looks)
 
 
 def test_names_that_would_become_equal_stay_whole():

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import dask
 from distributed import Client, Future, KilledWorker, wait
-from distributed.comm import CommClosedError
+from distributed.comm.core import CommClosedError
 
 from labelsieve._blocks.blocks import BlockFunction, Columns, add, rename_columns
 from labelsieve._blocks.streamed import LazyBlocks
@@ -49,6 +49,7 @@ class ClusterBlocks(LazyBlocks):
     def __init__(self, client: Client, columns: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> None:
         super().__init__(columns, sizes)
         self.client = client
+        self._address = client.scheduler_info()["address"]
         self._run = uuid4().hex[:8]
         self._numbers = count()
         self.blocks: list[Columns] = [{} for _ in self.sizes]
@@ -105,9 +106,7 @@ class ClusterBlocks(LazyBlocks):
     ) -> list[Future[Any]]:
         """Submit a task for every block. Its key starts with a name from which dask learns how long it takes."""
         key = f"{name.strip('_')}-{self._run}-{next(self._numbers)}"
-        # The warning advises to scatter shared values, which would lose them with a worker.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
-            futures: list[Future[Any]] = self.client.map(task, *arguments, key=key, pure=False, **options)
+        futures: list[Future[Any]] = self.client.map(task, *arguments, key=key, pure=False, **options)
         return futures
 
     def _keep_given(self, function: BlockFunction, results: list[Future[Any]]) -> None:
@@ -149,7 +148,9 @@ class ClusterBlocks(LazyBlocks):
     def _reporting_losses(self) -> Iterator[None]:
         """Turn what dask raises for lost processes into one kind of error."""
         try:
-            yield
+            # The warning advises to scatter large values, but these are lost with a worker.
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+                yield
         except KilledWorker as error:
             raise LostClusterError(
                 f"Workers of the cluster died again and again during the same task ({error.task}), perhaps for lack of "
@@ -157,7 +158,7 @@ class ClusterBlocks(LazyBlocks):
             ) from None
         except (CommClosedError, CancelledError):
             raise LostClusterError(
-                f"The connection to the scheduler at {self.client.scheduler.address} was lost. Check that it runs, "
+                f"The connection to the scheduler at {self._address} was lost. Check that it runs, "
                 f"connect again, then fit again."
             ) from None
 

@@ -33,6 +33,7 @@ def column_names(value: Any) -> list[str] | None:
 def open_rows(X: Any, y: Any, *, on_block: Callable[[int, int], None] | None = None) -> RowBlocks:
     """Turn lazy features and labels into blocks: on the cluster of the active client, else read one by one."""
     import dask
+    from dask.base import optimize
 
     X, y = _lazy_array(X), _lazy_array(y)
     _check_chunks(X, "X")
@@ -51,7 +52,7 @@ def open_rows(X: Any, y: Any, *, on_block: Callable[[int, int], None] | None = N
     sizes = [X.chunks[0][index] for index in filled]
     # Fusing would repeat a task that both need, such as parsing lines of a file.
     with dask.config.set({"optimization.fuse.active": False}):
-        X, y = dask.optimize(X, y)
+        X, y = optimize(X, y)
     columns = {
         name: value.to_delayed(optimize_graph=False).ravel()[filled] for name, value in (("X", X), ("Y", y))
     }

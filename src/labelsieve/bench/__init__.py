@@ -1,4 +1,4 @@
-"""Experiments: planned from a configuration, run in cells, stored one by one, resumed where they stopped.
+"""Experiments: planned from a configuration, run in cells that are stored one by one, and resumable.
 
 The configuration needs the ``bench`` extra, so nothing of it is imported here.
 """
@@ -11,17 +11,17 @@ __all__ = ["RunError", "RunInterrupted", "require_packages"]
 
 
 class RunError(ValueError):
-    """An experiment cannot be set up, stored or read; the message says what to do."""
+    """An experiment cannot be set up, stored or read."""
 
 
 class RunInterrupted(Exception):
     """The user stopped a run; everything finished is stored.
 
-    Not a KeyboardInterrupt, which typer would answer without the message.
+    Not a KeyboardInterrupt, whose message typer would drop.
     """
 
 
 def require_packages() -> None:
-    """Say in one line what experiments need besides the core."""
+    """Raise an error if the extra for experiments is not installed."""
     if find_spec("pydantic") is None:
         raise RunError("experiments need the package pydantic: pip install 'labelsieve[bench]'")

@@ -1,4 +1,4 @@
-"""The configuration of an experiment: TOML, validated, every open convention of the protocol an option."""
+"""The configuration of an experiment: validated TOML with an option for every open convention of the protocol."""
 
 from __future__ import annotations
 
@@ -47,11 +47,10 @@ __all__ = [
     "restrict",
 ]
 
-#: References that are no ranking of the features: label frequencies alone, the same with every label predicted,
-#: a classifier of all features.
+#: References that do not rank features: label frequencies, the same with every label predicted, all features.
 NO_FEATURES, EVERY_LABEL, ALL_FEATURES = "no-features", "every-label", "all-features"
 UNRANKED = (NO_FEATURES, EVERY_LABEL, ALL_FEATURES)
-#: The judgement that teaches no classifier: scores by the weights that came with the ranking.
+#: The classifier that scores labels by the weights of the ranking.
 OWN_WEIGHTS = "own-weights"
 RANDOM = "random-ranking"
 #: Every method of the package.
@@ -67,7 +66,7 @@ Rounding = Literal["round", "floor", "up"]
 
 
 class _Part(BaseModel):
-    """A part of the configuration: unknown keys are errors, nothing changes once it is read."""
+    """Part of a configuration; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
@@ -78,7 +77,7 @@ def _by_name(key: str) -> BeforeValidator:
 
 
 class DatasetSpec(_Part):
-    """A data set: a name of the catalogue, or files of one's own with the options of `read`."""
+    """A dataset: a name of the catalogue, or your files with the options of `read`."""
 
     name: str = Field(min_length=1)
     path: tuple[str, ...] = ()
@@ -122,7 +121,7 @@ def in_toml(mention: Mention) -> str:
 
 
 class NoiseSpec(_Part):
-    """How candidates arise from true labels; ``given`` takes those that came with the data."""
+    """Noise model that makes candidates of true labels; ``given`` takes the candidates of the data."""
 
     model: Literal["flip", "relative", "count", "instance", "given"] = "flip"
     rate: Rate | None = None
@@ -142,12 +141,12 @@ class NoiseSpec(_Part):
 
     @property
     def label(self) -> str:
-        """The noise in a few letters."""
+        """Short name of the noise."""
         return self.model if self.rate is None else f"{self.model} {self.rate:g}"
 
 
 class MethodSpec(_Part):
-    """A method under a name of its own: a slug or an import path ``package.module:Class``, and parameters."""
+    """A method: a slug or an import path ``package.module:Class``, with a name and parameters."""
 
     name: str = Field(min_length=1)
     method: str = Field(min_length=1)
@@ -190,7 +189,7 @@ class SweepSpec(_Part):
         return value
 
     def methods(self) -> tuple[MethodSpec, ...]:
-        """One method a combination."""
+        """Return one method per combination."""
         entries = []
         for values in itertools.product(*self.parameters.values()):
             varied = dict(zip(self.parameters, values, strict=True))
@@ -218,14 +217,14 @@ class ClassifierSpec(_Part):
 
 
 class MetricSpec(_Part):
-    """A metric of the package by its name, or one's own by its import path ``package.module:function``.
+    """A metric of the package by its name, or a user-defined one by its import path ``package.module:function``.
 
-    One's own is called with the true labels and the scores or the predictions of a classifier, both of shape
-    (n_samples, n_labels). Reports import nothing, so which values are better is said here.
+    A user-defined metric is called with the true labels and the scores or predictions of a classifier, both of shape
+    (n_samples, n_labels). Reports do not import it, so the configuration says which values are better.
     """
 
     #: Part of the names of files.
-    name: str
+    name: str = Field(pattern=r"^\w+$")
     metric: str
     direction: Literal["higher", "lower"]
     needs: Literal["scores", "predictions"]
@@ -238,31 +237,25 @@ class MetricSpec(_Part):
                 known = METRICS[value]
                 return {"name": value, "metric": value, "direction": known.direction, "needs": known.needs}
             if ":" in value:
-                raise ValueError(
-                    f"{value!r} has to say which values are better, and what it looks at; write for example "
-                    f'{{ metric = "{value}", direction = "higher", needs = "scores" }}'
-                )
-            meant = near(value, METRICS)
-            raise ValueError(
-                f"one of {', '.join(METRICS)} was expected, got {value!r}"
-                + (f"; did you mean {meant!r}?" if meant else "")
-            )
+                example = f'{{ metric = "{value}", direction = "higher", needs = "scores" }}'
+                raise ValueError(f"a user-defined metric needs direction and needs, for example {example}")
+            raise ValueError(f"expected a metric, got {value!r}; {closest(value, METRICS)}")
         if isinstance(value, dict) and isinstance(value.get("metric"), str) and "name" not in value:
             value = {"name": value["metric"].partition(":")[2], **value}
         return value
 
     @model_validator(mode="after")
-    def _tells_own_from_ours(self) -> Self:
+    def _is_known_or_user_defined(self) -> Self:
         known = METRICS.get(self.name)
-        if not self.is_user_defined and (
-            known is None
-            or (self.name, known.direction, known.needs) != (self.metric, self.direction, self.needs)
+        if self.is_user_defined:
+            if known is not None:
+                raise ValueError(f"name: {self.name!r} is a metric of the package; choose another name")
+        elif known is None or (self.metric, self.direction, self.needs) != (
+            self.name,
+            known.direction,
+            known.needs,
         ):
-            raise ValueError(f"metric: an import path module:function was expected, got {self.metric!r}")
-        if re.fullmatch(r"\w+", self.name) is None:
-            raise ValueError(f"name: letters, digits and '_' were expected, got {self.name!r}")
-        if self.is_user_defined and known is not None:
-            raise ValueError(f"name: {self.name!r} is a metric of the package; choose another name")
+            raise ValueError(f"metric: expected an import path module:function, got {self.metric!r}")
         return self
 
     @model_serializer(mode="wrap")
@@ -271,12 +264,12 @@ class MetricSpec(_Part):
 
     @property
     def is_user_defined(self) -> bool:
-        """Whether it is none of the package."""
+        """Whether the metric is imported from outside the package."""
         return ":" in self.metric
 
 
 class Sizes(_Part):
-    """How many features are kept: percentages, and for some data sets numbers instead."""
+    """Sizes of feature subsets: percentages, and for some datasets numbers instead."""
 
     percent: tuple[Percent, ...] = (5, 10, 20)
     counts: dict[str, tuple[Count, ...]] = {}
@@ -286,15 +279,14 @@ class Sizes(_Part):
     def _not_empty(self) -> Self:
         for key, values in {"percent": self.percent, **self.counts}.items():
             if not values or list(values) != sorted(set(values)):
-                raise ValueError(f"{key}: sizes that rise were expected, got {list(values)!r}")
+                raise ValueError(f"{key}: expected increasing sizes, got {list(values)!r}")
         return self
 
 
 class Conventions(_Part):
-    """What papers leave open; the defaults are the protocol's.
+    """Choices that papers leave open; the defaults are the protocol's.
 
-    The noise, the classifiers and the rounding of sizes are open, too. They are given for all conventions in their
-    own places; an entry of several may have its own instead.
+    `noise`, `classifiers` and `rounding` replace those of the experiment.
     """
 
     name: str = Field(min_length=1)
@@ -327,13 +319,13 @@ class Conventions(_Part):
         return {"name": ", ".join(choices) or "defaults", **value}
 
     def choices(self) -> dict[str, Any]:
-        """What a judgement depends on besides its ranking, classifier and sizes; defaults need not be said."""
+        """Return the choices that judgements depend on, without defaults."""
         elsewhere = {"name", "folds", "noise", "classifiers", "rounding"}
         return self.model_dump(exclude=elsewhere, exclude_defaults=True)
 
 
 class Judge(NamedTuple):
-    """One way to judge a ranking: a classifier under one set of conventions."""
+    """A classifier under one set of conventions."""
 
     name: str
     classifier: ClassifierSpec
@@ -341,14 +333,14 @@ class Judge(NamedTuple):
 
 
 class Limits(_Part):
-    """What one cell may take; a cell that takes more is recorded as failed. None is no limit."""
+    """Limits of one cell; a cell that exceeds them is recorded as failed. None is no limit."""
 
     seconds: Annotated[float, Field(gt=0)] | None = None
     memory_mib: Annotated[float, Field(gt=0)] | None = None
 
 
 class Experiment(_Part):
-    """All that determines the results of an experiment."""
+    """Everything that determines the results of an experiment."""
 
     #: Of the run folder, too.
     name: str
@@ -371,23 +363,25 @@ class Experiment(_Part):
     )
     #: One table, or several to compare.
     conventions: tuple[Conventions, ...] = Field((Conventions(name="defaults"),), min_length=1)
-    #: Whether weights are stored with the rankings, so that they can be judged by them later.
+    #: Whether weights are stored, so that rankings can be judged by them later.
     store_weights: bool = True
     limits: Limits = Limits()
     control: str = ""
-    #: Folder of the configuration file: paths of data are relative to it, own modules are imported from it.
+    #: Folder of the configuration file, for relative paths and user-defined modules.
     folder: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _expand_every_method(cls, given: Any) -> Any:
-        """Let ``"*"`` stand for every method of the package that is not named."""
+        """Replace ``"*"`` by every method of the package that is not named."""
         methods = given.get("methods") if isinstance(given, dict) else None
-        if not isinstance(methods, list | tuple) or EVERY not in methods:
+        references = given.get("references", ()) if isinstance(given, dict) else ()
+        if (
+            not isinstance(methods, list | tuple)
+            or EVERY not in methods
+            or not isinstance(references, list | tuple)
+        ):
             return given
-        references = given.get("references", ())
-        if not isinstance(references, list | tuple):  # which is refused later
-            references = ()
         named = [
             entry.get("method") if isinstance(entry, dict) else entry for entry in (*methods, *references)
         ]
@@ -404,14 +398,14 @@ class Experiment(_Part):
     @classmethod
     def _names_a_folder(cls, value: str) -> str:
         if re.fullmatch(r"[\w.-]+", value) is None or not value.strip("."):
-            raise ValueError(f"letters, digits, '_', '-' and dots between them were expected, got {value!r}")
+            raise ValueError(f"expected letters, digits, '_', '-' and dots between them, got {value!r}")
         return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [method.name for method in self.all_methods()]
         if not names:
-            raise ValueError("methods: at least one method, sweep or reference is needed")
+            raise ValueError("methods: expected at least one method, sweep or reference")
         for what, given in (
             ("datasets", [dataset.name for dataset in self.datasets]),
             ("methods", names),
@@ -424,19 +418,19 @@ class Experiment(_Part):
         ):
             twice = next((name for name in given if given.count(name) > 1), None)
             if twice is not None:
-                raise ValueError(f"{what}: {twice!r} is there twice; give every entry a name of its own")
+                raise ValueError(f"{what}: duplicate {twice!r}; give every entry its own name")
         unknown = set(self.sizes.counts) - {dataset.name for dataset in self.datasets}
         if unknown:
-            raise ValueError(f"sizes.counts: {min(unknown)!r} is not one of the data sets")
+            raise ValueError(f"sizes.counts: {min(unknown)!r} is not one of the datasets")
         if len(self.ablation) == 1:
-            raise ValueError("ablation: two variants or more were expected, the first of them whole, got one")
+            raise ValueError("ablation: expected two variants or more, the full one first, got one")
         compared = [method.name for method in self.methods or self.ablation]
         if self.control and self.control not in compared:
-            raise ValueError(f"control: one of the methods was expected, got {self.control!r}")
+            raise ValueError(f"control: expected one of the methods, got {self.control!r}")
         return self
 
     def all_methods(self) -> tuple[MethodSpec, ...]:
-        """Everything that is compared, in the order of tables: methods, variants, sweeps, references."""
+        """Return methods, variants, sweeps and references, in the order of tables."""
         return (
             *self.methods,
             *(method.model_copy(update={"role": "ablation"}) for method in self.ablation),
@@ -445,7 +439,7 @@ class Experiment(_Part):
         )
 
     def judges(self) -> tuple[Judge, ...]:
-        """Every classifier under every set of conventions, in the order of tables; named by what tells them apart."""
+        """Return every classifier under every set of conventions, in the order of tables."""
         found = []
         for conventions in self.conventions:
             classifiers = conventions.classifiers or self.classifiers
@@ -456,7 +450,7 @@ class Experiment(_Part):
         return tuple(found)
 
     def noises(self) -> tuple[NoiseSpec, ...]:
-        """Every noise, of all conventions."""
+        """Return every noise of all conventions."""
         own = (noise for conventions in self.conventions for noise in conventions.noise or ())
         return tuple(dict.fromkeys((*self.noise, *own)))
 
@@ -471,7 +465,7 @@ class Experiment(_Part):
         return {metric.name: metric.direction for metric in self.metrics}
 
     def import_paths(self) -> tuple[str, ...]:
-        """What is imported to run this: code that is not of this package."""
+        """Return the import paths of user-defined code."""
         named = (
             *(method.method for method in self.all_methods()),
             *(judge.classifier.classifier for judge in self.judges()),
@@ -480,7 +474,7 @@ class Experiment(_Part):
         return tuple(dict.fromkeys(name for name in named if ":" in name))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as they are stored."""
+        """Return plain values, as they are stored."""
         return self.model_dump(mode="json")
 
 
@@ -509,35 +503,27 @@ def load_experiment(source: str | Path) -> Experiment:
         return parse_experiment(PROFILES[str(source)].read_text("utf-8"), name=str(source))
     if not path.is_file():
         raise RunError(
-            f"a profile ({', '.join(PROFILES)}) or a TOML file was expected, got {str(source)!r}; "
-            f"{_profile_hint(str(source))}"
+            f"expected a profile or a TOML file, got {str(source)!r}; {closest(str(source), PROFILES)}"
         )
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: cannot be read ({error}); a TOML file in UTF-8 was expected.") from None
+        raise RunError(f"{path}: cannot be read ({error}); expected a TOML file in UTF-8.") from None
     return parse_experiment(text, name=path.stem, folder=path.resolve().parent, shown=str(path))
 
 
 def restrict(experiment: Experiment, datasets: Sequence[str]) -> Experiment:
-    """Keep some of the data sets of an experiment: a part whose cells are those of the whole."""
+    """Keep some of the datasets of an experiment; its cells are those of the whole."""
     known = [dataset.name for dataset in experiment.datasets]
     for name in datasets:
         if name not in known:
-            raise RunError(
-                f"one of the data sets of {experiment.name} was expected, got {name!r}; {closest(name, known)}"
-            )
+            raise RunError(f"expected a dataset of {experiment.name}, got {name!r}; {closest(name, known)}")
     given = experiment.as_dict()
     kept = [entry for entry in given["datasets"] if entry["name"] in datasets]
     counts = {name: sizes for name, sizes in given["sizes"]["counts"].items() if name in datasets}
     return build_experiment(
         {**given, "datasets": kept, "sizes": {**given["sizes"], "counts": counts}}, experiment.name
     )
-
-
-def _profile_hint(name: str) -> str:
-    meant = near(name, PROFILES)
-    return f"did you mean {meant!r}?" if meant else "check the spelling or the path."
 
 
 def parse_experiment(
@@ -547,17 +533,15 @@ def parse_experiment(
     shown = shown or name
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RunError(f"{shown}: not valid TOML: {error}; mend that line.") from None
-    except RecursionError:
-        raise RunError(f"{shown}: lists within lists, deeper than can be read; take some away.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise RunError(f"{shown}: not valid TOML: {error}") from None
     name = re.sub(r"[^\w.-]", "-", name)
     given = {"name": name, **content, "folder": None if folder is None else str(folder)}
     return build_experiment(given, shown)
 
 
 def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
-    """Turn plain values into an experiment, or say which key is wrong and why."""
+    """Turn plain values into an experiment; raises an error that names the invalid key."""
     try:
         return Experiment.model_validate(given)
     except ValidationError as error:
@@ -565,27 +549,24 @@ def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
 
 
 def _first_problem(error: ValidationError, model: type[BaseModel]) -> str:
-    """Say the first problem, unknown keys before all others, of what was to be a `model`."""
-    # A misspelt key is why one is missing.
+    """Describe the first problem, unknown keys before all others: a misspelt key is why one is missing."""
     first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     key = ".".join(str(part) for part in first["loc"])
     more = error.error_count() - 1
     rest = f" ({count(more, 'more problem')})" if more else ""
+    message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         meant = near(str(first["loc"][-1]), _known_keys(model, first["loc"]))
-        hint = f"did you mean {meant!r}?" if meant else "remove it or check its spelling."
-        return f"{key}: no such key; {hint}{rest}"
-    if first["type"] == "missing":
-        return f"{key}: this key is needed; add it.{rest}"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        end = "" if message.endswith("?") else "."
-        return f"{key + ': ' if key else ''}{message}{end}{rest}"
-    return f"{key}: {message[:1].lower()}{message[1:]}, got {first['input']!r}.{rest}"
+        message = "unknown key" + (f"; did you mean {meant!r}?" if meant else "")
+    elif first["type"] == "missing":
+        message = "this key is required"
+    elif first["type"] != "value_error":
+        message = f"{message[:1].lower()}{message[1:]}, got {first['input']!r}"
+    return f"{key + ': ' if key else ''}{message}{rest}"
 
 
 def _known_keys(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
-    """Keys of the part of a configuration that a place is in."""
+    """Return the keys of the part of a configuration at a place."""
     for step in place[:-1]:
         field = model.model_fields.get(str(step))
         model = model if field is None else next(_parts(field.annotation), model)

@@ -1,4 +1,4 @@
-"""The data of a cell: loaded, split into folds and given candidates, all from seeds that name what they are for."""
+"""The data of a cell: load it, split it into folds and add candidates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """What an experiment records of a data set."""
+    """Facts of a dataset that an experiment records."""
 
     name: str
     n_samples: int
@@ -47,33 +47,23 @@ class DatasetFacts:
     size_unit: Literal["percent", "count"]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Training and test part of the data.
-
-    Attributes
-    ----------
-    X_train, X_test : matrices
-        Features.
-    Y_train : matrix
-        Candidates of the training part: all that a method sees.
-    Y_clean : matrix
-        True labels of the training part.
-    Y_test : matrix
-        True labels of the test part.
-    noise : callable
-        Makes candidates of the test part.
-    """
+    """Training and test part of the data."""
 
     X_train: Matrix
+    #: Candidates of the training part, which is all that a method sees.
     Y_train: Matrix
+    #: True labels of the training part.
     Y_clean: Matrix
     X_test: Matrix
+    #: True labels of the test part.
     Y_test: Matrix
+    #: Makes candidates of the test part.
     noise: Callable[[], Matrix]
 
     @cached_property
@@ -83,9 +73,7 @@ class Fold:
 
 
 def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
-    """Turn a seed and what it is for into a seed of its own.
-
-    Nothing but the parts matters, so neither the order of the work nor other methods change it.
+    """Derive a seed for a purpose; the order of the work and other methods do not change it.
 
     Examples
     --------
@@ -99,7 +87,7 @@ def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
 
 
 def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
-    """Load what the configuration names; files, also those of labels, are relative to its folder."""
+    """Load the dataset of a configuration; its files are relative to the folder."""
     if not spec.path:
         dataset = load(spec.name)
     else:
@@ -113,14 +101,14 @@ def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
         dataset = read_files([base / part for part in spec.path], replace(spec.options, **beside))
     if dataset.Y is None:
         raise RunError(
-            f"{spec.name}: true labels are needed to judge the methods, got candidates only; use "
-            "labelsieve select to rank features without them."
+            f"{spec.name}: expected true labels to judge the methods, got only candidates; rank the features with: "
+            "labelsieve select"
         )
     return dataset
 
 
 def describe(spec: DatasetSpec, dataset: Dataset, experiment: Experiment) -> DatasetFacts:
-    """Collect the facts of a data set; the checksum covers every number in it."""
+    """Collect the facts of a dataset; the checksum covers every number in it."""
     assert dataset.Y is not None
     return DatasetFacts(
         name=spec.name,
@@ -152,7 +140,7 @@ def _update(digest: Any, matrix: Matrix | None) -> None:
 
 @lru_cache(maxsize=2)
 def _planned_dataset(spec: DatasetSpec, folder: str | None, checksum: str | None) -> Dataset:
-    """Load a data set and make sure that it is the one that was planned with; the last two stay in memory."""
+    """Load a dataset and check that it did not change since the plan; the last two stay in memory."""
     dataset = load_dataset(spec, folder)
     if checksum is not None and _checksum(dataset) != checksum:
         raise RunError(f"{spec.name}: the data changed since the experiment was planned; run it again.")
@@ -160,13 +148,13 @@ def _planned_dataset(spec: DatasetSpec, folder: str | None, checksum: str | None
 
 
 def require_rows(n_folds: int, name: str, n_rows: int) -> None:
-    """Refuse to divide rows into more folds than there are."""
+    """Raise an error if there are fewer rows than folds."""
     if n_folds > n_rows:
         raise RunError(f"folds: {n_folds} folds of {name} need as many rows, got {n_rows}.")
 
 
 def require_candidates(name: str, dataset: Dataset) -> Matrix:
-    """Return the candidates that came with the data, or say that none did."""
+    """Return the candidates of the data; raises an error if it has none."""
     if dataset.Y_candidates is None:
         raise RunError(
             f'noise: model = "given" needs candidates in the data, {name} has none; choose another model.'
@@ -202,10 +190,9 @@ def split_fold(
     checksum: str | None = None,
     split: str = "shuffled",
 ) -> Fold:
-    """Make the parts of one fold; every method sees the same.
+    """Make one fold, the same for every method.
 
-    `checksum` is that of the data the experiment was planned for; other data is refused. `split` says how the rows
-    are divided.
+    `checksum` is that of the planned data, `split` the convention for folds.
     """
     source = (spec, experiment.folder, checksum)
     dataset = _planned_dataset(*source)

@@ -1,10 +1,10 @@
-"""How much each open convention of the protocol changes each metric, for one data set and method."""
+"""Measure how much each open convention of the protocol changes each metric, for one dataset and method."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
@@ -22,28 +22,26 @@ from labelsieve.bench.runner import Observer, run
 from labelsieve.io import Dataset
 from labelsieve.metrics import METRICS
 
-__all__ = ["Diagnosis", "Effect", "Finding", "diagnose"]
+__all__ = ["Alternative", "Diagnosis", "Effect", "Finding", "diagnose"]
 
 #: The conventions that all others are compared with.
 DEFAULTS = "protocol defaults"
-#: A difference stands out when it is more than this many standard errors.
+#: A difference stands out if it is larger than this many standard errors.
 _STANDARD_ERRORS = 2
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One convention decided otherwise.
+    """One convention decided differently.
 
-    Parameters
+    Attributes
     ----------
-    convention : str
-        What is open.
-    choice : str
-        What is chosen instead of the default.
+    convention, choice : str
+        What is open, and what is chosen instead of the default.
     words : str
-        The choice in plain words, as the subject of a sentence.
+        The choice as the subject of a sentence.
     changes : dict
-        What an entry of ``conventions`` says then.
+        The entry of ``conventions`` in a configuration.
     reference : str, default=""
         The alternative it is compared with; empty for the defaults.
     obstacle : str, default=""
@@ -62,7 +60,7 @@ class Alternative:
 
     @property
     def setting(self) -> str:
-        """The change as it stands in a configuration file."""
+        """The change as TOML."""
         places = {"noise": "noise", "classifiers": "classifiers", "rounding": "sizes.rounding"}
         return "\n".join(
             f"{places.get(key, f'conventions.{key}')} = {_toml(value)}" for key, value in self.changes.items()
@@ -70,11 +68,7 @@ class Alternative:
 
 
 class Effect(NamedTuple):
-    """What a choice does to a metric.
-
-    The standard error is that of the mean difference over the folds, fold by fold where both sides
-    have the same folds.
-    """
+    """Effect of a choice on a metric; the standard error is that of the mean difference over the folds."""
 
     value: float
     difference: float
@@ -82,37 +76,27 @@ class Effect(NamedTuple):
 
     @property
     def is_none(self) -> bool:
-        """Whether the values are the same in every fold, not only on average."""
+        """Whether the values are the same in every fold."""
         return self.difference == 0 and self.standard_error == 0
 
     @property
     def stands_out(self) -> bool:
-        """Whether the difference is more than two standard errors."""
+        """Whether the difference is larger than two standard errors."""
         return abs(self.difference) > _STANDARD_ERRORS * self.standard_error
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one alternative does.
-
-    Attributes
-    ----------
-    alternative : Alternative
-        The convention and the choice.
-    values : dict
-        Metric -> mean over the sizes, an entry per fold; empty if the choice could not be made.
-    effects : dict
-        Metric -> what it does; empty if the choice could not be made.
-    paired : bool
-        Whether the folds are those of the other side of the comparison.
-    note : str
-        Why nothing changes, why it could not be computed, or what the choice means for this data.
-    """
+    """Effects of one alternative."""
 
     alternative: Alternative
+    #: Metric -> mean over the sizes, an entry per fold; empty if the choice could not be made.
     values: dict[str, np.ndarray]
+    #: Metric -> effect; empty if the choice could not be made.
     effects: dict[str, Effect]
+    #: Whether both sides of the comparison have the same folds.
     paired: bool
+    #: Why nothing changes, why it could not be computed, or what the choice means for this data.
     note: str
 
     @property
@@ -122,7 +106,7 @@ class Finding:
 
     @property
     def outstanding(self) -> dict[str, float]:
-        """Metric -> size of its difference, where that stands out and is no matter of the unit."""
+        """Metric -> absolute difference, if it stands out and is not only another unit."""
         return {
             metric: abs(effect.difference)
             for metric, effect in self.effects.items()
@@ -130,11 +114,7 @@ class Finding:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        effects = {
-            metric: {**effect._asdict(), "stands_out": effect.stands_out}
-            for metric, effect in self.effects.items()
-        }
+        """Return plain values."""
         return {
             "convention": self.alternative.convention,
             "choice": self.alternative.choice,
@@ -143,35 +123,27 @@ class Finding:
             "applicable": bool(self.effects),
             "paired": self.paired,
             "note": self.note,
-            "effects": effects,
+            "effects": {
+                metric: {**effect._asdict(), "stands_out": effect.stands_out}
+                for metric, effect in self.effects.items()
+            },
         }
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """How much every open convention matters for one data set and method.
-
-    Attributes
-    ----------
-    facts : DatasetFacts
-        The data set.
-    experiment : Experiment
-        The defaults that everything is compared with.
-    sizes : tuple
-        Pairs of configured size and number of features.
-    values : dict
-        Metric -> mean over the sizes with the defaults, an entry per fold.
-    findings : tuple of Finding
-        One per alternative, in the order of the protocol.
-    warnings : tuple of str
-        What the method and the classifiers warned of.
-    """
+    """Effects of every open convention for one dataset and method."""
 
     facts: DatasetFacts
+    #: The experiment whose first conventions are the defaults.
     experiment: Experiment
+    #: Pairs of configured size and number of features.
     sizes: tuple[tuple[float, int], ...]
+    #: Metric -> mean over the sizes with the defaults, an entry per fold.
     values: dict[str, np.ndarray]
+    #: One per alternative, in the order of the protocol.
     findings: tuple[Finding, ...]
+    #: Warnings of the method and the classifiers.
     warnings: tuple[str, ...]
 
     @property
@@ -180,7 +152,7 @@ class Diagnosis:
         return self.experiment.methods[0].name
 
     def largest(self, n: int) -> list[tuple[Finding, str]]:
-        """The findings with the largest differences that stand out, each with the metric it changes most."""
+        """Return the findings with the largest differences that stand out, each with its strongest metric."""
         found = []
         for finding in self.findings:
             sizes = finding.outstanding
@@ -191,7 +163,7 @@ class Diagnosis:
         return [(finding, metric) for _, finding, metric in found[:n]]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "dataset": self.facts.as_dict(),
             "method": self.method,
@@ -221,10 +193,10 @@ def diagnose(
     out: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Diagnosis:
-    """Measure what every open convention of the protocol does to every metric.
+    """Measure the effect of every open convention of the protocol on every metric.
 
-    This is an ordinary experiment whose conventions are the alternatives: features are ranked again only where a
-    convention changes what the method sees, and a classifier is taught again only where it changes what that learns.
+    This is an ordinary experiment whose conventions are the alternatives, so features are ranked again only if a
+    convention changes what the method sees.
 
     Parameters
     ----------
@@ -243,9 +215,9 @@ def diagnose(
     jobs : int, default=1
         Processes; the result does not depend on it.
     folder : str or None, default=None
-        Where relative paths and own modules are looked for.
+        Folder of relative paths and user-defined modules.
     out : Path or None, default=None
-        Where to keep the run, so that it can be resumed and reported; None keeps nothing.
+        Run folder, to resume and report the run; None keeps nothing.
     progress : callable or None, default=None
         Called with the number of finished rankings and of all.
 
@@ -262,7 +234,7 @@ def diagnose(
     """
     spec = DatasetSpec(name=dataset) if isinstance(dataset, str) else dataset
     if method in UNRANKED:
-        raise RunError(f"a method that ranks features was expected, got {method!r}; see: labelsieve methods.")
+        raise RunError(f"expected a method that ranks features, got {method!r}; see: labelsieve methods.")
     settings: dict[str, Any] = {
         "name": "doctor",
         "title": f"Open conventions on {spec.name}",
@@ -302,19 +274,19 @@ def diagnose(
     problem = outcomes.problem(DEFAULTS)
     if problem:
         raise RunError(f"{facts.name}, {method}: {problem}")
-    told = [record.notes for record in results.cells] + [record.notes for record in results.judgements]
+    notes = [cell.notes for cell in results.cells] + [found.notes for found in results.judgements]
     return Diagnosis(
         facts,
         experiment,
         sizes,
         outcomes.values(DEFAULTS),
         tuple(_finding(alternative, outcomes) for alternative in alternatives),
-        tuple(dict.fromkeys(note for notes in told for note in notes)),
+        tuple(dict.fromkeys(note for part in notes for note in part)),
     )
 
 
 class _Counting(Observer):
-    """Counts rankings for who wants to know."""
+    """Observer that counts rankings."""
 
     def __init__(self, progress: Callable[[int, int], None] | None) -> None:
         self._progress = progress
@@ -330,7 +302,7 @@ class _Counting(Observer):
 
 
 class _Outcomes:
-    """What the rankings gave under every choice."""
+    """Results under every choice."""
 
     def __init__(self, experiment: Experiment, facts: DatasetFacts, data: Dataset, results: Results) -> None:
         self.data = data
@@ -340,13 +312,13 @@ class _Outcomes:
         self._judges = {judge.name: judge for judge in experiment.judges()}
 
     def problem(self, name: str) -> str:
-        """What went wrong first; empty if nothing did."""
+        """Return the first error, or nothing."""
         return next(
             (found.error for found in self._results.judgements if found.judge == name and found.error), ""
         )
 
     def values(self, name: str) -> dict[str, np.ndarray]:
-        """Metric -> values, an entry per fold: the mean over the sizes and over the draws of a random method."""
+        """Return the mean over the sizes and draws, by metric, an entry per fold."""
         found: dict[str, dict[int, list[float]]] = {metric: {} for metric in self._experiment.metric_names}
         for score in self._results.scores:
             if score.judge == name:
@@ -358,17 +330,17 @@ class _Outcomes:
         }
 
     def sizes(self, name: str) -> str:
-        """Numbers of features, in words."""
+        """List the numbers of features."""
         rounding = self._judges[name].conventions.rounding
         return ", ".join(str(count) for _, count in subset_sizes(self._experiment, self._facts, rounding))
 
     def candidates_per_row(self, name: str) -> float:
-        """Candidates that the method sees, on average."""
+        """Return the mean number of candidates that the method sees per row."""
         folds = [part.Y_train for part in self._folds(self._judges[name])]
         return float(np.mean([Y.sum(dtype=np.int64) / Y.shape[0] for Y in folds]))
 
     def n_labels_with(self, name: str, *numbers: Literal["none", "all"]) -> float:
-        """Labels that none, or all, of the rows have that the classifier learns from, on average."""
+        """Return the mean number of labels that none, or all, of the training rows have."""
         judge = self._judges[name]
         counts = []
         for part in self._folds(judge):
@@ -386,7 +358,7 @@ class _Outcomes:
 
 
 def _finding(alternative: Alternative, outcomes: _Outcomes) -> Finding:
-    """Compare a choice with the defaults, or with its own reference."""
+    """Compare a choice with the defaults, or with its reference."""
     paired = alternative.convention != "folds"
     name, other = str(alternative), alternative.reference or DEFAULTS
     problem = alternative.obstacle or outcomes.problem(name) or outcomes.problem(other)
@@ -404,7 +376,7 @@ def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
 
 
 def _note(alternative: Alternative, name: str, other: str, outcomes: _Outcomes) -> str:
-    """Say what the choice means for this data."""
+    """Explain what the choice means for this data."""
     match alternative.convention:
         case "noise model":
             here, there = outcomes.candidates_per_row(name), outcomes.candidates_per_row(other)
@@ -444,83 +416,93 @@ def _note_on_labels(n_labels: float, what: str) -> str:
 def list_alternatives(
     facts: DatasetFacts, rate: float, *, has_candidates: bool, has_weights: bool, in_numbers: bool
 ) -> list[Alternative]:
-    """List every alternative that the protocol names, whether or not it can apply.
+    """List every alternative that the protocol names, whether or not it applies.
 
-    Noise gives nearly every label both classes and makes classifiers predict it somewhere. What to do about
-    one-class labels and undefined F1 therefore shows on clean training labels, so both are compared there too.
+    Noise gives nearly every label both classes and makes classifiers predict it somewhere. One-class labels and
+    undefined F1 therefore matter with clean training labels, so both are compared there too.
 
     Parameters
     ----------
     facts : DatasetFacts
-        The data set.
+        The dataset.
     rate : float
-        Of the noise that the alternatives are compared under.
+        Rate of the noise that the alternatives are compared under.
     has_candidates : bool
-        Whether the data has candidates of its own.
+        Whether the data has candidates.
     has_weights : bool
         Whether the method can be judged by its own weights.
     in_numbers : bool
         Whether sizes are numbers of features.
     """
     count = comparable_count(rate, facts)
-    relative = {"noise": [{"model": "relative", "rate": rate}]}
-    by_count = {"noise": [{"model": "count", "rate": count}]}
-    given = {"noise": [{"model": "given"}]}
-    none_given = "" if has_candidates else "the data has no candidates of its own"
-    no_weights = "" if has_weights else "the method has no weights for features in [0, 1]"
-    no_rounding = "sizes are numbers of features" if in_numbers else ""
     clean = {"train_labels": "clean"}
     on_clean = "training labels, clean"
     one_class = "a constant score for one-class labels"
     absent = "leaving out labels without a training positive"
     f1_of_1 = "an F1 of 1 where it is undefined"
     if_clean = ", when training on clean labels,"
-    entries: list[tuple[str, str, str, Mapping[str, Any], str, str]] = [
-        ("noise model", f"relative {rate:g}", "noise relative to the true labels", relative, "", ""),
-        ("noise model", f"count {count}", f"noise of {count} labels in every row", by_count, "", ""),
-        ("noise model", "given", "the noise of the data itself", given, "", none_given),
-        ("test labels", "noisy", "noise in the test labels", {"test_labels": "noisy"}, "", ""),
+    hard = "breaking ties by column, when ranking by 0/1 predictions,"
+    entries: list[tuple[str, str, str, Mapping[str, Any]] | tuple[str, str, str, Mapping[str, Any], str]] = [
+        ("noise model", f"relative {rate:g}", "noise relative to the true labels", _noise("relative", rate)),
+        ("noise model", f"count {count}", f"noise of {count} labels in every row", _noise("count", count)),
+        ("noise model", "given", "the noise of the data itself", {"noise": [{"model": "given"}]}),
+        ("test labels", "noisy", "noise in the test labels", {"test_labels": "noisy"}),
+        ("test labels", "noisy for F1", "noise in the test labels of F1", {"test_labels": "noisy-f1"}),
+        ("training labels", "clean", "training on clean labels", clean),
+        ("classifier", "RBF SVM", "an RBF SVM", {"classifiers": ["rbf-svm"]}),
+        ("classifier", "ML-kNN", "ML-kNN", {"classifiers": ["ml-knn"]}),
+        ("classifier", "own weights", "own weights", {"classifiers": ["own-weights"]}),
+        ("one-class labels", "constant", one_class, {"one_class": "constant"}),
         (
-            "test labels",
-            "noisy for F1",
-            "noise in the test labels of F1",
-            {"test_labels": "noisy-f1"},
-            "",
-            "",
+            "one-class labels",
+            "constant (clean)",
+            one_class + if_clean,
+            {**clean, "one_class": "constant"},
+            on_clean,
         ),
-        ("training labels", "clean", "training on clean labels", clean, "", ""),
-        ("classifier", "RBF SVM", "an RBF SVM", {"classifiers": ["rbf-svm"]}, "", ""),
-        ("classifier", "ML-kNN", "ML-kNN", {"classifiers": ["ml-knn"]}, "", ""),
-        ("classifier", "own weights", "own weights", {"classifiers": ["own-weights"]}, "", no_weights),
-        ("one-class labels", "constant", one_class, {"one_class": "constant"}, "", ""),
+        ("absent labels", "left out", absent, {"absent_labels": "skip"}),
         (
-            *("one-class labels", "constant (clean)", one_class + if_clean),
-            *({**clean, "one_class": "constant"}, on_clean, ""),
+            "absent labels",
+            "left out (clean)",
+            absent + if_clean,
+            {**clean, "absent_labels": "skip"},
+            on_clean,
         ),
-        ("absent labels", "left out", absent, {"absent_labels": "skip"}, "", ""),
+        ("ranking scores", "hard", "ranking by 0/1 predictions", {"ranking_scores": "hard"}),
+        ("empty rows", "perfect", "counting empty rows as perfect", {"empty_rows": "perfect"}),
+        ("ties", "by index", "breaking ties by column", {"ties": "index"}),
         (
-            *("absent labels", "left out (clean)", absent + if_clean),
-            *({**clean, "absent_labels": "skip"}, on_clean, ""),
+            "ties",
+            "by index (hard)",
+            hard,
+            {"ties": "index", "ranking_scores": "hard"},
+            "ranking scores, hard",
         ),
-        ("ranking scores", "hard", "ranking by 0/1 predictions", {"ranking_scores": "hard"}, "", ""),
-        ("empty rows", "perfect", "counting empty rows as perfect", {"empty_rows": "perfect"}, "", ""),
-        ("ties", "by index", "breaking ties by column", {"ties": "index"}, "", ""),
-        (
-            *("ties", "by index (hard)", "breaking ties by column, when ranking by 0/1 predictions,"),
-            *({"ties": "index", "ranking_scores": "hard"}, "ranking scores, hard", ""),
-        ),
-        ("coverage", "count", "coverage in labels", {"coverage": "count"}, "", ""),
-        ("coverage", "one-based", "coverage from 1 on", {"coverage": "one-based"}, "", ""),
-        ("coverage", "excess", "coverage beyond the true labels", {"coverage": "excess"}, "", ""),
-        ("folds", "stratified", "stratifying the folds", {"folds": "stratified"}, "", ""),
-        ("folds", "consecutive", "folds of consecutive rows", {"folds": "consecutive"}, "", ""),
-        ("undefined F1", "1", f1_of_1, {"f1_undefined": 1}, "", ""),
-        ("undefined F1", "left out", "leaving undefined F1 out", {"f1_undefined": "skip"}, "", ""),
-        ("undefined F1", "1 (clean)", f1_of_1 + if_clean, {**clean, "f1_undefined": 1}, on_clean, ""),
-        ("rounding of sizes", "floor", "rounding sizes down", {"rounding": "floor"}, "", no_rounding),
-        ("rounding of sizes", "up", "rounding sizes up", {"rounding": "up"}, "", no_rounding),
+        ("coverage", "count", "coverage in labels", {"coverage": "count"}),
+        ("coverage", "one-based", "coverage from 1 on", {"coverage": "one-based"}),
+        ("coverage", "excess", "coverage beyond the true labels", {"coverage": "excess"}),
+        ("folds", "stratified", "stratifying the folds", {"folds": "stratified"}),
+        ("folds", "consecutive", "folds of consecutive rows", {"folds": "consecutive"}),
+        ("undefined F1", "1", f1_of_1, {"f1_undefined": 1}),
+        ("undefined F1", "left out", "leaving undefined F1 out", {"f1_undefined": "skip"}),
+        ("undefined F1", "1 (clean)", f1_of_1 + if_clean, {**clean, "f1_undefined": 1}, on_clean),
+        ("rounding of sizes", "floor", "rounding sizes down", {"rounding": "floor"}),
+        ("rounding of sizes", "up", "rounding sizes up", {"rounding": "up"}),
     ]
-    return [Alternative(*entry) for entry in entries]
+    obstacles = {
+        "noise model, given": "" if has_candidates else "the data has no candidates of its own",
+        "classifier, own weights": "" if has_weights else "the method has no weights for features in [0, 1]",
+        **dict.fromkeys(
+            ("rounding of sizes, floor", "rounding of sizes, up"),
+            "sizes are numbers of features" if in_numbers else "",
+        ),
+    }
+    found = [Alternative(*entry) for entry in entries]
+    return [replace(one, obstacle=obstacles.get(str(one), "")) for one in found]
+
+
+def _noise(model: str, rate: float) -> dict[str, Any]:
+    return {"noise": [{"model": model, "rate": rate}]}
 
 
 def comparable_count(rate: float, facts: DatasetFacts) -> int:

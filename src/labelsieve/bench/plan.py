@@ -1,7 +1,7 @@
-"""From a configuration to the cells it consists of. A cell's key names everything its result depends on.
+"""Plan the cells of an experiment: rankings and judgements, each with a key for everything its result depends on.
 
-There are two kinds. A ranking is a method fitted to one fold; a judgement is what one classifier says of its best
-features under one set of conventions. Each has a key, so that a ranking serves every judgement that comes later.
+A ranking is a method fitted to one fold. A judgement is a classifier with its best features under one set of
+conventions. Both have keys, so that a ranking serves every later judgement.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from labelsieve.bench.data import DatasetFacts
 
 __all__ = ["Cell", "Judgement", "digest", "has_weights", "plan", "require_sizes", "subset_sizes"]
 
-# Raised when the meaning of a cell changes although its configuration does not.
+# Increased if the meaning of a cell changes although its configuration does not.
 _SCHEME = 2
-# The parameter that says how many features are asked for.
+# Parameter for the number of features.
 _NUMBER = "n_features_to_select"
 
 #: Configured size -> number of features.
@@ -44,37 +44,37 @@ Sizes = tuple[tuple[float, int], ...]
 
 @dataclass(frozen=True)
 class Judgement:
-    """How a ranking is judged."""
+    """A planned judgement of a ranking."""
 
     key: str
     judge: Judge
     #: Empty for references that rank nothing.
     sizes: Sizes
-    #: Why the ranking cannot be judged so; empty if it can.
+    #: Why the judgement cannot be made; empty if it can.
     obstacle: str = ""
 
     @property
     def uses_weights(self) -> bool:
-        """Whether it is made of the weights that came with the ranking."""
+        """Whether it needs the weights of the ranking."""
         return self.judge.classifier.classifier == OWN_WEIGHTS
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One ranking of the features of one fold, and the judgements of it."""
+    """One ranking of the features of one fold, with its judgements."""
 
     key: str
     dataset: DatasetSpec
     noise: NoiseSpec
-    #: How the rows are divided into folds.
+    #: Convention for folds.
     split: str
     seed: int
     fold: int
     method: MethodSpec
     draw: int
-    #: Checksum of the data that the cell was planned for.
+    #: Checksum of the data.
     checksum: str
-    #: The number that the method is asked for, where its ranking depends on it.
+    #: The number of features, if the ranking depends on it.
     n_selected: int | None
     judgements: tuple[Judgement, ...]
 
@@ -115,7 +115,7 @@ class Planned(NamedTuple):
 
 
 class _Planned(NamedTuple):
-    """How a ranking is judged, before its key is known."""
+    """A judgement before its key is known."""
 
     judge: Judge
     identity: dict[str, Any]
@@ -124,7 +124,7 @@ class _Planned(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """What is fitted to every fold."""
+    """A method that is fitted to every fold."""
 
     method: MethodSpec
     identity: dict[str, Any]
@@ -133,14 +133,14 @@ class _Ranked(NamedTuple):
 
 
 def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
-    """List the cells of an experiment: data set by data set, fold by fold."""
+    """List the cells of an experiment, dataset by dataset and fold by fold."""
     judges = [(judge, _judge_identity(experiment, judge)) for judge in experiment.judges()]
     cells: list[Cell] = []
     for dataset in experiment.datasets:
         known = facts[dataset.name]
         on_data = {"scheme": _SCHEME, "dataset": dataset.name, "checksum": known.checksum}
         for noise in experiment.noises():
-            # What is judged under this noise, by how the rows are divided.
+            # Judgements under this noise, by convention for folds.
             by_split: dict[str, list[_Planned]] = {}
             for judge, identity in judges:
                 if noise in (judge.conventions.noise or experiment.noise):
@@ -190,7 +190,7 @@ def _cell(
 
 
 def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
-    """Yield every ranking that a method makes of a fold, for how many features, and how it is judged."""
+    """Yield every ranking that a method makes of a fold; several if it depends on the number of features."""
     if method.method in UNRANKED:
         own = [part._replace(sizes=(), obstacle=_obstacle(method, None, part.judge)) for part in judged]
         yield _Ranked(method, {"method": method.method}, None, own)
@@ -198,7 +198,7 @@ def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
     selector = build_method(method)
     judged = [part._replace(obstacle=_obstacle(method, selector, part.judge)) for part in judged]
     numbers = dict.fromkeys(number for part in judged for _, number in part.sizes)
-    # Who sets the number asks for that very ranking, and for nothing else at all sizes.
+    # A configured number asks for that ranking at all sizes.
     if not numbers or not getattr(selector, "ranking_depends_on_size", False) or _NUMBER in method.params:
         yield _Ranked(method, identify_method(method), None, judged)
         return
@@ -212,7 +212,7 @@ def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
 
 
 def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding | None = None) -> Sizes:
-    """Pair every configured size of a data set with the number of features it means.
+    """Pair every configured size of a dataset with its number of features.
 
     Numbers above the number of features are left out; a percentage keeps at least one feature.
     """
@@ -227,11 +227,11 @@ def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding
 
 
 def require_sizes(experiment: Experiment, facts: DatasetFacts) -> Sizes:
-    """Return the sizes of a data set, or say that none is left."""
+    """Return the sizes of a dataset; raises an error if none is left."""
     sizes = subset_sizes(experiment, facts)
     if not sizes:
         raise RunError(
-            f"sizes: numbers up to the {facts.n_features} features of {facts.name} were expected, got "
+            f"sizes: expected numbers up to the {facts.n_features} features of {facts.name}, got "
             f"{', '.join(map(str, experiment.sizes.counts[facts.name]))}."
         )
     return sizes
@@ -259,5 +259,5 @@ def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
 
 
 def digest(content: dict[str, Any]) -> str:
-    """Make a key of what a result depends on."""
+    """Make a key of everything that a result depends on."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -192,11 +192,9 @@ class Store:
         """Delete the rows that do not match their checksums, so that they are computed again."""
         with _explained(self.path), self._transaction():
             for table, columns in _TABLES.items():
-                for number, *row in self._db.execute(
-                    f"SELECT rowid, {', '.join(columns)}, checksum FROM {table}"
-                ):
-                    if not _is_intact(table, row):
-                        self._db.execute(f"DELETE FROM {table} WHERE rowid = ?", (number,))
+                rows = self._db.execute(f"SELECT rowid, {', '.join(columns)}, checksum FROM {table}")
+                damaged = [(number,) for number, *row in rows if not _is_intact(table, row)]
+                self._db.executemany(f"DELETE FROM {table} WHERE rowid = ?", damaged)
 
     def end_run(self, run: str) -> None:
         """Record that a run is complete."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from labelsieve._text import closest, one_line, printable, shortened
@@ -186,7 +186,7 @@ def _run(
 
     notes = messages(quiet=quiet)
     jobs = jobs or cpu_count()
-    with RunProgress(notes, messages(), jobs) as progress:
+    with RunProgress(notes, messages()) as progress:
         try:
             summary = run(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
         except RunInterrupted as stop:
@@ -399,29 +399,25 @@ class RunProgress:
         Where progress goes.
     alarms : Console
         Where failures go, shown even if progress is not.
-    jobs : int
-        Cells at the same time.
     """
 
-    def __init__(self, console: Console, alarms: Console, jobs: int) -> None:
+    def __init__(self, console: Console, alarms: Console) -> None:
         self._console = console
         self._alarms = alarms
-        self._jobs = jobs
-        self._hidden = not shows_progress(console)
-        columns: tuple[Any, ...] = (
+        self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}", markup=False),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            disable=not shows_progress(console),
+            speed_estimate_period=3600,
         )
-        self._progress = Progress(*columns, console=console, disable=self._hidden)
         self._bars: dict[str, TaskID] = {}
-        self._waiting: dict[str, list[Task]] = defaultdict(list)
         #: Missing judgement -> how often it is planned.
         self._missing = Counter[str]()
-        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self._n_cells = self._n_finished = 0
-        self._last_line = time.monotonic()
+        self._n_missing = self._n_cells = 0
+        self._start = self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -441,8 +437,6 @@ class RunProgress:
 
     def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
         """Draw one bar per dataset."""
-        for task in tasks:
-            self._waiting[task.cell.dataset.name].append(task)
         keys: dict[str, list[str]] = defaultdict(list)
         for cell in cells:
             keys[cell.dataset.name] += [part.key for part in cell.judgements if not part.obstacle]
@@ -450,20 +444,18 @@ class RunProgress:
             missing = [key for key in own if key not in outcomes]
             self._missing.update(missing)
             self._bars[name] = self._progress.add_task(
-                printable(name),
-                total=len(own),
-                completed=len(own) - len(missing),
-                left="" if missing else "finished",
+                printable(name), total=len(own), completed=len(own) - len(missing)
             )
         self._n_cells = sum(map(len, keys.values()))
-        self._n_finished = self._n_cells - self._missing.total()
-        if self._n_finished:
-            self._console.print(f"{self._n_finished} of {self._n_cells} cells were finished before.")
+        self._n_missing = self._missing.total()
+        self._start = time.monotonic()
+        if self._n_missing < self._n_cells:
+            n_finished = self._n_cells - self._n_missing
+            self._console.print(f"{n_finished} of {self._n_cells} cells were finished before.")
 
     def finished(self, task: Task, result: CellResult) -> None:
-        """Count what was done and estimate the rest."""
+        """Show failures and advance the bar."""
         cell = task.cell
-        name = cell.dataset.name
         judges = {judgement.key: f", {judgement.judge.name}" for judgement in cell.judgements}
         failures = [
             ("", result.error),
@@ -472,29 +464,16 @@ class RunProgress:
         for judge, error in failures:
             if error is not None:
                 self._alarms.print(one_line(f"failed: {cell}{judge}: {shortened(error)}"))
-        self._seconds[name, cell.method.name].append(result.seconds)
-        self._waiting[name] = [other for other in self._waiting[name] if other.key != task.key]
         n_now = sum(self._missing.pop(key, 0) for key in judges)
-        self._n_finished += n_now
-        left = self._left(name)
-        self._progress.update(self._bars[name], advance=n_now, left=left)
-        if self._hidden and time.monotonic() - self._last_line > _PAUSE:
-            self._last_line = time.monotonic()
-            self._console.print(f"{self._n_finished} of {self._n_cells} cells; {printable(name)}: {left}")
+        self._progress.update(self._bars[cell.dataset.name], advance=n_now)
+        left, now = self._missing.total(), time.monotonic()
+        if self._progress.disable and left and now - self._last_line > _PAUSE:
+            self._last_line = now
+            estimate = (now - self._start) * left / (self._n_missing - left)
+            self._console.print(
+                f"{self._n_cells - left} of {self._n_cells} cells; about {duration(estimate)} left"
+            )
 
     def remark(self, text: str) -> None:
         """Pass a remark on."""
         self._alarms.print(one_line(text))
-
-    def _left(self, name: str) -> str:
-        """Estimate how long the rest of a dataset will take, from its finished cells."""
-        if not self._waiting[name]:
-            return "finished"
-        means = {
-            method: sum(seconds) / len(seconds)
-            for (dataset, method), seconds in self._seconds.items()
-            if dataset == name
-        }
-        typical = sum(means.values()) / len(means)
-        seconds = sum(means.get(task.cell.method.name, typical) for task in self._waiting[name])
-        return f"about {duration(seconds / self._jobs)} left"

@@ -113,7 +113,7 @@ def doctor(
 
 
 def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
-    """Tell files from names; what has to be downloaded is."""
+    """Return the dataset of a file or of a name; downloads what is missing."""
     from labelsieve.bench.config import DatasetSpec
 
     [dataset] = data.files
@@ -123,7 +123,7 @@ def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
 
 
 def _parse_sizes(texts: list[str]) -> tuple[list[float], list[int]]:
-    """Read percentages or numbers of features, in rising order."""
+    """Read percentages or numbers of features, in increasing order."""
     percent, counts = [], []
     for text in texts:
         try:
@@ -133,14 +133,14 @@ def _parse_sizes(texts: list[str]) -> tuple[list[float], list[int]]:
                 counts.append(int(text))
         except ValueError:
             raise typer.BadParameter(
-                f"a percentage such as 10% or a number such as 20 was expected, got {text!r}",
+                f"expected a percentage such as 10% or a number such as 20, got {text!r}",
                 param_hint="--size",
             ) from None
     if percent and counts:
         raise typer.BadParameter("give percentages or numbers of features, not both", param_hint="--size")
     if not all(0 < size <= 100 for size in percent) or not all(size >= 1 for size in counts):
         raise typer.BadParameter(
-            f"above 0 and at most 100 %, or at least 1 feature, was expected, got {' '.join(texts)}",
+            f"expected percentages above 0 and up to 100, or numbers from 1, got {' '.join(texts)}",
             param_hint="--size",
         )
     return sorted(set(percent)), sorted(set(counts))
@@ -148,7 +148,7 @@ def _parse_sizes(texts: list[str]) -> tuple[list[float], list[int]]:
 
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar, from the second second on and only on a terminal; gives what is told the progress."""
+    """Show a bar on a terminal if it takes long; yields the function that advances it."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -162,7 +162,7 @@ def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
 
 
 def _print(found: Diagnosis, console: Console) -> None:
-    """Say what matters most, then draw the tables, as many as the width needs."""
+    """Print what matters most, then the tables, as many as the width needs."""
     for sentence in _sentences(found):
         console.print(sentence)
     console.print()
@@ -209,7 +209,7 @@ def _markdown(found: Diagnosis) -> str:
 
 
 def _sentences(found: Diagnosis) -> list[str]:
-    """Say in plain words what was measured, what matters most and what does not matter."""
+    """Describe what was measured, what matters most and what does not matter."""
     counts = sorted({count for _, count in found.sizes})
     sentences = [
         f"{found.facts.name}, {found.method}: {', '.join(map(str, counts))} of {found.facts.n_features} features, "
@@ -236,7 +236,7 @@ def _sentences(found: Diagnosis) -> list[str]:
 
 
 def _notes(found: Diagnosis) -> list[str]:
-    """Say what the choices mean for this data, and why some change nothing."""
+    """Explain what the choices mean for this data, and why some change nothing."""
     notes = []
     for finding in found.findings:
         reference = finding.alternative.reference
@@ -252,13 +252,11 @@ def _notes(found: Diagnosis) -> list[str]:
 
 def _chunks(found: Diagnosis, console: Console) -> list[list[str]]:
     """Distribute the metrics over tables that fit the width."""
-    first = max(len(line) for finding in found.findings for line in _labels(finding))
-    first = max(first, len(_DEFAULTS))
+    first = max(len(_DEFAULTS), *(len(line) for finding in found.findings for line in _labels(finding)))
     chunks: list[list[str]] = [[]]
     width = first
     for metric in found.values:
-        lines = _title(metric, console.options.ascii_only).rsplit(" ", 2)
-        needed = _GAP + max(len("+0.000*"), len(lines[0]), len(" ".join(lines[1:])))
+        needed = _GAP + max(len("+0.000*"), *map(len, _heading(metric, console)))
         if chunks[-1] and width + needed > console.width:
             chunks.append([])
             width = first
@@ -273,8 +271,7 @@ def _table(found: Diagnosis, metrics: list[str], console: Console) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("convention\n  instead", no_wrap=True)
     for metric in metrics:
-        words = _title(metric, console.options.ascii_only).rsplit(" ", 2)
-        table.add_column("\n".join((words[0], " ".join(words[1:]))), justify="right", no_wrap=True)
+        table.add_column("\n".join(_heading(metric, console)), justify="right", no_wrap=True)
     table.add_row(_DEFAULTS, *(f"{found.values[metric].mean():.3f}" for metric in metrics))
     for finding in found.findings:
         cells = [_cell(finding, metric, is_strongest=strongest.get(metric) is finding) for metric in metrics]
@@ -293,8 +290,14 @@ def _cell(finding: Finding, metric: str, *, is_strongest: bool) -> Text:
     return Text.assemble(f"{effect.value:.3f}\n", (_change(effect), style))
 
 
+def _heading(metric: str, console: Console) -> tuple[str, str]:
+    """Name a metric in two lines."""
+    first, *rest = _title(metric, console.options.ascii_only).rsplit(" ", 2)
+    return first, " ".join(rest)
+
+
 def _strongest(found: Diagnosis) -> dict[str, Finding]:
-    """For every metric, the finding with the largest difference that stands out."""
+    """Find the largest difference that stands out, for every metric."""
     strongest = {}
     for metric in found.values:
         rivals = [finding for finding in found.findings if metric in finding.outstanding]
@@ -316,6 +319,6 @@ def _name(metric: str) -> str:
 
 
 def _title(metric: str, ascii_only: bool) -> str:
-    """Name a metric, with an arrow to where it is better."""
+    """Name a metric, with an arrow in the better direction."""
     arrows = {"higher": "up", "lower": "down"} if ascii_only else {"higher": "↑", "lower": "↓"}
     return f"{_name(metric)} {arrows[METRICS[metric].direction]}"

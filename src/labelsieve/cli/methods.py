@@ -54,11 +54,11 @@ def methods(
         ]
         keys = ("parameter", "default", "description")
     if as_markdown:
-        typer.echo(_markdown(keys, rows))
+        typer.echo(_markdown((*keys[:2], "what it does"), rows))
     elif slug is None and as_json:
         typer.echo(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
     elif slug is None:
-        _print_list(keys, rows)
+        _print_list((*keys[:2], "what it does"), rows)
     elif as_json:
         # A default that JSON cannot hold is written as in Python.
         typer.echo(json.dumps(found.as_dict(), indent=2, default=repr))

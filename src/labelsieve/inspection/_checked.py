@@ -50,13 +50,13 @@ class Checks:
         if checked is None:
             return None
         try:
-            # The rows of a sparse matrix are no sequences, and a broken one must not be asked for them.
-            parts = () if is_sparse(checked) else checked
+            # Iterating over a frame gives its column names, and a damaged sparse matrix must not be read.
+            parts = () if is_sparse(checked) or hasattr(checked, "iloc") else checked
             rows, labels, answers = (np.asarray(part).ravel() for part in parts)
         except (TypeError, ValueError):
             raise ValueError(
-                f"checked must be three sequences: rows, labels and answers. Got {type(checked).__name__} of "
-                "another form. Give for example checked=([0, 4], [2, 1], [1, 0])."
+                f"checked must be a tuple of three sequences, rows, labels and answers, got {type(checked).__name__}. "
+                "Pass for example checked=([0, 4], [2, 1], [1, 0]), or (frame.row, frame.label, frame.answer)."
             ) from None
         if not len(rows) == len(labels) == len(answers):
             raise ValueError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,8 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import __version__
-from labelsieve._base import BaseSelector, as_generator, check_count, check_problem
-from labelsieve._numerics.sparse import is_sparse
+from labelsieve._base import BaseSelector, as_generator, check_count
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
@@ -67,8 +65,8 @@ def audit(
     data : path, DataFrame, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
         The table: anything `labelsieve.io.read` reads, a dataset, or features.
     labels : int, str, sequence of str or {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
-        The label columns of the table, as in `labelsieve.io.read`; or, next to features, the candidate labels, 0/1.
-        None if `data` knows.
+        The label columns of the table, as in `read`; or, next to features, the candidate labels, 0/1. None if
+        `data` knows.
     n_columns : int, float or None, default=None
         Number of columns to keep, or a share of them in (0, 1]; None chooses the number by cross-validation.
     checked : tuple of (rows, labels, answers) or None, default=None
@@ -100,7 +98,7 @@ def audit(
     >>> found.selected  # of the five planted ones, x0 to x4
     ['x2', 'x4', 'x1', 'x0']
     """
-    dataset = _dataset(data, labels, name)
+    dataset = data if isinstance(data, Dataset) else read(data, labels, name=name or None)
     check_count(random_state, "random_state", least=0)
     _check_table(dataset)
     if n_columns is not None and not isinstance(n_columns, float):
@@ -121,25 +119,6 @@ def audit(
         progress=progress,
         command_line=command_line,
         **settings,
-    )
-
-
-def _dataset(data: Any, labels: Any, name: str) -> Dataset:
-    if isinstance(data, Dataset):
-        return data
-    is_frame = hasattr(data, "iloc") and np.ndim(labels) < 2
-    if is_frame or isinstance(data, (str, os.PathLike)):
-        return read(data, labels, name=name or None)
-    X, Y = check_problem(data, labels)
-    return Dataset(
-        X.tocsr() if is_sparse(X) else X,
-        Y_candidates=Y,
-        feature_names=tuple(map(str, getattr(data, "columns", [f"x{j}" for j in range(X.shape[1])]))),
-        label_names=tuple(map(str, getattr(labels, "columns", [f"y{j}" for j in range(Y.shape[1])]))),
-        name=name or "table",
-        row_ids=data.index.tolist()  # type: ignore[arg-type]  # None numbers the rows
-        if hasattr(data, "iloc") and data.index.is_unique
-        else None,
     )
 
 
@@ -262,7 +241,7 @@ def inspect_dataset(
         provenance={
             "Program": f"labelsieve {__version__}",
             **({"Command": command_line} if command_line else {}),
-            **_digest(dataset.source),
+            **_digest(dataset),
             **settings,
             "Seed": str(random_state),
         },
@@ -341,9 +320,11 @@ class _Steps:
             self._report(self._done, self._total, activity)
 
 
-def _digest(source: str) -> dict[str, str]:
+def _digest(dataset: Dataset) -> dict[str, str]:
     """Return the checksum of the file, if there is one."""
-    path = Path(source) if source else None
+    if dataset._origin is not None:  # a table, whose file is not opened again
+        return {"Data SHA-256": dataset._origin.checksum.hex()}
+    path = Path(dataset.source) if dataset.source else None
     if path is None or not path.is_file():
         return {}
     with path.open("rb") as stream:

@@ -105,8 +105,8 @@ class Audit:
 
     @property
     def unit(self) -> str:
-        """What is ranked: "column" for a table whose columns may hold anything, else "feature"."""
-        return "column" if self.dataset.is_table else "feature"
+        """What is ranked: "column" if columns were encoded as several features, else "feature"."""
+        return "column" if len(self.dataset.feature_names) > self.dataset.n_columns else "feature"
 
     @cached_property
     def _positions(self) -> tuple[int, ...]:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -83,17 +82,16 @@ def open_in_blocks(
     tables = [open_table(source, rows) for source in sources]
     table = tables[0] if len(tables) == 1 else StackedTable(tables, first)
     reader = BlockReader(table, options, first, lambda path, rows: open_table(Source(path), rows))
-    # One node of the graph: the reader is sent to a worker once, not with every block.
-    node = delayed(reader, name=f"read-{uuid4().hex}", traverse=False)
+    # The reader goes with every task: as a task of its own it would draw all blocks to the worker that holds it.
     blocks = range(len(reader.table.sizes))
     if reader.table.reads_whole_rows:
-        shared = [delayed(_read_values, pure=False)(node, index, None) for index in blocks]
+        shared = [delayed(_read_values, pure=False)(reader, index, None) for index in blocks]
 
     def lazy(role: str) -> Any:
         if reader.table.reads_whole_rows:
-            parts = [delayed(_split_values, pure=False)(node, values, role) for values in shared]
+            parts = [delayed(_split_values, pure=False)(reader, values, role) for values in shared]
         else:
-            parts = [delayed(_read_values, pure=False)(node, index, role) for index in blocks]
+            parts = [delayed(_read_values, pure=False)(reader, index, role) for index in blocks]
         return lazy_rows(parts, reader.table.sizes, reader.convert(np.empty((0, reader.width(role))), role))
 
     Y, candidates = (lazy(role) if reader.columns[role] else None for role in ("Y", "Y_candidates"))
@@ -336,6 +334,8 @@ class ParquetTable(BlockTable):
         with reading_parquet(source) as (pa, pq), pq.ParquetFile(source.path) as file:
             self.names = list(file.schema_arrow.names)
             check_names(self.names, source)
+            # Kept, since it is slow to read and every block needs it.
+            self.metadata = file.metadata
             groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             self.numeric = [
                 pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
@@ -361,6 +361,10 @@ class ParquetTable(BlockTable):
                 sizes.append(size)
         self.sizes = tuple(sizes)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # It may be as large as a block.
+        return {**self.__dict__, "metadata": None}
+
     def check_numbers(self, columns: Sequence[int]) -> None:
         """Raise if one of the columns holds text or dates."""
         for column in columns:
@@ -375,13 +379,16 @@ class ParquetTable(BlockTable):
         """Read columns of some row groups."""
         names = [self.names[column] for column in columns]
         values = np.empty((self.sizes[index], len(columns)))
-        with reading_parquet(self.source) as (pa, pq), pq.ParquetFile(self.source.path.absolute()) as file:
+        with (
+            reading_parquet(self.source) as (pa, pq),
+            pq.ParquetFile(self.source.path.absolute(), metadata=self.metadata) as file,
+        ):
             table = file.read_row_groups(self.groups[index], columns=names)
             for place, name in enumerate(names):
                 column = table.column(name)
                 if pa.types.is_boolean(column.type):
                     column = column.cast(pa.int8())
-                values[:, place] = column.cast(pa.float64(), safe=False)
+                values[:, place] = column.cast(pa.float64(), safe=False).to_numpy()
         return values
 
 

@@ -152,6 +152,8 @@ def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes
     """Copy columns of a file to another of the same format, with some cells changed."""
     copiers = {"delimited": _copy_text, "json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet}
     source = Source(origin.path)
+    if source.checksum != origin.checksum:
+        raise source.error("changed since it was read; read it again")
     with replacing(path) as stream:
         copiers[origin.kind](source, list(positions), stream, changes)
 
@@ -159,7 +161,7 @@ def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes
 def _copy_text(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
     """Copy fields with their quotes and line ends; only changed fields are written anew."""
     text, encoding, mark = decode_table(source)
-    _, rows, separator, has_header = read_cells(source)
+    _, _, separator, has_header = read_cells(source)
     field = re.compile(
         rf'(?P<field>"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*)(?P<end>{re.escape(separator)}|\r\n|\r|\n|\Z)'
     )
@@ -170,8 +172,7 @@ def _copy_text(source: Source, positions: list[int], stream: IO[bytes], changes:
         end = separator
         while end == separator:
             found = field.match(text, at)
-            if found is None:
-                raise source.error("changed while it was read; read it again")
+            assert found is not None  # a field may be empty
             fields.append(found["field"])
             end, at = found["end"], found.end()
         if is_blank(fields):
@@ -182,8 +183,6 @@ def _copy_text(source: Source, positions: list[int], stream: IO[bytes], changes:
                 fields[place] = _quoted(changes[row, place], fields[place], separator)
         pieces.append(separator.join(fields[place] for place in positions) + end)
         row += 1
-    if row != len(rows):
-        raise source.error("changed while it was read; read it again")
     stream.write(mark + "".join(pieces).encode(encoding))
 
 

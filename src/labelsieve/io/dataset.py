@@ -501,12 +501,19 @@ def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: s
     for name in names:
         if not isinstance(name, str) or not name:
             raise DatasetError(f"{role} names must be non-empty strings, got {name!r}; rename that column.")
-        # Control characters, lone surrogates and U+FFFE/U+FFFF cannot be written to XML or to a line of text.
-        if not name.isprintable() and any(
-            unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" for c in name
-        ):
+        if not is_writable(name):
             raise DatasetError(f"{role} names must be printable text, got {name!r}; rename that column.")
     return names
+
+
+def is_writable(name: str) -> bool:
+    """Return whether a name can be written to XML and to a line of text.
+
+    Control characters, lone surrogates and U+FFFE/U+FFFF cannot.
+    """
+    return name.isprintable() or not any(
+        unicodedata.category(letter) in ("Cc", "Cs") or letter in "\ufffe\uffff" for letter in name
+    )
 
 
 def _require_distinct(names: tuple[str, ...]) -> None:

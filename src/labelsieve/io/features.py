@@ -22,6 +22,7 @@ from labelsieve._numerics.typing import Matrix
 from labelsieve._text import printable
 from labelsieve.io.column_choice import plain_name
 from labelsieve.io.column_types import TypedColumn
+from labelsieve.io.dataset import is_writable
 from labelsieve.io.errors import Fail, Mention
 from labelsieve.io.options import ReadOptions
 
@@ -307,8 +308,13 @@ def _assembled(blocks: _Blocks, n_rows: int, nominal: set[str]) -> Features:
     if is_sparse(X):
         dense_enough = X.nnz > 0.25 * X.shape[0] * X.shape[1]
         X = X.toarray() if dense_enough else sp.csr_array(X)
-    names = distinct([printable(blocks.names[place]) for place in order])
+    names = distinct([writable_name(blocks.names[place]) for place in order])
     return Features(X, names, positions[order], tuple(name for name in names if name in nominal))
+
+
+def writable_name(name: str) -> str:
+    """Return a name with escapes for the letters that a `Dataset` does not take."""
+    return name if is_writable(name) else printable(name)
 
 
 def distinct(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:

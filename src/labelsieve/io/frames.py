@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._text import printable
 from labelsieve.io.errors import Fail
-from labelsieve.io.features import distinct
+from labelsieve.io.features import distinct, writable_name
 from labelsieve.io.source import Source, ending_of
 from labelsieve.io.spellings import MISSING
 
@@ -117,7 +116,7 @@ def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str
     """Name the columns of some cells."""
     import pandas as pd
 
-    shown = [printable(name.strip()) or f"column {place}" for place, name in enumerate(header, start=1)]
+    shown = [writable_name(name.strip()) or f"column {place}" for place, name in enumerate(header, start=1)]
     names = distinct(shown)
     notes = list(notes)
     twice = [new for name, new in zip(shown, names, strict=True) if name != new]

@@ -16,7 +16,7 @@ from labelsieve._text import printable
 from labelsieve.io.column_choice import no_labels_said, plain_name
 from labelsieve.io.column_types import TypedColumn, infer_column_type, texts_of
 from labelsieve.io.errors import Fail, Mention
-from labelsieve.io.features import distinct
+from labelsieve.io.features import distinct, writable_name
 from labelsieve.io.frames import RawTable
 from labelsieve.io.spellings import read_numbers, truth_value
 
@@ -148,11 +148,13 @@ def read_labels(
     Y: Any = sp.csr_array(sp.hstack(blocks, format="csr", dtype=np.uint8))
     if Y.shape[0] * Y.shape[1] <= _MOST_DENSE:
         Y = Y.toarray()
+    if must_vary and Y.shape[0] < 2:
+        raise fail("has 1 row, and nothing can be learnt from fewer than 2; add rows")
     sums = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     if must_vary and not ((sums > 0) & (sums < Y.shape[0])).any():
         said = "every row has the same labels" if sums.any() else "no row has a label"
         raise fail(f"{said}, so there is nothing to tell apart; check ", Mention("labels"))
-    names_shown = distinct([printable(name) for name in found_names])
+    names_shown = distinct([writable_name(name) for name in found_names])
     return Labels(Y, names_shown, owners, known_tags, separators, notes, n_missing)
 
 
@@ -211,7 +213,7 @@ def _tags(
     cells: Any, texts: Sequence[Any], name: str, separator: str | None, fail: Fail
 ) -> tuple[Matrix, list[str], str | None]:
     """One 0/1 column a tag, in the order of the alphabet, the tags, and what parts them."""
-    numbers = read_numbers({text for text in texts if isinstance(text, str)})
+    numbers = read_numbers(dict.fromkeys(text for text in texts if isinstance(text, str)))
     fraction = next((text for text, number in numbers.meaning.items() if not number.is_integer()), None)
     if fraction is not None or len(numbers.meaning) > _MOST_CLASSES:
         shown = fraction or next(iter(numbers.meaning))

@@ -139,9 +139,12 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
     n_labels: int | None
     if all(sizes):
         declared = [tuple(map(int, size.groups())) for size in sizes if size]
-        # A blank line is a row of zeros without labels.
-        lines = [text.split(b"\n")[1 : size[0] + 1] for text, size in zip(texts, declared, strict=True)]
-        texts = [b"\n".join(line if line.strip() else b" 0:0" for line in part) for part in lines]
+        for place, size in enumerate(declared):
+            lines = texts[place].split(b"\n")[1:]
+            while len(lines) > size[0] and not lines[-1].strip():
+                lines.pop()
+            # A blank line is a row of zeros without labels.
+            texts[place] = b"\n".join(line if line.strip() else b" 0:0" for line in lines)
         n_features, n_labels = (max(size[place] for size in declared) for place in (1, 2))
     else:
         if texts[0].startswith(SVMLIGHT_HEADER.encode()):

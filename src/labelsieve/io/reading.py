@@ -200,9 +200,9 @@ def read_files(
         own_name = _common_stem(sources) if name is None else name
         if kind in ("delimited", "json", "parquet", "excel"):
             raw = stack_tables([open_table(part, kind) for part in sources], first.error)
-            path = first.path if len(sources) == 1 else None
+            file = first if len(sources) == 1 else None
             return table_dataset(
-                raw, options, first.error, second_file=_second_file, path=path, name=own_name, source=origin
+                raw, options, first.error, second_file=_second_file, file=file, name=own_name, source=origin
             )
         _check_options(first, kind, options)
         if kind in ("arff", "npy"):
@@ -304,7 +304,7 @@ def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
     raw = open_frame(frame)
     if not all(raw.frame.shape):
         raise fail(f"needs rows and columns, got shape {raw.frame.shape!r}")
-    return table_dataset(raw, options, fail, second_file=_second_file, path=None, name=name or "", source="")
+    return table_dataset(raw, options, fail, second_file=_second_file, file=None, name=name or "", source="")
 
 
 def _common_stem(sources: Sequence[Source]) -> str:

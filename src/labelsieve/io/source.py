@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import os
 import zipfile
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from labelsieve.io.errors import DatasetError, Mention
 
 #: No published benchmark is wider.
 MAX_COLUMNS = 2**22
+_COLUMNS_FREE = 2**18
 # A few bytes of a compressed format can stand for any number of cells; no real table packs more into a byte.
 _CELLS_FREE, _CELLS_PER_BYTE, _CELL_BYTES = 2**24, 32, 8
 _BLOCK_BYTES = 2**18  # what is computed from a block stays in the processor's cache
@@ -75,6 +77,11 @@ class Source:
             raise self.error(f"is damaged or cut off ({error}); copy it again") from None
         self.check_cells(-(-len(content) // _CELL_BYTES))
         return content
+
+    @property
+    def checksum(self) -> bytes:
+        """Checksum of the file."""
+        return hashlib.sha256(self.raw).digest()
 
     @cached_property
     def compression(self) -> str | None:
@@ -171,11 +178,10 @@ class Source:
             )
 
     def check_columns(self, n_columns: int) -> None:
-        """Raise if there are more columns than can be named."""
-        if n_columns > MAX_COLUMNS:
-            raise self.error(
-                f"must have at most {MAX_COLUMNS} columns, got {n_columns}; correct the largest index"
-            )
+        """Raise if a file of this size cannot have so many columns, each of which costs a name."""
+        limit = min(MAX_COLUMNS, max(_COLUMNS_FREE, 64 * self.size))
+        if n_columns > limit:
+            raise self.error(f"must have at most {limit} columns, got {n_columns}; correct the largest index")
 
     @property
     def text(self) -> bytes:

@@ -21,6 +21,7 @@ from labelsieve.io.features import Features, distinct, encode
 from labelsieve.io.frames import RawTable
 from labelsieve.io.labels import Labels, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
+from labelsieve.io.source import Source
 
 #: Reads the labels of so many rows from another file.
 SecondFile = Callable[[Path, int], Labels]
@@ -31,6 +32,7 @@ class Origin:
     """The file a table was read from, and how its labels are written, which a copy needs."""
 
     path: Path
+    checksum: bytes
     kind: str
     #: The tag of every label; None for a column of yes and no.
     tags: tuple[str | None, ...]
@@ -44,7 +46,7 @@ def table_dataset(
     fail: Fail,
     *,
     second_file: SecondFile,
-    path: Path | None,
+    file: Source | None,
     name: str,
     source: str,
 ) -> Dataset:
@@ -58,7 +60,7 @@ def table_dataset(
         Makes the error that names the table.
     second_file : callable
         Reads labels from another file.
-    path : Path or None
+    file : Source or None
         The one file the table comes from; None if it cannot be copied.
     """
     names, n_rows = raw.names, len(raw.frame)
@@ -96,7 +98,7 @@ def table_dataset(
     feature_names = distinct(features.names, taken=labels.names)
     nominal = {*features.nominal}
     id_place = _id_place(raw, typed, options.id, fail)
-    keeps_sparse = all(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
+    keeps_sparse = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
     return Dataset(
         sp.csr_array(features.X) if keeps_sparse else features.X,
         None if truth is None else truth.Y,
@@ -114,7 +116,9 @@ def table_dataset(
         frame=raw.frame,
         values=_values(raw, typed),
         notes=raw.notes,
-        _origin=None if path is None else Origin(path, raw.kind, tuple(labels.tags), labels.separators),
+        _origin=None
+        if file is None
+        else Origin(file.path, file.checksum, raw.kind, tuple(labels.tags), labels.separators),
     )
 
 

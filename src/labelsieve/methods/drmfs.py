@@ -19,7 +19,7 @@ from labelsieve._base import (
 from labelsieve._numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.typing import Matrix
 
@@ -152,14 +152,8 @@ class DRMFS(BaseSelector):
         value = problem.objective(W, P)
         # An accelerated step can stand still once.
         step, window = (_accelerated_step, 10) if self.solver == "accelerated" else (_multiplicative_step, 1)
-        state, history, converged = iterate(
-            partial(step, problem),
-            DRMFSState(W, P, W, P, 1.0, value),
-            value,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            window=window,
-            min_iter=3,
+        state, history, converged = self._iterate(
+            partial(step, problem), DRMFSState(W, P, W, P, 1.0, value), value, window=window, min_iter=3
         )
         scores, coef = row_norms(state.W) ** 2, state.W.T
         return SolverResult(scores=scores, objective=history, converged=converged, extra={"coef": coef})

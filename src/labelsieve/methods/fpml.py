@@ -23,7 +23,7 @@ from labelsieve._base import (
 from labelsieve._numerics.candidates import confidence_on_candidates, label_order
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import WeightedRidge, with_constant
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense
@@ -167,9 +167,7 @@ class FPML(LinearLabelPredictor, BaseSelector):
         if not isinstance(rank, Integral):
             rank = max(1, round(rank * n_labels))
         state = problem.start(min(rank, *X.shape, n_labels))
-        state, history, converged = iterate(
-            problem.round, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
-        )
+        state, history, converged = self._iterate(problem.round, state, problem.objective(state))
         W = state.W[:n_features]
         extra = {
             "coef": W.T,

@@ -24,7 +24,7 @@ from labelsieve._numerics.norms import (
     squared_row_norms,
 )
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
 from labelsieve._numerics.sparse import dense, is_sparse
@@ -195,9 +195,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         state, converged = problem.start(), True
         for n_rounds in range(1, self.max_rounds + 1):
             value = problem.objective(state)
-            state, history, settled = iterate(
-                problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol
-            )
+            state, history, settled = self._iterate(problem.sweep, state, value)
             converged &= settled
             if n_rounds == self.max_rounds:
                 break

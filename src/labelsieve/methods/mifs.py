@@ -14,7 +14,7 @@ from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.norms import into_unit_ball, l21_norm, l21_weights, row_norms
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import WeightedRidge, conjugate_gradient
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.typing import Matrix
@@ -181,9 +181,7 @@ class MIFS(BaseSelector):
         else:
             step = partial(_gradient_round, problem)
         state = MIFSState(start, right_product(X, start.W.T))
-        state, history, converged = iterate(
-            step, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
-        )
+        state, history, converged = self._iterate(step, state, problem.objective(state))
         W = state.factors.W.astype(X.dtype, copy=False)
         coef = (state.factors.W @ state.factors.B).T.astype(X.dtype, copy=False)
         return SolverResult(row_norms(W) ** 2, history, converged, extra={"coef": coef, "latent_coef": W.T})

@@ -20,7 +20,7 @@ from labelsieve._numerics.norms import (
     squared_row_norms,
 )
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
 from labelsieve._numerics.sparse import dense
@@ -194,9 +194,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
         problem = PMFSLRSProblem(self, WeightedRidge(features), Y, graph, lam)
         W = problem.ridge.solver(np.full(features.shape[1], lam))(Y)
         state = problem.state(W, Y, np.zeros_like(Y))
-        state, history, converged = iterate(
-            problem.sweep, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
-        )
+        state, history, converged = self._iterate(problem.sweep, state, problem.objective(state))
         return state.W, state.F, history, converged
 
     def _solve_row_sparse(
@@ -213,7 +211,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
             return with_objective(ridge.solver(lam * l21_weights(W, SMOOTHING))(Y))
 
         start, value = with_objective(ridge.solver(np.full(features.shape[1], lam))(Y))
-        W, history, converged = iterate(step, start, value, max_iter=self.max_iter, tol=self.tol)
+        W, history, converged = self._iterate(step, start, value)
         return W, Y, history, converged
 
 

@@ -14,7 +14,7 @@ from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, Interval, Real
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.scaling import minmax_rows
 from labelsieve._numerics.typing import Matrix
@@ -160,9 +160,7 @@ class PML3er(LabelRegressor):
         problem = PML3erProblem(self, X.centred() if self.fit_intercept else X, Y, E)
         W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
         state = PML3erState(Y, np.eye(Y.shape[1]), float(Y.shape[1]), *problem.predict(W, Y))
-        state, history, converged = iterate(
-            problem.round, state, problem.objective(state), max_iter=self.max_iter, tol=self.tol
-        )
+        state, history, converged = self._iterate(problem.round, state, problem.objective(state))
         extra = {
             "coef": state.W.T,
             "intercept": state.b - X.mean_row() @ state.W if self.fit_intercept else state.b,

@@ -21,7 +21,7 @@ from labelsieve._base import (
 from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
@@ -177,7 +177,7 @@ class PMLFSLA(BaseSelector):
         problem = PMLFSLAProblem(self, X, candidates != 0)
         state = problem.start(start, candidates)
         value = problem.objective(state, right_product(X, start.Q.T))
-        state, history, converged = iterate(problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol)
+        state, history, converged = self._iterate(problem.sweep, state, value)
         coef = state.R.T.astype(X.dtype)
         ranked_by = coef.T if self.rank_by == "qm" else state.factors.Q.astype(X.dtype)
         extra = {"coef": coef, "label_confidence": sp.csr_matrix(state.T) if is_sparse(Y) else state.T}

@@ -19,7 +19,7 @@ from labelsieve._base import (
 )
 from labelsieve._numerics.information import information_of_pairs
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve.methods._fsmir.block_descent import BlockDescent
 from labelsieve.methods._fsmir.factorization import (
     FactorizationProblem,
@@ -229,7 +229,7 @@ class PMLFSMIR(BlockSelector):
     ) -> tuple[Factors, np.ndarray, bool]:
         """Factorise (stage 2, Eq. 8-10); returns the factors, the history of F and whether it converged."""
         rng = as_generator(self.random_state)
-        loop = partial(iterate, max_iter=self.max_iter, tol=self.tol, window=_WINDOW)
+        loop = partial(self._iterate, window=_WINDOW)
         if self.solver == "cd":
             descent = BlockDescent(problem)
             state = descent.start(n_components, self.init, rng)

@@ -31,7 +31,7 @@ from labelsieve._numerics.norms import (
     squared_row_norms,
 )
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 
@@ -187,18 +187,11 @@ class PMLFSSO(BaseSelector):
         state = problem.state(start)
         value = problem.objective(state, transposed_product(X, start.U).T)
         if self.update == "coded":
-            state, history, converged = iterate(
-                problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol, min_iter=3
-            )
+            state, history, converged = self._iterate(problem.sweep, state, value, min_iter=3)
         else:
             # Over ten sweeps: the updates pass through plateaus which a single difference takes for the end.
-            (state, _, _), history, converged = iterate(
-                problem.relaxed_sweep,
-                (state, value, 1.0),
-                value,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                window=10,
+            (state, _, _), history, converged = self._iterate(
+                problem.relaxed_sweep, (state, value, 1.0), value, window=10
             )
         W = state.W.astype(X.dtype, copy=False)
         scores, coef = row_norms(W) ** 2, W.T

@@ -17,7 +17,7 @@ from labelsieve._numerics.candidates import label_order
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.norms import row_norms, squared_row_norms
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge, conjugate_gradient
 from labelsieve._numerics.typing import Matrix
 from labelsieve.methods._label_regressor import LabelRegressor
@@ -254,7 +254,7 @@ class Enhancement:
         # Labels take turns in an order that belongs to them, so that the order of the columns is irrelevant.
         step = partial(self.round, label_order(self.Y))
         value = self.objective(state)
-        return iterate(step, state, value, max_iter=self.params.max_iter, tol=self.params.tol)
+        return self.params._iterate(step, state, value)
 
     def objective(self, state: EnhancementState) -> float:
         """J of stage 1."""
@@ -340,9 +340,7 @@ class Regression:
         """Reweight from 0; returns the weights, the constant's last, the objectives and whether they converged."""
         weights = np.zeros((self.X.shape[1], self.Z.shape[1]))
         value = self.objective(weights)
-        (weights, _), history, converged = iterate(
-            self.round, (weights, value), value, max_iter=self.params.max_iter, tol=self.params.tol
-        )
+        (weights, _), history, converged = self.params._iterate(self.round, (weights, value), value)
         return weights, history, converged
 
     def objective(self, weights: np.ndarray) -> float:

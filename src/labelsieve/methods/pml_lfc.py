@@ -13,7 +13,7 @@ from labelsieve._base import NON_NEGATIVE, POSITIVE, StrOptions
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.norms import row_norms, squared_row_norms
 from labelsieve._numerics.products import inner, squared_norm
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve.methods._label_regressor import LabelRegressor
@@ -147,7 +147,7 @@ class PMLLFC(LabelRegressor):
         W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
         state = PMLLFCState(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
         value = problem.objective(W, X.times(W), Y, state.SP)
-        state, history, converged = iterate(problem.round, state, value, max_iter=self.max_iter, tol=self.tol)
+        state, history, converged = self._iterate(problem.round, state, value)
         extra = {
             "coef": state.W.T,
             "intercept": state.b - X.mean_row() @ state.W,

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from labelsieve._base import POSITIVE, BlockSelector, RowProblem, StrOptions
 from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
 from labelsieve._numerics.norms import l21_weights, row_norms, squared_row_norms
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling, scale_columns, standardizing
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
@@ -132,7 +132,7 @@ class RFS(BlockSelector):
 
         nothing = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
         start, value = step(RFSState(*nothing, regression.visit()[0], np.ones(problem.n_features)))
-        state, history, converged = iterate(step, start, value, max_iter=self.max_iter, tol=self.tol)
+        state, history, converged = self._iterate(step, start, value)
         # Sparse features are centred by the intercept alone.
         centre = np.asarray(scaling.offset) * scaling.factor
         intercept = state.intercept + centre @ state.W if problem.is_sparse else state.intercept

@@ -27,7 +27,7 @@ from labelsieve._numerics.norms import (
     smooth_l21_norm,
 )
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm, transposed_product
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LinearLabelPredictor
 
@@ -171,7 +171,7 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         Z = np.hstack([np.sqrt(self.alpha) * start.Q, np.sqrt(self.beta) * start.B])
         state = problem.state(start.W, start.V, into_unit_ball(Z) if self.update == "bounded" else Z)
         value = problem.objective(state, problem.explained(state.V))
-        state, history, converged = iterate(problem.sweep, state, value, max_iter=self.max_iter, tol=self.tol)
+        state, history, converged = self._iterate(problem.sweep, state, value)
         W = state.W.astype(X.dtype, copy=False)
         B = state.Z[:, X.shape[1] :] / np.sqrt(self.beta)
         extra = {

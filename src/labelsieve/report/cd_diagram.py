@@ -38,19 +38,7 @@ _GAP = 0.12
 
 
 def groups_not_different(ranks: Sequence[float], cd: float) -> list[list[int]]:
-    """Find the largest groups of methods no two of which differ significantly.
-
-    Parameters
-    ----------
-    ranks : sequence of float
-        Average ranks.
-    cd : float
-        Critical difference: ranks that differ by at least this much are different.
-
-    Returns
-    -------
-    groups : list of list of int
-        Places in `ranks`, best first; of two methods or more, and none is part of another.
+    """Find the largest groups of two or more ranks that differ by less than `cd`: positions, best first.
 
     Examples
     --------
@@ -74,15 +62,14 @@ def groups_not_different(ranks: Sequence[float], cd: float) -> list[list[int]]:
 def draw_cd_diagram(
     ranks: Mapping[str, float], cd: float, *, title: str = "", control: str | None = None
 ) -> Picture:
-    """Draw average ranks with bars that join what is not significantly different (Nemenyi).
+    """Draw average ranks with bars that join groups without a significant difference (Nemenyi).
 
-    The best rank, 1, is at the right, as in Demsar's diagrams. Bars join the largest groups in which no two
-    methods differ by the critical difference, whose length is drawn above the axis.
+    The best rank, 1, is at the right. The critical difference is drawn above the axis.
 
     Parameters
     ----------
     ranks : mapping of str to float
-        Average rank by method; one with NaN is left out.
+        Average rank by method; methods with NaN are left out.
     cd : float
         Critical difference, from `labelsieve.report.statistics.nemenyi_cd`.
     title : str
@@ -117,22 +104,9 @@ def draw_cd_diagram(
 
 @chart_style()
 def draw_control_diagram(ranks: Mapping[str, float], cd: float, *, control: str, title: str = "") -> Picture:
-    """Draw average ranks with a band around a control (Bonferroni-Dunn).
+    """Draw average ranks with a band of one critical difference around a control (Bonferroni-Dunn).
 
-    The best rank, 1, is at the right. Methods in the band, one critical difference to either side, are not
-    significantly different from the control and stand back in grey with an open dot; those outside have a
-    full dot and a bold name.
-
-    Parameters
-    ----------
-    ranks : mapping of str to float
-        Average rank by method; one with NaN is left out.
-    cd : float
-        Critical difference, from `labelsieve.report.statistics.bonferroni_dunn_cd`.
-    control : str
-        The method all others are compared with.
-    title : str
-        What was ranked: the metric.
+    Parameters are those of `draw_cd_diagram`. Methods outside the band differ from the control and are bold.
 
     Examples
     --------

@@ -127,11 +127,12 @@ def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") 
     owners: dict[str, str] = {}
     for name, summary in parts:
         for dataset in summary.datasets:
-            if owners.setdefault(dataset, name) != name:
+            if dataset in owners:
                 raise RunError(
                     f"{owners[dataset]} and {name} both hold {dataset!r}; means of different data sets alone can be "
                     "put together, so merge the run folders instead."
                 )
+            owners[dataset] = name
     experiment = common_experiment(
         [(name, summary.experiment.as_dict()) for name, summary in parts], ("datasets",)
     )

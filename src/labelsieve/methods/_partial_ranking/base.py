@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from labelsieve._base import POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.result import SolverResult, iterate
+from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
@@ -41,8 +41,6 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
 
     C1: float
     scale: str | None
-    max_iter: int
-    tol: float
     n_labels_predicted_: int
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
@@ -119,9 +117,7 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
         value = objective(M, candidates, level)
         # The affinity can outweigh the loss by far; a second step must confirm that the confidences stand still.
         start = RankerState(M, candidates, level, value, False)
-        state, history, converged = iterate(
-            step, start, value, max_iter=self.max_iter, tol=self.tol, min_iter=2
-        )
+        state, history, converged = self._iterate(step, start, value, min_iter=2)
         extra = {
             "coef": state.M[:-1].T,
             "intercept": state.M[-1],

@@ -1,0 +1,186 @@
+"""Files come back as they went in: copies keep form, quoting, encoding and file mode."""
+
+import csv
+import io
+import json
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelsieve.io import DatasetError, read
+from labelsieve.io.copies import write_selected, write_without
+
+COMMON = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+TAGS = ("bug", "billing", "login")
+words = st.text(
+    st.characters(whitelist_categories=("Lu", "Ll", "Nd"), max_codepoint=0xFF), min_size=1, max_size=6
+)
+texts = st.one_of(
+    words, words.map(lambda word: f'{word}, "{word}"'), words.map(lambda word: f"={word}()"), st.just("")
+)
+cells = st.lists(
+    st.tuples(
+        st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), texts, st.lists(st.sampled_from(TAGS), unique=True)
+    ),
+    min_size=12,
+    max_size=20,
+)
+
+
+def records_of(rows):
+    """Rows of number, text and tags; the first ones make sure that there is something to learn and to remove."""
+    fixed = [
+        (0.5, "a", ["bug", "billing"]),
+        (1.5, "b", ["bug"]),
+        (2.5, "a", []),
+        (3.5, "b", ["login", "bug"]),
+    ]
+    return [{"number": x, "text": text, "tags": ";".join(tags)} for x, text, tags in [*fixed, *rows]]
+
+
+def check_copies(path, rows):
+    """Remove one tag of the first row, and select one column; return the bytes of both copies."""
+    data = read(path, labels="tags", label_sep=";", ignore="text")
+    label = data.label_names.index("billing")
+    clean, small = path.with_name(f"clean{path.suffix}"), path.with_name(f"small{path.suffix}")
+    write_without(data, [(0, label)], clean)
+    write_selected(data, [0], small)
+    cleaned = read(clean, labels="tags", label_sep=";", ignore="text")
+    expected = np.array(data.Y)
+    expected[0, label] = 0
+    np.testing.assert_array_equal(
+        cleaned.Y, expected[:, [data.label_names.index(n) for n in cleaned.label_names]]
+    )
+    assert cleaned.frame["text"].tolist() == data.frame["text"].tolist()
+    assert list(read(small, labels="tags").frame.columns) == ["number", "tags"]
+    return clean.read_bytes(), small.read_bytes()
+
+
+@COMMON
+@given(
+    cells,
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+)
+def test_text_keeps_separator_quotes_encoding_and_line_ends(rows, separator, newline, encoding, quoting):
+    records = records_of(rows)
+
+    def text_of(names, changed=None):
+        stream = io.StringIO()
+        writer = csv.writer(stream, delimiter=separator, lineterminator=newline, quoting=quoting)
+        writer.writerow(names)
+        for place, record in enumerate(records):
+            row = {**record, **(changed if changed and place == 0 else {})}
+            writer.writerow([row[name] for name in names])
+        return stream.getvalue().encode(encoding)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.csv")
+        path.write_bytes(text_of(["number", "text", "tags"]))
+        clean, small = check_copies(path, records)
+    # A tag without separators needs no quotes anymore, but keeps those it had.
+    was_quoted = quoting != csv.QUOTE_MINIMAL or separator == ";"
+    expected = text_of(["number", "text", "tags"], {"tags": "bug"})
+    if was_quoted and quoting == csv.QUOTE_MINIMAL:
+        first = f"{separator}bug{newline}".encode(
+            encoding.removesuffix("-sig").replace("utf-16", "utf-16-le")
+        )
+        quoted = f'{separator}"bug"{newline}'.encode(
+            encoding.removesuffix("-sig").replace("utf-16", "utf-16-le")
+        )
+        expected = expected.replace(first, quoted, 1)
+    assert clean == expected
+    assert small == text_of(["number", "tags"])
+
+
+@COMMON
+@given(cells, st.sampled_from([None, 1, 4]), st.booleans(), st.booleans())
+def test_json_keeps_arrays_lines_and_indentation(rows, indent, is_array, ascii_only):
+    records = [
+        {**record, "tags": record["tags"].split(";") if record["tags"] else []} for record in records_of(rows)
+    ]
+
+    def text_of(kept):
+        if is_array:
+            return json.dumps(kept, indent=indent, ensure_ascii=ascii_only)
+        return "".join(json.dumps(record, ensure_ascii=ascii_only) + "\n" for record in kept)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.json" if is_array else "t.jsonl")
+        path.write_text(text_of(records), encoding="utf-8")
+        clean, small = check_copies(path, records)
+    inner = [json.loads(clean)] if is_array else [[json.loads(line) for line in clean.decode().splitlines()]]
+    assert inner == [[{**records[0], "tags": ["bug"]}, *records[1:]]]
+    assert small.decode() == text_of([{name: r[name] for name in ("number", "tags")} for r in records])
+    if is_array and indent is None:
+        assert clean.decode() == text_of([{**records[0], "tags": ["bug"]}, *records[1:]])
+
+
+@COMMON
+@given(cells)
+def test_workbooks_keep_texts_that_look_like_formulas(rows):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.append(["number", "text", "tags"])
+    for place, record in enumerate(records_of(rows), start=2):
+        book.active.append([record["number"], None, record["tags"] or None])
+        cell = book.active.cell(place, 2)
+        cell.value = '=HYPERLINK("http://a")' if place == 2 else record["text"]
+        cell.data_type = "s"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.xlsx")
+        book.save(path)
+        clean, _ = check_copies(path, rows)
+    cell = openpyxl.load_workbook(io.BytesIO(clean)).active["B2"]
+    assert (cell.value, cell.data_type) == ('=HYPERLINK("http://a")', "s")
+
+
+@COMMON
+@given(cells)
+def test_parquet_keeps_types(rows):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pylist(records_of(rows)).set_column(
+        0, "number", pa.array([record["number"] for record in records_of(rows)], pa.float32())
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.parquet")
+        pq.write_table(table, path)
+        clean, small = check_copies(path, rows)
+    assert pq.read_schema(io.BytesIO(clean)).equals(table.schema)
+    assert pq.read_table(io.BytesIO(clean)).slice(1).equals(table.slice(1))
+    assert pq.read_schema(io.BytesIO(small)).equals(table.select(["number", "tags"]).schema)
+
+
+def test_copies_keep_the_mode_of_the_file_they_replace_and_are_flushed(tmp_path, monkeypatch):
+    path, target = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text("x,tags\n" + "1,a;b\n2,b\n" * 5)
+    target.write_text("old")
+    target.chmod(0o640)
+    flushed = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: (flushed.append(number), real(number))[1])
+    write_without(read(path, labels="tags"), [(0, 0)], target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert flushed
+    assert target.read_text().startswith("x,tags\n1,b\n2,b\n1,a;b\n")
+
+
+def test_a_file_that_changed_is_not_copied(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,tags\n" + "1,a;b\n2,b\n" * 5)
+    data = read(path, labels="tags")
+    path.write_text("x,tags\n1,a;b\n")
+    with pytest.raises(DatasetError, match="changed"):
+        write_without(data, [(8, 0)], tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
