@@ -268,6 +268,14 @@ def test_a_polars_frame_is_a_table(frame):
     np.testing.assert_array_equal(found.X, read(frame).X)
 
 
+def test_labels_in_scientific_notation_are_zero_and_one(tmp_path):
+    Y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    # The default format of savetxt is %.18e.
+    X = [[0.5, 1.5], [2.5, 0.5], [3.5, 2.5]]
+    np.savetxt(tmp_path / "t.csv", np.hstack([X, Y]), delimiter=",", header="x,z,a,b", comments="")
+    np.testing.assert_array_equal(read(tmp_path / "t.csv", labels=2).Y, Y)
+
+
 def test_arrays_need_labels_and_give_a_dataset(frame):
     with pytest.raises(DatasetError, match="labels"):
         read([[1, 2]])

@@ -169,8 +169,9 @@ def test_scores_and_weights_move_with_the_labels(slug, options):
     order = np.random.default_rng(1).permutation(7)
     model = seeded(METHODS[slug](**options)).fit(X, Y)
     moved = seeded(METHODS[slug](**options)).fit(X, Y[:, order])
-    np.testing.assert_allclose(moved.scores_, model.scores_, rtol=1e-6)
-    np.testing.assert_allclose(moved.coef_, model.coef_[order], rtol=1e-6, atol=1e-9)
+    rtol = 1e-6 if slug == "mifs" else 1e-9
+    np.testing.assert_allclose(moved.scores_, model.scores_, rtol=rtol)
+    np.testing.assert_allclose(moved.coef_, model.coef_[order], rtol=max(rtol, 1e-7), atol=1e-10)
 
 
 LINEAR = [slug for slug in METHODS if issubclass(METHODS[slug], LinearLabelPredictor)]
@@ -212,12 +213,15 @@ def test_decision_is_linear_in_scaled_features(slug):
 def test_sparse_features_give_the_same_model(slug, options, shape):
     X, Y = make_pml(*shape, density=0.5, random_state=1)
     expected = METHODS[slug](**options).fit(X, Y)
+    atol = 1e-7 if slug == "pmfs-lrs" else 1e-8
     for kind in (sp.csr_matrix, sp.csc_matrix):
         found = METHODS[slug](**options).fit(kind(X), sp.csr_matrix(Y))
-        np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-7)
-        np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-7)
-        np.testing.assert_allclose(found.label_confidence_.toarray(), expected.label_confidence_, atol=1e-7)
-        np.testing.assert_allclose(found.decision_function(kind(X)), expected.decision_function(X), atol=1e-6)
+        np.testing.assert_allclose(found.coef_, expected.coef_, atol=atol)
+        np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=atol)
+        np.testing.assert_allclose(found.label_confidence_.toarray(), expected.label_confidence_, atol=atol)
+        np.testing.assert_allclose(
+            found.decision_function(kind(X)), expected.decision_function(X), atol=10 * atol
+        )
 
 
 @pytest.mark.parametrize(

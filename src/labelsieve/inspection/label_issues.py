@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pandas import DataFrame
 
 from labelsieve._base import as_generator, binarize_tags, check_candidates, check_count, refuse_lazy
 from labelsieve._numerics.sparse import check_structure, is_sparse
-from labelsieve._pandas import import_pandas
 from labelsieve._text import html_table, one_line
 from labelsieve.inspection._checked import Checks
 from labelsieve.inspection.label_support import LabelSupport, candidate_places, varying_labels
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 __all__ = [
     "ENOUGH_CHECKS",
@@ -198,7 +195,7 @@ class LabelIssues:
         if self.shown_probability is not None:
             columns["probability"] = self.shown_probability[self.rows, self.labels]
         columns["verdict"] = self.verdicts()
-        return import_pandas().DataFrame(columns)
+        return DataFrame(columns)
 
     def label_summary(self) -> DataFrame:
         """Return the labels that have candidates as a pandas frame; needs pandas.
@@ -209,7 +206,7 @@ class LabelIssues:
             Columns ``label``, ``n_candidates``, ``n_flagged`` (see `LabelSummary`) and, if at least 50 candidates
             were checked, ``share_wrong``.
         """
-        frame = import_pandas().DataFrame([asdict(label) for label in self.by_label()])
+        frame = DataFrame([asdict(label) for label in self.by_label()])
         return frame if self.has_probabilities else frame.drop(columns="share_wrong")
 
     def verdicts(self) -> list[str]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pandas import DataFrame
 
-from labelsieve._pandas import import_pandas
 from labelsieve.inspection import wording
 from labelsieve.inspection.explanations import ExplainedIssues
 from labelsieve.inspection.ranking import Ranking
@@ -29,8 +29,6 @@ from labelsieve.io.writing import replacing
 from labelsieve.size_curve import SizeCurve
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from labelsieve._figures import Picture
 
 __all__ = ["Audit"]
@@ -266,17 +264,17 @@ class Audit:
     @property
     def columns(self) -> DataFrame:
         """The columns as a frame, best first."""
-        return import_pandas().DataFrame(self.column_records())
+        return DataFrame(self.column_records())
 
     @property
     def sizes(self) -> DataFrame:
         """The size curve as a frame."""
-        return import_pandas().DataFrame(self.size_records())
+        return DataFrame(self.size_records())
 
     @property
     def labels(self) -> DataFrame:
         """The labels as a frame."""
-        return import_pandas().DataFrame(self.label_records())
+        return DataFrame(self.label_records())
 
     @property
     def flagged(self) -> DataFrame:
@@ -286,7 +284,7 @@ class Audit:
             for number, reason in enumerate(record.pop("reasons"), start=1):
                 record |= {f"{name}_{number}": value for name, value in reason.items()}
             rows.append(record)
-        return import_pandas().DataFrame(rows)
+        return DataFrame(rows)
 
     # Output
 

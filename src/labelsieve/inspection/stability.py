@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
+from pandas import DataFrame
 from scipy import stats
 from sklearn.base import clone
 
@@ -28,7 +29,6 @@ from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import as_rows, is_sparse
 from labelsieve._numerics.standardized import standardize
 from labelsieve._numerics.typing import Matrix
-from labelsieve._pandas import import_pandas
 from labelsieve.methods._evidence.path import Criterion
 
 __all__ = [
@@ -157,7 +157,7 @@ class SelectionStability:
         """
         order = np.lexsort((~self.selected, -self.group_frequency, -self.frequency))
         sizes = np.bincount(self.group)
-        return import_pandas().DataFrame(
+        return DataFrame(
             {
                 "feature": self.feature_names[order],
                 "selected": self.selected[order],

@@ -206,7 +206,14 @@ def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> tu
 
 def label_value(text: str) -> bool | None:
     """What a word or mark of a label column says, or None if it is neither yes nor no."""
-    return _MARKS.get(text.lower(), truth_value(text))
+    known = _MARKS.get(text.lower(), truth_value(text))
+    if known is not None:
+        return known
+    try:
+        # 1.000000000000000000e+00 is what numpy.savetxt writes.
+        return {0.0: False, 1.0: True}.get(float(text))
+    except ValueError:
+        return None
 
 
 def _tags(
