@@ -202,7 +202,10 @@ def in_options(mention: Mention) -> str:
     ('--labels', "--ignore 'bird id'", '--label-sep')
     """
     option = {"chunks": "chunk-rows", "roles": "role"}.get(mention.option, mention.option.replace("_", "-"))
-    return f"--{option}" + ("" if mention.value is None else f" {shlex.quote(str(mention.value))}")
+    value = mention.value
+    if isinstance(value, dict):  # roles
+        value = " ".join(f"{name}={role}" for name, role in value.items())
+    return f"--{option}" + ("" if value is None else f" {shlex.quote(str(value))}")
 
 
 def _discard_output() -> None:

@@ -165,6 +165,9 @@ def select(
             "--html": html,
             "--check-labels": check_labels,
             "--write-data": data_copy,
+            "--text": data.text,
+            "--role": data.role,
+            "--label-sep": data.label_sep,
         }
         check_block_usage(selector, method, choose_size=choose_size, needs_rows=needs_rows)
     elif dask is not None:
