@@ -96,7 +96,7 @@ def report(
 
     formats = tuple(dict.fromkeys(figures or ()))
     if formats and missing_packages(("matplotlib",)):
-        raise RunError("figures need matplotlib: pip install 'labelsieve[report]'")
+        raise RunError("figures need matplotlib: pip install 'labelsieve[plot]'")
     unknown = next((name for name in formats if name not in FIGURE_FORMATS), None)
     if unknown is not None:
         raise typer.BadParameter(
