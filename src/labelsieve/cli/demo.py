@@ -153,7 +153,7 @@ def _write_report(found: Audit, folder: Path) -> list[str]:
         pixels.draw_label_issues(first, images),
     )
     with told_if_unwritable(folder):
-        pixels.draw_overview(found, mean_image).save_png(folder / "demo.png")
+        pixels.draw_overview(found, mean_image).save(folder, "demo", ["png"])
         replace(found, figures=figures).to_html(folder / "demo.html")
     return ["demo.png", "demo.html"]
 
