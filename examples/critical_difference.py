@@ -79,7 +79,7 @@ print({name: round(float(rank), 2) for name, rank in average.items()})
 picture = draw_cd_diagram(average, cd, title="ranking loss, twelve problems", control="evidence")
 print(picture.description)
 with tempfile.TemporaryDirectory() as folder:
-    picture.save_png(Path(folder, "cd.png"))
+    picture.save(Path(folder), "cd", ["png"])
     image = plt.imread(Path(folder, "cd.png"))
 figure = plt.figure(figsize=(image.shape[1] / 144, image.shape[0] / 144), dpi=144)
 figure.figimage(image)

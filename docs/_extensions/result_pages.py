@@ -95,7 +95,7 @@ def _page(profile: str, report: Report, app: Sphinx) -> str:
         picture = draw_cd_diagram(
             main.overall, main.nemenyi_cd, title="all metrics", control=main.control or None
         )
-        picture.save_png(app.srcdir / "results" / "figures" / f"{profile}.png")
+        picture.save(app.srcdir / "results" / "figures", profile, ["png"])
         lines += [
             f"```{{image}} figures/{profile}.png",
             f":alt: {picture.description}",

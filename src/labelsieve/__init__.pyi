@@ -13,11 +13,11 @@ from ._numerics.result import SolverResult as SolverResult
 from ._numerics.result import iterate as iterate
 from .contract import check_selector as check_selector
 from .inspection.audit import audit as audit
-from .inspection.displays.convergence import ConvergenceDisplay as ConvergenceDisplay
-from .inspection.displays.label_issues import LabelIssuesDisplay as LabelIssuesDisplay
-from .inspection.displays.ranking import RankingDisplay as RankingDisplay
-from .inspection.displays.size_curve import SizeCurveDisplay as SizeCurveDisplay
-from .inspection.displays.stability import StabilityDisplay as StabilityDisplay
+from .inspection.displays import ConvergenceDisplay as ConvergenceDisplay
+from .inspection.displays import LabelIssuesDisplay as LabelIssuesDisplay
+from .inspection.displays import RankingDisplay as RankingDisplay
+from .inspection.displays import SizeCurveDisplay as SizeCurveDisplay
+from .inspection.displays import StabilityDisplay as StabilityDisplay
 from .inspection.label_issues import LabelIssues as LabelIssues
 from .inspection.label_issues import draw_candidates as draw_candidates
 from .inspection.label_issues import find_label_issues as find_label_issues

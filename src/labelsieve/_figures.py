@@ -1,4 +1,4 @@
-"""A figure that can be written to files and into a page. Needs matplotlib."""
+"""Figures for pages and files, and their style. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -15,22 +15,17 @@ from labelsieve.io.writing import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The colour of text.
-INK = "#1f2328"
-#: What a figure is about.
-ACCENT = "#d1495b"
-#: What stands back; seen on white and on black.
-FAINT = "#7d8590"
+#: Colours of text, of the main subject, and of the rest (readable on white and on black).
+INK, ACCENT, FAINT = "#1f2328", "#d1495b", "#7d8590"
 
 _DPI, _PAGE_DPI = 144, 100
-# What `savefig` is told of a format.
-_OPTIONS: dict[str, dict[str, Any]] = {
+_SAVE_OPTIONS: dict[str, dict[str, Any]] = {
     ".pdf": {"metadata": {"CreationDate": None}},
     ".svg": {"metadata": {"Date": None}},
     ".png": {"dpi": _DPI, "facecolor": "white"},
 }
 _STYLE: dict[str, Any] = {
-    # Names come from data: a dollar sign is one, and no mathematics begins there.
+    # Names come from data: a dollar sign does not start a formula.
     "text.parse_math": False,
     "text.color": INK,
     "axes.edgecolor": INK,
@@ -66,7 +61,7 @@ _STYLE: dict[str, Any] = {
     "ytick.major.width": 0.7,
     "xtick.minor.size": 0,
     "ytick.minor.size": 0,
-    "font.sans-serif": ["DejaVu Sans"],  # matplotlib brings it along: the same figure everywhere
+    "font.sans-serif": ["DejaVu Sans"],  # part of matplotlib: the same figure everywhere
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "path.simplify_threshold": 0.25,
@@ -85,20 +80,16 @@ def chart_style() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure and what it shows, in words for those who do not see it."""
+class PageFigure:
+    """A figure with a description in words, for a page or for files."""
 
     figure: Figure
     description: str
 
-    def save_png(self, path: Path) -> None:
-        """Write a PNG file, whole or not at all."""
-        self._write(path, **_OPTIONS[".png"])
-
     def save(self, folder: Path, stem: str, formats: Sequence[str] = ("pdf", "svg", "png")) -> list[Path]:
-        """Write ``stem.pdf``, ``stem.svg`` and ``stem.png``, or some of them, into a folder, each whole or not at all.
+        """Write ``stem.pdf``, ``stem.svg`` and ``stem.png``, or some of them, into a folder.
 
-        The same figure gives the same bytes: no file holds a date.
+        The same figure gives the same bytes: no file holds a date. No file is left half written.
         """
         if Path(stem).name != stem:
             raise ValueError(
@@ -107,18 +98,15 @@ class Picture:
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{stem}.{name}" for name in formats]
         for path in paths:
-            self._write(path, **_OPTIONS[path.suffix])
+            with replacing(path) as stream:
+                self._draw(stream, format=path.suffix[1:], **_SAVE_OPTIONS[path.suffix])
         return paths
 
     def png(self) -> bytes:
-        """Return a PNG file for a page, smaller than those that are saved."""
+        """Return a PNG file for a page, at a lower resolution than saved files."""
         stream = io.BytesIO()
-        self._draw(stream, format="png", **{**_OPTIONS[".png"], "dpi": _PAGE_DPI})
+        self._draw(stream, format="png", **{**_SAVE_OPTIONS[".png"], "dpi": _PAGE_DPI})
         return stream.getvalue()
-
-    def _write(self, path: Path, **options: Any) -> None:
-        with replacing(path) as stream:
-            self._draw(stream, format=path.suffix[1:], **options)
 
     def _draw(self, stream: IO[bytes], **options: Any) -> None:
         import matplotlib as mpl
@@ -127,7 +115,7 @@ class Picture:
         # A fixed salt: the same figure has the same identifiers.
         with chart_style(), mpl.rc_context({"svg.hashsalt": self.description}):
             if isinstance(self.figure.get_layout_engine(), ConstrainedLayoutEngine):
-                # Arranged once, not for every file.
+                # Lay out once, not for every file.
                 self.figure.draw_without_rendering()
                 self.figure.set_layout_engine("none")
             self.figure.savefig(stream, **options)

@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -160,15 +158,6 @@ def test_labels_without_candidates_are_left_out_of_the_summary(data):
     issues = find_label_issues(X, sp.csr_array(wide), checked=(rows, labels + 1, answers))
     assert issues.label_summary()["label"].tolist() == ["y1", "y2", "y3"]
     assert np.isfinite(issues.label_summary()["share_wrong"]).all()
-
-
-def test_frames_need_pandas_and_say_so(data, monkeypatch):
-    X, Y, _ = data
-    issues = find_label_issues(X, Y)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    for make in (issues.to_frame, issues.label_summary):
-        with pytest.raises(ImportError, match=r"needs pandas, .* pip install 'labelsieve\[pandas\]'"):
-            make()
 
 
 def test_names_that_would_steer_a_terminal_are_shown_harmless(data):

@@ -10,9 +10,13 @@ from broken_sparse import broken
 from labelsieve import LabelSupport
 from labelsieve._numerics.batches import batches
 from labelsieve.inspection import _checked as checks_module
-from labelsieve.inspection import _other_labels as other_labels
-from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions, rbf_directions
-from labelsieve.inspection._other_labels import explain_by_other_labels
+from labelsieve.inspection import _leave_one_out as leave_one_out
+from labelsieve.inspection._leave_one_out import (
+    LeaveOneOut,
+    explain_by_other_labels,
+    linear_directions,
+    rbf_directions,
+)
 
 X = np.array(
     [[0, 3, 1, 2], [1, 1, 0, 2], [4, 2, 0, 1], [5, 2, 1, 0], [2, 0, 1, 1], [3, 3, 0, 0]], dtype=float
@@ -104,7 +108,7 @@ def test_the_other_labels_add_what_was_worked_out_at_a_given_penalty():
     deviation = left.std(axis=0)
     left /= deviation
     values, vectors = np.linalg.eigh(left.T @ left / 6)
-    left = other_labels._left_out(left @ vectors, vectors, 1 / (values + 1), 6) * deviation
+    left = leave_one_out._left_out(left @ vectors, vectors, 1 / (values + 1), 6) * deviation
     added = [
         [0.0032353357337149835, 0.006604320124607654, 0.09163818163714152],
         [0.017216986532403222, -0.11002444123065744, -0.13522115169206617],
@@ -350,8 +354,8 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = problem(40, 5)
     Y[Y.sum(axis=1) == 0, 0] = 1
     whole = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
-    parts = ("leave_one_out", "other_labels", "confidence", "checked")
-    for module in ("_numerics.standardized", *(f"inspection._{part}" for part in parts)):
+    parts = ("_leave_one_out", "label_support", "_checked")
+    for module in ("_numerics.standardized", *(f"inspection.{part}" for part in parts)):
         monkeypatch.setattr(f"labelsieve.{module}.batches", lambda length, width: batches(length, width, 30))
     small = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
     np.testing.assert_allclose(small.support_, whole.support_, rtol=0, atol=1e-12)
@@ -529,7 +533,7 @@ def test_wide_and_long_data_are_judged_by_the_features_with_most_evidence(monkey
     X = rng.standard_normal((80, 20))
     Y = (X[:, [3, 11]] > 0).astype(float)
     monkeypatch.setattr("labelsieve.inspection.label_support._LARGEST_SIDE", 15)
-    monkeypatch.setattr("labelsieve.inspection.label_support._MOST_WITNESSES", 2)
+    monkeypatch.setattr("labelsieve.inspection.label_support._MOST_FEATURES", 2)
     model = LabelSupport().fit(X, Y)
     monkeypatch.undo()
     np.testing.assert_allclose(model.support_, LabelSupport().fit(X[:, [3, 11]], Y).support_, atol=1e-12)
@@ -681,7 +685,7 @@ def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
         (([0], [0]), "three sequences"),
         (3, "three sequences"),
         (pd.DataFrame({"a": [0], "b": [0], "c": [1]}), "got DataFrame"),
-        (sp.csr_array(np.eye(3)), "three sequences: rows, labels and answers. Got csr_array"),
+        (sp.csr_array(np.eye(3)), "got csr_array"),
         (broken(np.eye(3), "index too large", sp.csc_matrix), "three sequences"),
         (([None], [0], [1]), "rows as whole numbers from 0 to 5. Got None"),
         (([0], [0], [None]), "1 for a right candidate and 0 for a wrong one. Got None"),

@@ -160,7 +160,7 @@ def _write_report(found: Audit, ranking: Ranking, folder: Path) -> list[str]:
         pixels.draw_label_issues(first, images),
     )
     with write_errors(folder):
-        pixels.draw_overview(found, mean_image).save_png(folder / "demo.png")
+        pixels.draw_overview(found, mean_image).save(folder, "demo", ["png"])
         replace(found, figures=figures).to_html(folder / "demo.html")
     return ["demo.png", "demo.html"]
 

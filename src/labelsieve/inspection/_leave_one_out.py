@@ -1,35 +1,38 @@
-"""Ridge regression that leaves out the row it predicts, for many labels and penalties at once.
+"""Ridge regressions that leave out the row they predict, for many labels and penalties at once.
 
 With U and w the eigenvectors and eigenvalues of the products of rows (of standardised features, or a centred
-kernel), T the standardised labels and p the penalty, the rows are weighed by ``s = w / (w + p)``. The row that is
-predicted is left out of the regression, in closed form::
+kernel), T the standardised labels, p the penalty and ``s = w / (w + p)``, leaving out the predicted row has a closed
+form::
 
     h = 1/n + (U o U) s            leverage of every row; 1 - h is its freedom
-    E = (T - U s U'T) / (1 - h)    what the other rows do not explain
+    E = (T - U s U'T) / (1 - h)    residual of the prediction from the other rows
 
-The standardisation is that of all rows. The penalty with the least PRESS, the sum of squares of E over all labels, is
-taken. No matrix larger than the smaller side of the features squared is made, and rows of U come in blocks.
+The rows are standardised once, with all of them. The penalty with the least PRESS, the sum of squares of E, is taken.
+Rows of U come in blocks, and no matrix is larger than the square of the smaller side of the features.
 
-Linear features have weights, and these can leave the row out too: with Z'Z + p I = A and W = A^-1 Z'T those without
-row i are ``W - A^-1 z_i E_i``, so that every feature has an effect on the prediction of a row, and the effects add up.
+Linear weights can leave the row out too: with A = Z'Z + p I and W = A^-1 Z'T, those without row i are
+``W - A^-1 z_i E_i``. So every feature has an effect on the prediction of a row, and the effects add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from labelsieve._numerics.batches import batches
+from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense
 from labelsieve._numerics.standardized import StandardizedFeatures, standardize
 from labelsieve._numerics.typing import Matrix
 
-# Penalties per row for linear features, and as shares of the trace of a kernel.
+# Penalties per row for linear features, as shares of the trace of a kernel, and for the other labels.
 _LINEAR_PENALTIES = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
 _KERNEL_PENALTIES = np.array([3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3])
-# The kernel of more rows is approximated by that of so many landmarks; of very many rows by fewer, for their memory.
+_LABEL_PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_LEAST_FREEDOM = 0.05
+# Landmarks approximate the kernel of more rows; very many rows have fewer landmarks, to save memory.
 _MOST_EXACT_ROWS = 1000
 _N_LANDMARKS, _LEAST_LANDMARKS = 500, 50
 _MOST_KERNEL_VALUES = 2**26
@@ -37,14 +40,14 @@ _MOST_KERNEL_VALUES = 2**26
 
 @dataclass(frozen=True)
 class Directions:
-    """Orthonormal directions U in which the rows differ, and how strongly.
+    """Orthonormal directions U in which the rows differ, with their eigenvalues.
 
     Attributes
     ----------
     strength : ndarray of shape (n_directions,)
         Eigenvalue of each direction.
     rows : callable
-        From a slice to those rows of a matrix F.
+        Function from a slice to those rows of a matrix F.
     turn : ndarray of shape (n_columns of F, n_directions) or None
         U is F times this; None where U is F.
     penalties : ndarray
@@ -57,12 +60,12 @@ class Directions:
     penalties: np.ndarray
 
     def turned(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of U from rows of F."""
+        """Return rows of U from rows of F."""
         return rows if self.turn is None else rows @ self.turn
 
 
 def linear_directions(X: Matrix) -> Directions:
-    """Directions of the standardised features, through the smaller of Z'Z and ZZ'."""
+    """Compute the directions of the standardised features from the smaller of Z'Z and ZZ'."""
     n_samples, n_features = X.shape
     Z, penalties = standardize(X), n_samples * _LINEAR_PENALTIES
     if n_features <= n_samples:
@@ -73,11 +76,10 @@ def linear_directions(X: Matrix) -> Directions:
 
 
 def rbf_directions(X: Matrix) -> Directions:
-    """Directions of the centred kernel exp(-distance / median distance), distances being squared.
+    """Compute the directions of the centred kernel exp(-distance / median distance), of squared distances.
 
-    Beyond 1000 rows the kernel is approximated by that of 500 rows, the landmarks (Nystroem's method): with K the
-    kernel of the landmarks and C that of all rows and the landmarks, the features are C K^-1/2. The landmarks are
-    drawn with a fixed seed.
+    Beyond 1000 rows, 500 landmark rows approximate it (Nystroem's method): with K the kernel of the landmarks and C
+    that of all rows and the landmarks, the features are C K^-1/2. Landmarks are drawn with a fixed seed.
     """
     n_samples = X.shape[0]
     Z = standardize(X)
@@ -106,7 +108,7 @@ def rbf_directions(X: Matrix) -> Directions:
 
 
 def _squared_distances(Z: StandardizedFeatures, X: Matrix, others: np.ndarray | None = None) -> np.ndarray:
-    """Squared distances of all standardised rows from some of them, or from all."""
+    """Compute squared distances of all standardised rows from some of them, or from all."""
     if others is None:
         distances = Z.row_products()
         norms = own = distances.diagonal().copy()
@@ -121,28 +123,28 @@ def _squared_distances(Z: StandardizedFeatures, X: Matrix, others: np.ndarray | 
     distances *= -2
     distances += norms[:, None]
     distances += own
-    # What is left of the distance of two equal rows is rounding.
+    # Equal rows have distance 0, not a rounding error.
     distances[distances <= 1e-12 * norms.max()] = 0
     return distances
 
 
 def _scale(distances: np.ndarray) -> float:
-    """Median distance of different rows, given a square matrix of distances."""
+    """Return the median distance of different rows, given a square matrix of distances."""
     pairs = distances[np.tri(len(distances), k=-1, dtype=bool).T]
-    # If most rows are equal the median is 0 and the mean says how far apart the others are.
+    # The median is 0 if most rows are equal; the mean is not.
     return float(np.median(pairs) or pairs.mean() or 1.0)
 
 
 def _eigenpairs(products: np.ndarray, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues that are more than rounding, and their vectors."""
+    """Return the eigenvalues that are more than rounding, and their vectors."""
     values, vectors = np.linalg.eigh(products)
-    # The second bound is for features or kernels that do not vary at all: those that do have a value near n.
+    # The second bound is for constant features: others have an eigenvalue near n.
     kept = (values > 1e-9 * values[-1]) & (values > 1e-12 * n_samples)
     return values[kept], vectors[:, kept]
 
 
 class LeaveOneOut:
-    """The regression of 0/1 labels on directions, with the penalty of least PRESS.
+    """Regression of 0/1 labels on directions, with the penalty of least PRESS.
 
     Parameters
     ----------
@@ -156,8 +158,7 @@ class LeaveOneOut:
     penalty : float
         The penalty taken.
     press : float
-        Mean square of the left-out residuals of the standardised labels; 1 or more says that the features tell
-        nothing.
+        Mean square of the left-out residuals of the standardised labels; the features are uninformative at 1 or more.
     """
 
     def __init__(self, directions: Directions, Y: Matrix) -> None:
@@ -183,7 +184,7 @@ class LeaveOneOut:
         self._shares, self._freedom = shares[:, [best]], freedoms[:, [best]].copy()
 
     def residuals(self) -> np.ndarray:
-        """Y minus its prediction from the other rows, of shape (n_samples, n_labels)."""
+        """Return Y minus its prediction from the other rows, of shape (n_samples, n_labels)."""
         weights = self._shares * self._projected
         if self._directions.turn is not None:
             weights = self._directions.turn @ weights
@@ -194,21 +195,21 @@ class LeaveOneOut:
         return residuals
 
     def effects(self, X: Matrix, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What each feature adds to the prediction of some rows and labels from the other rows.
+        """Compute what each feature adds to the prediction of some rows and labels from the other rows.
 
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n_samples, n_features)
             The features that `linear_directions` was given.
         rows, labels : ndarray of shape (n_places,)
-            The places; a block of memory of n_places x n_features is made.
+            The places; takes memory for n_places x n_features numbers.
 
         Returns
         -------
         base : ndarray of shape (n_places,)
-            How often the other rows have the label.
+            Share of the other rows that have the label.
         effects : ndarray of shape (n_places, n_features)
-            Together with the base they add up to Y minus the residual.
+            Base and effects add up to Y minus the residual.
         """
         n_samples, directions = X.shape[0], self._directions
         Z = standardize(X)
@@ -233,7 +234,7 @@ class LeaveOneOut:
         return self._mean[labels] - deviation * left_out / n_samples, effects
 
     def _project(self) -> np.ndarray:
-        """U'T, a row for every direction."""
+        """Compute U'T, a row for every direction."""
         parts = (self._directions.rows(block).T @ self._labels(block) for block in self._blocks())
         total: np.ndarray = sum(parts, start=np.zeros(()))
         return total if self._directions.turn is None else self._directions.turn.T @ total
@@ -244,6 +245,79 @@ class LeaveOneOut:
         return list(batches(self._Y.shape[0], width + self._Y.shape[1]))
 
     def _labels(self, block: slice | np.ndarray) -> np.ndarray:
-        """Some rows of T, the standardised labels."""
+        """Return some rows of T, the standardised labels."""
         labels: np.ndarray = (dense(self._Y[block]) - self._mean) / self._deviation
         return labels
+
+
+def explain_by_other_labels(R: np.ndarray) -> float | None:
+    """Replace residuals, in place, by the part that the residuals of the other labels do not explain.
+
+    The columns of R are standardised to Z with correlations ``S = Z'Z/n = V diag(w) V'``. Ridge regression of each
+    column on all others, with penalty c, follows from the precision matrix: with ``i = 1 / (w + c)``,
+    ``D = Z V i V'`` and ``t = diag(V i V')``, the residual is ``D / t``, its leverage
+    ``H = 1/n + ((ZV)^2 i - D^2 / t) / n``, and the residual without the row ``(D / t) / max(1 - H, 0.05)``.
+
+    Parameters
+    ----------
+    R : ndarray of shape (n_samples, n_labels)
+        Residuals of the labels.
+
+    Returns
+    -------
+    penalty : float or None
+        The penalty with the least squared error. None, with R unchanged, if the mean predicts as well.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.standard_normal((100, 1))
+    >>> R = common + 0.1 * rng.standard_normal((100, 3))
+    >>> explain_by_other_labels(R)
+    0.003
+    >>> float((R**2).mean().round(2))
+    0.02
+    """
+    n_samples, n_labels = R.shape
+    scaling = Scaling.learn(R, "standard", centre=True)
+    assert scaling.offset is not None  # learned with centre=True
+
+    def blocks() -> Iterator[tuple[slice, np.ndarray]]:
+        for block in batches(n_samples, 4 * n_labels):
+            yield block, (R[block] - scaling.offset) * scaling.factor
+
+    correlation = np.zeros((n_labels, n_labels))
+    total_alone = 0.0
+    for _, Z in blocks():
+        correlation += Z.T @ Z / n_samples
+        total_alone += np.vdot(Z, Z)
+    total_alone *= (n_samples / (n_samples - 1)) ** 2
+    values, V = np.linalg.eigh(correlation)
+    totals = np.zeros(len(_LABEL_PENALTIES))
+    for _, Z in blocks():
+        turned = Z @ V
+        for place, penalty in enumerate(_LABEL_PENALTIES):
+            left = _left_out(turned, V, 1 / (values + penalty), n_samples)
+            totals[place] += np.vdot(left, left)
+    best = int(totals.argmin())
+    if not totals[best] < total_alone:
+        return None
+    deviation = np.divide(1, scaling.factor, out=np.ones(n_labels), where=scaling.factor > 0)
+    for block, Z in blocks():
+        R[block] = _left_out(Z @ V, V, 1 / (values + _LABEL_PENALTIES[best]), n_samples) * deviation
+    return _LABEL_PENALTIES[best]
+
+
+def _left_out(turned: np.ndarray, V: np.ndarray, inverse: np.ndarray, n_samples: int) -> np.ndarray:
+    """Return the residuals of some rows, each label regressed on the others without the row; `turned` is Z V."""
+    D: np.ndarray = (turned * inverse) @ V.T
+    precision = (V * V) @ inverse
+    leverage = (turned * turned) @ inverse
+    freedom = D * D
+    freedom /= precision
+    freedom -= leverage[:, None]
+    freedom += n_samples - 1  # n (1 - H)
+    np.maximum(freedom, n_samples * _LEAST_FREEDOM, out=freedom)
+    D *= n_samples / precision
+    D /= freedom
+    return D

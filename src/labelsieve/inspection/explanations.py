@@ -169,7 +169,7 @@ def _reasons(
     """Break the support of some candidates up into what each column and the other labels add."""
     rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)
     varies = varying_labels(Y)
-    asked = np.arange(len(column_of))[model._witnesses]
+    asked = np.arange(len(column_of))[model._used_features]
     distinct, column_of = np.unique(column_of[asked], return_inverse=True)
     n_reasons = min(_N_REASONS, len(distinct))
     columns = np.zeros((n_listed, n_reasons), dtype=np.intp)

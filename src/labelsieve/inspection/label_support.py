@@ -1,9 +1,4 @@
-"""How far features and other labels support each candidate label.
-
-A method's label confidences say how it weighed the candidates, which need not tell true from false ones: those of
-PML-FSMIR measure agreement among the labels of a row and are higher in rows with more candidates. Predictions that
-leave the row out ask other witnesses, whatever the method.
-"""
+"""Support of each candidate label by features and other labels, predicted without the row itself."""
 
 from __future__ import annotations
 
@@ -17,77 +12,77 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from labelsieve._base import StrOptions, check_parameters, refuse_lazy, validate_problem
+from labelsieve._numerics.batches import batches
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import dense, is_sparse
 from labelsieve._numerics.typing import Matrix
 from labelsieve.inspection._checked import Candidates, CheckedModel, Checks, fit_checked
-from labelsieve.inspection._confidence import (
-    candidate_confidence,
-    common_rate,
-    state_that_rows_have_truth,
+from labelsieve.inspection._leave_one_out import (
+    LeaveOneOut,
+    explain_by_other_labels,
+    linear_directions,
+    rbf_directions,
 )
-from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions, rbf_directions
-from labelsieve.inspection._other_labels import explain_by_other_labels
 
 __all__ = ["LabelSupport", "candidate_places"]
 
-# Where there are more rows and more features, those features that tell most about the labels speak for all.
+# If there are more rows and more features, only the features with the most evidence are used.
 _LARGEST_SIDE = 6000
-_MOST_WITNESSES = 1000
+_MOST_FEATURES = 1000
 _MOST_RELATED_LABELS = 5000
 _LEAST_ROWS = 3
-# Random draws stray further than this once in fifteen thousand times.
+# Random draws deviate further once in fifteen thousand times.
 _CHANCE_DEVIATIONS = 4.0
+_RATE_QUANTILE = 0.25
+_LEAST_RATE, _LARGEST_RATE = 0.01, 0.6
+# Assuming fewer wrong candidates would make "every row has a right candidate" too strong.
+_LEAST_ASSUMED_RATE = 0.2
 
 
 class LabelSupport(BaseEstimator):
     """Predict every label of every row from the other rows, to find candidates that look wrong.
 
-    The support ``J = P + Q`` of a row and label has two parts. ``P`` is the prediction of a ridge regression of the
-    candidates on the features that leaves the row itself out, so that a candidate cannot support itself. ``Q`` is what
-    the other labels of the row add: the residuals of each label are regressed on those of all others, again without
-    the row. Around 1 features and labels speak for a label, around 0 or below against it. Of the candidates, those
-    with the least support are to be doubted first.
+    The support ``J = P + Q`` of a row and label has two parts. ``P`` is predicted from the features by a ridge
+    regression that leaves the row out, so that a candidate cannot support itself. ``Q`` is what the other labels of
+    the row add: the residuals of each label are regressed on those of all others, again without the row. Support near
+    1 speaks for a label, near 0 or below against it. Review the candidates with the least support first.
 
     Parameters
     ----------
     kernel : {"auto", "linear", "rbf"}, default="auto"
-        The features themselves, or a Gaussian kernel of their distances, which beyond 1000 rows is approximated by
-        500 landmark rows. "auto" takes what predicts the left-out rows better.
+        Use the features themselves, or a Gaussian kernel, which 500 landmark rows approximate beyond 1000 rows.
+        "auto" takes the one that predicts the left-out rows better.
     use_labels : bool, default=True
-        Whether to add ``Q``. Where wrong candidates come together, as when one label is always given with another,
-        they support one another.
+        Whether to add ``Q``. Wrong candidates that always come together support one another.
     each_row_has_truth : bool, default=False
-        Whether every row is known to have at least one right candidate. State it only if it is so: where rows without
-        any right candidate exist, it does more harm than good. It is dropped, with a warning, where a row has no
-        candidate.
+        Whether every row is known to have at least one right candidate. Set it only if that is certain: otherwise it
+        does more harm than good. It is ignored, with a warning, if a row has no candidate.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_samples, n_labels)
-        Support of every row and label, raised by the statement about rows if that is made. Its values give an order,
-        no probabilities.
+        Support of every row and label. It gives an order, not probabilities.
     confidence_ : ndarray of shape (n_samples, n_labels)
-        The support on a scale from 0 to 1 for candidates, 0 elsewhere: estimated, assuming that wrong candidates
-        appear at one common rate. That is false of most real noise, so it is no chance to quote.
+        Support of the candidates on a scale from 0 to 1, 0 elsewhere. It assumes one common rate of wrong candidates,
+        which most real noise does not have, so do not report it as a probability.
     probability_ : ndarray of shape (n_samples, n_labels) or None
-        Chance that a candidate is right, estimated from the checked candidates, which have the chance 0 or 1
-        themselves; 0 for what is no candidate. None without checks.
+        Probability that a candidate is right, estimated from the reviewed candidates, which have 0 or 1 themselves; 0
+        elsewhere. None without reviewed candidates.
     n_checked_ : int
-        Number of checked candidates the probabilities are estimated from.
+        Number of reviewed candidates behind the probabilities.
     kernel_ : {"linear", "rbf"} or None
-        The kernel taken; None where there was nothing to estimate.
+        The kernel taken; None if there was nothing to estimate.
     penalty_ : float or None
         Penalty of the regression on the features.
     label_penalty_ : float or None
-        Penalty of the regression on the other labels; None where they were not used or did not help.
+        Penalty of the regression on the other labels; None if they were not used or did not help.
     press_ : float or None
-        Mean squared error of the prediction from the features, in units of the variance of each label: 1 or more says
-        that the features tell nothing.
+        Mean squared error of the prediction from the features, in units of the variance of each label. The features
+        are uninformative at 1 or more.
     rate_ : float or None
-        The common rate of wrong candidates that `confidence_` assumes.
+        Common rate of wrong candidates that `confidence_` assumes.
     checked_model_ : object or None
-        Intercept, weights and label effects of the regression on the checked candidates.
+        Intercept, weights and label effects of the regression on the reviewed candidates.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -101,13 +96,13 @@ class LabelSupport(BaseEstimator):
 
     Notes
     -----
-    What is wrong in a systematic way, so that it follows from the features as a right label does, cannot be seen from
-    features and candidates alone. Checks can see it: about 50 candidates drawn at random and verified by a person give
-    probabilities, and change the order where some labels or kinds of rows are wrong more often than others.
+    Systematic errors, which follow from the features like right labels, cannot be seen from features and candidates
+    alone. Review about 50 random candidates to find them: they give probabilities, and change the order if some labels
+    or kinds of rows are wrong more often than others.
 
-    A label that is a candidate of every row or of none has its own values as support, and so have all labels of fewer
-    than three rows. Features are standardised. Where there are more than 6000 features and more than 6000 rows, the
-    1000 features with the most evidence are used. Beyond 5000 labels ``Q`` is left out. Nothing is random.
+    Labels that are candidates of every row or of none keep their own values as support, and so do all labels of fewer
+    than three rows. Features are standardised. With more than 6000 features and 6000 rows, the 1000 features with the
+    most evidence are used. Beyond 5000 labels ``Q`` is left out. Nothing is random.
 
     Examples
     --------
@@ -148,9 +143,8 @@ class LabelSupport(BaseEstimator):
         y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
             Candidate labels, 0/1, or classes.
         checked : tuple of (rows, labels, answers) or None, default=None
-            Candidates that a person verified: row and label of each, counted from 0, and 1 where the candidate is
-            right, 0 where it is wrong. Draw them at random: `labelsieve.draw_candidates`. Those that can be no random
-            draw, such as the least supported only, are used with a warning.
+            Reviewed candidates: row and label of each, counted from 0, and 1 if the candidate is right, 0 if it is
+            wrong. Draw them with `labelsieve.draw_candidates`. A choice that cannot be random gives a warning.
 
         Returns
         -------
@@ -174,33 +168,33 @@ class LabelSupport(BaseEstimator):
         self._varies = varies
         self._candidates: Candidates | None = None
         if varies.any():
-            is_stated = self.each_row_has_truth and _can_be_stated(Y)
-            support, confidence = self._estimate(X, Y if varies.all() else Y[:, varies], is_stated)
+            assume_truth = self.each_row_has_truth and _may_assume_truth(Y)
+            support, confidence = self._estimate(X, Y if varies.all() else Y[:, varies], assume_truth)
         self.support_ = _completed(support, Y, varies)
         self.confidence_ = _completed(confidence, Y, varies)
         return self._learn_from(checks)
 
     def check(self, checked: Any) -> Self:
-        """Learn from checked candidates, other ones or more, without estimating the support again.
+        """Replace the reviewed candidates without estimating the support again.
 
         Parameters
         ----------
         checked : tuple of (rows, labels, answers) or None
-            As in `fit`; what was checked before is forgotten.
+            As in `fit`.
 
         Returns
         -------
         self : object
-            The estimator, with other probabilities.
+            The estimator, with new probabilities.
         """
         check_is_fitted(self, "support_")
         return self._learn_from(Checks.of(checked, self.confidence_))  # positive for candidates only
 
-    def _estimate(self, X: Matrix, Y: Matrix, is_stated: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Support and confidence of labels that vary."""
+    def _estimate(self, X: Matrix, Y: Matrix, assume_truth: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Estimate support and confidence of labels that vary."""
         rows, labels = candidate_places(Y)
-        self._witnesses = _witnesses(X, Y)
-        regression = self._regression(within_range(X[:, self._witnesses]), Y)
+        self._used_features = _features_to_use(X, Y)
+        regression = self._regression(within_range(X[:, self._used_features]), Y)
         self.penalty_, self.press_ = regression.penalty, regression.press
         residuals = regression.residuals()
         feature_support = 1 - residuals[rows, labels]
@@ -208,21 +202,21 @@ class LabelSupport(BaseEstimator):
             self.label_penalty_ = explain_by_other_labels(residuals)
         support = np.negative(residuals, out=residuals)
         support[rows, labels] += 1
-        self.rate_ = common_rate(support)
-        confidence = candidate_confidence(support, Y, self.rate_)
-        if is_stated:
-            state_that_rows_have_truth(support, confidence, Y, self.rate_)
+        self.rate_ = _common_rate(support)
+        confidence = _candidate_confidence(support, Y, self.rate_)
+        if assume_truth:
+            _assume_rows_have_truth(support, confidence, Y, self.rate_)
         self._candidates = Candidates(rows, labels, support, feature_support)
         return support, confidence
 
     def _learn_from(self, checks: Checks | None) -> Self:
-        """Set the probabilities, None without checks."""
+        """Set the probabilities; None without reviewed candidates."""
         self.n_checked_ = 0
         self.checked_model_: CheckedModel | None = None
         self.probability_: np.ndarray | None = None
         if checks is None:
             return self
-        # Candidates of labels that do not vary are taken at their word.
+        # Candidates of labels that do not vary count as right.
         probability = (self.confidence_ > 0).astype(float)
         known = self._candidates
         if known is not None:
@@ -238,7 +232,7 @@ class LabelSupport(BaseEstimator):
         return self
 
     def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
-        """The regression on features or kernel, whichever is asked for or predicts better."""
+        """Fit the regression on features or kernel, as set by `kernel`."""
         if self.kernel != "rbf":
             self.kernel_, linear = "linear", self._linear_regression(X, Y)
             if self.kernel == "linear":
@@ -250,7 +244,7 @@ class LabelSupport(BaseEstimator):
         return rbf
 
     def _linear_regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
-        """The regression on the features themselves; a place to take hold of it."""
+        """Fit the regression on the features themselves; explanations override it."""
         return LeaveOneOut(linear_directions(X), Y)
 
     def __sklearn_tags__(self) -> Tags:
@@ -262,7 +256,7 @@ class LabelSupport(BaseEstimator):
 
 
 def candidate_places(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Row and label of every candidate, by row, then label.
+    """Return row and label of every candidate, by row, then label.
 
     Examples
     --------
@@ -279,7 +273,7 @@ def candidate_places(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 def varying_labels(Y: Matrix) -> np.ndarray:
-    """Which labels are candidates of some rows, but not of all.
+    """Find the labels that are candidates of some rows, but not of all.
 
     Examples
     --------
@@ -291,19 +285,19 @@ def varying_labels(Y: Matrix) -> np.ndarray:
     return varies
 
 
-def _witnesses(X: Matrix, Y: Matrix) -> np.ndarray | slice:
-    """Which features are asked: all, or where they are too many for the regression those with the most evidence."""
+def _features_to_use(X: Matrix, Y: Matrix) -> np.ndarray | slice:
+    """Choose all features, or those with the most evidence if there are too many for the regression."""
     if min(X.shape) <= _LARGEST_SIDE:
         return slice(None)
     from labelsieve.methods.evidence import EvidenceSelector
 
-    selector = EvidenceSelector(_MOST_WITNESSES, redundancy=np.inf).fit(X, Y)
-    witnesses: np.ndarray = selector.get_support(indices=True)
-    return witnesses
+    selector = EvidenceSelector(_MOST_FEATURES, redundancy=np.inf).fit(X, Y)
+    indices: np.ndarray = selector.get_support(indices=True)
+    return indices
 
 
 def _warn_if_chosen(support: np.ndarray, places: np.ndarray) -> None:
-    """Warn where the checked candidates, at these places, cannot be a random draw from all."""
+    """Warn if the reviewed candidates, at these places, cannot be a random draw."""
     # Of a random draw, the mean share of candidates with less support is 1/2 with a deviation of 1 / sqrt(12 m).
     ordered, own = np.sort(support), support[places]
     shares = (np.searchsorted(ordered, own, "left") + np.searchsorted(ordered, own, "right")) / (
@@ -319,7 +313,7 @@ def _warn_if_chosen(support: np.ndarray, places: np.ndarray) -> None:
 
 
 def _completed(estimated: np.ndarray, Y: Matrix, varies: np.ndarray) -> np.ndarray:
-    """What was estimated for the labels that vary, and the others as they are."""
+    """Return the estimates of labels that vary next to the other labels as they are."""
     if varies.all():
         return estimated
     values: np.ndarray = dense(Y).copy()
@@ -327,8 +321,8 @@ def _completed(estimated: np.ndarray, Y: Matrix, varies: np.ndarray) -> np.ndarr
     return values
 
 
-def _can_be_stated(Y: Matrix) -> bool:
-    """Whether "every row has a right candidate" can hold and says something; warns where it cannot hold."""
+def _may_assume_truth(Y: Matrix) -> bool:
+    """Return whether "every row has a right candidate" can hold and is informative; warn if it cannot hold."""
     n_empty = int((np.asarray(Y.sum(axis=1)) == 0).sum())
     if n_empty:
         warnings.warn(
@@ -338,5 +332,56 @@ def _can_be_stated(Y: Matrix) -> bool:
             stacklevel=3,
         )
         return False
-    # A label that every row has is taken for right, so nothing follows for the others.
+    # If every row has one label, which counts as right, nothing follows for the others.
     return not (np.asarray(Y.sum(axis=0)) == Y.shape[0]).any()
+
+
+def _common_rate(support: np.ndarray) -> float:
+    """Estimate one rate of wrong candidates: the lower quartile of the support, within bounds."""
+    return float(np.clip(np.quantile(support, _RATE_QUANTILE), _LEAST_RATE, _LARGEST_RATE))
+
+
+def _confidence_at(support: np.ndarray, rate: float) -> np.ndarray:
+    """Estimate the probability that a candidate is right, if wrong ones appear at one rate r: f / (f + r (1 - f)).
+
+    ``f = (support - r) / (1 - r)``, within [0.005, 0.995], is the probability that the label applies.
+
+    Examples
+    --------
+    >>> _confidence_at(np.array([0.0, 0.6, 1.0]), 0.2).round(3)
+    array([0.025, 0.833, 0.999])
+    """
+    f = np.clip((support - rate) / (1 - rate), 0.005, 0.995)
+    confidence: np.ndarray = f / (f + rate * (1 - f))
+    return confidence
+
+
+def _candidate_confidence(support: np.ndarray, Y: Matrix, rate: float) -> np.ndarray:
+    """Return the confidence of every candidate, 0 elsewhere."""
+    confidence = np.empty_like(support)
+    for block in batches(*support.shape):
+        confidence[block] = np.where(dense(Y[block]) > 0, _confidence_at(support[block], rate), 0)
+    return confidence
+
+
+def _assume_rows_have_truth(support: np.ndarray, confidence: np.ndarray, Y: Matrix, rate: float) -> None:
+    """Raise support and confidence, in place, given that every row has a right candidate.
+
+    If the candidates of a row are right independently with probabilities c, all of them are wrong with probability
+    ``none = prod(1 - c)``. Given that one is right, the probabilities are ``c' = c / (1 - none)``. The support J moves
+    towards 1 accordingly: ``J + (1 - (1 - c') / (1 - c)) max(1 - J, 0)``.
+    """
+    rate = max(rate, _LEAST_ASSUMED_RATE)
+    for block in batches(*support.shape):
+        is_candidate, J = dense(Y[block]) > 0, support[block]
+        chance = np.where(is_candidate, _confidence_at(J, rate), 0)
+        doubt_left = (1 - _given_one_right(chance)) / np.maximum(1 - chance, 1e-9)
+        support[block] = np.where(is_candidate, J + (1 - doubt_left) * np.maximum(1 - J, 0), J)
+        confidence[block] = np.minimum(_given_one_right(confidence[block]), 1)
+
+
+def _given_one_right(chance: np.ndarray) -> np.ndarray:
+    """Return probabilities given that each row has a right candidate; non-candidates have probability 0."""
+    none = np.exp(np.log1p(-np.minimum(chance, 1 - 1e-9)).sum(axis=1, keepdims=True))
+    given: np.ndarray = chance / np.maximum(1 - none, 1e-9)
+    return given

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._figures import ACCENT, INK, Picture
+from labelsieve._figures import ACCENT, INK, PageFigure
 from labelsieve._text import one_line
-from labelsieve.inspection.displays.convergence import ConvergenceDisplay
-from labelsieve.inspection.displays.size_curve import SizeCurveDisplay
+from labelsieve.inspection.displays import ConvergenceDisplay, SizeCurveDisplay
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 
@@ -19,21 +18,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_selected_pixels(ranking: Ranking, mean_image: np.ndarray) -> Picture:
+def draw_selected_pixels(ranking: Ranking, mean_image: np.ndarray) -> PageFigure:
     """Draw the selected pixels, with their ranks, over the mean image."""
     figure = _figure()
     _selected_pixels(figure.subplots(), ranking, mean_image)
-    return Picture(figure, f"The {ranking.n_kept} selected pixels, by rank, on the mean of all images.")
+    return PageFigure(figure, f"The {ranking.n_kept} selected pixels, by rank, on the mean of all images.")
 
 
-def draw_pixel_worth(ranking: Ranking, shape: tuple[int, ...]) -> Picture:
+def draw_pixel_worth(ranking: Ranking, shape: tuple[int, ...]) -> PageFigure:
     """Draw what every pixel is worth by itself."""
     figure = _figure()
     _pixel_worth(figure.subplots(), ranking, shape)
-    return Picture(figure, f"The {ranking.measure} of every pixel, darker is more.")
+    return PageFigure(figure, f"The {ranking.measure} of every pixel, darker is more.")
 
 
-def draw_overview(found: Audit, mean_image: np.ndarray) -> Picture:
+def draw_overview(found: Audit, mean_image: np.ndarray) -> PageFigure:
     """Draw selected pixels, what pixels are worth and, if there are any, the curves next to each other."""
     ranking = found.ranking
     assert ranking is not None
@@ -48,10 +47,10 @@ def draw_overview(found: Audit, mean_image: np.ndarray) -> Picture:
     _pixel_worth(panels[1], ranking, mean_image.shape)
     for axes, draw in zip(panels[2:], curves, strict=True):
         draw(axes, found, ranking)
-    return Picture(figure, "Selected pixels, what pixels are worth, and curves.")
+    return PageFigure(figure, "Selected pixels, what pixels are worth, and curves.")
 
 
-def draw_label_issues(issues: Sequence[tuple[int, str]], images: np.ndarray) -> Picture:
+def draw_label_issues(issues: Sequence[tuple[int, str]], images: np.ndarray) -> PageFigure:
     """Draw the images of rows with the label that looks wrong, five in a row."""
     from matplotlib.figure import Figure
 
@@ -66,7 +65,7 @@ def draw_label_issues(issues: Sequence[tuple[int, str]], images: np.ndarray) -> 
         axes.set_xlabel(f"row {row}", fontsize=8.5, color=INK)
     for axes in panels[len(issues) :]:
         axes.axis("off")
-    return Picture(figure, f"The first {len(issues)} of the list, with the label in question.")
+    return PageFigure(figure, f"The first {len(issues)} of the list, with the label in question.")
 
 
 def _selected_pixels(axes: Axes, ranking: Ranking, mean_image: np.ndarray) -> None:

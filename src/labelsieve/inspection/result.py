@@ -29,7 +29,7 @@ from labelsieve.io.writing import replacing
 from labelsieve.size_curve import SizeCurve
 
 if TYPE_CHECKING:
-    from labelsieve._figures import Picture
+    from labelsieve._figures import PageFigure
 
 __all__ = ["Audit"]
 
@@ -67,7 +67,7 @@ class Audit:
         The candidate labels in order, with reasons.
     provenance : mapping of str to str
         Program, command, data and settings.
-    figures : tuple of Picture
+    figures : tuple of PageFigure
         Figures for the page.
     columns, sizes, labels, flagged : DataFrame
         The columns in order, the size curve, the labels, and the least supported candidate labels with reasons.
@@ -94,7 +94,7 @@ class Audit:
     evidence_test: EvidenceTest | None = None
     label_issues: ExplainedIssues | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
-    figures: tuple[Picture, ...] = ()
+    figures: tuple[PageFigure, ...] = ()
 
     @property
     def is_no_better_than_chance(self) -> bool:

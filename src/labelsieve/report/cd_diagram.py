@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._figures import ACCENT, FAINT, INK, Picture, chart_style
+from labelsieve._figures import ACCENT, FAINT, INK, PageFigure, chart_style
 from labelsieve.report.styles import shorten, text_width
 from labelsieve.report.wording import listed
 
@@ -61,7 +61,7 @@ def groups_not_different(ranks: Sequence[float], cd: float) -> list[list[int]]:
 @chart_style()
 def draw_cd_diagram(
     ranks: Mapping[str, float], cd: float, *, title: str = "", control: str | None = None
-) -> Picture:
+) -> PageFigure:
     """Draw average ranks with bars that join groups without a significant difference (Nemenyi).
 
     The best rank, 1, is at the right. The critical difference is drawn above the axis.
@@ -103,7 +103,9 @@ def draw_cd_diagram(
 
 
 @chart_style()
-def draw_control_diagram(ranks: Mapping[str, float], cd: float, *, control: str, title: str = "") -> Picture:
+def draw_control_diagram(
+    ranks: Mapping[str, float], cd: float, *, control: str, title: str = ""
+) -> PageFigure:
     """Draw average ranks with a band of one critical difference around a control (Bonferroni-Dunn).
 
     Parameters are those of `draw_cd_diagram`. Methods outside the band differ from the control and are bold.
@@ -227,9 +229,9 @@ class _Diagram:
     def _line(self, x: Sequence[float], y: Sequence[float], **style: Any) -> None:
         self.axes.plot(x, y, **{"color": INK, "clip_on": False, **style})
 
-    def picture(self, findings: str) -> Picture:
+    def picture(self, findings: str) -> PageFigure:
         ranked = listed([f"{name} {rank:.2f}" for name, rank in zip(self.names, self.ranks, strict=True)])
-        return Picture(self.figure, f"{self.title or 'Average ranks'}: {ranked}. {findings}")
+        return PageFigure(self.figure, f"{self.title or 'Average ranks'}: {ranked}. {findings}")
 
 
 def _lanes(bars: Sequence[tuple[float, float]]) -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelsieve._figures import ACCENT, FAINT, INK, Picture, chart_style
+from labelsieve._figures import ACCENT, FAINT, INK, PageFigure, chart_style
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.cd_diagram import WIDTH, draw_cd_diagram, draw_control_diagram
 from labelsieve.report.charts import Chart, Panel, Series
@@ -34,7 +34,7 @@ _LEVEL = 1e-12
 _OUTCOMES = (("wins", "#0072b2", "#ffffff"), ("ties", "#c4cad0", "#111111"), ("losses", "#e69f00", "#111111"))
 
 
-def draw_figures(analysis: Analysis, charts: Mapping[str, Chart]) -> Iterator[tuple[str, Picture]]:
+def draw_figures(analysis: Analysis, charts: Mapping[str, Chart]) -> Iterator[tuple[str, PageFigure]]:
     """Draw all figures: their file names and pictures."""
     yield from _rank_figures(analysis)
     for name, chart in charts.items():
@@ -43,7 +43,7 @@ def draw_figures(analysis: Analysis, charts: Mapping[str, Chart]) -> Iterator[tu
             yield from draw_chart(name, chart)
 
 
-def _rank_figures(analysis: Analysis) -> Iterator[tuple[str, Picture]]:
+def _rank_figures(analysis: Analysis) -> Iterator[tuple[str, PageFigure]]:
     main = analysis.main
     if main.nemenyi_cd is None:
         return
@@ -63,7 +63,7 @@ def _rank_figures(analysis: Analysis) -> Iterator[tuple[str, Picture]]:
             yield f"win_tie_loss_{metric}", draw_win_tie_loss(outcomes, control=main.control, title=title)
 
 
-def draw_chart(name: str, chart: Chart) -> Iterator[tuple[str, Picture]]:
+def draw_chart(name: str, chart: Chart) -> Iterator[tuple[str, PageFigure]]:
     """Draw a chart: one figure per combination of its choices, except the one that its panels go across."""
     fixed = [choice for choice in chart.choices if choice.name != chart.across]
     place = next((n for n, choice in enumerate(chart.choices) if choice.name == chart.across), None)
@@ -86,7 +86,7 @@ def draw_chart(name: str, chart: Chart) -> Iterator[tuple[str, Picture]]:
 
 
 @chart_style()
-def _draw(chart: Chart, panels: Mapping[str, Panel], title: str) -> Picture:
+def _draw(chart: Chart, panels: Mapping[str, Panel], title: str) -> PageFigure:
     names = [one.name for one in chart.series]
     styles = Styles(
         tuple(one.name for one in chart.series if not one.reference),
@@ -102,7 +102,7 @@ def _draw(chart: Chart, panels: Mapping[str, Panel], title: str) -> Picture:
         _legend(figure, handles, shown)
     figure.suptitle(shorten([title], _TITLE_LETTERS)[title], x=0.012, ha="left")
     where = f" by {listed(panels)}" if list(panels) != [""] else ""
-    return Picture(figure, f"{title}{where}: {listed(shown)}.")
+    return PageFigure(figure, f"{title}{where}: {listed(shown)}.")
 
 
 def _draw_grid(chart: Chart, panels: Mapping[str, Panel], styles: Styles) -> tuple[Figure, dict[str, Any]]:
@@ -292,7 +292,7 @@ def _legend(figure: Figure, handles: Mapping[str, Any], names: Sequence[str]) ->
 @chart_style()
 def draw_win_tie_loss(
     comparisons: Mapping[str, Sequence[float]], *, control: str, title: str = "", alpha: float = ALPHA
-) -> Picture:
+) -> PageFigure:
     """Draw on how many data sets a control wins, ties and loses against every other method.
 
     Parameters
@@ -351,4 +351,6 @@ def draw_win_tie_loss(
         f"{name} {', '.join(f'{count:g}' for count in row)} (p {show(p_value, 'p')})"
         for name, row, p_value in zip(names, counts, p_values, strict=True)
     )
-    return Picture(figure, f"{title + ': w' if title else 'W'}ins, ties and losses of {control}: {outcomes}.")
+    return PageFigure(
+        figure, f"{title + ': w' if title else 'W'}ins, ties and losses of {control}: {outcomes}."
+    )
