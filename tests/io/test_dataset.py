@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
-from labelsieve.io import Dataset, DatasetError
+from labelsieve.io import Dataset, DatasetError, read
 
 X = np.array([[1.0, 0, 5, 0], [2, 0, 5, 0], [3, 0, 5, -0.0]])
 Y = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0]])
@@ -156,11 +156,11 @@ def test_frames_with_text_dates_missing_values_and_truth_become_data_sets():
             "fish": ["no", "yes", "no"],
         }
     )
-    data = Dataset.from_pandas(frame, labels="bird,fish", ignore="id", missing="mean", nominal="code")
+    data = read(frame, labels="bird,fish", ignore="id", missing="mean", nominal="code")
     assert data.X[:, :4].tolist() == [[1, 1, 0, 0], [2, 0, 2, 1], [3, 1, 0, 1 / 86400]]
     assert data.nominal == ("colour", "size")
     assert data.Y.tolist() == [[1, 0], [0, 1], [1, 0]]
-    hot = Dataset.from_pandas(frame, labels=2, ignore=["id"], missing="zero")
+    hot = read(frame, labels=2, ignore=["id"], missing="zero")
     assert hot.feature_names[:5] == ("length", "colour=red", "size=(missing)", "size=L", "size=S")
 
 
@@ -175,4 +175,4 @@ def test_frames_with_text_dates_missing_values_and_truth_become_data_sets():
 )
 def test_frames_that_leave_a_question_open_are_rejected(frame, options, message):
     with pytest.raises(DatasetError, match=message):
-        Dataset.from_pandas(frame, **options)
+        read(frame, **options)

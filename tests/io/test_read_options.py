@@ -9,7 +9,7 @@ from labelsieve.bench import RunError
 from labelsieve.bench.config import in_toml, parse_experiment
 from labelsieve.bench.runner import run as run_experiment
 from labelsieve.cli import in_options
-from labelsieve.io import Dataset, DatasetError, read
+from labelsieve.io import DatasetError, read
 from labelsieve.io.errors import Mention
 from labelsieve.io.options import ReadOptions
 
@@ -34,7 +34,7 @@ def test_every_reader_refuses_an_option_with_another_value(table, option):
         read(table, labels="bird", **{option: "else"})
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=f"{option} must be one of .*, got 'else'"):
-        Dataset.from_pandas(pandas.DataFrame({"a": [1, 2], "y": [0, 1]}), "y", **{option: "else"})
+        read(pandas.DataFrame({"a": [1, 2], "y": [0, 1]}), "y", **{option: "else"})
 
 
 def test_an_error_spells_its_options_as_the_caller_does(table):

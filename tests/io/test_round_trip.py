@@ -73,7 +73,7 @@ def test_writing_then_reading_gives_the_same_data_set(ending, data, tmp_path):
 @settings(max_examples=60, deadline=None)
 @given(datasets())
 def test_a_trip_through_pandas_gives_the_same_data_set(expected):
-    got = Dataset.from_pandas(expected.to_pandas())
+    got = read(expected.to_pandas())
     assert_same(got, expected)
     assert sp.issparse(got.X) == sp.issparse(expected.X)
 

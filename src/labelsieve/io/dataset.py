@@ -310,22 +310,6 @@ class Dataset:
             coded[name] = pd.Categorical.from_codes(codes, categories=range(codes.max() + 1))
         return frame.assign(**coded) if coded else frame
 
-    @classmethod
-    def from_pandas(cls, frame: DataFrame, labels: Any = None, *, name: str = "", **options: Any) -> Dataset:
-        """Build a dataset from a frame; `labels`, `name` and `options` are those of `read`.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from labelsieve.io import Dataset
-        >>> frame = pd.DataFrame({"length": [1.5, 2.5], "colour": ["red", "blue"], "bird": [1, 0]})
-        >>> Dataset.from_pandas(frame, labels="bird", nominal="code").X.tolist()
-        [[1.5, 1.0], [2.5, 0.0]]
-        """
-        from labelsieve.io.reading import read
-
-        return read(frame, labels, name=name, **options)
-
     @property
     def is_lazy(self) -> bool:
         """Whether the rows are read in blocks when they are used, so that `X` and the labels are dask arrays."""
