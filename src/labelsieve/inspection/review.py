@@ -1,7 +1,7 @@
-"""Review files: candidates on their way to a person and back, as a table any spreadsheet opens.
+"""Review files: CSV tables of candidates in which a person fills in verdicts.
 
-A line is a candidate: the row's number (``sample``, counted from 0), its name (``id:COLUMN``) if the data have one, the
-label, and a ``verdict`` that the person fills in: keep, remove, or nothing.
+A line is a candidate: the row number (``sample``, counted from 0), the row name (``id:COLUMN``) if the data have one,
+the label, and a ``verdict``: keep, remove, or empty.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ANSWERS = {"keep": 1, "remove": 0}
 
 @dataclass(frozen=True)
 class RowNames:
-    """The column that names the rows, and the names; all different."""
+    """Column that names the rows, and the names, all different."""
 
     column: str
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class RowNames:
 
 @dataclass(frozen=True)
 class Review:
-    """The candidates of a review file.
+    """Candidates of a review file.
 
     Attributes
     ----------
@@ -63,26 +63,23 @@ class Review:
 
     @property
     def checked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What has a verdict, as `find_label_issues` takes it."""
+        """Candidates with a verdict, as `find_label_issues` takes them."""
         decided = self.answers >= 0
         return self.rows[decided], self.labels[decided], self.answers[decided]
 
     @property
     def n_removed(self) -> int:
-        """Candidates to take away."""
+        """Number of candidates to remove."""
         return int((self.answers == 0).sum())
 
     @property
     def n_kept(self) -> int:
-        """Candidates a person found right."""
+        """Number of candidates to keep."""
         return int((self.answers == 1).sum())
 
 
 def issues_text(issues: LabelIssues, ids: RowNames | None, n_listed: int | None = None) -> str:
-    """Write the candidates worst first, those that were checked with their verdicts.
-
-    With `n_listed`, only so many of those that were not checked.
-    """
+    """Write the candidates, worst first, with their verdicts; at most `n_listed` without a verdict."""
     listed = np.arange(issues.n_candidates)
     if n_listed is not None:
         listed = np.setdiff1d(listed, issues.unchecked[n_listed:])
@@ -99,7 +96,7 @@ def issues_text(issues: LabelIssues, ids: RowNames | None, n_listed: int | None 
 def places_text(
     rows: np.ndarray, labels: np.ndarray, label_names: Sequence[str], ids: RowNames | None
 ) -> str:
-    """Write candidates to check, without any verdict or rank that could sway it."""
+    """Write candidates to review, without rank or support, which could bias the verdict."""
     return _text(rows, labels, label_names, ids, {}, [""] * len(rows))
 
 
@@ -111,7 +108,7 @@ def _text(
     columns: dict[str, Sequence[object]],
     verdicts: Sequence[str],
 ) -> str:
-    """The table as CSV that reads back."""
+    """Return the table as CSV."""
     _written(label_names, "labels")
     columns = {
         "sample": rows.tolist(),
@@ -126,7 +123,7 @@ def _text(
 
 
 def _written(names: Sequence[str], role: str) -> dict[str, int]:
-    """Places of the names by how they stand in a review file, which must tell them apart."""
+    """Map names as written in a review file to their positions; raise if two look the same."""
     places: dict[str, int] = {}
     for place, name in enumerate(names):
         other = places.setdefault(csv_cell(name), place)
@@ -134,14 +131,14 @@ def _written(names: Sequence[str], role: str) -> dict[str, int]:
             raise DatasetError(
                 f"the {role} {names[other]!r} and {name!r} look the same in a review file; rename one."
             )
-    # A spreadsheet may take off what keeps it from reading a name as a formula.
+    # A spreadsheet may remove the prefix that protects a name from being read as a formula.
     for place, name in enumerate(names):
         places.setdefault(name, place)
     return places
 
 
 def id_column(path: Path) -> str | None:
-    """The column of the data that names the rows of a review file; None if they are numbered."""
+    """Return the column that names the rows of a review file; None if they are numbered."""
     source = Source(path)
     number, header = next(_lines(source), (1, []))
     _place("verdict", header, source, number)
@@ -150,7 +147,7 @@ def id_column(path: Path) -> str | None:
 
 
 def n_verdicts(path: Path) -> int:
-    """How many verdicts a file holds; 0 if it is no review file."""
+    """Count the verdicts in a file; 0 if it is not a review file."""
     try:
         records = _lines(Source(path))
         _, header = next(records, (1, []))
@@ -172,12 +169,12 @@ def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, ca
     ids : RowNames or None
         Names of the rows in the data; None if they are numbered.
     candidates : {ndarray, csr_array} of shape (n_samples, n_labels)
-        Candidates of the data: a line about anything else is refused.
+        Candidates of the data.
 
     Raises
     ------
     DatasetError
-        A line is not about a candidate, stands twice or has a verdict that is none.
+        A line is not a candidate, is a duplicate or has an invalid verdict.
     """
     source = Source(path)
     records = _lines(source)
@@ -188,8 +185,8 @@ def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, ca
     )
     known_labels = _written(label_names, "labels")
     known_rows = None if ids is None else _written(ids.names, "rows")
-    found: dict[tuple[int, int], int] = {}
-    lines: list[int] = []
+    answers: list[int] = []
+    lines: dict[tuple[int, int], int] = {}
     for number, record in records:
         row = _row(record[row_at], known_rows, candidates.shape[0], source, number)
         label = known_labels.get(record[label_at])
@@ -197,28 +194,27 @@ def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, ca
             raise source.error(
                 f"{record[label_at][:80]!r} is no label of the data; do not change that column", line=number
             )
-        if (row, label) in found:
-            first = lines[list(found).index((row, label))]
+        first = lines.setdefault((row, label), number)
+        if first != number:
             raise source.error(
                 f"this row and label stand in line {first} already; leave one of them out", line=number
             )
-        found[row, label] = _answer(record[verdict_at], source, number)
-        lines.append(number)
-    places = np.array(list(found), dtype=np.intp).reshape(-1, 2)
-    review = Review(places[:, 0], places[:, 1], np.array(list(found.values()), dtype=int))
+        answers.append(_answer(record[verdict_at], source, number))
+    places = np.array(list(lines), dtype=np.intp).reshape(-1, 2)
+    review = Review(places[:, 0], places[:, 1], np.array(answers, dtype=int))
     is_candidate = entries(candidates, review.rows, review.labels) > 0
     if not is_candidate.all():
         at = int(np.flatnonzero(~is_candidate)[0])
         raise source.error(
             f"label {label_names[review.labels[at]][:80]!r} is no candidate of this row; remove the line, or give the "
             "data that the file was written for",
-            line=lines[at],
+            line=list(lines.values())[at],
         )
     return review
 
 
 def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """The header and the lines that hold something, each as long as the header."""
+    """Yield the header and the lines that are not empty, each as long as the header."""
     width = None
     for number, record in read_records(source)[0]:
         if width is None:
@@ -235,7 +231,7 @@ def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 
 def _place(heading: str, header: list[str], source: Source, line: int) -> int:
-    """Where a column stands that a review file must have."""
+    """Return the position of a required column."""
     if header.count(heading) != 1:
         raise source.error(
             f"is no review file of these data: it needs one column {heading!r}; write one with labelsieve issues",
@@ -245,7 +241,7 @@ def _place(heading: str, header: list[str], source: Source, line: int) -> int:
 
 
 def _row(text: str, known: dict[str, int] | None, n_rows: int, source: Source, line: int) -> int:
-    """The row that a field names or numbers."""
+    """Return the row that a field names or numbers."""
     if known is not None:
         if text not in known:
             raise source.error(
@@ -263,7 +259,7 @@ def _row(text: str, known: dict[str, int] | None, n_rows: int, source: Source, l
 
 
 def _answer(text: str, source: Source, line: int) -> int:
-    """1 for keep, 0 for remove, -1 for nothing."""
+    """Return 1 for keep, 0 for remove, -1 for an empty verdict."""
     verdict = text.strip().lower()
     if not verdict:
         return -1
@@ -273,7 +269,7 @@ def _answer(text: str, source: Source, line: int) -> int:
 
 
 def without_removed(dataset: Dataset, review: Review) -> Dataset:
-    """The data without the candidates that a review removes.
+    """Return the data without the candidates that a review removes.
 
     Examples
     --------
