@@ -13,7 +13,7 @@ from labelsieve.datasets import make_pml
 from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions
 from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.distributions import distribution
-from labelsieve.inspection.stability import halves
+from labelsieve.inspection.stability import subsamples
 from labelsieve.io import Dataset
 from labelsieve.io.dataset import Column
 from labelsieve.methods.evidence import evaluate_sizes
@@ -93,7 +93,7 @@ def test_a_column_is_judged_with_all_its_features(problem):
 
 def test_places_on_subsamples_are_those_of_fits_to_subsamples(problem, found):
     X, Y = problem
-    parts = list(halves(len(X), 30, np.random.default_rng(0)))
+    parts = list(subsamples(len(X), 30, np.random.default_rng(0)))
     redundancy = found.ranking.parameters["redundancy"]
     for number in (0, 1, 7):
         rows = parts[number]

@@ -1,11 +1,9 @@
-"""A few candidates that a person checked turn the order by support into probabilities.
+"""Probabilities from reviewed candidates, by a logistic regression with a prior.
 
-A logistic regression with a prior: of the six columns below the support has the weight 1 and the others 0 until the
-checked candidates say otherwise, and every label has an effect of its own. Minimised is ::
+The prior gives the support the weight 1 and the other five columns 0. With intercept b0, weights b and label effects
+u, the regression minimises a convex function with one solution::
 
     sum of log-losses + (0.1 b0^2 + 30 |b - (1, 0, 0, 0, 0, 0)|^2 + 10 |u|^2) / 2
-
-over the intercept b0, the weights b and the label effects u. It is convex and always has one solution.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ _FLOOR_QUANTILE = 0.05
 
 @dataclass(frozen=True)
 class Checks:
-    """Checked candidates: their places and whether each is right."""
+    """Reviewed candidates: their places and whether each is right."""
 
     rows: np.ndarray
     labels: np.ndarray
@@ -38,15 +36,7 @@ class Checks:
 
     @classmethod
     def of(cls, checked: Any, is_candidate: Any) -> Checks | None:
-        """Read ``checked`` as a user gives it; None for no checks.
-
-        Parameters
-        ----------
-        checked : tuple of (rows, labels, answers) or None
-            Three sequences of one length.
-        is_candidate : boolean matrix of shape (n_samples, n_labels)
-            What may be checked; dense or CSR.
-        """
+        """Validate ``checked`` against a dense or CSR matrix of candidates; None without reviewed candidates."""
         if checked is None:
             return None
         try:
@@ -77,17 +67,17 @@ class Checks:
                 f"Got {answers[[not is_binary(answers[[k]]) for k in range(len(answers))]].tolist()[0]!r}."
             )
         checks = cls(rows.astype(np.intp), labels.astype(np.intp), answers.astype(float))
-        checks._refuse_others(is_candidate)
+        checks._check_candidates(is_candidate)
         return checks
 
     def among(self, varies: np.ndarray) -> Checks:
-        """The checks of labels that vary, those labels counted by themselves."""
+        """Return the reviews of labels that vary, numbered among these labels."""
         kept = varies[self.labels]
         positions = np.cumsum(varies) - 1
         return Checks(self.rows[kept], positions[self.labels[kept]], self.answers[kept])
 
-    def _refuse_others(self, is_candidate: Any) -> None:
-        """Refuse cells that are no candidates, or are there twice."""
+    def _check_candidates(self, is_candidate: Any) -> None:
+        """Raise for cells that are not candidates, and for duplicates."""
         is_one = entries(is_candidate, self.rows, self.labels).astype(bool)
         if not is_one.all():
             row, label = self.rows[~is_one][0], self.labels[~is_one][0]
@@ -110,7 +100,7 @@ def _first_outside(places: np.ndarray, size: int) -> Any:
 
 
 class Candidates:
-    """What the regression knows about every candidate of labels that vary.
+    """Inputs of the regression: all candidates of labels that vary.
 
     Parameters
     ----------
@@ -128,13 +118,13 @@ class Candidates:
         self.rows, self.labels, self.support, self.feature_support = rows, labels, support, feature_support
 
     def places(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Where these candidates stand among all, which are sorted by row, then label."""
+        """Return the positions of some candidates among all, which are sorted by row, then label."""
         n_labels = self.support.shape[1]
         found: np.ndarray = np.searchsorted(self.rows * n_labels + self.labels, rows * n_labels + labels)
         return found
 
     def columns(self) -> Iterator[np.ndarray]:
-        """The six columns, one at a time and standardised; one that does not vary is 0."""
+        """Yield the six standardised columns; a constant one is 0."""
         for column in self._raw_columns():
             deviation = column.std()
             yield (column - column.mean()) / deviation if deviation > 1e-9 else np.zeros_like(column)
@@ -143,7 +133,7 @@ class Candidates:
         n_samples, n_labels = self.support.shape
         in_row = np.bincount(self.rows, minlength=n_samples)
         frequency = np.bincount(self.labels, minlength=n_labels) / n_samples
-        with np.errstate(divide="ignore"):  # rows and labels without a candidate are never asked for
+        with np.errstate(divide="ignore"):  # rows and labels without a candidate are not used
             log_in_row, log_odds = np.log(in_row), np.log(frequency) - np.log1p(-frequency)
         floors = np.empty(n_labels)
         for block in batches(n_labels, n_samples):
@@ -158,14 +148,14 @@ class Candidates:
 
 @dataclass(frozen=True)
 class CheckedModel:
-    """The fitted regression: intercept, six weights, and an effect per label (zeros where there are too many)."""
+    """Fitted regression: intercept, six weights, and an effect per label (0 if there are too many labels)."""
 
     intercept: float
     weights: np.ndarray
     label_effects: np.ndarray
 
     def probability(self, candidates: Candidates) -> np.ndarray:
-        """Chance that each candidate is right."""
+        """Return the probability that each candidate is right."""
         predictor = self.intercept + self.label_effects[candidates.labels]
         for weight, column in zip(self.weights, candidates.columns(), strict=True):
             predictor += weight * column

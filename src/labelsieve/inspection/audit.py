@@ -22,10 +22,10 @@ from labelsieve.inspection.size_choice import choose_size
 from labelsieve.inspection.stability import (
     default_permutations,
     evidence_test,
-    halves,
     have_candidates,
     permute_labels,
     resample,
+    subsamples,
 )
 from labelsieve.io import Dataset, read
 from labelsieve.methods._columns import ColumnSelector
@@ -213,7 +213,7 @@ def inspect_dataset(
                 random_state=random_state,
             )
             settings["Permutations"] = str(len(parts["evidence_test"].permuted))
-        parts_of_rows = halves(dataset.X.shape[0], n_resamples, as_generator(random_state))
+        parts_of_rows = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
         if command == "audit" and n_resamples and not have_candidates(dataset.candidates, parts_of_rows):
             n_resamples = 0  # too few rows have candidates
         if n_resamples:

@@ -1,4 +1,4 @@
-"""How the values of a column are distributed, in a few bars."""
+"""Histograms of the values of a column."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from labelsieve.io.dataset import Column, show_value
 
 __all__ = ["Distribution", "distribution"]
 
-#: Values that have a bar of their own at most, and bars of a range.
+#: Largest number of distinct values with a bar each, and number of bars of a range.
 _MOST_VALUES, _N_BARS = 12, 14
-#: What lies beyond this share of the values is counted in the last bar.
+#: Values beyond this quantile are counted in the last bar.
 _TAIL = 0.99
 #: Roles whose values have no order.
 _UNORDERED = ("category", "boolean", "text", "tags")
@@ -34,7 +34,7 @@ class Distribution:
     bars : ndarray of shape (n_samples,)
         Bar of every row; -1 for a row without a value.
     n_bins : int
-        How many bars there are.
+        Number of bars.
     of : str
         The feature that is counted; "" for the column itself.
     """
@@ -46,7 +46,7 @@ class Distribution:
     of: str = ""
 
     def counts(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Number of rows in every bar, of some rows or of all."""
+        """Count the rows in every bar, of some rows or of all."""
         bars = self.bars if rows is None else self.bars[rows]
         return np.bincount(bars[bars >= 0], minlength=self.n_bins)
 
@@ -63,7 +63,7 @@ def distribution(dataset: Dataset, column: Column, feature: int) -> Distribution
 
 
 def _of_names(raw: Any) -> Distribution:
-    """The most frequent values, and all others."""
+    """Count the most frequent values, and all others together."""
     texts = np.array(
         ["" if is_missing else show_value(value) for value, is_missing in zip(raw, raw.isna(), strict=True)]
     )

@@ -28,27 +28,24 @@ _LISTED_FACTOR, _LEAST_LISTED = 2, 200
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """Why the candidates at the top of the list have the support they have.
-
-    ``base + effects of all columns + curved + labels = support``, where `curved` is what the features say beyond a sum
-    of columns: 0 where the linear regression decided.
+    """Parts of the support of the listed candidates: ``base + effects of all columns + curved + labels = support``.
 
     Attributes
     ----------
     columns : ndarray of shape (n_listed, n_reasons)
         The columns that lower the support most, strongest first.
     features : ndarray of shape (n_listed, n_reasons)
-        The feature of each column with the largest share in that.
+        The feature of each column with the largest share in its effect.
     effects : ndarray of shape (n_listed, n_reasons)
-        What these columns add to the support; positive where nothing lowers it.
+        Effects of these columns on the support; positive if nothing lowers it.
     others : ndarray of shape (n_listed,)
-        What all other columns add.
+        Effect of all other columns.
     base : ndarray of shape (n_listed,)
-        How often the other rows have the label.
+        Share of the other rows that have the label.
     curved : ndarray of shape (n_listed,)
-        What a Gaussian kernel of the features adds to the linear prediction; 0 where it was not used.
+        What a Gaussian kernel of the features adds to the linear prediction; 0 if the kernel is linear.
     labels : ndarray of shape (n_listed,)
-        What the other labels of the row add.
+        Effect of the other labels of the row.
     """
 
     columns: np.ndarray
@@ -106,7 +103,7 @@ class ExplainedIssues:
 
 
 class _ExplainedSupport(LabelSupport):
-    """Keeps hold of the linear regression, which knows what each feature adds."""
+    """Label support that keeps the linear regression, which gives the effect of each feature."""
 
     def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
         if self.kernel == "rbf":  # the reasons are those of the linear regression
@@ -118,7 +115,7 @@ class _ExplainedSupport(LabelSupport):
         return self.linear_
 
     def from_features(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """What the features alone predict for some candidates; labels are counted among those that vary."""
+        """Return what the features alone predict for some candidates; `labels` counts those that vary."""
         assert self._candidates is not None  # some label varies
         found: np.ndarray = self._candidates.feature_support[self._candidates.places(rows, labels)]
         return found
@@ -157,7 +154,7 @@ def explain_label_issues(
 
 
 def _no_reasons(issues: LabelIssues, listed: np.ndarray) -> Reasons:
-    """Of labels that do not vary, which are their own support."""
+    """Return empty reasons for labels that do not vary, which are their own support."""
     none, zeros = np.zeros((len(listed), 0), dtype=np.intp), np.zeros(len(listed))
     base = issues.support[issues.rows[listed], issues.labels[listed]]
     return Reasons(none, none, np.zeros((len(listed), 0)), zeros, base, zeros, zeros)
@@ -166,7 +163,7 @@ def _no_reasons(issues: LabelIssues, listed: np.ndarray) -> Reasons:
 def _reasons(
     model: _ExplainedSupport, issues: LabelIssues, listed: np.ndarray, Y: Matrix, column_of: np.ndarray
 ) -> Reasons:
-    """Break the support of some candidates up into what each column and the other labels add."""
+    """Split the support of some candidates into the effects of columns and other labels."""
     rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)
     varies = varying_labels(Y)
     asked = np.arange(len(column_of))[model._used_features]
@@ -207,7 +204,7 @@ def _reasons(
 
 
 def _areas(support: np.ndarray, Y: Matrix) -> np.ndarray:
-    """Area under the curve of every label; nan where it does not vary."""
+    """Compute the area under the ROC curve of every label; nan if it does not vary."""
     areas = np.full(Y.shape[1], np.nan)
     for label in np.flatnonzero(varying_labels(Y)):
         areas[label] = roc_auc_score(dense(Y[:, [label]]).ravel(), support[:, label])

@@ -1,4 +1,4 @@
-"""Label issues: every candidate label in order, worst first, with names."""
+"""Label issues: all candidate labels, worst first."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = [
 ]
 
 ENOUGH_CHECKS = 50
-"""From so many checked candidates on, probabilities and shares of wrong candidates are worth showing.
+"""Number of reviewed candidates from which probabilities and shares of wrong candidates are shown.
 
 Examples
 --------
 >>> from labelsieve import draw_candidates
 >>> from labelsieve.datasets import load_digits_attributes
->>> rows, labels = draw_candidates(load_digits_attributes().candidates)  # as many as that
+>>> rows, labels = draw_candidates(load_digits_attributes().candidates)  # this many by default
 >>> len(rows) == ENOUGH_CHECKS
 True
 """
 
-#: What no order can see; stands wherever a result is shown.
+#: Shown with every result.
 BLIND_SPOT = (
     "Wrong candidates that follow from the features as right ones do (systematic noise) cannot be seen from "
     "features and candidates alone."
@@ -51,18 +51,18 @@ _ADVICE = f"Check about {ENOUGH_CHECKS} candidates that draw_candidates picks an
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """One label in numbers.
+    """Counts of one label.
 
     Attributes
     ----------
     label : str
-        Its name.
+        Name of the label.
     n_candidates : int
-        Rows that have it as a candidate.
+        Number of rows that have it as a candidate.
     n_flagged : int
-        Flagged candidates: less likely right than wrong, and without a verdict. A review order, not an error count.
+        Number of candidates without a verdict that are more likely wrong than right. Not an error count.
     share_wrong : float or None
-        Estimated share of wrong candidates; None unless enough candidates were checked.
+        Estimated share of wrong candidates; None unless enough candidates were reviewed.
 
     Examples
     --------
@@ -80,25 +80,23 @@ class LabelSummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelIssues:
-    """Every candidate label, worst first. `find_label_issues` makes it.
+    """All candidate labels, worst first: the result of `find_label_issues`.
 
     Attributes
     ----------
     support : ndarray of shape (n_samples, n_labels)
-        How far features and other labels support each label of each row; for an order, no probability.
+        Support of every row and label; see `LabelSupport`. It gives an order, not probabilities.
     confidence : ndarray of shape (n_samples, n_labels)
-        The support on a scale from 0 to 1, 0 for what is no candidate: estimated, assuming that wrong candidates
-        appear at one common rate. Not a chance to quote.
+        Support of the candidates on a scale from 0 to 1, 0 elsewhere. Do not report it as a probability.
     probability : ndarray of shape (n_samples, n_labels) or None
-        Chance that a candidate is right, estimated from checked candidates; None without any.
+        Probability that a candidate is right, estimated from reviewed candidates; None without any.
     n_checked : int
-        Number of checked candidates.
+        Number of reviewed candidates.
     rows, labels : ndarray of shape (n_candidates,)
-        Row and label of every candidate, counted from 0, worst first: by probability if candidates were checked, else
+        Row and label of every candidate, counted from 0, worst first: by probability if candidates were reviewed, else
         by support.
     answers : ndarray of shape (n_candidates,)
-        1 for a candidate that was checked and is right, 0 for one that is wrong, -1 for one nobody checked; in the
-        order of `rows`.
+        1 for a right candidate, 0 for a wrong one, -1 for one without a verdict, in the order of `rows`.
     label_names : tuple of str
         Names of the labels.
     row_ids : tuple
@@ -106,7 +104,7 @@ class LabelIssues:
 
     Examples
     --------
-    The last row looks like the third, and still has the label of the first two.
+    The last row looks like the third but has the label of the first two.
 
     >>> from labelsieve import find_label_issues
     >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
@@ -132,33 +130,33 @@ class LabelIssues:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether enough candidates were checked to show probabilities."""
+        """Whether enough candidates were reviewed to show probabilities."""
         return self.n_checked >= ENOUGH_CHECKS
 
     @property
     def shown_probability(self) -> np.ndarray | None:
-        """The probabilities if enough candidates were checked to show them, else None."""
+        """Probabilities if enough candidates were reviewed, else None."""
         return self.probability if self.has_probabilities else None
 
     @property
     def share_wrong(self) -> float | None:
-        """Estimated share of wrong candidates; None unless enough candidates were checked."""
+        """Estimated share of wrong candidates; None unless enough candidates were reviewed."""
         if self.shown_probability is None:
             return None
         return float(1 - self.shown_probability[self.rows, self.labels].mean())
 
     @property
     def percentiles(self) -> np.ndarray:
-        """Of every candidate, in order, x such that it is among the least supported x %."""
+        """For every candidate, in order: it is among the least supported x %."""
         return 100 * np.arange(1, self.n_candidates + 1) / self.n_candidates
 
     @property
     def unchecked(self) -> np.ndarray:
-        """Places, in the order of `rows`, of the candidates that nobody checked."""
+        """Positions in `rows` of the candidates without a verdict."""
         return np.flatnonzero(self.answers < 0)
 
     def by_label(self) -> tuple[LabelSummary, ...]:
-        """Return the labels that have candidates, each in numbers, in the order of the columns."""
+        """Return the counts of each label that has candidates, in column order."""
         scale = self.confidence if self.shown_probability is None else self.shown_probability
         n_labels = len(self.label_names)
         chance = scale[self.rows, self.labels]
@@ -176,14 +174,13 @@ class LabelIssues:
         )
 
     def to_frame(self) -> DataFrame:
-        """Return every candidate as a row of a pandas frame, worst first; needs pandas.
+        """Return a pandas frame with a row per candidate, worst first.
 
         Returns
         -------
         DataFrame
-            Columns ``row`` (its name), ``label``, ``rank``, ``least_supported_percent`` (the candidate is among so
-            many percent), ``support``; ``probability`` if at least 50 candidates were checked; ``verdict``: "keep" or
-            "remove" for a checked candidate, else "".
+            Columns ``row`` (its name), ``label``, ``rank``, ``least_supported_percent``, ``support``, ``probability``
+            if at least 50 candidates were reviewed, and ``verdict``: "keep", "remove" or "".
         """
         columns: dict[str, Any] = {
             "row": [self.row_ids[row] for row in self.rows],
@@ -198,29 +195,28 @@ class LabelIssues:
         return DataFrame(columns)
 
     def label_summary(self) -> DataFrame:
-        """Return the labels that have candidates as a pandas frame; needs pandas.
+        """Return a pandas frame with a row per label that has candidates.
 
         Returns
         -------
         DataFrame
-            Columns ``label``, ``n_candidates``, ``n_flagged`` (see `LabelSummary`) and, if at least 50 candidates
-            were checked, ``share_wrong``.
+            Columns as in `LabelSummary`; ``share_wrong`` only if at least 50 candidates were reviewed.
         """
         frame = DataFrame([asdict(label) for label in self.by_label()])
         return frame if self.has_probabilities else frame.drop(columns="share_wrong")
 
     def verdicts(self) -> list[str]:
-        """Of every candidate, in order: "keep" or "remove" where it was checked, else ""."""
+        """Return the verdict on every candidate, in order: "keep", "remove" or ""."""
         words = {1: "keep", 0: "remove", -1: ""}
         return [words[int(answer)] for answer in self.answers]
 
     def summary(self, n_shown: int = 5) -> str:
-        """Say in a few lines what was found, and what cannot be found this way.
+        """Summarise the result in a few lines.
 
         Parameters
         ----------
         n_shown : int, default=5
-            How many of the candidates that were not checked to list.
+            Number of candidates without a verdict to list.
         """
         open_places = self.unchecked[:n_shown]
         lines = [
@@ -231,7 +227,7 @@ class LabelIssues:
         return "\n".join([*lines, self.caveat(_ADVICE)])
 
     def caveat(self, advice: str = "") -> str:
-        """What belongs under every list of candidates; `advice` is a sentence on how to check some."""
+        """Return the note under every list of candidates; `advice` says how to review some."""
         share = self.share_wrong
         if share is not None:
             return f"About {share:.0%} of all candidates are wrong, estimated from {self.n_checked} checked candidates."
@@ -278,7 +274,7 @@ def find_label_issues(
     label_names: Iterable[str] | None = None,
     row_ids: Iterable[Hashable] | None = None,
 ) -> LabelIssues:
-    """Put all candidate labels in order, those that look wrong first.
+    """Rank all candidate labels, those that look wrong first.
 
     Parameters
     ----------
@@ -287,14 +283,14 @@ def find_label_issues(
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
         Candidate labels, 0/1.
     kernel : {"auto", "linear", "rbf"}, default="auto"
-        How the features predict, as in `LabelSupport`.
+        Kernel of the prediction, as in `LabelSupport`.
     use_labels : bool, default=True
-        Whether the other labels of a row are asked too, as in `LabelSupport`.
+        Whether the other labels of a row count too, as in `LabelSupport`.
     each_row_has_truth : bool, default=False
         Whether every row is known to have at least one right candidate.
     checked : tuple of (rows, labels, answers) or None, default=None
-        Candidates that a person verified: row and label, counted from 0, and 1 where the candidate is right, 0 where
-        it is wrong. From 50 on, probabilities are shown.
+        Reviewed candidates: row and label, counted from 0, and 1 if the candidate is right, 0 if it is wrong. From 50
+        on, probabilities are shown.
     label_names : iterable of str or None, default=None
         Names of the labels; None takes the columns of a dataframe, else ``y0, y1, ...``.
     row_ids : iterable or None, default=None
@@ -307,12 +303,12 @@ def find_label_issues(
 
     See Also
     --------
-    draw_candidates : Candidates to check.
+    draw_candidates : Draw candidates to review.
 
     Notes
     -----
-    Wrong candidates that follow from the features as right ones do cannot be seen from features and candidates alone.
-    Where some labels are wrong more often than others, 50 checked candidates find out.
+    Systematic errors, which follow from the features like right labels, cannot be seen from features and candidates
+    alone. 50 reviewed candidates show which labels are wrong more often than others.
 
     Examples
     --------
@@ -343,7 +339,7 @@ def find_label_issues(
 def issues_of(
     model: LabelSupport, checked: Any, *, label_names: Iterable[Hashable], row_ids: Iterable[Hashable]
 ) -> LabelIssues:
-    """Put the candidates that a model was fitted to in order; parameters as in `find_label_issues`.
+    """Rank the candidates that a model was fitted to; parameters as in `find_label_issues`.
 
     Examples
     --------
@@ -379,22 +375,21 @@ def issues_of(
 def draw_candidates(
     Y: Any, n: int = ENOUGH_CHECKS, *, random_state: Any = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw candidates at random for a person to check.
+    """Draw random candidates to review.
 
     Parameters
     ----------
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
         Candidate labels, 0/1.
     n : int, default=50
-        How many; all if there are no more.
+        Number of candidates; all if there are fewer.
     random_state : int, Generator, RandomState or None, default=0
-        The same seed draws the same candidates, and with a larger `n` these and others.
+        Seed. A larger `n` draws the same candidates and more.
 
     Returns
     -------
     rows, labels : ndarray of shape (n,)
-        Places of the candidates, counted from 0. Labels that are candidates of every row are left out: nothing could
-        be learned from them.
+        Row and label of each, counted from 0. Labels that are candidates of every row are left out.
 
     Examples
     --------
@@ -419,12 +414,12 @@ def draw_candidates(
 
 
 def _row_ids(X: Any) -> Iterable[Hashable]:
-    """The index of a dataframe, else numbers from 0."""
+    """Return the index of a dataframe, else numbers from 0."""
     return X.index.tolist() if hasattr(X, "iloc") else range(np.shape(X)[0])
 
 
 def _distinct(names: Iterable[Hashable], expected: int, parameter: str) -> tuple[Hashable, ...]:
-    """The names as a tuple, so many as expected and all different."""
+    """Return the names as a tuple; raise unless there are as many as expected, all different."""
     listed = tuple(names)
     if len(listed) != expected:
         raise ValueError(f"{parameter} must have {expected} entries. Got {len(listed)}. Give one for each.")

@@ -52,34 +52,26 @@ if TYPE_CHECKING:
 
 __all__ = ["page_data", "render_page"]
 
-#: Largest number of columns on the page, those of the best places.
-_MOST_COLUMNS = 1000
-#: Numbers that counts per label may take; columns of the best places have them.
-_MOST_COUNTS = 12_000
-#: Features of a column that are listed.
-_MOST_FEATURES = 12
+#: Limits that keep the page small: columns, counts per label in all distributions, features listed per column.
+_MOST_COLUMNS, _MOST_COUNTS, _MOST_FEATURES = 1000, 12_000, 12
 #: Bars of the histogram of all candidates.
 _N_BARS = 30
 
 
 def render_page(audit: Audit) -> str:
-    """Return the page: answers in words, then the evidence for each to explore."""
+    """Return the page of an audit as HTML."""
     ranking, issues, curve = audit.ranking, audit.label_issues, audit.size_curve
-    scripts = {
-        "dom": True,
-        "state": True,
-        "curve": curve is not None,
-        "columns": ranking is not None,
-        "map": ranking is not None,
-        "labels": issues is not None,
-        "issues": issues is not None,
-        "drawer": True,
-        "start": True,
-    }
+    scripts = [
+        *("dom", "state"),
+        *(() if curve is None else ("curve",)),
+        *(() if ranking is None else ("columns", "map")),
+        *(() if issues is None else ("labels", "issues")),
+        *("drawer", "start"),
+    ]
     now = datetime.datetime.now(datetime.UTC)
     return render(
         "audit.html",
-        scripts=[f"audit/{name}.js" for name, is_needed in scripts.items() if is_needed],
+        scripts=[f"audit/{name}.js" for name in scripts],
         data=page_data(audit),
         generator=f"labelsieve {__version__}",
         command=audit.command,
@@ -104,7 +96,7 @@ def render_page(audit: Audit) -> str:
 
 
 def _asked(audit: Audit) -> int | None:
-    """Return the number of columns that the subsamples select, if their rankings say nothing about other numbers."""
+    """Return the number of columns that the subsamples select, if it is the only number they tell about."""
     stability = audit.stability
     if stability is None or audit.ranking is None:
         return None
@@ -112,7 +104,7 @@ def _asked(audit: Audit) -> int | None:
 
 
 def page_data(audit: Audit) -> dict[str, Any]:
-    """Return the numbers of the page; see above."""
+    """Return the JSON data of the page; see the module docstring."""
     dataset, ranking, issues = audit.dataset, audit.ranking, audit.label_issues
     data: dict[str, Any] = {
         "title": printable(dataset.name or "table"),
@@ -133,7 +125,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
             data |= {"best": audit.size_curve.best, "curve": _curve(audit)}
         listed = ranking.order[:_MOST_COLUMNS]
     else:
-        # Those that are among the reasons.
+        # Only columns that are among the reasons.
         listed = np.array([], dtype=int) if issues is None else np.unique(issues.reasons.columns)
         data["columns"] = [
             {"n": printable(audit.ranked_columns[j].name), "t": printable(audit.ranked_columns[j].role)}
@@ -204,7 +196,7 @@ def _columns(audit: Audit, ranking: Ranking) -> list[dict[str, Any]]:
 
 
 def _places(audit: Audit, column: int) -> list[int]:
-    """Return the place of a column in every subsample; if only selections are known, 1 or beyond the number."""
+    """Return the rank of a column in every subsample; without rankings, 1 if it is selected."""
     stability = audit.stability
     if stability is None:
         return []
@@ -227,7 +219,7 @@ def _bars(bars: Distribution, Y: np.ndarray | None) -> dict[str, Any]:
 
 
 def _features(audit: Audit, ranking: Ranking, features: np.ndarray) -> list[list[Any]]:
-    """The features of one column that say most: name, evidence, their best label and the signed z² with it."""
+    """Return the best features of a column: name, evidence, best label and signed 10 z² with it."""
     evidence, signed = ranking.feature_evidence, ranking.feature_z2
     order = features[np.argsort(-evidence[features], kind="stable")][:_MOST_FEATURES]
     best = np.abs(signed[order]).argmax(axis=1)
@@ -243,7 +235,7 @@ def _features(audit: Audit, ranking: Ranking, features: np.ndarray) -> list[list
 
 
 def _labels(explained: ExplainedIssues) -> tuple[list[dict[str, Any]], list[float]]:
-    """Return the labels, and the ends of the scale on which their candidates are counted."""
+    """Return the labels, and the range of their histograms."""
     issues = explained.issues
     chance = issues.shown_probability
     keys = (issues.support if chance is None else chance)[issues.rows, issues.labels]
@@ -295,9 +287,9 @@ def _rows(audit: Audit, explained: ExplainedIssues, columns: np.ndarray) -> dict
     }
     if explained.kernel == "rbf":
         found["c"] = _rounded(1000 * reasons.curved, 0)
-    # What is not among the three is in one sum, and the sums are whole thousandths as they are shown.
-    told = np.array([sum(triples[2::3]) for triples in why], dtype=int)
-    parts = np.array(found["b"]) + np.array(found["q"]) + np.array(found.get("c", 0)) + told
+    # The rest is computed from rounded numbers, so that the parts shown sum to the support shown.
+    shown = np.array([sum(triples[2::3]) for triples in why], dtype=int)
+    parts = np.array(found["b"]) + np.array(found["q"]) + np.array(found.get("c", 0)) + shown
     found["o"] = (np.array(found["j"]) - parts).tolist()
     if issues.shown_probability is not None:
         found["p"] = _rounded(1000 * issues.shown_probability[rows, labels], 0)
@@ -309,14 +301,14 @@ def _rows(audit: Audit, explained: ExplainedIssues, columns: np.ndarray) -> dict
 
 
 def _value(audit: Audit, row: int, column: int, feature: int) -> str:
-    """Return what stands in the cell; of a text, the part of it that counts."""
+    """Return the text of a cell; for a text column, the feature that counts."""
     if audit.ranked_columns[column].role == "text":
         return audit.dataset.feature_names[feature]
     return audit.cell(row, column)
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:
-    """Plain numbers, whole ones if no digits are asked for."""
+    """Return rounded numbers as lists; integers if `digits` is 0."""
     rounded = np.round(values, digits)
     plain: list[Any] = (rounded.astype(int) if digits == 0 else rounded).tolist()
     return plain

@@ -1,4 +1,4 @@
-"""`Audit`: what was found in a table, with the parts that were computed, as records, frames, JSON and a page."""
+"""Result of an audit, as records, frames, JSON and a page."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Audit:
 
     @cached_property
     def substitutes(self) -> tuple[tuple[tuple[int, float], ...], ...]:
-        """For every column the others that can stand for it, closest first, with their correlations.
+        """Substitutes of every column, closest first, with their correlations.
 
         Columns are joined by correlations of 0.9 or more between their best features.
         """
@@ -258,7 +258,7 @@ class Audit:
             }
 
     def cell(self, row: int, column: int) -> str:
-        """Return what the table says in a row, in a column counted among those that have features."""
+        """Return the text of a cell; `column` counts the columns that have features."""
         return self.dataset.cell(row, self._positions[column])
 
     @property
@@ -387,7 +387,7 @@ class Audit:
 
 
 def _written(text: str, path: Any) -> str:
-    """Write a text to a file, whole or not at all, if there is one; returns the text."""
+    """Return a text, and write it to a file if there is one."""
     if path is not None:
         with replacing(Path(path)) as stream:
             stream.write(text.encode())

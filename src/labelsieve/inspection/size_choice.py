@@ -1,4 +1,4 @@
-"""How many features to keep: cross-validation that needs no true labels."""
+"""Cross-validated number of features, without true labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from labelsieve.size_curve import SizeCurve
 
 __all__ = ["choose_size"]
 
-#: The largest size that is tried of more than 5000 features.
+#: Largest size to try with more than 5000 features.
 _MOST_OF_MANY = 1000
 
 
@@ -36,41 +36,40 @@ def choose_size(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> SizeCurve:
-    """Judge how many features a selector should keep, by cross-validation on the candidate labels.
+    """Cross-validate how many features a selector should keep, on the candidate labels.
 
-    In every fold a clone of the selector ranks the features on the training rows, a ridge regression on the first
-    ``k`` of them predicts the candidates of the other rows, and each of these rows is scored by the average
-    precision with which its candidates are ranked. Where wrong candidates appear at one common rate, predictions
-    that rank candidates well rank true labels well. Rows without candidates are not scored.
+    In every fold a clone of the selector ranks the features on the training rows. A ridge regression on the first
+    ``k`` of them predicts the candidates of the held-out rows, which are scored by average precision. If wrong
+    candidates appear at one common rate, predictions that rank candidates well rank true labels well. Rows without
+    candidates are not scored.
 
-    `EvidenceSelector` judges the same sizes by itself, with one search per fold: its curve is that of
-    ``n_features_to_select="auto"``, and the number of folds is at most half of the rows.
+    `EvidenceSelector` evaluates all sizes with one search per fold: its curve is that of
+    ``n_features_to_select="auto"``, with at most half as many folds as rows.
 
     Parameters
     ----------
     selector : BaseSelector
-        Any method of this package. It is not changed. One whose ranking depends on the number of features, such as
-        `MDMR`, is fitted for every size. With a `labelsieve.ColumnSelector` sizes count columns, and all
-        features of a column predict.
+        Any method of this package. It is not changed. A method whose ranking depends on the number of features, such
+        as `MDMR`, is fitted for every size. With a `labelsieve.ColumnSelector`, sizes count columns.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
         Candidate labels, as for ``fit``.
     sizes : sequence of int or None, default=None
-        Numbers of features to try. None tries 12 from one feature to 60 % of them, evenly on a logarithmic scale,
-        and all features; of more than 5000 features, 12 up to 1000.
+        Numbers of features to try. None tries 12 sizes up to 60 % of the features, evenly on a logarithmic scale, and
+        all features; with more than 5000 features, 12 sizes up to 1000.
     cv : int, splitter or iterable of (train, test), default=5
-        Number of folds, or what makes them. Folds without candidates on either side are left out.
+        Number of folds, or a splitter. Folds without candidates on either side are left out.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the folds when ``cv`` is a number. The selector keeps its own.
+        Seed of the folds if ``cv`` is a number. The selector keeps its own.
     n_jobs : int or None, default=None
-        Fits that run at the same time, as in joblib. The result does not depend on it.
+        Number of parallel fits, as in joblib. The result does not depend on it.
 
     Returns
     -------
     curve : SizeCurve
-        Average precision by fold and size; ``curve.best`` is the size with the highest mean. A smaller one whose
-        mean lies within ``curve.spread`` may do as well.
+        Average precision by fold and size; ``curve.best`` has the highest mean, ``curve.enough`` is the smallest size
+        within its spread.
 
     Examples
     --------
@@ -96,17 +95,16 @@ def choose_size(
     # One fit serves all sizes, unless the ranking depends on the size.
     depends = getattr(selector, "ranking_depends_on_size", False)
     parts = [tried[i : i + 1] for i in range(len(tried))] if depends else [tried]
-    tasks = [
-        (
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_score)(
             clone(selector).set_params(n_features_to_select=int(part[0])) if depends else clone(selector),
-            fold,
+            X,
+            Y,
+            *fold,
             part,
         )
         for fold in folds
         for part in parts
-    ]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_score)(unfitted, X, Y, *fold, part) for unfitted, fold, part in tasks
     )
     scores = np.concatenate(found).reshape(len(folds), len(tried)) if found else np.empty((0, len(tried)))
     scores = scores[~np.isnan(scores).any(axis=1)]
@@ -121,10 +119,10 @@ def choose_size(
 def _score(
     selector: Any, X: Matrix, Y: Matrix, train: np.ndarray, test: np.ndarray, sizes: np.ndarray
 ) -> np.ndarray:
-    """Rank the features on some rows; mean precision on the others for every size, nan if no row has any."""
+    """Rank on training rows; return the mean precision on test rows for every size, nan if none has candidates."""
     X_train, Y_train = X[train], Y[train]
     selector.fit(X_train, Y_train)
-    if hasattr(selector, "feature_order"):  # what it ranks are columns of several features each
+    if hasattr(selector, "feature_order"):  # it ranks columns of several features each
         order, ends = selector.feature_order()
         sizes = ends[sizes - 1]
     else:
@@ -146,7 +144,7 @@ def _sizes(given: Sequence[int] | None, n_features: int) -> np.ndarray:
 
 
 def _folds(Y: Matrix, cv: Any, random_state: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield training and test rows of the folds that have candidates to learn from."""
+    """Yield training and test rows of the folds with candidates to learn from."""
     n_samples = Y.shape[0]
     if isinstance(cv, Integral):
         n_folds = int(cv)

@@ -1,8 +1,4 @@
-"""Does the selection hold when the data change a little, and is there anything to select from at all?
-
-Indices of the stability of several selections, the stability of one selector on one table, and a test whether the
-features tell more about the labels than about shuffled ones.
-"""
+"""Stability of selections on subsamples, stability indices, and a permutation test of the evidence."""
 
 from __future__ import annotations
 
@@ -41,39 +37,39 @@ __all__ = [
     "selection_stability",
 ]
 
-#: Features that are selected in this share of the subsamples are stable.
+#: Features with at least this selection frequency are stable.
 STABLE = 0.6
-#: Features with at least this absolute correlation stand for one another.
+#: Features with at least this absolute correlation are substitutes.
 SUBSTITUTE = 0.9
-#: Features that are compared with one another at most, those chosen most often.
+#: Substitutes are searched among this many of the most frequent features.
 _MOST_COMPARED = 5000
-#: Above this p-value the labels are said to be perhaps no better than chance.
+#: Above this p-value, labels may be no better than permuted ones.
 SIGNIFICANT = 0.05
-#: Entries of the features times labels from which on a shuffle takes long.
+#: Above this number of feature entries times labels, a permutation is slow.
 _LARGE_PRODUCT = 2e8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SelectionStability:
-    """How often each feature is chosen when half of the rows decide.
+    """Selections of one selector on subsamples, each a random half of the rows.
 
     Attributes
     ----------
     feature_names : ndarray of str of shape (n_features,)
-        Names of the features; ``x0``, ``x1`` ... where they have none.
+        Names of the features, by default ``x0``, ``x1`` ...
     selected : ndarray of bool of shape (n_features,)
-        What the selector chooses on all rows.
+        Features selected on all rows.
     runs : ndarray of bool of shape (n_resamples, n_features)
-        What it chooses on each half; the halves of a pair stand one after the other.
+        Features selected on each subsample; the two disjoint halves of a pair are next to each other.
     group : ndarray of int of shape (n_features,)
-        Features of one group can stand for one another: they are joined by absolute correlations of 0.9 or more.
-        Only features that are chosen at least once are compared; any other is a group of its own.
+        Features of one group are substitutes: they are joined by absolute correlations of 0.9 or more. A feature that
+        is never selected is a group of its own.
     places : ndarray of int of shape (n_resamples, n_features) or None
-        Place of every feature in each ranking, 1 is best; None if the selector does not rank.
+        Rank of every feature on each subsample, 1 is best; None if the selector does not rank.
 
     Examples
     --------
-    Three features, the first two of which can stand for each other; one of both is chosen on every half.
+    The first two of three features are substitutes. Every subsample selects one of them.
 
     >>> runs = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]], dtype=bool)
     >>> found = SelectionStability(np.array(["a", "b", "c"]), runs[0], runs, np.array([0, 0, 1]))
@@ -91,28 +87,28 @@ class SelectionStability:
 
     @property
     def n_resamples(self) -> int:
-        """How many halves were drawn."""
+        """Number of subsamples."""
         return len(self.runs)
 
     @property
     def n_selected(self) -> int:
-        """How many features the selector chooses."""
+        """Number of features selected on all rows."""
         return int(self.selected.sum())
 
     @cached_property
     def frequency(self) -> np.ndarray:
-        """Share of the halves on which each feature is chosen."""
+        """Share of the subsamples that select each feature."""
         shares: np.ndarray = self.runs.mean(axis=0)
         return shares
 
     @cached_property
     def interval(self) -> np.ndarray:
-        """Wilson's 95 % interval of each frequency: a row per feature, its lower and its upper end."""
+        """Wilson's 95 % interval of each frequency: lower and upper end, a row per feature."""
         return np.column_stack(wilson_interval(self.runs.sum(axis=0), len(self.runs)))
 
     @cached_property
     def group_frequency(self) -> np.ndarray:
-        """Share of the halves on which each feature or one of its substitutes is chosen."""
+        """Share of the subsamples that select each feature or one of its substitutes."""
         order = np.argsort(self.group, kind="stable")
         _, starts, members = np.unique(self.group[order], return_index=True, return_inverse=True)
         of_groups = np.logical_or.reduceat(self.runs[:, order], starts, axis=1).mean(axis=0)
@@ -121,28 +117,28 @@ class SelectionStability:
         return found
 
     def substitutes(self, feature: int) -> np.ndarray:
-        """Numbers of the other features that can stand for this one."""
+        """Return the indices of the substitutes of a feature."""
         others = np.flatnonzero(self.group == self.group[feature])
         members: np.ndarray = others[others != feature]
         return members
 
     @property
     def n_stable(self) -> int:
-        """How many features are chosen on at least 60 % of the halves."""
+        """Number of features that at least 60 % of the subsamples select."""
         return int((self.frequency >= STABLE).sum())
 
     @property
     def expected_by_chance(self) -> float:
-        """How many of the stable features chance alone explains at most, on average.
+        """Upper bound on the mean number of stable features by chance alone.
 
-        ``k^2 / ((2 pi - 1) d)`` with ``pi = 0.6`` for ``k`` of ``d`` features, by Meinshausen and Buehlmann; see
-        `selection_stability`. It says nothing where it is as large as `n_stable`.
+        For ``k`` of ``d`` features, Meinshausen and Buehlmann give ``k^2 / ((2 pi - 1) d)`` with ``pi = 0.6``; see
+        `selection_stability`. A bound as large as `n_stable` is not informative.
         """
         return self.n_selected**2 / ((2 * STABLE - 1) * len(self.selected))
 
     @cached_property
     def index(self) -> float:
-        """Kuncheva's index of the halves: 1 for equal choices, about 0 for random ones."""
+        """Kuncheva's index of the subsamples: 1 for equal selections, about 0 for random ones."""
         return nogueira_stability(self.runs)
 
     def __repr__(self) -> str:
@@ -150,7 +146,7 @@ class SelectionStability:
         return f"SelectionStability({self.n_resamples} subsamples, {stable}, index {self.index:.2f})"
 
     def to_frame(self) -> Any:
-        """Return a pandas table with a row per feature, those chosen most often first.
+        """Return a pandas table with a row per feature, most frequent first.
 
         The columns are ``feature``, ``selected`` (on all rows), ``frequency``, ``lower``, ``upper``, ``substitutes``
         (names, separated by commas) and ``frequency_with_substitutes``.
@@ -185,35 +181,34 @@ def selection_stability(
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SelectionStability:
-    """Choose features again and again on halves of the rows, and count.
+    """Select features on subsamples of the rows and count how often each is selected.
 
-    The selector is fitted to all rows first. What it found out there by itself, such as the number of features and
-    how much redundancy to avoid, is kept; then it is fitted to pairs of disjoint halves of the rows [1]_ [2]_.
-    Half of the rows say less than all of them, so the frequencies err on the side of doubt.
+    The selector is fitted to all rows first. Settings that it chose there, such as the number of features, are kept.
+    Then it is fitted to pairs of disjoint halves of the rows [1]_ [2]_. Half of the rows say less than all of them, so
+    the frequencies are conservative.
 
     Parameters
     ----------
     selector : object
         A selector of this package, or any with ``fit`` and ``get_support``. It is not changed. With a
-        `labelsieve.ColumnSelector` all that follows is about columns, which stand for one another if their
-        best features do.
+        `labelsieve.ColumnSelector` the result is about columns, which are substitutes if their best features are.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
         Candidate labels, as for ``fit``.
     n_resamples : int, default=30
-        How many halves; an odd number leaves the last pair without its second half.
+        Number of subsamples; an odd number leaves out the second half of the last pair.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the halves. The selector keeps its own.
+        Seed of the subsamples. The selector keeps its own.
     n_jobs : int or None, default=None
-        Fits that run at the same time, as in joblib. The result does not depend on it.
+        Number of parallel fits, as in joblib. The result does not depend on it.
     progress : callable or None, default=None
-        Called with the number of finished fits and of all, after each.
+        Called after each fit with the number of finished fits and of all fits.
 
     Returns
     -------
     stability : SelectionStability
-        Frequencies with their intervals, substitutes, and what chance explains.
+        Selection frequencies, intervals and substitutes.
 
     References
     ----------
@@ -240,14 +235,9 @@ def selection_stability(
             f"X must have at least 4 rows, two for each half. Got {n_samples}. Collect more rows first."
         )
     X, Y = as_rows(X, "X"), as_rows(Y, "Y")
+    whole = clone(selector).fit(X, Y)
     return resample(
-        clone(selector).fit(X, Y),
-        X,
-        Y,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
+        whole, X, Y, n_resamples=n_resamples, random_state=random_state, n_jobs=n_jobs, progress=progress
     )
 
 
@@ -261,13 +251,13 @@ def resample(
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SelectionStability:
-    """Do what `selection_stability` does for a selector `whole` that is fitted to all rows."""
+    """Run `selection_stability` for a selector `whole` that is fitted to all rows."""
     settled = whole._settled_params() if hasattr(whole, "_settled_params") else {}
     asked = clone(whole).set_params(**settled)
     features, candidates = check_problem(X, Y)
     if hasattr(whole, "best_"):
         features = features[:, whole.best_]
-    parts = list(halves(features.shape[0], n_resamples, as_generator(random_state)))
+    parts = list(subsamples(features.shape[0], n_resamples, as_generator(random_state)))
     if not have_candidates(candidates, parts):
         raise ValueError(
             "Y must have candidates in every subsample of the rows. Got a subsample with none. "
@@ -279,17 +269,17 @@ def resample(
     selected = np.asarray(whole.get_support(), dtype=bool)
     runs = np.empty((n_resamples, len(selected)), dtype=bool)
     places = np.empty(runs.shape, dtype=np.int32) if hasattr(whole, "ranking_") else None
-    told: list[str] = []
+    messages: list[str] = []
     for number, (run, ranking, notes) in enumerate(finished):
         runs[number] = run
         if places is not None:
             places[number] = ranking
-        told += notes
+        messages += notes
         if progress is not None:
             progress(number + 1, n_resamples)
-    if told:
+    if messages:
         warnings.warn(
-            f"{len(told)} of {n_resamples} fits to half of the rows warned, the first of them: {told[0]}",
+            f"{len(messages)} of {n_resamples} fits to half of the rows warned, the first of them: {messages[0]}",
             UserWarning,
             stacklevel=3,
         )
@@ -302,16 +292,16 @@ def resample(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvidenceTest:
-    """Whether the features tell more about the labels than about shuffled ones.
+    """Result of a permutation test of the evidence.
 
     Attributes
     ----------
     p_value : float
-        Share of the tables, the given one among them, with at least as much evidence as the given one.
+        Share of the permutations, the given order included, with at least as much evidence as the given order.
     total : float
         Evidence of all features together.
     permuted : ndarray of shape (n_permutations,)
-        The same for labels whose rows were permuted.
+        The same for permuted labels.
 
     Examples
     --------
@@ -336,13 +326,12 @@ class EvidenceTest:
 def evidence_test(
     X: Any, Y: Any, *, n_permutations: int = 199, random_state: Any = 0, threshold: float = 4.0
 ) -> EvidenceTest:
-    """Test whether features and candidate labels have anything to do with each other.
+    """Test whether the features are associated with the candidate labels.
 
     The evidence of a feature is ``sum_l max(z_l^2 - threshold, 0)``, plus a millionth of ``sum_l z_l^2``, where
-    ``z_l^2`` is the number of rows times the squared correlation of the feature and candidate label ``l``. Summed
-    over all features, it is compared with what it is when the rows of the labels are shuffled, which keeps the
-    correlations among features and among labels. A p-value above 0.05 warns: a selector would rank these features
-    all the same.
+    ``z_l^2`` is the number of rows times the squared correlation of the feature and candidate label ``l``. The sum over
+    all features is compared with its values after permuting the rows of the labels, which keeps the correlations among
+    features and among labels. A p-value above 0.05 gives a warning, because a selector ranks the features anyway.
 
     Parameters
     ----------
@@ -351,23 +340,23 @@ def evidence_test(
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
         Candidate labels, as for the ``fit`` of a selector.
     n_permutations : int, default=199
-        How often the rows of the labels are shuffled; each costs one product of ``X`` and ``Y``.
+        Number of permutations; each costs one product of ``X`` and ``Y``.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the shuffles.
+        Seed of the permutations.
     threshold : float, default=4.0
-        Evidence below it is noise.
+        Squared z values below it count as noise.
 
     Returns
     -------
     result : EvidenceTest
-        The p-value and what it is made of.
+        The p-value and the sums behind it.
 
     Examples
     --------
     >>> from labelsieve import evidence_test
     >>> from labelsieve.datasets import make_pml
     >>> X, Y = make_pml(random_state=0)
-    >>> evidence_test(X, Y).p_value  # no shuffled table has as much
+    >>> evidence_test(X, Y).p_value  # no permutation has as much
     0.005
     """
     refuse_lazy("evidence_test", X, Y)
@@ -385,14 +374,9 @@ def evidence_test(
 
 
 def permute_labels(
-    X: Any,
-    Y: Any,
-    *,
-    n_permutations: int,
-    random_state: Any,
-    threshold: float = 4.0,
+    X: Any, Y: Any, *, n_permutations: int, random_state: Any, threshold: float = 4.0
 ) -> EvidenceTest:
-    """Do what `evidence_test` does without its warning."""
+    """Run `evidence_test` without its warning."""
     check_count(n_permutations, "n_permutations", least=1)
     if not threshold >= 0:  # nor is nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
@@ -403,19 +387,19 @@ def permute_labels(
         np.arange(n_samples) if i == 0 else rng.permutation(n_samples) for i in range(n_permutations + 1)
     )
     total, *others = _totals(X, Y, orders, threshold)
-    shuffled = np.array(others)
-    # Sums of the same numbers in another order must not count as less.
-    n_as_large = int((shuffled >= total * (1 - 1e-12)).sum())
-    return EvidenceTest((1 + n_as_large) / (1 + len(shuffled)), total, shuffled)
+    permuted = np.array(others)
+    # Sums of the same numbers in another order may round differently.
+    n_as_large = int((permuted >= total * (1 - 1e-12)).sum())
+    return EvidenceTest((1 + n_as_large) / (1 + len(permuted)), total, permuted)
 
 
 def default_permutations(X: Matrix, n_labels: int, most: int = 199) -> int:
-    """Return how often to permute labels: fewer times, but enough for 5 %, if a product with the features is slow."""
+    """Return the number of permutations: fewer, but enough for 5 %, if the table is large."""
     return min(most, 199 if (X.nnz if is_sparse(X) else X.size) * n_labels < _LARGE_PRODUCT else 39)
 
 
 def kuncheva_stability(selected: Any) -> float:
-    """Mean overlap of pairs of equally large feature sets, corrected for chance [1]_.
+    """Compute the mean overlap of pairs of equally large feature sets, corrected for chance [1]_.
 
     Parameters
     ----------
@@ -449,7 +433,7 @@ def kuncheva_stability(selected: Any) -> float:
 
 
 def nogueira_stability(selected: Any) -> float:
-    """How little the selection of each feature varies, corrected for chance; sizes may differ [1]_.
+    """Compute how little the selection of each feature varies, corrected for chance; sizes may differ [1]_.
 
     Parameters
     ----------
@@ -480,7 +464,7 @@ def nogueira_stability(selected: Any) -> float:
 
 
 def jaccard_stability(selected: Any) -> float:
-    """Mean share of common features in pairs of feature sets; large sets overlap by chance alone.
+    """Compute the mean share of common features in pairs of feature sets, not corrected for chance.
 
     Parameters
     ----------
@@ -504,19 +488,19 @@ def jaccard_stability(selected: Any) -> float:
 
 
 def wilson_interval(n_hits: np.ndarray, n_runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of Wilson's 95 % intervals of shares."""
+    """Return the ends of Wilson's 95 % intervals of shares."""
     z2 = stats.norm.ppf(0.975) ** 2
     centre = (n_hits + z2 / 2) / (n_runs + z2)
     half = np.sqrt(z2 * (n_hits * (n_runs - n_hits) / n_runs + z2 / 4)) / (n_runs + z2)
-    # Exactly 0 and 1 at the ends, not a rounding beyond.
+    # Exactly 0 and 1, without rounding.
     return np.where(n_hits == 0, 0.0, centre - half), np.where(n_hits == n_runs, 1.0, centre + half)
 
 
-def halves(n_samples: int, n_halves: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the rows of disjoint halves, pair by pair; of an odd number one row is left out."""
+def subsamples(n_samples: int, n_subsamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield the rows of disjoint halves, pair by pair; an odd number of rows leaves one out."""
     size = n_samples // 2
     order = np.arange(n_samples)
-    for number in range(n_halves):
+    for number in range(n_subsamples):
         if number % 2 == 0:
             order = rng.permutation(n_samples)
         start = (number % 2) * size
@@ -532,17 +516,16 @@ def have_candidates(Y: Matrix, parts: Iterable[np.ndarray]) -> bool:
 def _selected_on(
     selector: Any, X: Any, Y: Any, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-    """Choose features by some rows alone; returns the choice, the ranking if there is one, and warnings."""
+    """Fit to some rows; return the selection, the ranking if there is one, and the first warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         selector.fit(take_rows(X, rows), take_rows(Y, rows))
-    # One a fit: they are counted.
     notes = [" ".join(str(warning.message).split()) for warning in caught[:1]]
     return np.asarray(selector.get_support(), dtype=bool), getattr(selector, "ranking_", None), notes
 
 
 def substitute_groups(X: Matrix, compared: np.ndarray) -> np.ndarray:
-    """Number groups of features joined by absolute correlations of 0.9 or more.
+    """Number the groups of features joined by absolute correlations of 0.9 or more.
 
     Only the features at the positions `compared`, ascending, are compared; any other is a group of its own.
     """
@@ -559,7 +542,7 @@ def substitute_groups(X: Matrix, compared: np.ndarray) -> np.ndarray:
 def correlations(
     X: Matrix, best_feature: np.ndarray, column: int, others: np.ndarray
 ) -> tuple[tuple[int, float], ...]:
-    """Return other columns with the correlations of their best features with that of a column, closest first."""
+    """Return other columns with their correlations with a column, by best features, strongest first."""
     asked = X[:, best_feature[np.append(column, others)]]
     found = np.clip(standardize(within_range(asked)).gram(np.arange(asked.shape[1]))[0] / X.shape[0], -1, 1)
     order = np.argsort(-np.abs(found[1:]), kind="stable")
@@ -567,13 +550,13 @@ def correlations(
 
 
 def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float) -> Iterator[float]:
-    """Yield the evidence of all features for the labels, their rows in each of these orders."""
+    """Yield the total evidence for the labels with their rows in each of these orders."""
     features, labels = standardize(within_range(X)), LabelScale.learn(Y)
     criterion = Criterion(threshold, ridge=0.0)
     Y = Y[:, labels.varying]
     n_samples, n_labels = Y.shape
     stack = sp.hstack if is_sparse(Y) else np.hstack
-    # Several products at once read the features once.
+    # Products of several permutations read the features once.
     n_together = max(1, BUDGET // (max(X.shape) * max(1, n_labels)))
     waiting = iter(orders)
     while together := list(islice(waiting, n_together)):

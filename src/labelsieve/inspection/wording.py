@@ -1,4 +1,4 @@
-"""The findings in sentences: one source for the terminal, JSON and the page."""
+"""Findings in sentences, for the terminal, JSON and the page."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = [
     "summary",
 ]
 
-#: Columns that are selected in this share of the subsamples are reliable.
+#: Selection frequency of reliable columns.
 _RELIABLE = 0.9
-#: Names that a sentence mentions, and their length.
+#: Largest number of names in a sentence, and largest length of a name.
 _MENTIONED, _LONGEST_NAME = 3, 34
 _SHOWN_ROWS, _SHOWN_COLUMNS = 5, 8
 
@@ -47,7 +47,7 @@ _CHANCE = (
     "Permuted labels give as much evidence (permutation test, p = {p:.2g}). Do not select columns or remove labels by "
     "these findings. Check that rows and labels are aligned, and that the informative columns are in the file.",
 )
-#: What the reasons of a candidate are, by the kernel of the regression that gave its support.
+#: Explanation of the reasons, by kernel.
 _REASONS = {
     "linear": "Each reason is what one column adds to the prediction of a label from the other rows. Base rate, all "
     "columns and the other labels of the row sum to the support exactly. The table shows the columns that lower it "
@@ -60,7 +60,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """A question and its answer; the first words of the answer are its gist."""
+    """A question with its answer, split into gist and rest."""
 
     question: str
     gist: str
@@ -73,7 +73,7 @@ class Answer:
 
 
 def answers(audit: Audit) -> list[Answer]:
-    """Answer the questions that the findings are about."""
+    """Answer the questions that the findings can answer."""
     found = []
     if audit.ranking is not None:
         found = [
@@ -192,7 +192,7 @@ def _labels(issues: LabelIssues, audit: Audit) -> tuple[str, str]:
 
 
 def arbitrary_note(ranking: Ranking, unit: str) -> str:
-    """Say how many of the selected columns have nothing to show."""
+    """Say how many of the selected columns have no evidence."""
     many = f"{ranking.n_arbitrary} of the {ranking.n_kept} selected {unit}s"
     if ranking.measure == "evidence":
         return f"{many} have no evidence above noise: chance put them there."
@@ -210,20 +210,20 @@ def size_note(curve: SizeCurve, n_columns: int, unit: str) -> str:
 
 
 def stability_note(audit: Audit) -> str:
-    """Say how many columns are stable, and how many of these chance explains; there must be subsamples."""
+    """Say how many columns are stable, and how many of them chance explains."""
     stability, unit = audit.stability, audit.unit
     assert stability is not None
     many = f"1 {unit} is" if stability.n_stable == 1 else f"{stability.n_stable} {unit}s are"
     note = f"{many} selected in at least {STABLE:.0%} of the subsamples."
     if stability.expected_by_chance < stability.n_stable:
-        # It is a bound, so it is rounded up.
+        # An upper bound is rounded up.
         most = math.ceil(10 * stability.expected_by_chance) / 10
         return f"{note} Chance alone explains at most {most:.1f} of them on average."
     return f"{note} With {stability.n_selected} of {audit.dataset.n_columns} {unit}s selected, no bound is known."
 
 
 def banner(audit: Audit) -> tuple[str, str] | None:
-    """Return the warning that stands above everything, its gist and the rest; None if there is none."""
+    """Return the warning at the top, as gist and rest; None if there is none."""
     if audit.evidence_test is None or not audit.is_no_better_than_chance:
         return None
     return _CHANCE[0], _CHANCE[1].format(p=audit.evidence_test.p_value)
@@ -241,7 +241,7 @@ def headline(audit: Audit) -> str:
 
 
 def facts(audit: Audit) -> list[str]:
-    """Return the sizes of the table, and the method unless it is an audit's own."""
+    """Return the sizes of the table, and for a selection the method."""
     dataset, ranking = audit.dataset, audit.ranking
     derived = f" giving {_counted(len(dataset.feature_names), 'feature')}" if _is_encoded(audit) else ""
     found = [
@@ -269,12 +269,9 @@ def summary(audit: Audit) -> str:
         lines += [answer.question, f"  {answer.plain}"]
     lines.append("")
     if audit.selected:
-        lines.append(
-            "  first columns: " + ", ".join(_short(name) for name in audit.selected[:_SHOWN_COLUMNS])
-        )
-    first = [
-        f"{_short(record['row'])}/{_short(record['label'])}" for record in audit.issue_records(_SHOWN_ROWS)
-    ]
+        lines.append("  first columns: " + ", ".join(map(_short, audit.selected[:_SHOWN_COLUMNS])))
+    records = audit.issue_records(_SHOWN_ROWS)
+    first = [f"{_short(record['row'])}/{_short(record['label'])}" for record in records]
     if first:
         lines.append("  review first: " + ", ".join(first))
     if audit.label_issues is not None:
@@ -283,7 +280,7 @@ def summary(audit: Audit) -> str:
 
 
 def notes(audit: Audit) -> Iterator[tuple[str, str]]:
-    """Yield what the numbers can and cannot say, and what was done to the table: headings and sentences."""
+    """Yield headings and sentences about the limits of the numbers and the preparation of the table."""
     issues = audit.label_issues
     if issues is not None:
         yield "Support is an order", issues.issues.caveat()
@@ -338,7 +335,7 @@ def _table_remarks(audit: Audit) -> list[str]:
 
 
 def _counted(number: int, noun: str) -> str:
-    """Return a number and a noun, with separators of thousands.
+    """Return a number with a noun.
 
     Examples
     --------
