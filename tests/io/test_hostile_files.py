@@ -7,6 +7,7 @@ import random
 import tracemalloc
 import zipfile
 
+import numpy as np
 import pytest
 
 from fuzz_readers import damaged, read_damaged, seeds
@@ -193,3 +194,55 @@ def test_damaged_files_give_a_data_set_or_one_clear_error(name, tmp_path):
     }
     assert read_damaged(tmp_path, name, ending, content) == "Dataset"
     assert outcomes <= {"Dataset", "DatasetError"}
+
+
+def replace_member(path, name, change):
+    """Change one file inside a zip archive."""
+    with zipfile.ZipFile(path) as archive:
+        members = {item.filename: archive.read(item) for item in archive.infolist()}
+    members[name] = change(members[name])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["x", "a"], [0.5, 1], [1.5, 0], [3.5, 1]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    return tmp_path / "t.xlsx"
+
+
+def test_chained_entities_of_a_workbook_are_rejected(workbook):
+    levels = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
+    bomb = f'<!DOCTYPE worksheet [<!ENTITY e0 "lol">{levels}]>'.encode()
+
+    def change(xml):
+        declaration, end, rest = xml.partition(b"?>") if xml.startswith(b"<?xml") else (b"", b"", xml)
+        return declaration + end + bomb + rest.replace(b"<v>0.5</v>", b"<v>&e11;</v>")
+
+    replace_member(workbook, "xl/worksheets/sheet1.xml", change)
+    with pytest.raises(DatasetError):
+        read(workbook, labels=1)
+
+
+def test_files_that_expand_to_many_cells_are_rejected(tmp_path, workbook, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr("labelsieve.io.source._CELLS_FREE", 20_000)
+    monkeypatch.setattr("labelsieve.io.source._CELLS_PER_BYTE", 1)
+    far = "".join(f'<row r="{row}"><c r="XFD{row}"><v>1</v></c></row>' for row in range(5, 9))
+    replace_member(
+        workbook,
+        "xl/worksheets/sheet1.xml",
+        lambda xml: xml.replace(b"</sheetData>", far.encode() + b"</sheetData>"),
+    )
+    zeros = pa.array(np.zeros(20_000, dtype=np.int8))
+    parquet.write_table(pa.table({"x": zeros, "a": zeros}), tmp_path / "t.parquet")
+    for path in (workbook, tmp_path / "t.parquet"):
+        assert path.stat().st_size < 10_000
+        with pytest.raises(DatasetError, match="cells"):
+            read(path, labels=1)
