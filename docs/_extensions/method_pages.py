@@ -10,7 +10,7 @@ from numpydoc.docscrape import NumpyDocString
 
 from committed_results import measured_costs, reports
 from labelsieve import METHODS
-from labelsieve.cli.explanation import explain
+from labelsieve.cli.methods import explain
 from written import examples_that_use, list_table, remove_others, underlined, write_page
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Text on its way to a terminal, a page or a spreadsheet, most of it not ours: names, errors, file names."""
+"""Safe text for terminals, pages and spreadsheets: names, errors and file names from outside."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ __all__ = [
     "error_text",
     "html_table",
     "near",
-    "no_formula",
     "one_line",
     "printable",
     "shortened",
 ]
 
-# Categories that give orders instead of showing something: control characters (escape sequences begin with
-# one), format characters (they turn the direction of writing), surrogates, line and paragraph separators.
-_ORDERS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-# Joiners belong to the writing of several languages and to emoji; they move nothing else.
+# Unicode categories that control the terminal instead of showing something: control characters (escape sequences
+# begin with one), format characters (they reverse the writing direction), surrogates, line and paragraph separators.
+_CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+# Joiners belong to the script of several languages and to emoji.
 _HARMLESS = {"\u200c", "\u200d"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def printable(text: object) -> str:
-    r"""Show what would steer the terminal or break a line as an escape.
+    r"""Escape characters that would control the terminal or break a line.
 
     Examples
     --------
@@ -44,19 +43,19 @@ def printable(text: object) -> str:
     if string.isascii() and string.isprintable():
         return string
     return "".join(
-        letter.encode("unicode_escape").decode("ascii") if _gives_orders(letter) else letter
+        letter.encode("unicode_escape").decode("ascii") if _is_control(letter) else letter
         for letter in string
     )
 
 
-def _gives_orders(letter: str) -> bool:
-    # The last two places of every plane are no characters; XML, and so SVG, cannot hold them.
-    is_none = ord(letter) & 0xFFFE == 0xFFFE
-    return is_none or (unicodedata.category(letter) in _ORDERS and letter not in _HARMLESS)
+def _is_control(letter: str) -> bool:
+    # XML, and so SVG, cannot hold the last two code points of a plane, which are not characters.
+    is_noncharacter = ord(letter) & 0xFFFE == 0xFFFE
+    return is_noncharacter or (unicodedata.category(letter) in _CONTROLS and letter not in _HARMLESS)
 
 
 def one_line(text: object) -> str:
-    r"""Fold a text into one line that steers nothing.
+    r"""Fold a text into one printable line.
 
     Examples
     --------
@@ -67,7 +66,7 @@ def one_line(text: object) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Say what an error is and says; one of somebody's program may fail at that, too.
+    """Return type and message of an error. The message of a user-defined error may fail, too.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def error_text(error: BaseException) -> str:
 
 
 def shortened(text: str, most: int = 1000) -> str:
-    """Cut a text that nobody would read to its end.
+    """Cut a long text and say how much is missing.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def shortened(text: str, most: int = 1000) -> str:
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """A number and its noun.
+    """Write a number and its noun.
 
     Examples
     --------
@@ -104,7 +103,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """Say which of the known words comes nearest, or name them all.
+    """Suggest the closest known word, or list all of them.
 
     Examples
     --------
@@ -117,35 +116,25 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 
 def near(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that comes near, if one does."""
+    """Return the closest known word, or None if none is close."""
     # Bounded, since comparing long texts takes quadratic time.
     return next(iter(difflib.get_close_matches(word[:50], list(known), n=1)), None)
 
 
-def no_formula(text: str) -> str:
-    """Keep a spreadsheet from taking a name for a formula: an apostrophe in front makes it text.
-
-    Examples
-    --------
-    >>> no_formula("=1+1"), no_formula("age")
-    ("'=1+1", 'age')
-    """
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
 def csv_cell(text: str) -> str:
-    r"""Make a text harmless as a cell of CSV, in a terminal and in a spreadsheet.
+    r"""Make a text safe as a cell of CSV. An apostrophe keeps a spreadsheet from reading it as a formula.
 
     Examples
     --------
-    >>> csv_cell("=1+1\x1b[2J")
-    "'=1+1\\x1b[2J"
+    >>> csv_cell("=1+1\x1b[2J"), csv_cell("age")
+    ("'=1+1\\x1b[2J", 'age')
     """
-    return no_formula(printable(text))
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    r"""Write rows as CSV: numbers in full, None as nothing, texts harmless.
+    r"""Write rows as CSV: numbers in full, None as an empty cell, texts as `csv_cell`.
 
     Examples
     --------
@@ -159,7 +148,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Iterable[object]], note: str = "") -> str:
-    """Write a table for a notebook, all texts as texts.
+    """Write an HTML table for a notebook, with escaped texts.
 
     Examples
     --------

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from conftest import fails, run
-from labelsieve.cli import chunks
-from labelsieve.cli.console import PlainConsole
-from labelsieve.cli.fitting import _Display
+from labelsieve.cli import _blocks
+from labelsieve.cli._console import PlainConsole, Status
 from labelsieve.io import write
 
 pytest.importorskip("dask")
@@ -126,7 +125,7 @@ def test_something_else_at_the_address_is_one_clear_error(capsys, table):
         (("--chunk-rows", "7", "--html", "p.html"), "--html: "),
         (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: "),
         (("--chunk-rows", "7", "-m", "mifs"), "--method: mifs"),
-        (("--chunk-rows", "7", "-k", "auto"), "--features: sum-f"),
+        (("--chunk-rows", "7", "-k", "auto"), "--features: 'auto' of sum-f"),
     ],
 )
 def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
@@ -162,7 +161,7 @@ def test_a_bad_block_is_one_line_and_nothing_written(capsys, content, complaint)
 
 @pytest.mark.parametrize("free", [1000, 10**9, None])
 def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, free):
-    monkeypatch.setattr(chunks, "available_memory", lambda: free)
+    monkeypatch.setattr(_blocks, "available_memory", lambda: free)
     size = os.path.getsize(table)
     assert size > 500
     err = run(capsys, "select", table, *SUM_F)[2]
@@ -171,16 +170,16 @@ def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, free):
 
 
 def test_the_system_tells_how_much_memory_is_left():
-    assert chunks.available_memory() > 2**20
+    assert _blocks.available_memory() > 2**20
 
 
 def test_progress_shows_the_pass_and_the_block():
-    display = _Display(PlainConsole(force_terminal=True), has_steps=False)
+    display = Status(PlainConsole(force_terminal=True))
     for block in (1, 2, 1):
         record = logging.LogRecord("labelsieve", logging.DEBUG, "", 0, "block %d of 2", (block,), None)
         record.block = block
         display.emit(record)
-    assert display.progress.tasks[0].fields["block"] == "pass 2, block 1 of 2"
+    assert display.bars.tasks[0].fields["state"] == "pass 2, block 1 of 2"
 
 
 def test_a_fit_in_blocks_tells_how_far_it_is(caplog):

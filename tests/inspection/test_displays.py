@@ -96,7 +96,7 @@ for name, numbers in {displays!r}.items():
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    remedy = "needs matplotlib, which is not installed; pip install 'labelsieve[report]'."
+    remedy = "needs matplotlib, which is not installed; pip install 'labelsieve[plot]'."
     assert done.stdout.splitlines() == [f"{name}.plot {remedy}" for name in displays]
 
 

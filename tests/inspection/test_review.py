@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from labelsieve import find_label_issues
 from labelsieve.inspection.review import (
     Review,
-    RowNames,
     id_column,
     issues_text,
     n_verdicts,
@@ -35,10 +34,17 @@ Y = np.eye(12, 10, dtype=int)
 Y[:, 0] = 1
 
 
+def data_of(candidates=Y, labels=LABELS, names=None):
+    """Reviewed data; the features do not matter."""
+    column = None if names is None else "patient no."
+    X = np.zeros((candidates.shape[0], 1))
+    return Dataset(X, Y_candidates=candidates, label_names=labels, row_ids=names, id_column=column)
+
+
 @pytest.fixture
 def ids():
     names = ["=cmd", "-1", "007", "a\tb", "tab;le", "é", "x'", "\x1b[31m", *(f"row {k}" for k in range(4))]
-    return RowNames("patient no.", tuple(names))
+    return tuple(names)
 
 
 def saved(path, text):
@@ -62,14 +68,14 @@ def as_csv(rows, **dialect):
 def test_a_review_file_reads_back_exactly(tmp_path, ids, named):
     rows, labels = np.nonzero(Y)
     names = ids if named else None
-    text = places_text(rows, labels, LABELS, names)
+    text = places_text(rows, labels, data_of(names=names))
     assert not any(
         cell.startswith(("=", "+", "-", "@")) for row in csv.reader(io.StringIO(text)) for cell in row
     )
     assert "\x1b" not in text
     path = saved(tmp_path / "review.csv", text)
     assert id_column(path) == ("patient no." if named else None)
-    review = read_review(path, LABELS, names, Y)
+    review = read_review(path, data_of(names=names))
     np.testing.assert_array_equal(review.rows, rows)
     np.testing.assert_array_equal(review.labels, labels)
     assert (review.answers == -1).all()
@@ -93,23 +99,24 @@ def test_a_review_file_reads_back_exactly(tmp_path, ids, named):
 def test_what_spreadsheets_save_is_read(tmp_path, ids, resave):
     rows, labels = np.nonzero(Y)
     verdicts = ["Keep", " REMOVE ", "", "keep", *[""] * (len(rows) - 4)]
-    table = with_verdicts(places_text(rows, labels, LABELS, ids), verdicts)
+    table = with_verdicts(places_text(rows, labels, data_of(names=ids)), verdicts)
     path = saved(tmp_path / "review.csv", resave(table))
-    review = read_review(path, LABELS, ids, sp.csr_array(Y))
+    review = read_review(path, data_of(sp.csr_array(Y), names=ids))
     assert (review.n_kept, review.n_removed) == (2, 1)
     np.testing.assert_array_equal(review.checked, (rows[[0, 1, 3]], labels[[0, 1, 3]], [1, 0, 1]))
     assert n_verdicts(path) == 3
 
 
 def test_a_file_in_the_encoding_of_older_spreadsheets_is_read(tmp_path):
-    text = places_text(np.array([0]), np.array([0]), ("naïve",), None)
+    data = data_of(np.ones((1, 1)), ("naïve",))
+    text = places_text(np.array([0]), np.array([0]), data)
     path = saved(tmp_path / "review.csv", text.encode("latin-1"))
-    assert read_review(path, ("naïve",), None, np.ones((1, 1))).rows.tolist() == [0]
+    assert read_review(path, data).rows.tolist() == [0]
 
 
 def test_a_spreadsheet_may_take_off_the_apostrophe(tmp_path):
     text = "sample,label,verdict\n0,=1+1,keep\n"
-    assert read_review(saved(tmp_path / "review.csv", text), LABELS, None, Y).answers.tolist() == [1]
+    assert read_review(saved(tmp_path / "review.csv", text), data_of()).answers.tolist() == [1]
 
 
 def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
@@ -117,20 +124,23 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
     X = rng.standard_normal((80, 3))
     candidates = (X[:, :2] + 0.5 * rng.standard_normal((80, 2)) > 0).astype(int)
     rows, labels = (places[:50] for places in np.nonzero(candidates))
-    issues = find_label_issues(X, candidates, checked=(rows, labels, np.arange(50) % 2))
-    table = list(csv.DictReader(io.StringIO(issues_text(issues, None))))
+    data = Dataset(X, Y_candidates=candidates)
+    issues = find_label_issues(
+        X, candidates, label_names=data.label_names, checked=(rows, labels, np.arange(50) % 2)
+    )
+    table = list(csv.DictReader(io.StringIO(issues_text(issues, data))))
     assert list(table[0]) == ["sample", "label", "rank", "least_supported_percent", "probability", "verdict"]
     assert len(table) == candidates.sum()
     assert [int(line["rank"]) for line in table] == [*range(1, len(table) + 1)]
-    path = saved(tmp_path / "review.csv", issues_text(issues, None))
-    review = read_review(path, issues.label_names, None, candidates)
+    path = saved(tmp_path / "review.csv", issues_text(issues, data))
+    review = read_review(path, data)
     np.testing.assert_array_equal(np.sort(review.checked[0]), np.sort(rows))
-    few = list(csv.DictReader(io.StringIO(issues_text(issues, None, 3))))
+    few = list(csv.DictReader(io.StringIO(issues_text(issues, data, 3))))
     assert sum(not line["verdict"] for line in few) == 3
     assert sum(bool(line["verdict"]) for line in few) == 50
     assert [line for line in table if line in few] == few
     plain = find_label_issues(X, candidates)
-    assert "probability" not in issues_text(plain, None)
+    assert "probability" not in issues_text(plain, data)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +162,7 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
 def test_wrong_lines_are_refused_in_one_sentence_with_their_number(tmp_path, lines, said):
     path = saved(tmp_path / "review.csv", "\n".join(["sample,label,verdict", *lines]))
     with pytest.raises(DatasetError) as raised:
-        read_review(path, LABELS, None, Y)
+        read_review(path, data_of())
     assert said in str(raised.value)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -171,28 +181,27 @@ def test_wrong_lines_are_refused_in_one_sentence_with_their_number(tmp_path, lin
 def test_a_file_that_is_no_review_is_refused(tmp_path, header, said):
     path = saved(tmp_path / "review.csv", header + "\n")
     with pytest.raises(DatasetError, match=said):
-        read_review(path, LABELS, None, Y)
+        read_review(path, data_of())
 
 
 def test_unknown_ids_are_refused_with_a_hint_at_spreadsheets(tmp_path, ids):
     path = saved(tmp_path / "review.csv", "id:patient no.,label,verdict\n7,=1+1,keep\n")
     with pytest.raises(DatasetError, match=r"line 2: no row of the data is called '7'.*007"):
-        read_review(path, LABELS, ids, Y)
+        read_review(path, data_of(names=ids))
 
 
-def test_a_review_of_numbered_rows_does_not_fit_named_ones(tmp_path, ids):
+def test_a_review_may_number_the_rows_of_named_data(tmp_path, ids):
     path = saved(tmp_path / "review.csv", "sample,label,verdict\n0,=1+1,keep\n")
-    with pytest.raises(DatasetError, match=r"it needs one column 'id:patient no\.'"):
-        read_review(path, LABELS, ids, Y)
+    assert read_review(path, data_of(names=ids)).rows.tolist() == [0]
 
 
 def test_names_that_a_review_file_cannot_tell_apart_are_refused():
     with pytest.raises(DatasetError, match="'=x' and \"'=x\" look the same in a review file"):
-        places_text(np.array([0]), np.array([0]), ("=x", "'=x"), None)
+        places_text(np.array([0]), np.array([0]), data_of(np.ones((1, 2)), ("=x", "'=x")))
 
 
 def test_an_empty_review_decides_nothing(tmp_path):
-    review = read_review(saved(tmp_path / "review.csv", "sample,label,verdict\n"), LABELS, None, Y)
+    review = read_review(saved(tmp_path / "review.csv", "sample,label,verdict\n"), data_of())
     assert (len(review.rows), review.n_kept, review.n_removed) == (0, 0, 0)
     assert n_verdicts(tmp_path / "review.csv") == 0
 
@@ -271,7 +280,7 @@ def test_matrices_have_no_column_of_names(tmp_path):
 
 def test_names_of_rows_are_written_and_read_back(tmp_path, ids):
     data = Dataset(np.arange(12.0)[:, None], Y)
-    names = [name.strip() for name in ids.names]
+    names = [name.strip() for name in ids]
     for ending in (".csv", ".tsv"):
         path = tmp_path / f"data{ending}"
         write(data, path, row_names=("who", names))

@@ -81,7 +81,7 @@ def test_a_fit_of_blocks_equals_that_of_the_whole(tmp_path, data, ending):
 
 
 @pytest.mark.parametrize(
-    "options", [{"labels": "l_*"}, {"labels": 2, "ignore": "w"}, {"labels": ["l_1"], "candidates": "l_2"}]
+    "options", [{"labels": "l_*"}, {"labels": 2, "ignore": "id"}, {"labels": ["l_1"], "candidates": "l_2"}]
 )
 def test_labels_of_a_table_are_chosen_as_in_memory(tmp_path, options):
     path = tmp_path / "t.csv"

@@ -8,7 +8,7 @@ from conftest import run
 from labelsieve.bench import RunError
 from labelsieve.bench.config import in_toml, parse_experiment
 from labelsieve.bench.runner import run as run_experiment
-from labelsieve.cli.console import in_options
+from labelsieve.cli import in_options
 from labelsieve.io import Dataset, DatasetError, read
 from labelsieve.io.errors import Mention
 from labelsieve.io.options import ReadOptions

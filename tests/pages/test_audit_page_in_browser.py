@@ -104,7 +104,8 @@ def test_the_slider_changes_what_is_kept_and_what_is_said(page, pages):
             "return box.left + 9 + (box.width - 18) * slider.value / 1000 - (line.left + line.width / 2); })()"
         )
         assert abs(gap) < 1.5
-        expected = pages["found"].expected(size)
+        curve = pages["found"].size_curve
+        expected = np.interp(np.log(size), np.log(curve.sizes), curve.mean)
         assert abs(float(page.text("#precision")) - expected) < 0.006
     page.click("#best")
     assert page.text("#keptwords") == f"{best} of {N_COLUMNS} kept"

@@ -1,91 +1,113 @@
 """The command line.
 
-Exit codes: 0 done, 1 bad data, 2 bad usage, 3 done but cells failed, 130 interrupted, 141 nobody reads the output,
+Exit codes: 0 done, 1 bad data, 2 bad usage, 3 done but some cells failed, 130 interrupted, 141 output pipe closed,
 143 terminated.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from labelsieve import __version__
 from labelsieve._text import one_line
-from labelsieve.cli.termination import raising_terminated
 
-root_epilog = """\
+if TYPE_CHECKING:
+    from labelsieve.io.errors import Mention
+
+EPILOG = """\
+\b
 Examples:
-
-labelsieve demo
-
-labelsieve audit data.csv --labels 'label_*' --html audit.html
-
-labelsieve methods pml-fsmir
-
-labelsieve select data.csv --labels 'label_*' -k 20%
-
-labelsieve select data.arff -k 10 --write-data small.arff
-
-labelsieve issues data.csv --labels 'label_*' --id name --output review.csv
+  labelsieve demo
+  labelsieve audit data.csv --labels 'label_*' --html audit.html
+  labelsieve select data.csv --labels 'label_*' -k 20%
+  labelsieve issues data.csv --labels 'label_*' --id name --output review.csv
+  labelsieve methods pml-fsmir
 """
 
-#: Every command is the module of its name; the sentence is the first of its own help.
+#: Every command is the module of its name. The sentence is the first line of its help.
 COMMANDS = {
-    "demo": "Select pixels of handwritten digits: real data, no download.",
-    "audit": "Tell which columns of a table matter, how many, how surely, and which labels look wrong.",
-    "select": "Select the features that matter for the labels of a data set.",
-    "issues": "List the candidate labels to doubt first, and write a file to review them in.",
-    "apply-review": "Write the data without the candidate labels that a review removes.",
+    "demo": "Select pixels of handwritten digits, without a download.",
+    "audit": "Rank columns, choose how many to keep, flag label errors.",
+    "select": "Select the features that matter for the labels.",
+    "issues": "List the labels most likely to be wrong.",
+    "apply-review": "Remove the labels that a review rejects.",
     "methods": "List the methods, or explain one.",
-    "report": "Write the report of a run: a page to explore, tables, and figures if asked for.",
-    "datasets": "List, describe and fetch data sets.",
+    "report": "Write the report of a run: an interactive page, tables, and figures on request.",
+    "datasets": "List, describe and fetch datasets.",
     "bench": "Run experiments: resumable, one cell at a time.",
 }
 
 
+class Command(TyperCommand):
+    """Command whose help has a section per help panel, the common options first."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line, arguments as their metavars."""
+        arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(param.metavar) for param in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options without a panel, then one section per panel."""
+        params: list[Any] = self.get_params(ctx)
+        arguments = [param for param in params if param.param_type_name == "argument"]
+        sections = {"Options": [(param.metavar, param.help) for param in arguments]}
+        for param in params:
+            if param not in arguments:
+                panel = param.rich_help_panel or "Options"
+                sections.setdefault(panel, []).append(param.get_help_record(ctx))
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 def main(args: list[str] | None = None) -> int:
-    """Run the command line; returns 0 when done, 1 for bad data, 2 for bad usage."""
-    _mend_streams()
+    """Run the command line and return its exit code."""
+    _prepare_streams()
     terminated = threading.Event()
     try:
-        with raising_terminated(terminated):
+        with raise_on_sigterm(terminated):
             run = _program(sys.argv[1:] if args is None else args)
             code: int = run(args=args, prog_name="labelsieve", standalone_mode=False) or 0
             sys.stdout.flush()
-            if code == 130:  # what typer makes of a KeyboardInterrupt in some versions; in others, Abort
+            if code == 130:  # typer turns a KeyboardInterrupt into this code or into Abort
                 raise KeyboardInterrupt
-    except (BrokenPipeError, SystemExit):
-        # Typer and rich answer a closed pipe by SystemExit.
-        _abandon_output()
+    except (BrokenPipeError, SystemExit):  # typer and rich answer a closed pipe with SystemExit
+        _discard_output()
         return 141
     except (Exception, KeyboardInterrupt) as error:
-        _abandon_output()
-        message, code = _account(error, terminated=terminated.is_set())
+        _discard_output()
+        message, code = _describe(error, terminated=terminated.is_set())
         print(f"error: {one_line(message)}", file=sys.stderr)
     return code
 
 
-def _mend_streams() -> None:
-    """Make both streams take whatever is written: some programs are started without one, others cannot show a name."""
+def _prepare_streams() -> None:
+    """Let both streams accept any text, also if the program was started without them."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed from the start; a file opened later must not take its place either
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # for good
+        if stream is None:  # closed by the caller, as in `labelsieve ... >&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # stays open
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _program(args: list[str]) -> typer.Typer:
-    """Declare the commands; only the one that is called is imported, the others lend the help their sentence."""
+    """Declare the commands. Only the one that is called is imported."""
     app = typer.Typer(
         add_completion=False, rich_markup_mode=None, context_settings={"max_content_width": 100}
     )
-    app.callback(invoke_without_command=True, epilog=root_epilog)(root)
+    app.callback(invoke_without_command=True, epilog=EPILOG)(root)
     called = next((word for word in args if not word.startswith("-")), None)
     for name, sentence in COMMANDS.items():
         if name != called:
@@ -93,10 +115,10 @@ def _program(args: list[str]) -> typer.Typer:
             continue
         function = name.replace("-", "_")
         module = import_module(f"labelsieve.cli.{function}")
-        if hasattr(module, "app"):  # a command with commands of its own
+        if hasattr(module, "app"):  # a command with subcommands
             app.add_typer(module.app, name=name)
         else:
-            app.command(epilog=module.EPILOG)(getattr(module, function))
+            app.command(name, cls=Command, epilog=module.EPILOG)(getattr(module, function))
     return app
 
 
@@ -112,41 +134,82 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Select features on partial multi-label data: which matter when the labels cannot be trusted."""
+    """Select features and find wrong labels in partial multi-label data."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-def _account(error: BaseException, *, terminated: bool) -> tuple[str, int]:
-    """Say what ended the program, and the exit code; what nobody foresaw asks for a report."""
-    from labelsieve.bench import RunError, RunInterrupted
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived."""
 
-    if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
-        ending = "terminated; nothing half-written is left." if terminated else "interrupted."
-        return str(error) or ending, 143 if terminated else 130
-    # Typer carries a click of its own in some versions and not in others; its errors know how to speak.
-    if hasattr(error, "format_message"):
-        return error.format_message(), 2
-    from labelsieve.cli.console import in_options
+
+@contextmanager
+def raise_on_sigterm(came: threading.Event) -> Iterator[None]:
+    """Raise `Terminated` on the first SIGTERM and set `came`, so that it cleans up like Ctrl-C.
+
+    Only the main thread can handle signals, and a handler of the calling program stays.
+    """
+
+    def answer(number: int, frame: object) -> None:
+        # Systems often signal both the process and its group. The second signal must not stop the cleanup.
+        if not came.is_set():
+            came.set()
+            raise Terminated
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, answer)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
+    """Return the message and the exit code of an error."""
+    from labelsieve.bench import RunError, RunInterrupted
     from labelsieve.io.errors import DatasetError
 
+    if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
+        ending = "terminated; no half-written file is left." if terminated else "interrupted."
+        return str(error) or ending, 143 if terminated else 130
+    if hasattr(error, "format_message"):  # a usage error, of click or of the copy of it that typer carries
+        return error.format_message(), 2
     if isinstance(error, DatasetError):
         return error.spelled(in_options), 1
     if isinstance(error, RunError):
         return str(error), 1
-    if isinstance(error, OSError):  # standard output itself may be a file on a full disk
+    if isinstance(error, OSError):  # standard output may be a file on a full disk
         return f"{error}; check the files and free space.", 1
     if os.environ.get("LABELSIEVE_DEBUG"):
         raise error
     return (
-        f"labelsieve failed unexpectedly ({type(error).__name__}: {error}); please report it, with "
-        "what LABELSIEVE_DEBUG=1 in front of the command shows.",
+        f"labelsieve failed unexpectedly ({type(error).__name__}: {error}); please report it with the output of "
+        "the same command after LABELSIEVE_DEBUG=1.",
         1,
     )
 
 
-def _abandon_output() -> None:
-    """Let what standard output did not take go nowhere, or Python complains again when it ends."""
+def in_options(mention: Mention) -> str:
+    """Write a keyword of `read` as an option of the command line.
+
+    Examples
+    --------
+    >>> from labelsieve.io.errors import Mention
+    >>> in_options(Mention("labels")), in_options(Mention("ignore", "bird id")), in_options(Mention("label_sep"))
+    ('--labels', "--ignore 'bird id'", '--label-sep')
+    """
+    option = {"chunks": "chunk-rows", "roles": "role"}.get(mention.option, mention.option.replace("_", "-"))
+    value = mention.value
+    if isinstance(value, dict):  # roles
+        value = " ".join(f"{name}={role}" for name, role in value.items())
+    return f"--{option}" + ("" if value is None else f" {shlex.quote(str(value))}")
+
+
+def _discard_output() -> None:
+    """Drop what standard output did not take, or Python complains again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""``labelsieve audit``: four answers about a table in one run, in the terminal and as a page to explore."""
+"""``labelsieve audit``: rank columns, choose how many to keep, check stability, flag label errors."""
 
 from __future__ import annotations
 
@@ -6,30 +6,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from labelsieve._text import printable
-from labelsieve.cli.console import messages, results, typed
-from labelsieve.cli.fitting import progress, told_as_data_errors, warnings_as_notes
-from labelsieve.cli.opening import LabelSep, Role, TableOptions, open_data
-from labelsieve.cli.opening import Text as TextColumns
-from labelsieve.cli.select import parse_amount
-from labelsieve.cli.tables import lay_out
-from labelsieve.cli.target import (
-    Candidates,
-    Files,
-    Identifier,
-    Ignore,
-    Labels,
-    check_targets,
-    find_target,
-    naming_column,
-    reading_options,
-    refuse_repeated,
-    refuse_without_jinja,
-    told_if_unwritable,
+from labelsieve.cli._console import lay_out, messages, progress, results, short, typed, warnings_as_notes
+from labelsieve.cli._options import (
+    AsJson,
+    Checked,
+    DataOptions,
+    Html,
+    Quiet,
+    check_outputs,
+    data_errors,
+    describe_columns,
+    parse_amount,
+    with_data_options,
+    write_errors,
 )
 from labelsieve.inspection.audit import audit as audit_dataset
 from labelsieve.inspection.result import Audit
@@ -37,85 +31,61 @@ from labelsieve.inspection.review import read_review
 from labelsieve.inspection.wording import answers, banner, headline
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve audit tickets.csv --labels tags --html audit.html
-
-labelsieve audit data.csv --labels 'label_*' --id name --fast
-
-labelsieve audit data.csv --labels 2 -k 3 --json
-
-labelsieve audit data.csv --labels 'label_*' --id name --checked check.csv --html audit.html
-
-Label issues are a review order, not an error count. labelsieve issues FILE --draw 50 picks labels to review; with their
-verdicts, --checked gives probabilities.
+  labelsieve audit tickets.csv --labels tags --html audit.html
+  labelsieve audit data.csv --labels 2 -k 3 --fast --json
+  labelsieve audit data.csv --labels 'label_*' --id name --checked check.csv
 """
 
 _SHOWN = 5
 _AUTOMATIC = "auto"
 
 
+@with_data_options
 def audit(
-    files: Files,
-    labels: Labels = None,
-    candidates: Candidates = None,
-    label_sep: LabelSep = None,
-    identifier: Identifier = None,
-    ignore: Ignore = None,
-    text: TextColumns = None,
-    role: Role = None,
+    data: DataOptions,
     columns: Annotated[
         str,
         typer.Option(
-            "--features", "-k", help="How many columns to keep: a number, a share such as 20%, or 'auto'."
+            "--features", "-k", metavar="K", help="Columns to keep: an integer, a fraction (20%), or 'auto'."
         ),
     ] = _AUTOMATIC,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Fewer subsamples (10, not 30) and permutations (39, not 199).")
+        bool, typer.Option("--fast", help="Use 10 subsamples instead of 30, and fewer permutations.")
     ] = False,
-    checked: Annotated[
-        Path | None, typer.Option("--checked", help="Review file whose verdicts to learn from.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Seed of folds, subsamples and permutations.")
-    ] = 0,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the page to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a summary.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
+    checked: Checked = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
+    html: Html = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Audit a table: rank columns, choose how many to keep, check stability, flag label errors.
+    """Rank columns, choose how many to keep, flag label errors.
 
-    What is ranked are the columns of your table: the categories of a code or the parts of a date count as one.
+    Columns are ranked as they are in your table: the categories of a column or the parts of a date count as one.
     """
-    refuse_repeated(files)
     amount = None if columns == _AUTOMATIC else parse_amount(columns)
-    wishes = TableOptions.of(label_sep, text, role)
-    refuse_without_jinja(html)
-    check_targets((*files, labels, candidates, checked), {"--html": html}, data="")
-    options = reading_options(labels=labels, candidates=candidates, ignore=ignore)
-    column = naming_column(identifier, checked)
+    check_outputs(data, {"--html": html}, reads=[checked])
+    data = data.with_id_of(checked)
     console = messages(quiet=quiet)
-    entry = find_target(files, options, console)
-    with progress(console, has_steps=True) as name_activity:
-        name_activity(f"reading {printable(Path(files[0]).name)}")
-        opened = open_data(files, entry, options, wishes, column)
-        opened.tell(console, is_coded=entry is None)
-        dataset, verdicts = opened.dataset, None
-        if checked is not None:
-            verdicts = read_review(checked, dataset.label_names, opened.ids, dataset.candidates).checked
-        with warnings_as_notes(console), told_as_data_errors(dataset):
+    with progress(console) as status:
+        status(f"reading {Path(data.files[0]).name}")
+        dataset = data.read(console)
+        describe_columns(dataset, console)
+        verdicts = None if checked is None else read_review(checked, dataset).checked
+        with warnings_as_notes(console), data_errors(dataset):
             found = audit_dataset(
                 dataset,
                 n_columns=amount,
                 checked=verdicts,
                 fast=fast,
                 random_state=seed,
-                progress=lambda done, total, activity: name_activity(activity, done, total),
+                progress=status.advance,
                 command_line=typed(),
             )
         if html is not None:
-            name_activity("drawing the page")
-            with told_if_unwritable(html):
+            status("writing the page")
+            with write_errors(html):
                 found.to_html(html)
     if as_json:
         typer.echo(found.to_json(), nl=False)
@@ -126,7 +96,7 @@ def audit(
 
 
 def _print_summary(found: Audit, console: Console) -> None:
-    """Print the answers, the first columns and the least supported labels: one screen."""
+    """Print the four answers, the first columns and the first flagged labels on one screen."""
     console.print(Text(headline(found), style="bold"))
     warning = banner(found)
     if warning is not None:
@@ -145,30 +115,27 @@ def _print_summary(found: Audit, console: Console) -> None:
     console.print(found.label_issues.issues.caveat())
 
 
-def _columns_table(found: Audit, console: Console) -> Any:
+def _columns_table(found: Audit, console: Console) -> RenderableType:
     first = found.column_records()[:_SHOWN]
     cells = {
         "rank": [str(column["rank"]) for column in first],
         "column": [column["column"] for column in first],
-        "holds": [column["role"] for column in first],
+        "role": [column["role"] for column in first],
         "evidence": [f"{column['evidence']:.0f}" for column in first],
     }
     if found.stability is not None:
         cells["selected"] = [f"{column['frequency']:.0%}" for column in first]
-    return lay_out(console.width, cells, long="column", title="columns that matter most")
+    return lay_out(console.width, cells, long="column", title="most important columns")
 
 
-def _issues_table(first: list[dict[str, Any]], console: Console) -> Any:
-    why = [
-        f"{record['reasons'][0]['column']} = {record['reasons'][0]['value']}" if record["reasons"] else ""
-        for record in first
-    ]
+def _issues_table(first: list[dict[str, Any]], console: Console) -> RenderableType:
+    against = [record["reasons"][0] if record["reasons"] else None for record in first]
     cells = {
-        "row": [printable(record["row"])[:24] for record in first],
-        "label": [printable(record["label"])[:30] for record in first],
+        "row": [short(record["row"]) for record in first],
+        "label": [short(record["label"], 30) for record in first],
         "support": [f"{record['support']:.2f}" for record in first],
-        "strongest reason against it": why,
+        "strongest reason against it": [
+            "" if reason is None else f"{reason['column']} = {reason['value']}" for reason in against
+        ],
     }
-    return lay_out(
-        console.width, cells, long="strongest reason against it", title="least supported candidate labels"
-    )
+    return lay_out(console.width, cells, long="strongest reason against it", title="labels to check first")

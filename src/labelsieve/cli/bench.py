@@ -18,7 +18,8 @@ from rich.table import Table
 from labelsieve._text import closest, one_line, printable, shortened
 from labelsieve.bench import RunError, RunInterrupted, require_packages
 from labelsieve.cli import bench_doctor
-from labelsieve.cli.console import AsJson, duration, messages, results, shows_progress, typed
+from labelsieve.cli._console import download_bars, duration, messages, results, shows_progress, typed
+from labelsieve.cli._options import AsJson, write_errors
 
 if TYPE_CHECKING:
     from labelsieve.bench.cells import CellResult, Task
@@ -339,13 +340,12 @@ def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
 
 def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
     from labelsieve.cli.report import find_source, read_means
-    from labelsieve.cli.target import told_if_unwritable
     from labelsieve.report.summary_file import merge_summaries, write_summary
 
     if out.exists():
         raise RunError(f"{out}: exists already; choose another file with --out.")
     merged = merge_summaries([(run, read_means(find_source(run)[0])) for run in runs], command=typed())
-    with told_if_unwritable(out, "name another file with --out"):
+    with write_errors(out, "name another file with --out"):
         write_summary(merged, out)
     coverage = merged.facts.coverage
     messages().print(
@@ -428,7 +428,6 @@ class RunProgress:
 
     def loading(self, spec: DatasetSpec) -> None:
         """Download a dataset of the catalogue that is not here yet."""
-        from labelsieve.cli.downloads import download_bars
         from labelsieve.datasets.fetch import availability, fetch, is_known
 
         # The user's files may have the name of a dataset of the catalogue.

@@ -17,22 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from labelsieve.bench import require_packages
-from labelsieve.cli.console import AsJson, messages, results, shown_if_long, shows_progress
-from labelsieve.cli.target import (
-    Candidates,
-    Ignore,
-    Labels,
-    Missing,
-    Nominal,
-    find_target,
-    reading_options,
-)
+from labelsieve.cli._console import messages, results, shown_if_long, shows_progress
+from labelsieve.cli._options import AsJson, Candidates, DataOptions, Ignore, Labels, Missing, Nominal
 from labelsieve.metrics import METRICS
 
 if TYPE_CHECKING:
     from labelsieve.bench.config import DatasetSpec
     from labelsieve.bench.doctor import Diagnosis, Effect, Finding
-    from labelsieve.io.options import ReadOptions
 
 _LARGEST_SHOWN = 3
 # Width that rich puts between two columns of this kind of table.
@@ -94,10 +85,10 @@ def doctor(
         raise typer.BadParameter("give one of --json and --markdown, not both", param_hint="--markdown")
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
-    options = reading_options(
-        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
+    options = DataOptions(
+        [dataset], labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
     )
-    spec = _find_data(dataset, console, options)
+    spec = _find_data(options, console)
     with _bar(console) as advance:
         found = diagnose(
             spec,
@@ -121,12 +112,13 @@ def doctor(
         _print(found, results())
 
 
-def _find_data(dataset: str, console: Console, options: ReadOptions) -> DatasetSpec:
+def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
     """Return the dataset of a file or of a name; downloads what is missing."""
     from labelsieve.bench.config import DatasetSpec
 
-    if find_target([dataset], options, console) is None:
-        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **options.given})
+    [dataset] = data.files
+    if data.find_entry(console) is None:
+        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **data.given})
     return DatasetSpec(name=dataset)
 
 

@@ -1,4 +1,4 @@
-"""``labelsieve datasets``: list, describe and fetch data sets."""
+"""``labelsieve datasets``: list, describe and fetch datasets."""
 
 from __future__ import annotations
 
@@ -10,19 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from labelsieve._text import printable
-from labelsieve.cli.console import AsJson, PlainConsole, bar, messages
-from labelsieve.cli.downloads import download_bars
-from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data, tell_columns
-from labelsieve.cli.target import (
-    Candidates,
-    Identifier,
-    Ignore,
-    Labels,
-    Missing,
-    Nominal,
-    find_target,
-    reading_options,
-)
+from labelsieve.cli import COMMANDS, Command
+from labelsieve.cli._console import PlainConsole, bar, download_bars, messages
+from labelsieve.cli._options import AsJson, DataOptions, describe_columns, with_data_options
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry
 
@@ -31,96 +21,72 @@ _BAR_WIDTH = 30
 _NAME_WIDTH = 28
 _COLUMNS_SHOWN = 200
 
-app = typer.Typer(help="List, describe and fetch data sets.")
+app = typer.Typer(help=COMMANDS["datasets"])
 
 
 @app.callback(invoke_without_command=True)
 def datasets(context: typer.Context) -> None:
-    """List, describe and fetch data sets; without a command, list them."""
+    """List, describe and fetch datasets. Without a command, list them."""
     if context.invoked_subcommand is None:
         list_catalogue()
 
 
-@app.command("list")
+@app.command("list", cls=Command, epilog="Example: labelsieve datasets list")
 def list_catalogue(as_json: AsJson = False) -> None:
-    """List the catalogue: sizes, cardinality, and where each data set would come from.
-
-    Example: labelsieve datasets list
-    """
-    places = {name: availability(name) for name in CATALOG}
+    """List the catalogue: sizes, cardinality and where each dataset comes from."""
     if as_json:
-        typer.echo(json.dumps([_catalogue_figures(CATALOG[name], place) for name, place in places.items()]))
+        typer.echo(json.dumps([_catalogue_figures(entry) for entry in CATALOG.values()]))
         return
     table = Table("name")
     for title in ("samples", "features", "labels", "cardinality"):
         table.add_column(title, justify="right")
     table.add_column("from")
-    for name, place in places.items():
-        entry = CATALOG[name]
+    for name, entry in CATALOG.items():
         sizes = [_or_dash(value) for value in entry.shape]
-        table.add_row(name, *sizes, _or_dash(entry.cardinality, ".3f"), place)
+        table.add_row(name, *sizes, _or_dash(entry.cardinality, ".3f"), availability(name))
     PlainConsole().print(table)
 
 
-@app.command()
-def info(
-    target: Annotated[str, typer.Argument(metavar="NAME-or-FILE", help="Catalogue name or data file.")],
-    labels: Labels = None,
-    candidates: Candidates = None,
-    ignore: Ignore = None,
-    nominal: Nominal = None,
-    missing: Missing = None,
-    identifier: Identifier = None,
-    label_sep: LabelSep = None,
-    text: Text = None,
-    role: Role = None,
-    as_json: AsJson = False,
-) -> None:
-    """Describe a data set and draw how frequent its labels are; of a table, say what every column is taken for.
-
-    Examples: labelsieve datasets info yeast; labelsieve datasets info data.arff --labels data.xml
-    """
-    options = reading_options(
-        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
-    )
-    entry = find_target([target], options, messages())
-    data = open_data([target], entry, options, TableOptions.of(label_sep, text, role), identifier)
-    description = data.dataset.describe()
+@app.command("info", cls=Command, epilog="Example: labelsieve datasets info data.csv --labels 'label_*'")
+@with_data_options
+def info(data: DataOptions, as_json: AsJson = False) -> None:
+    """Describe a dataset: size, column roles and label frequencies."""
+    entry = data.find_entry(messages())
+    dataset = data.read(messages())
+    description = dataset.describe()
     if as_json:
-        known: dict[str, Any] = (
-            {} if entry is None else {"catalogue": _catalogue_figures(entry, availability(entry.name))}
-        )
-        if data.table is not None:
-            known = {"columns": data.table.account(), "notes": list(data.table.notes)}
-        typer.echo(json.dumps({**description.as_dict(), **known}))
+        found = description.as_dict()
+        if entry is not None:
+            found["catalogue"] = _catalogue_figures(entry)
+        if dataset.is_table:
+            found |= {"columns": dataset.account(), "notes": list(dataset.notes)}
+        typer.echo(json.dumps(found))
         return
     console = PlainConsole(soft_wrap=True)
     console.print(str(description))
     if entry is not None:
-        for title, text in (
-            ("cite", entry.citation),
-            ("licence", entry.licence),
-            ("remark", entry.remark),
-            ("altered copies", entry.altered),
-        ):
+        facts = {
+            "cite": entry.citation,
+            "licence": entry.licence,
+            "remark": entry.remark,
+            "altered copies": entry.altered,
+        }
+        for title, text in facts.items():
             if text:
                 console.print(f"{title:<26}{text}")
     console.print()
-    if data.table is not None:
-        tell_columns(data.table, console, _COLUMNS_SHOWN)
+    if dataset.is_table:
+        describe_columns(dataset, console, _COLUMNS_SHOWN)
         console.print()
     _draw_frequencies(console, description.label_counts, description.n_samples)
 
 
-@app.command("fetch")
+@app.command("fetch", cls=Command, epilog="Example: labelsieve datasets fetch yeast scene")
 def fetch_command(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Catalogue names.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Catalogue names.")],
 ) -> None:
-    """Download data sets into the cache, verified; prints their folders.
-
-    Example: labelsieve datasets fetch yeast scene
-    """
-    entries = [find_entry(name) for name in names]  # a misspelt name is told before anything is downloaded
+    """Download datasets into the cache, verify them and print their folders."""
+    entries = [find_entry(name) for name in names]  # a wrong name fails before any download
     console = messages()
     with download_bars(console) as bars:
         for entry in entries:
@@ -132,7 +98,7 @@ def fetch_command(
 
 
 def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:
-    """Draw one bar per label, most frequent first; of many labels only the first."""
+    """Draw one bar per label, the most frequent labels first."""
     ranked = sorted(counts.items(), key=lambda item: -item[1])
     most = max(1, ranked[0][1])
     table = Table.grid(padding=(0, 1))
@@ -140,24 +106,23 @@ def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) 
     table.add_column(width=_BAR_WIDTH, no_wrap=True)
     table.add_column(justify="right")
     table.add_column(justify="right")
-    for name, count in ranked[:_BARS_SHOWN]:
-        table.add_row(
-            printable(name), bar(console, count / most, _BAR_WIDTH), str(count), f"{count / n_samples:.1%}"
-        )
+    for name, number in ranked[:_BARS_SHOWN]:
+        drawn = bar(console, number / most, _BAR_WIDTH)
+        table.add_row(printable(name), drawn, str(number), f"{number / n_samples:.1%}")
     console.print(table, soft_wrap=False)
     rest = ranked[_BARS_SHOWN:]
     if rest:
         console.print(f"and {len(rest)} rarer labels, the rarest with {rest[-1][1]} of {n_samples} samples")
 
 
-def _catalogue_figures(entry: CatalogEntry, place: str) -> dict[str, Any]:
-    """Return what the catalogue knows, as plain values."""
+def _catalogue_figures(entry: CatalogEntry) -> dict[str, Any]:
+    """Return a catalogue entry as values for JSON."""
     return {
         "name": entry.name,
         **dict(zip(("n_samples", "n_features", "n_labels"), entry.shape, strict=True)),
         "cardinality": entry.cardinality,
         "candidate_cardinality": entry.candidate_cardinality,
-        "from": place,
+        "from": availability(entry.name),
         "domain": entry.domain,
         "citation": entry.citation,
         "licence": entry.licence,

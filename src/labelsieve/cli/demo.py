@@ -17,44 +17,51 @@ from rich.text import Text
 
 from labelsieve._numerics.sparse import dense
 from labelsieve._pages import missing_packages
-from labelsieve.cli.console import messages, results, typed
-from labelsieve.cli.fitting import ADVICE, DEFAULT_METHOD, note_arbitrary, progress, warnings_as_notes
+from labelsieve.cli._console import messages, progress, results, typed, warnings_as_notes
+from labelsieve.cli._options import write_errors
 from labelsieve.cli.methods import find_method
-from labelsieve.cli.tables import issues_table, ranking_table
-from labelsieve.cli.target import told_if_unwritable
+from labelsieve.cli.select import (
+    ADVICE,
+    DEFAULT_METHOD,
+    N_PERMUTATIONS,
+    issues_table,
+    note_arbitrary,
+    ranking_table,
+)
 from labelsieve.datasets import load_digits_attributes
 from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.stability import STABLE
 from labelsieve.inspection.wording import size_note
 from labelsieve.io import write
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve demo
-
-labelsieve demo --output my-demo
+  labelsieve demo
+  labelsieve demo --output my-demo
 """
 
 _SIDE = 8
 _GRID_WIDTH = 4 * _SIDE
 _N_SELECTED = 12
 _N_RESAMPLES = 30
-_N_PERMUTATIONS = 199
-_ISSUES_SHOWN, _ISSUES_COUNTED, _DRAWN = 5, 20, 10
+_ISSUES_SHOWN, _ISSUES_COUNTED, _ISSUES_DRAWN = 5, 20, 10
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the picture, the page and the data.")] = Path(
-        "labelsieve-demo"
-    ),
-    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = DEFAULT_METHOD,
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the picture, the page and the data.")
+    ] = Path("labelsieve-demo"),
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="Method, see labelsieve methods.")
+    ] = DEFAULT_METHOD,
 ) -> None:
-    """Select pixels of handwritten digits: real data, no download.
+    """Select pixels of handwritten digits, without a download.
 
-    Labels are attributes of the digit, such as even or prime, with noise among them. The ranking is shown
-    here; a picture, a page and the data are written to a folder.
+    The labels are attributes of the digit, such as even or prime, with noise. The ranking is printed. A picture, a
+    page and the data are written to a folder.
     """
     selector = find_method(method)(n_features_to_select=_N_SELECTED)
     console, notes = results(), messages()
@@ -63,7 +70,7 @@ def demo(
         f"{digits.X.shape[0]} handwritten digits, labelled even, prime, with a closed loop...\n"
         "Every label that does not apply was made a candidate with probability 0.2.\n"
     )
-    with progress(notes, has_steps=True) as name_activity:
+    with progress(notes) as status:
         with warnings_as_notes(notes):
             found = inspect_dataset(
                 digits,
@@ -71,21 +78,23 @@ def demo(
                 command="select",
                 method=method,
                 with_sizes=True,
-                n_permutations=_N_PERMUTATIONS,
+                n_permutations=N_PERMUTATIONS,
                 n_resamples=_N_RESAMPLES,
                 check_labels=True,
                 command_line=typed(),
-                progress=lambda done, total, activity: name_activity(activity, done, total),
+                progress=status.advance,
             )
-        note_arbitrary(found, notes)
-        with told_if_unwritable(output):
+        ranking = found.ranking
+        assert ranking is not None
+        note_arbitrary(found, ranking, notes)
+        with write_errors(output):
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")
         files = ["digits.csv"]
         if not missing_packages():
-            name_activity("drawing")
-            files += _write_report(found, output)
-    grid = _pixel_grid(found, console)
+            status("drawing")
+            files += _write_report(found, ranking, output)
+    grid = _pixel_grid(ranking, console)
     if console.width >= 70:
         side_by_side = Table.grid(padding=(0, 3))
         side_by_side.add_row(ranking_table(found, console, width=console.width - _GRID_WIDTH - 3), grid)
@@ -93,40 +102,39 @@ def demo(
     else:
         console.print(ranking_table(found, console), "", grid, sep="\n")
     console.print()
-    _say_how_many_and_how_sure(found, console)
+    _print_answers(found, ranking, console)
     console.print()
     console.print(issues_table(found, console, _ISSUES_SHOWN))
-    assert found.label_issues is not None
     wrong = [record["wrong"] for record in found.issue_records(_ISSUES_COUNTED)]
     n_wrong = found.n_candidates - int(digits.Y.sum())  # type: ignore[union-attr]  # the truth is known here
     console.print(
-        f"\n{sum(wrong)} of the {len(wrong)} least supported candidates are wrong; "
-        f"of all candidates, {n_wrong / found.n_candidates:.0%} are."
+        f"\n{sum(wrong)} of the {len(wrong)} labels to check first are wrong. Of all labels, "
+        f"{n_wrong / found.n_candidates:.0%} are."
     )
+    assert found.label_issues is not None
     notes.print(f"\n{found.label_issues.issues.caveat(ADVICE)}")
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
     if missing_packages():
-        notes.print("For the picture and the page: pip install 'labelsieve[report]'")
+        notes.print("For the picture and the page: pip install 'labelsieve[plot]'")
     again = _program()
     notes.print(
         f"Try next: {again} select {output / 'digits.csv'} -k auto\n          {again} issues {output / 'digits.csv'}"
     )
 
 
-def _say_how_many_and_how_sure(found: Audit, console: Console) -> None:
-    """Answer two of the four questions in a sentence each; the page has the curve and the bars."""
-    curve, stability, ranking = found.size_curve, found.stability, found.ranking
-    assert curve is not None
-    assert stability is not None
-    assert ranking is not None
+def _print_answers(found: Audit, ranking: Ranking, console: Console) -> None:
+    """Answer two of the four questions in a sentence each; the page has the charts."""
+    assert found.size_curve is not None
+    assert found.stability is not None
     console.print(
         f"How many are enough? {ranking.n_kept} pixels rank the labels of held-out digits with a precision of "
-        f"{found.expected_precision(ranking.n_kept):.3f}. {size_note(curve, found.dataset.n_columns, 'pixel')}"
+        f"{found.expected_precision(ranking.n_kept):.3f}. "
+        f"{size_note(found.size_curve, found.dataset.n_columns, 'pixel')}"
     )
-    n_stable = np.count_nonzero(stability.frequency[ranking.kept] >= STABLE)
+    n_stable = np.count_nonzero(found.stability.frequency[ranking.kept] >= STABLE)
     console.print(
         f"How stable is that? {n_stable} of the {ranking.n_kept} are selected in at least {STABLE:.0%} of "
-        f"{stability.n_resamples} subsamples."
+        f"{found.stability.n_resamples} subsamples."
     )
 
 
@@ -139,30 +147,27 @@ def _program() -> str:
     return started
 
 
-def _write_report(found: Audit, folder: Path) -> list[str]:
-    """Write the figure and the page; returns their names."""
+def _write_report(found: Audit, ranking: Ranking, folder: Path) -> list[str]:
+    """Write the picture and the page; return their names."""
     from labelsieve.inspection import pixels
 
     images = dense(found.dataset.X).reshape(-1, _SIDE, _SIDE)
     mean_image = images.mean(axis=0)
-    assert found.ranking is not None
-    first = [(record["row"], record["label"]) for record in found.issue_records(_DRAWN)]
+    first = [(record["row"], record["label"]) for record in found.issue_records(_ISSUES_DRAWN)]
     figures = (
-        pixels.draw_selected_pixels(found.ranking, mean_image),
-        pixels.draw_pixel_worth(found.ranking, mean_image.shape),
+        pixels.draw_selected_pixels(ranking, mean_image),
+        pixels.draw_pixel_worth(ranking, mean_image.shape),
         pixels.draw_label_issues(first, images),
     )
-    with told_if_unwritable(folder):
+    with write_errors(folder):
         pixels.draw_overview(found, mean_image).save(folder, "demo", ["png"])
         replace(found, figures=figures).to_html(folder / "demo.html")
     return ["demo.png", "demo.html"]
 
 
-def _pixel_grid(found: Audit, console: Console) -> Table:
-    """Draw the pixels, darker for those worth more, with the rank of those selected."""
+def _pixel_grid(ranking: Ranking, console: Console) -> Table:
+    """Draw the pixels, darker for more evidence, with the ranks of those selected."""
     shades = " .:*#" if console.options.ascii_only else " ░▒▓█"
-    ranking = found.ranking
-    assert ranking is not None
     # The root keeps one outstanding pixel from leaving all others blank.
     levels = np.sqrt(np.maximum(ranking.shares, 0))
     table = Table.grid()

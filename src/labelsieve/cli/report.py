@@ -15,10 +15,8 @@ from rich.text import Text
 from labelsieve._pages import missing_packages
 from labelsieve._text import count, printable
 from labelsieve.bench import RunError, require_packages
-from labelsieve.cli.console import AsJson, messages, results
-from labelsieve.cli.fitting import progress
-from labelsieve.cli.tables import lay_out
-from labelsieve.cli.target import told_if_unwritable
+from labelsieve.cli._console import lay_out, messages, progress, results
+from labelsieve.cli._options import AsJson, write_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +96,7 @@ def report(
 
     formats = tuple(dict.fromkeys(figures or ()))
     if formats and missing_packages(("matplotlib",)):
-        raise RunError("figures need matplotlib: pip install 'labelsieve[report]'")
+        raise RunError("figures need matplotlib: pip install 'labelsieve[plot]'")
     unknown = next((name for name in formats if name not in FIGURE_FORMATS), None)
     if unknown is not None:
         raise typer.BadParameter(
@@ -116,10 +114,10 @@ def report(
         found = read_means(source)
         announce("comparing")
         made = make_report(found, control=control)
-        with told_if_unwritable(folder, "name another folder with --out"):
+        with write_errors(folder, "name another folder with --out"):
             page = write_report(made, folder, figures=formats, announce=announce)
         if summary is not None:
-            with told_if_unwritable(summary, "name another file with --summary"):
+            with write_errors(summary, "name another file with --summary"):
                 write_summary(found, summary)
     if as_json:
         typer.echo(json.dumps({"page": str(page), **made.as_dict()}, indent=2, allow_nan=False))

@@ -3,249 +3,223 @@
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from labelsieve._base import BaseSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, printable
-from labelsieve.cli.chunks import (
-    ChunkRows,
-    DaskAddress,
-    check_usage,
-    fit_in_blocks,
-    parse_rows,
-    size_hint,
-)
-from labelsieve.cli.console import PlainConsole, messages, results, typed
-from labelsieve.cli.copies import write_copy
-from labelsieve.cli.fitting import (
-    ADVICE,
-    DEFAULT_METHOD,
-    note_arbitrary,
+from labelsieve.cli._blocks import check_block_usage, dask_cluster, parse_rows, size_hint
+from labelsieve.cli._console import (
+    PlainConsole,
+    free_width,
+    lay_out,
+    messages,
     progress,
-    told_as_data_errors,
+    results,
+    short,
+    typed,
     warnings_as_notes,
 )
-from labelsieve.cli.methods import find_method
-from labelsieve.cli.opening import LabelSep, Role, TableOptions, Text, open_data
-from labelsieve.cli.tables import issues_table, ranking_table, size_table, stability_table
-from labelsieve.cli.target import (
-    Candidates,
-    Files,
-    Identifier,
-    Ignore,
-    Labels,
-    Missing,
-    Nominal,
-    check_targets,
-    find_target,
-    reading_options,
-    refuse_repeated,
-    refuse_without_jinja,
-    told_if_unwritable,
+from labelsieve.cli._options import (
+    DataOptions,
+    Html,
+    Quiet,
+    check_outputs,
+    data_errors,
+    describe_columns,
+    parse_amount,
+    parse_value,
+    with_data_options,
+    write_errors,
+    write_text,
 )
+from labelsieve.cli.methods import find_method
 from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.wording import size_note, stability_note
-from labelsieve.io.writing import replacing
+from labelsieve.inspection.wording import arbitrary_note, size_note, stability_note
+from labelsieve.io.copies import write_selected
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve select data.csv --labels 'label_*' --ignore name
-
-labelsieve select data.csv --labels 2 -k auto --stability 30
-
-labelsieve select data.csv --labels 2 -k 3 --output ranking.csv
-
-labelsieve select data.arff -k 20% --method pml-fsmir -p max_iter=500 --json
-
-labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
-
-labelsieve select data.csv --labels 2 --html page.html
-
-labelsieve select data.csv --labels 'label_*' -k 5 --chunk-rows auto
+  labelsieve select data.csv --labels 'label_*' -k 20% --output ranking.csv
+  labelsieve select data.csv --labels 2 -k auto --stability 30 --html page.html
+  labelsieve select data.csv --labels 2 -k 2 --write-data small.csv
+  labelsieve select data.arff --method pml-fsmir -p max_iter=500 --json
 """
+
+#: The default method of `select` and `demo`.
+DEFAULT_METHOD = "evidence"
+#: How to learn more from the label check.
+ADVICE = "Check some by hand: labelsieve issues FILE --draw 50 -o review.csv."
+N_PERMUTATIONS = 199
 
 _AUTOMATIC = "auto"
 _ISSUES_SHOWN, _ISSUES_LISTED = 5, 20
-_N_PERMUTATIONS = 199
+_MORE = "More options"
+# Below this width only one number per feature is shown.
+_TWO_MEASURES = 60
+_MIN_MEMBER = 12
 
 
 class Format(StrEnum):
-    """Forms of the ranking."""
+    """Formats of the ranking."""
 
     table = "table"
     csv = "csv"
     json = "json"
 
 
+@with_data_options
 def select(
-    files: Files,
-    labels: Labels = None,
-    candidates: Candidates = None,
-    ignore: Ignore = None,
-    nominal: Nominal = None,
-    missing: Missing = None,
-    identifier: Identifier = None,
-    label_sep: LabelSep = None,
-    text: Text = None,
-    role: Role = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="See: labelsieve methods.")] = DEFAULT_METHOD,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; repeatable."
-        ),
-    ] = None,
+    data: DataOptions,
     features: Annotated[
         str | None,
         typer.Option(
             "--features",
             "-k",
-            help="How many to select: a number, a share such as 20%, or 'auto' (the data decide); half unless given.",
+            metavar="K",
+            help="Number to keep: an integer, a fraction (20%), or 'auto'. Default: half.",
         ),
     ] = None,
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="Method, see labelsieve methods.")
+    ] = DEFAULT_METHOD,
     stability: Annotated[
-        int,
-        typer.Option(
-            "--stability",
-            metavar="N",
-            min=0,
-            help="Select on N random halves of the rows too, say 30: how often is each feature chosen?",
-        ),
+        int, typer.Option("--stability", metavar="N", min=0, help="Number of subsamples, e.g. 30.")
     ] = 0,
-    form: Annotated[
-        Format | None,
+    check_labels: Annotated[
+        bool, typer.Option("--check-labels", help="List the labels most likely to be wrong, too.")
+    ] = False,
+    html: Html = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, like --format json.")] = False,
+    quiet: Quiet = False,
+    parameters: Annotated[
+        list[str] | None,
         typer.Option(
-            "--format",
-            help="Form of the ranking; unless given, that of the ending of --output, else 'table'.",
+            "--param",
+            "-p",
+            metavar="NAME=VALUE",
+            rich_help_panel=_MORE,
+            help="Parameter of the method. Repeatable.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
+    chunk_rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            rich_help_panel=_MORE,
+            help="Rows per block, or 'auto', for large files.",
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", rich_help_panel=_MORE, help="Dask cluster, with --chunk-rows."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Write the ranking to this file: as CSV or JSON if it ends in .csv or .json.",
+            metavar="FILE",
+            rich_help_panel=_MORE,
+            help="File for the ranking: .csv, .json or text.",
         ),
     ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", metavar="FORMAT", rich_help_panel=_MORE, help="table, csv or json."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", rich_help_panel=_MORE, help="List all features, not only the selected.")
+    ] = False,
     data_copy: Annotated[
         Path | None,
-        typer.Option("--write-data", help="Write the data with the selected features only to this file."),
+        typer.Option(
+            "--write-data",
+            metavar="FILE",
+            rich_help_panel=_MORE,
+            help="Copy of the data with the selected features.",
+        ),
     ] = None,
-    check_labels: Annotated[
-        bool, typer.Option("--check-labels", help="List the candidate labels that look wrong, too.")
-    ] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page to explore.")] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="List all features, not the selected only.")
-    ] = False,
-    chunk_rows: ChunkRows = None,
-    dask: DaskAddress = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress; errors only.")] = False,
 ) -> None:
-    """Select the features that matter for the labels of a data set.
+    """Select the features that matter for the labels.
 
-    Candidate labels are used where the data has them, otherwise all labels are taken as candidates. In the ranking,
-    evidence is what a feature says about the labels by itself; the criterion is what it was worth when it was taken,
-    beside the features before it.
-
-    Of a table of anything but numbers the columns are ranked, each by the best of the features made of it, and -k
-    counts columns. What every column was taken for is said, and --role overrules it.
+    Non-numeric columns are encoded first. A column is ranked by its best encoded feature, and -k counts columns.
     """
     selector = _selector(method, parameters or [], features)
-    form = _form(form, as_json, output)
-    _check_usage(files, html, stability)
+    form = _format(form, as_json, output)
+    if stability == 1:
+        raise typer.BadParameter("must be at least 2, e.g. 30", param_hint="--stability")
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else parse_rows(chunk_rows)
-    if chunks is None:
-        if dask is not None:
-            raise typer.BadParameter("is for --chunk-rows; give both", param_hint="--dask")
-    else:
-        unwanted = {
-            "--stability": stability > 0,
-            "--html": html is not None,
+    if chunks is not None:
+        needs_rows = {
+            "--stability": stability,
+            "--html": html,
             "--check-labels": check_labels,
-            "--write-data": data_copy is not None,
+            "--write-data": data_copy,
+            "--text": data.text,
+            "--role": data.role,
+            "--label-sep": data.label_sep,
         }
-        check_usage(selector, method, choose_size=choose_size, unwanted=unwanted)
+        check_block_usage(selector, method, choose_size=choose_size, needs_rows=needs_rows)
+    elif dask is not None:
+        raise typer.BadParameter("needs --chunk-rows", param_hint="--dask")
     outputs = {"--output": output, "--write-data": data_copy, "--html": html}
-    check_targets((*files, labels, candidates), outputs, data="--write-data")
-    options = reading_options(
-        labels=labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
-    )
-    wishes = TableOptions.of(label_sep, text, role)
+    check_outputs(data, outputs, copy="--write-data")
     console = messages(quiet=quiet)
-    entry = find_target(files, options, console, in_blocks=chunks is not None)
-    hint = size_hint(files) if entry is None and chunks is None else None
+    hint = size_hint(data.files) if chunks is None else None
     if hint is not None:
         console.print(hint)
-    with progress(console, has_steps=chunks is None) as name_activity:
-        name_activity(f"reading {printable(Path(files[0]).name)}")
-        data = open_data(files, entry, options, wishes, identifier, chunks=chunks)
-        data.tell(console, is_coded=entry is None and options.nominal != "onehot")
-        dataset = data.dataset
-        if chunks is None:
-            with warnings_as_notes(console), told_as_data_errors(dataset):
-                found = inspect_dataset(
-                    dataset,
-                    selector,
-                    command="select",
-                    method=method,
-                    n_columns=_AUTOMATIC if choose_size else None,
-                    n_permutations=_N_PERMUTATIONS,
-                    n_resamples=stability,
-                    check_labels=check_labels,
-                    command_line=typed(),
-                    progress=lambda done, total, activity: name_activity(activity, done, total),
-                )
-            note_arbitrary(found, console)
-        else:
-            found = fit_in_blocks(
-                selector, dataset, method, console, name_activity, choose_size=choose_size, address=dask
+    with progress(console) as status:
+        status(f"reading {Path(data.files[0]).name}")
+        dataset = data.read(console, chunks=chunks)
+        describe_columns(dataset, console)
+        with warnings_as_notes(console), data_errors(dataset), dask_cluster(dask, console):
+            found = inspect_dataset(
+                dataset,
+                selector,
+                command="select",
+                method=method,
+                n_columns=_AUTOMATIC if choose_size else None,
+                n_permutations=N_PERMUTATIONS if chunks is None else 0,
+                n_resamples=stability,
+                check_labels=check_labels,
+                command_line=typed(),
+                progress=status.advance,
             )
-    console.print(_headline(found))
-    texts: dict[Path, str] = {}
+    ranking = found.ranking
+    assert ranking is not None
+    note_arbitrary(found, ranking, console)
+    console.print(_headline(found, ranking))
+    if data_copy is not None:
+        with write_errors(data_copy):
+            is_table = write_selected(dataset, [dataset.ranked[column] for column in ranking.kept], data_copy)
+        if not is_table:
+            console.print(
+                f"note: {printable(data_copy)} holds encoded features, not the columns of the table."
+            )
     if output is not None:
-        file_console = PlainConsole(file=io.StringIO(), width=100)
-        texts[output] = _ranking(found, form, everything, file_console)
+        write_text(output, _formatted(found, form, everything, PlainConsole(file=io.StringIO(), width=100)))
     if html is not None:
-        texts[html] = found.to_html()
-    with ExitStack() as unfinished:  # files take their places at its end, so one that fails leaves none
-        _write(texts, unfinished)
-        if data_copy is not None:
-            assert found.ranking is not None
-            note = write_copy(data, sorted(found.ranking.kept.tolist()), data_copy)
-            if note:
-                console.print(note)
+        write_text(html, found.to_html())
     if output is None:
-        typer.echo(_ranking(found, form, everything, results()), nl=False)
+        typer.echo(_formatted(found, form, everything, results()), nl=False)
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {printable(written)}")
 
 
-def _write(texts: Mapping[Path, str], unfinished: ExitStack) -> None:
-    """Write files; each takes its place when `unfinished` ends."""
-    for path, text in texts.items():
-        unfinished.enter_context(told_if_unwritable(path))
-        stream = unfinished.enter_context(replacing(path))
-        stream.write(text.encode())
-        stream.flush()
-
-
-def _form(form: Format | None, as_json: bool, output: Path | None) -> Format:
-    """The form of the ranking, asked for in one of two ways, or by the ending of the file."""
+def _format(form: Format | None, as_json: bool, output: Path | None) -> Format:
+    """Return the format that was asked for, or that of the file ending."""
     if as_json and form not in (None, Format.json):
-        raise typer.BadParameter("give one of --json and --format, not both", param_hint="--json")
+        raise typer.BadParameter("cannot be combined with --format", param_hint="--json")
     if as_json or form is not None:
         return form or Format.json
     ending = "" if output is None else output.suffix.lower().removeprefix(".")
@@ -253,14 +227,14 @@ def _form(form: Format | None, as_json: bool, output: Path | None) -> Format:
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:
-    """Build the method with the user's parameters, checked before any data is read."""
+    """Build the method and check its parameters before any data are read."""
     chosen = find_method(method)
     known = chosen().get_params()
     parameters: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise typer.BadParameter(f"NAME=VALUE was expected, got {assignment!r}", param_hint="--param")
+            raise typer.BadParameter(f"must be NAME=VALUE, got {assignment!r}", param_hint="--param")
         if name not in known:
             raise typer.BadParameter(
                 f"{method} has no parameter {name!r}; {closest(name, known)}", param_hint="--param"
@@ -268,7 +242,7 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
         parameters[name] = parse_value(value)
     if features is not None:
         if "n_features_to_select" in parameters:
-            raise typer.BadParameter("n_features_to_select is set by --param too", param_hint="--features")
+            raise typer.BadParameter("is also set by --param", param_hint="--features")
         if features != _AUTOMATIC:
             parameters["n_features_to_select"] = parse_amount(features)
     selector = chosen(**parameters)
@@ -279,55 +253,18 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
     return selector
 
 
-def parse_value(text: str) -> int | float | bool | str | None:
-    """Read a value as Python would write it; what is no number, truth value or None stays text.
-
-    Examples
-    --------
-    >>> [parse_value(text) for text in ("10", "1e-3", "inf", "true", "None", "minmax")]
-    [10, 0.001, inf, True, None, 'minmax']
-    """
-    words = {"true": True, "false": False, "none": None, "inf": math.inf}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            value = kind(text)
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            return value
-    return text
+def note_arbitrary(found: Audit, ranking: Ranking, console: Console) -> None:
+    """Note how many of the selected columns say nothing about the labels."""
+    if ranking.n_arbitrary and ranking.worth.max() > 0:  # if all are 0, the method warns
+        enough = ranking.n_kept if found.size_curve is None else found.size_curve.enough
+        example = f", such as -k {enough}" if enough < ranking.n_kept else ""
+        console.print(f"note: {arbitrary_note(ranking, found.unit)} Ask for fewer{example}.")
 
 
-def parse_amount(text: str) -> int | float:
-    """Read a number of features or a share of them."""
-    number = parse_value(text.removesuffix("%"))
-    amount = number / 100 if text.endswith("%") and isinstance(number, (int, float)) else number
-    is_number = isinstance(amount, int) and not isinstance(amount, bool) and amount >= 1
-    is_share = isinstance(amount, float) and 0 < amount <= 1
-    if not (is_number or is_share):
-        raise typer.BadParameter(
-            f"a number such as 20, a share such as 0.2 or 20%, or auto was expected, got {text!r}",
-            param_hint="--features",
-        )
-    return amount  # type: ignore[return-value]  # narrowed above
-
-
-def _check_usage(files: Sequence[str], html: Path | None, n_halves: int) -> None:
-    """Refuse what cannot be meant or done, whatever the data."""
-    refuse_repeated(files)
-    if n_halves == 1:
-        raise typer.BadParameter("needs two halves or more, such as 30", param_hint="--stability")
-    refuse_without_jinja(html)
-
-
-def _headline(found: Audit) -> str:
-    """Say in one line what was done."""
-    ranking, dataset = found.ranking, found.dataset
-    assert ranking is not None
+def _headline(found: Audit, ranking: Ranking) -> str:
     rounds = "" if ranking.n_iter is None else f" in {ranking.n_iter} iterations"
     end = "" if ranking.objective is None else f"{'' if ranking.converged else 'not '}converged{rounds}, "
+    dataset = found.dataset
     return (
         f"{printable(dataset.name)}: {count(dataset.X.shape[0], 'row')}, {count(dataset.n_columns, found.unit)}, "
         f"{count(len(dataset.label_names), 'label')}; {ranking.method}: {end}"
@@ -335,27 +272,107 @@ def _headline(found: Audit) -> str:
     )
 
 
-def _ranking(found: Audit, form: Format, everything: bool, console: Console) -> str:
-    """Return the ranking as text; a table is laid out for `console`."""
+def _formatted(found: Audit, form: Format, everything: bool, console: Console) -> str:
+    """Return the findings as text. Tables are laid out for `console`."""
     if form is Format.table:
         with console.capture() as captured:
-            console.print(ranking_table(found, console, everything=everything))
-            console.print()
-            if found.size_curve is not None:
-                note = size_note(found.size_curve, found.dataset.n_columns, found.unit)
-                console.print(size_table(found.size_curve, console, found.unit), "", note, "", sep="\n")
-            if found.stability is not None:
-                console.print(stability_table(found, console), "", stability_note(found), "", sep="\n")
-            if found.label_issues is not None:
-                caveat = found.label_issues.issues.caveat(ADVICE)
-                console.print(issues_table(found, console, _ISSUES_SHOWN), "", caveat, sep="\n")
+            _print_tables(found, everything, console)
         return captured.get()
     if form is Format.csv:
-        columns = found.column_records(kept_only=not everything)
-        names = ["rank", "column", "role", "score", *(found.ranking.measures if found.ranking else ())]
         rows = [
-            (*(column[name] for name in names), int(column["kept"]), "; ".join(column["features"]))
-            for column in columns
+            {name: "; ".join(value) if isinstance(value, list) else value for name, value in record.items()}
+            for record in found.column_records(kept_only=not everything)
         ]
-        return csv_text([(*names, "selected", "features"), *rows])
+        return csv_text([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
     return found.to_json(kept_only=not everything, n_issues=_ISSUES_LISTED)
+
+
+def _print_tables(found: Audit, everything: bool, console: Console) -> None:
+    console.print(ranking_table(found, console, everything=everything))
+    console.print()
+    if found.size_curve is not None:
+        note = size_note(found.size_curve, found.dataset.n_columns, found.unit)
+        console.print(_size_table(found, console), "", note, "", sep="\n")
+    if found.stability is not None:
+        console.print(_stability_table(found, console), "", stability_note(found), "", sep="\n")
+    if found.label_issues is not None:
+        caveat = found.label_issues.issues.caveat(ADVICE)
+        console.print(issues_table(found, console, _ISSUES_SHOWN), "", caveat, sep="\n")
+
+
+def ranking_table(
+    found: Audit, console: Console, *, width: int | None = None, everything: bool = False
+) -> RenderableType:
+    """Draw rank, name and measures of the selected columns, or of all with the selected marked."""
+    ranking = found.ranking
+    assert ranking is not None
+    width = width or console.width
+    listed = ranking.order if everything else ranking.kept
+    columns = {
+        "rank": [str(ranking.places[column]) for column in listed],
+        found.unit: [found.ranked_columns[column].name for column in listed],
+    }
+    for name in list(ranking.shown)[: None if width >= _TWO_MEASURES else 1]:
+        # Evidence is a number like 55.8, a score has any size.
+        form = "#.4g" if name == "score" else ".1f"
+        columns[name] = [f"{ranking.shown[name][column]:{form}}" for column in listed]
+    if everything:
+        columns["selected"] = ["yes" if ranking.places[column] <= ranking.n_kept else "" for column in listed]
+    if any(len(found.ranked_columns[column].features) > 1 for column in listed):
+        free = free_width(width, columns)
+        if free >= _MIN_MEMBER:
+            columns["best part"] = [_best_part(found, ranking, column, free) for column in listed]
+    return lay_out(width, columns, long=found.unit, bars=(console, ranking.shares[listed].tolist()))
+
+
+def _best_part(found: Audit, ranking: Ranking, column: int, width: int) -> str:
+    """Return the best feature of a column with several, without the name of the column."""
+    of_table = found.ranked_columns[column]
+    if len(of_table.features) < 2:
+        return ""
+    name = found.dataset.feature_names[ranking.best_feature[column]]
+    return short(name.removeprefix(of_table.name).lstrip(":= "), width)
+
+
+def issues_table(found: Audit, console: Console, n_shown: int) -> RenderableType:
+    """Draw the labels with the least support."""
+    listed = list(found.issue_records(n_shown))
+    columns = {
+        "row": [short(record["row"]) for record in listed],
+        "label": [record["label"] for record in listed],
+        "support": [f"{record['support']:.2f}" for record in listed],
+    }
+    if listed and "wrong" in listed[0]:
+        columns["truth"] = ["wrong" if record["wrong"] else "right" for record in listed]
+    title = f"labels to check first, of {found.n_candidates}"
+    return lay_out(console.width, columns, long="label", title=title)
+
+
+def _size_table(found: Audit, console: Console) -> RenderableType:
+    curve = found.size_curve
+    assert curve is not None
+    columns = {
+        f"{found.unit}s": [str(size) for size in curve.sizes],
+        "precision": [f"{value:.3f}" for value in curve.mean],
+        "spread": [f"{value:.3f}" for value in curve.spread],
+        "selected": ["yes" if size == found.n_kept else "" for size in curve.sizes],
+    }
+    shares = (curve.mean / (curve.mean.max() or 1.0)).tolist()
+    title = "average precision on held-out rows by size"
+    return lay_out(console.width, columns, long=f"{found.unit}s", title=title, bars=(console, shares))
+
+
+def _stability_table(found: Audit, console: Console) -> RenderableType:
+    stability, ranking = found.stability, found.ranking
+    assert stability is not None
+    assert ranking is not None
+    frequency, together = stability.frequency[ranking.kept], stability.group_frequency[ranking.kept]
+    cells = {
+        found.unit: [found.ranked_columns[column].name for column in ranking.kept],
+        "selected": [f"{share:.0%}" for share in frequency],
+        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[ranking.kept]],
+    }
+    if (together > frequency).any():
+        cells["or a substitute"] = [f"{share:.0%}" for share in together]
+    title = f"selection frequency in {stability.n_resamples} subsamples"
+    return lay_out(console.width, cells, long=found.unit, title=title, bars=(console, frequency.tolist()))

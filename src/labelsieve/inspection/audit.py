@@ -241,7 +241,7 @@ def inspect_dataset(
         provenance={
             "Program": f"labelsieve {__version__}",
             **({"Command": command_line} if command_line else {}),
-            **_digest(dataset.source),
+            **_digest(dataset),
             **settings,
             "Seed": str(random_state),
         },
@@ -320,9 +320,11 @@ class _Steps:
             self._report(self._done, self._total, activity)
 
 
-def _digest(source: str) -> dict[str, str]:
+def _digest(dataset: Dataset) -> dict[str, str]:
     """Return the checksum of the file, if there is one."""
-    path = Path(source) if source else None
+    if dataset._origin is not None:  # a table, whose file is not opened again
+        return {"Data SHA-256": dataset._origin.checksum.hex()}
+    path = Path(dataset.source) if dataset.source else None
     if path is None or not path.is_file():
         return {}
     with path.open("rb") as stream:

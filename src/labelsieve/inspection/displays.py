@@ -49,7 +49,7 @@ class _Display:
         except ImportError:
             raise ImportError(
                 f"{type(self).__name__}.plot needs matplotlib, which is not installed; "
-                "pip install 'labelsieve[report]'."
+                "pip install 'labelsieve[plot]'."
             ) from None
         if ax is None:
             size = (6, 4) if n_rows is None else (6, 1.2 + 0.22 * n_rows)

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import base64
 import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,7 +46,9 @@ from labelsieve.inspection import wording
 from labelsieve.inspection.distributions import Distribution, distribution
 from labelsieve.inspection.explanations import ExplainedIssues
 from labelsieve.inspection.ranking import CRITERION, Ranking
-from labelsieve.inspection.result import Audit
+
+if TYPE_CHECKING:
+    from labelsieve.inspection.result import Audit
 
 __all__ = ["page_data", "render_page"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +23,6 @@ from labelsieve.io.source import Source
 
 __all__ = [
     "Review",
-    "RowNames",
     "id_column",
     "issues_text",
     "n_verdicts",
@@ -35,14 +33,6 @@ __all__ = [
 
 _ID_PREFIX = "id:"
 _ANSWERS = {"keep": 1, "remove": 0}
-
-
-@dataclass(frozen=True)
-class RowNames:
-    """Column that names the rows, and the names, all different."""
-
-    column: str
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -78,8 +68,11 @@ class Review:
         return int((self.answers == 1).sum())
 
 
-def issues_text(issues: LabelIssues, ids: RowNames | None, n_listed: int | None = None) -> str:
-    """Write the candidates, worst first, with their verdicts; at most `n_listed` without a verdict."""
+def issues_text(issues: LabelIssues, dataset: Dataset, n_listed: int | None = None) -> str:
+    """Write the labels least supported first, with their verdicts.
+
+    With `n_listed`, write only so many labels without a verdict.
+    """
     listed = np.arange(issues.n_candidates)
     if n_listed is not None:
         listed = np.setdiff1d(listed, issues.unchecked[n_listed:])
@@ -90,35 +83,33 @@ def issues_text(issues: LabelIssues, ids: RowNames | None, n_listed: int | None 
     }
     if issues.shown_probability is not None:
         columns["probability"] = [round(float(p), 4) for p in issues.shown_probability[rows, labels]]
-    return _text(rows, labels, issues.label_names, ids, columns, np.array(issues.verdicts())[listed].tolist())
+    return _text(rows, labels, dataset, columns, np.array(issues.verdicts())[listed].tolist())
 
 
-def places_text(
-    rows: np.ndarray, labels: np.ndarray, label_names: Sequence[str], ids: RowNames | None
-) -> str:
-    """Write candidates to review, without rank or support, which could bias the verdict."""
-    return _text(rows, labels, label_names, ids, {}, [""] * len(rows))
+def places_text(rows: np.ndarray, labels: np.ndarray, dataset: Dataset) -> str:
+    """Write labels to check, without a rank that could influence the verdict."""
+    return _text(rows, labels, dataset, {}, [""] * len(rows))
 
 
 def _text(
     rows: np.ndarray,
     labels: np.ndarray,
-    label_names: Sequence[str],
-    ids: RowNames | None,
+    dataset: Dataset,
     columns: dict[str, Sequence[object]],
     verdicts: Sequence[str],
 ) -> str:
-    """Return the table as CSV."""
-    _written(label_names, "labels")
+    """Return the table as CSV that `read_review` reads."""
+    _written(dataset.label_names, "labels")
     columns = {
         "sample": rows.tolist(),
-        "label": [label_names[label] for label in labels],
+        "label": [dataset.label_names[label] for label in labels],
         **columns,
         "verdict": verdicts,
     }
-    if ids is not None:
-        _written(ids.names, "rows")
-        columns = {f"{_ID_PREFIX}{ids.column}": [ids.names[row] for row in rows], **columns}
+    if dataset.id_column is not None:
+        names = list(map(str, dataset.row_ids))
+        _written(names, "rows")
+        columns = {f"{_ID_PREFIX}{dataset.id_column}": [names[row] for row in rows], **columns}
     return csv_text([tuple(columns), *zip(*columns.values(), strict=True)])
 
 
@@ -157,19 +148,15 @@ def n_verdicts(path: Path) -> int:
         return 0
 
 
-def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, candidates: Any) -> Review:
+def read_review(path: Path, dataset: Dataset) -> Review:
     """Read a review file as spreadsheets save it: any separator, line ending and byte order mark.
 
     Parameters
     ----------
     path : Path
         The file.
-    label_names : sequence of str
-        Names of the labels in the data.
-    ids : RowNames or None
-        Names of the rows in the data; None if they are numbered.
-    candidates : {ndarray, csr_array} of shape (n_samples, n_labels)
-        Candidates of the data.
+    dataset : Dataset
+        The reviewed data. Rows are named by its `id_column` if the file has that column, else numbered.
 
     Raises
     ------
@@ -179,12 +166,14 @@ def read_review(path: Path, label_names: Sequence[str], ids: RowNames | None, ca
     source = Source(path)
     records = _lines(source)
     number, header = next(records, (1, []))
-    row_heading = "sample" if ids is None else f"{_ID_PREFIX}{ids.column}"
+    is_named = f"{_ID_PREFIX}{dataset.id_column}" in header
+    row_heading = f"{_ID_PREFIX}{dataset.id_column}" if is_named else "sample"
     row_at, label_at, verdict_at = (
         _place(heading, header, source, number) for heading in (row_heading, "label", "verdict")
     )
+    label_names, candidates = dataset.label_names, dataset.candidates
     known_labels = _written(label_names, "labels")
-    known_rows = None if ids is None else _written(ids.names, "rows")
+    known_rows = _written(list(map(str, dataset.row_ids)), "rows") if is_named else None
     answers: list[int] = []
     lines: dict[tuple[int, int], int] = {}
     for number, record in records:

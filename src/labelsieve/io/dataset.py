@@ -46,6 +46,14 @@ class Column(NamedTuple):
         A remark for the reader, or "".
     features : tuple of int
         Columns of `Dataset.X` that are made from it. Empty for labels and for columns that are left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from labelsieve.io import read
+    >>> data = read(pd.DataFrame({"size": [1.5, 2, 4], "tags": ["a;b", "b", "a"]}))
+    >>> [(column.name, column.role, column.features) for column in data.columns]
+    [('size', 'number', (0,)), ('tags', 'label', ())]
     """
 
     name: str

@@ -1,98 +1,55 @@
-"""``labelsieve select --chunk-rows``: rank the features of files that are larger than memory."""
+"""Files larger than memory: what ``labelsieve select --chunk-rows`` accepts, and the cluster it may use."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
-from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector
 from labelsieve._text import printable
-from labelsieve.cli.fitting import told_as_data_errors, warnings_as_notes
-from labelsieve.inspection.ranking import Ranking
-from labelsieve.inspection.result import Audit
-from labelsieve.io import Dataset, DatasetError
+from labelsieve.io import DatasetError
 from labelsieve.methods.evidence import EvidenceSelector
 
-ChunkRows = Annotated[
-    str | None,
-    typer.Option(
-        "--chunk-rows",
-        metavar="ROWS",
-        help="Rows per block, or 'auto', for files larger than memory.",
-    ),
-]
-DaskAddress = Annotated[
-    str | None,
-    typer.Option("--dask", metavar="ADDRESS", help="With --chunk-rows: dask cluster that holds the blocks."),
-]
 _GB = 1e9
 
 
 def parse_rows(text: str) -> int | str:
-    """Parse a number of rows, or 'auto'."""
+    """Read a number of rows, or 'auto'."""
     if text == "auto":
         return text
     if not text.isdecimal() or not int(text):
         raise typer.BadParameter(
-            f"expected a number of rows such as 50000, or auto, got {text!r}", param_hint="--chunk-rows"
+            f"must be a number of rows such as 50000, or auto, got {text!r}", param_hint="--chunk-rows"
         )
     return int(text)
 
 
-def check_usage(
-    selector: BaseSelector, method: str, *, choose_size: bool, unwanted: Mapping[str, bool]
+def check_block_usage(
+    selector: BaseSelector, method: str, *, choose_size: bool, needs_rows: Mapping[str, object]
 ) -> None:
-    """Reject what needs all rows at once, before any data is read."""
+    """Reject what needs all rows at once, before any data are read; `needs_rows` are values of options by name."""
     if not isinstance(selector, BlockSelector):
         able = ", ".join(slug for slug, kind in METHODS.items() if issubclass(kind, BlockSelector))
         raise typer.BadParameter(
-            f"{method} needs all rows at once; with --chunk-rows choose one of {able}", param_hint="--method"
+            f"{method} needs all rows at once; with --chunk-rows use one of {able}", param_hint="--method"
         )
-    for option, is_given in unwanted.items():
-        if is_given:
-            raise typer.BadParameter(
-                "needs all rows at once; leave it out, or --chunk-rows", param_hint=option
-            )
+    for option, value in needs_rows.items():
+        if value:
+            raise typer.BadParameter("needs all rows at once and excludes --chunk-rows", param_hint=option)
     if choose_size and not isinstance(selector, EvidenceSelector):
         raise typer.BadParameter(
-            f"{method} with 'auto' needs all rows at once; give a number with --chunk-rows",
-            param_hint="--features",
+            f"'auto' of {method} needs all rows at once; give a number", param_hint="--features"
         )
-
-
-def fit_in_blocks(
-    selector: BaseSelector,
-    dataset: Dataset,
-    method: str,
-    console: Console,
-    name_activity: Callable[[str], None],
-    *,
-    choose_size: bool,
-    address: str | None,
-) -> Audit:
-    """Fit block by block, here or on a cluster; the result has a ranking only."""
-    if choose_size:
-        selector.set_params(n_features_to_select="auto")
-    with warnings_as_notes(console) as caught, told_as_data_errors(dataset), _cluster(address, console):
-        name_activity(f"fitting {method}")
-        selector.fit(dataset.X, dataset.candidates)
-    console.print(
-        "note: in blocks of rows features are only ranked; the label check and the permutation test are left out."
-    )
-    converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return Audit(dataset, "select", Ranking.of(selector, dataset, method, converged=converged))
 
 
 @contextmanager
-def _cluster(address: str | None, console: Console) -> Iterator[None]:
+def dask_cluster(address: str | None, console: Console) -> Iterator[None]:
     """Run fits on a cluster, if an address is given."""
     if address is None:
         yield
@@ -112,7 +69,7 @@ def _cluster(address: str | None, console: Console) -> Iterator[None]:
             f"--dask: no scheduler answered at {address!r} within {patience}; check the address, or set "
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT to wait longer."
         ) from None
-    except (ValueError, MemoryError):  # what another kind of server sends looks like a huge message
+    except (ValueError, MemoryError):  # the answer of another kind of server looks like a huge message
         raise DatasetError(f"--dask: {address!r} is not the address of a dask scheduler.") from None
     with client:
         console.print(f"note: the dashboard of the cluster is at {printable(client.dashboard_link)}")

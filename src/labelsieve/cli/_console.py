@@ -1,0 +1,319 @@
+"""Standard output for results, standard error for messages and progress, and tables for both."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from labelsieve._text import one_line, printable
+
+if TYPE_CHECKING:
+    from labelsieve.datasets.fetch import ProgressFactory
+
+#: Seconds before progress is shown.
+PATIENCE = 1.0
+
+_BAR_WIDTH, _MIN_BAR_WIDTH = 20, 5
+_MAX_ID, _MAX_COLUMN = 24, 36
+# Rich puts this much between two columns of our tables.
+_GAP = 3
+_LOG = logging.getLogger("labelsieve")
+
+
+class PlainConsole(Console):
+    r"""Console that shows names from data as text: no markup, no emoji codes, no escape sequences.
+
+    A `rich.text.Text` and the texts of a progress bar do not pass through here: filter them with `printable`.
+
+    Examples
+    --------
+    >>> PlainConsole(width=40).print("[red] \x1b[31m")
+    [red] \x1b[31m
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Render a string that is printed, alone or in a table."""
+        return super().render_str("\n".join(map(printable, text.split("\n"))), **options)
+
+
+def results() -> PlainConsole:
+    """Return the console for results."""
+    return PlainConsole()
+
+
+def messages(*, quiet: bool = False) -> PlainConsole:
+    """Return the console for notes and progress. The terminal wraps its long lines."""
+    return PlainConsole(stderr=True, soft_wrap=True, quiet=quiet)
+
+
+def typed() -> str:
+    """Return what the user typed."""
+    return shlex.join(["labelsieve", *sys.argv[1:]])
+
+
+# Progress
+
+
+def shows_progress(console: Console) -> bool:
+    """Return True if the console is a terminal and not quiet."""
+    return console.is_terminal and not console.quiet
+
+
+@contextmanager
+def shown_if_long(bars: Progress) -> Iterator[None]:
+    """Show progress bars after a second."""
+    timer = threading.Timer(PATIENCE, bars.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        bars.stop()
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[Status]:
+    """Show a status line on a terminal after a second. Solvers report their iterations to it by logging."""
+    status = Status(console)
+    level = _LOG.level
+    if status.visible:
+        _LOG.setLevel(logging.DEBUG)  # the level at which blocks of rows are logged
+    _LOG.addHandler(status)
+    try:
+        with shown_if_long(status.bars):
+            yield status
+    finally:
+        _LOG.removeHandler(status)
+        _LOG.setLevel(level)
+
+
+class Status(logging.Handler):
+    """One line: activity, bar, iteration or block of rows, time elapsed and an estimate of the rest."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self.visible = shows_progress(console)
+        self._console = console
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(_BAR_WIDTH),
+            TextColumn("{task.fields[state]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+        )
+        self.bars = Progress(*columns, console=console, transient=True, disable=not self.visible)
+        self._task = self.bars.add_task("", total=None, state="")
+        self._n_passes = 0
+
+    def __call__(self, activity: str) -> None:
+        """Name an activity of unknown length."""
+        self.bars.update(self._task, description=printable(activity), state="")
+
+    def advance(self, done: int, total: int, activity: str) -> None:
+        """Name an activity and the number of finished steps."""
+        self.bars.update(self._task, description=printable(activity), state="", completed=done, total=total)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a log record of the library as state, note or line."""
+        message = one_line(record.getMessage())
+        block = getattr(record, "block", None)
+        if block is not None:
+            self._n_passes += block == 1
+            self.bars.update(self._task, state=f"pass {self._n_passes}, {message}")
+        elif record.levelno >= logging.WARNING:
+            self._console.print(f"note: {message}")
+        elif self.visible:
+            iteration, objective = getattr(record, "iteration", None), getattr(record, "objective", None)
+            value = "" if objective is None else f", objective {objective:.5g}"
+            self.bars.update(
+                self._task, state=message if iteration is None else f"iteration {iteration}{value}"
+            )
+        else:  # requested by the method's `verbose`
+            self._console.print(message)
+
+
+@contextmanager
+def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings and print those for users as notes, once each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+    for_users = [warning for warning in caught if issubclass(warning.category, UserWarning)]
+    for text in dict.fromkeys(one_line(warning.message) for warning in for_users):
+        console.print(f"note: {text}")
+
+
+@contextmanager
+def download_bars(console: Console) -> Iterator[ProgressFactory]:
+    """Give `fetch` a progress bar for every file, on a terminal only."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not shows_progress(console)) as bars:
+        yield lambda file: _DownloadBar(bars, file)
+
+
+class _DownloadBar:
+    """One progress bar with the interface that pooch expects of tqdm."""
+
+    def __init__(self, bars: Progress, file: str) -> None:
+        self._bars = bars
+        self._task = bars.add_task(file, total=None)
+
+    @property
+    def total(self) -> float | None:
+        """Number of bytes, None if the server does not say."""
+        return self._bars.tasks[self._task].total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self._bars.update(self._task, total=size or None)
+
+    def update(self, size: int) -> None:
+        """Count received bytes."""
+        self._bars.advance(self._task, size)
+
+    def reset(self) -> None:
+        """Start counting again."""
+        self._bars.update(self._task, completed=0)
+
+    def close(self) -> None:
+        """Keep the line."""
+
+
+# Tables and figures
+
+
+def duration(seconds: float | None) -> str:
+    """Write a time in the unit that fits.
+
+    Examples
+    --------
+    >>> duration(42.4), duration(130), duration(7300), duration(None)
+    ('42 s', '2 min 10 s', '2 h 1 min', '-')
+    """
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def bar(console: Console, share: float, width: int) -> str:
+    """Draw a share of a width. A share above zero is visible."""
+    block = "#" if console.options.ascii_only else "█"
+    return block * max(round(width * share), int(share > 0))
+
+
+def short(name: object, longest: int = _MAX_ID) -> str:
+    """Return a name that leaves room for others."""
+    shown = printable(name)
+    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
+
+
+def plain_table(**options: Any) -> Table:
+    """Return an empty table with a line under its headings."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, **options)
+
+
+def lay_out(
+    width: int,
+    columns: dict[str, list[str]],
+    *,
+    long: str,
+    title: str | None = None,
+    bars: tuple[Console, Sequence[float]] | None = None,
+) -> RenderableType:
+    """Lay out columns of text. The column `long` is cut at the edge of the terminal.
+
+    With `bars`, shares are drawn as bars in a last column if there is room.
+    """
+    columns = {**columns, long: [printable(name) for name in columns[long]]}
+    if bars is not None:
+        console, shares = bars
+        bar_width = min(free_width(width, columns), _BAR_WIDTH)
+        if bar_width >= _MIN_BAR_WIDTH:
+            columns[""] = [bar(console, share, bar_width) for share in shares]
+    widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items() if name != long}
+    room = width - sum(widths.values()) - _GAP * len(widths)
+    table = plain_table()
+    for name, cells in columns.items():
+        table.add_column(
+            name,
+            justify="right" if all(map(_is_number, cells)) else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=widths.get(name),
+            max_width=max(room, len(long)) if name == long else None,
+        )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    # Rich would wrap a title of the table itself at the edge of the table.
+    return table if title is None else Group(Text(title, style="bold"), table)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.rstrip(" %") or 0)
+    except ValueError:
+        return cell == "-"
+    return True
+
+
+def free_width(width: int, columns: Mapping[str, Sequence[str]]) -> int:
+    """Return the width that a table leaves free."""
+    return width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
+
+
+def account_table(account: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Draw the role of every column of a table."""
+    notes = any(row["note"] for row in account)
+    longest = max(len(printable(row["column"])) for row in account)
+    table = plain_table()
+    table.add_column(
+        "column",
+        no_wrap=True,
+        overflow="ellipsis",
+        min_width=min(_MAX_COLUMN, longest),
+        max_width=_MAX_COLUMN,
+    )
+    table.add_column("role", no_wrap=True)
+    table.add_column("missing", justify="right", no_wrap=True)
+    table.add_column("features", justify="right", no_wrap=True)
+    if notes:
+        table.add_column("note", overflow="fold")
+    for row in account:
+        cells = [row["column"], row["role"], str(row["missing"] or ""), str(row["features"] or "")]
+        table.add_row(*cells, *([row["note"]] if notes else []))
+    return table

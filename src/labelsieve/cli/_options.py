@@ -1,0 +1,369 @@
+"""Options that several commands share, and the files they name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+from rich.console import Console
+
+from labelsieve._text import count, near
+from labelsieve.cli._console import account_table, download_bars
+from labelsieve.datasets.catalog import CatalogEntry
+from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
+from labelsieve.inspection.review import id_column
+from labelsieve.io import Dataset, DatasetError, read
+from labelsieve.io.copies import can_copy
+from labelsieve.io.frames import TABLE_FORMATS
+from labelsieve.io.mulan_xml import find_label_xml
+from labelsieve.io.options import ROLES
+from labelsieve.io.source import Source
+from labelsieve.io.writing import WRITERS, replacing
+
+_DATA = "Data options"
+_MOST_COMPARED = 10_000
+_COLUMNS_SHOWN = 40
+_PLAIN_ROLES = ("number", "label")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Page to write, with interactive charts.")
+]
+Checked = Annotated[
+    Path | None, typer.Option("--checked", metavar="FILE", help="Review file with verdicts to learn from.")
+]
+
+Labels = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMNS", help="Label columns: names, a pattern, the last N, or a file."),
+]
+Candidates = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS", rich_help_panel=_DATA, help="Candidate labels, if --labels are true labels."
+    ),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", rich_help_panel=_DATA, help="Columns to leave out. Repeatable."),
+]
+Nominal = Annotated[
+    Literal["code", "onehot"] | None,
+    typer.Option(metavar="CODING", rich_help_panel=_DATA, help="Coding of categories: code or onehot."),
+]
+Missing = Annotated[
+    Literal["error", "mean", "zero"] | None,
+    typer.Option(metavar="HOW", rich_help_panel=_DATA, help="Missing values: error, mean or zero."),
+]
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Files and the options that say how to read them, declared once for all commands.
+
+    Raises
+    ------
+    typer.BadParameter
+        An option cannot be meant, whatever the files hold.
+    """
+
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Data file, its parts, or a catalogue name.")
+    ]
+    labels: Labels = None
+    id: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=_DATA, help="Column with the names of the rows."),
+    ] = None
+    ignore: Ignore = None
+    candidates: Candidates = None
+    label_sep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MARK", rich_help_panel=_DATA, help="Separator between tags in a cell, e.g. ';'."
+        ),
+    ] = None
+    text: Annotated[
+        Literal["drop", "tfidf"] | None,
+        typer.Option(metavar="HOW", rich_help_panel=_DATA, help="Free text: drop or tfidf. Default: drop."),
+    ] = None
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=ROLE",
+            rich_help_panel=_DATA,
+            help="Role of a column: number, category, date, boolean, text, tags, id, label or ignored.",
+        ),
+    ] = None
+    nominal: Nominal = None
+    missing: Missing = None
+
+    def __post_init__(self) -> None:
+        if len({os.path.realpath(file) for file in self.files}) < len(self.files):
+            raise typer.BadParameter("the same file is given twice", param_hint="FILE")
+        if self.label_sep is not None and not self.label_sep.strip(" "):
+            raise typer.BadParameter("must be a mark such as ';'", param_hint="--label-sep")
+        for assignment in self.role or ():
+            column, _, role = assignment.rpartition("=")
+            if not column or role not in ROLES:
+                raise typer.BadParameter(
+                    f"must be COLUMN=ROLE with a role of {', '.join(ROLES)}, got {assignment!r}",
+                    param_hint="--role",
+                )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that were given, as keywords of `read`."""
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "files"}
+        if self.ignore is not None and len(self.ignore) == 1:  # a name with commas, or several names
+            found["ignore"] = self.ignore[0]
+        roles = dict(assignment.rpartition("=")[::2] for assignment in found.pop("role") or ())
+        return {name: value for name, value in {**found, "roles": roles}.items() if value}
+
+    def with_id_of(self, review: Path | None) -> DataOptions:
+        """Return the options with the column that names the rows of a review file."""
+        if review is None:
+            return self
+        written = id_column(review)
+        if self.id not in (None, written):
+            has = "numbers its rows" if written is None else f"names its rows by {written!r}"
+            raise typer.BadParameter(f"{str(review)!r} {has}, not by {self.id!r}", param_hint="--id")
+        return replace(self, id=written)
+
+    def find_entry(self, console: Console, *, in_blocks: bool = False) -> CatalogEntry | None:
+        """Return the catalogue entry that is meant, downloaded if necessary, or None for files.
+
+        Data that are read in blocks may be a folder. Datasets of the catalogue fit into memory.
+        """
+        if len(self.files) > 1 or (in_blocks and Path(self.files[0]).is_dir()) or _is_file(self.files[0]):
+            return None
+        entry = find_entry(self.files[0])
+        if in_blocks:
+            raise typer.BadParameter(
+                f"{entry.name} fits into memory; leave it out", param_hint="--chunk-rows"
+            )
+        for name in self.given:
+            option = {"roles": "role"}.get(name, name.replace("_", "-"))
+            raise typer.BadParameter(f"is for files, not for {entry.name}", param_hint=f"--{option}")
+        if availability(entry.name) == "download":
+            with download_bars(console) as bars:
+                fetch(entry.name, progress=bars)
+        return entry
+
+    def read(self, console: Console, *, chunks: int | str | None = None) -> Dataset:
+        """Read the files, or load the dataset of the catalogue."""
+        entry = self.find_entry(console, in_blocks=chunks is not None)
+        return load(entry.name) if entry is not None else read(self.files, chunks=chunks, **self.given)
+
+
+def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Declare the data options for a command, which takes them as one `DataOptions`."""
+    hints = get_type_hints(DataOptions, include_extras=True)
+    shared = [
+        parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(DataOptions).parameters.items()
+    ]
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        data = DataOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        command(data, **given)
+
+    # Click takes arguments in this order, and the options of the command belong after --labels.
+    ordered = [*shared, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own)]
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return run
+
+
+def describe_columns(dataset: Dataset, console: Console, most: int = _COLUMNS_SHOWN) -> None:
+    """Print the roles of the columns of a table, unless it holds numbers only. Of many, print those with a note."""
+    account = dataset.account()
+    if not dataset.is_table or not any(row["note"] or row["role"] not in _PLAIN_ROLES for row in account):
+        return
+    console.print(f"columns: {dataset.summary()}")
+    for note in dataset.notes:
+        console.print(f"note: {note}")
+    if len(account) > most:
+        account = [row for row in account if row["note"]][:most]
+        rest = len(dataset.columns) - len(account)
+        console.print(f"note: {count(rest, 'column')} not shown; use labelsieve datasets info FILE --json.")
+    if account:
+        console.print(account_table(account), soft_wrap=False)
+
+
+def _is_file(target: str) -> bool:
+    """Distinguish a file from a catalogue name. Anything that looks like a path must exist."""
+    path = Path(target)
+    if path.is_file():  # a folder may have the name of a dataset
+        return True
+    if path.is_dir() and not is_known(target):
+        raise DatasetError(f"{target} is a folder; give the data file inside it.")
+    if target == "-" or (path.exists() and not path.is_dir()):
+        raise DatasetError(f"{target}: pipes cannot be read; save the data to a file first.")
+    if path.suffix or len(path.parts) > 1:
+        meant = near(path.name, _files_next_to(path))
+        hint = "check the path, or list the catalogue with labelsieve datasets."
+        if meant is not None:
+            hint = f"did you mean {str(path.with_name(meant))!r}?"
+        raise DatasetError(f"expected an existing file or a name of the catalogue, got {target!r}; {hint}")
+    return False
+
+
+def _files_next_to(path: Path) -> list[str]:
+    """Return names of files in the folder of a path."""
+    try:
+        with os.scandir(path.parent) as entries:
+            # `entry.is_file` raises on a link that points to itself.
+            return [entry.name for entry in islice(entries, _MOST_COMPARED) if os.path.isfile(entry.path)]
+    except OSError:
+        return []
+
+
+@contextmanager
+def data_errors(dataset: Dataset) -> Iterator[None]:
+    """Turn the error of a method that rejects the data into a `DatasetError` that names the file."""
+    source = dataset.source or dataset.name
+    if dataset.X.shape[0] < 2:
+        raise DatasetError(f"{source}: must have at least 2 rows, got 1 row.")
+    try:
+        yield
+    except DatasetError:  # of rows that are read during the fit
+        raise
+    except (ValueError, FloatingPointError) as error:
+        # On the command line the parameter is -k.
+        message = re.sub(r"n_(features_to_select|columns) must", "-k must", str(error))
+        raise DatasetError(f"{source}: {message}") from error
+    except MemoryError as error:
+        raise DatasetError(f"{source}: the fit does not fit into memory; take fewer rows.") from error
+
+
+# Numbers on the command line
+
+
+def parse_value(text: str) -> int | float | bool | str | None:
+    """Read a parameter value: a number, true, false, none, or else text.
+
+    Examples
+    --------
+    >>> [parse_value(text) for text in ("10", "1e-3", "inf", "true", "None", "minmax")]
+    [10, 0.001, inf, True, None, 'minmax']
+    """
+    words = {"true": True, "false": False, "none": None, "inf": math.inf}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            return value
+    return text
+
+
+def parse_amount(text: str) -> int | float:
+    """Read a number of features or a fraction of them.
+
+    Examples
+    --------
+    >>> parse_amount("20"), parse_amount("20%"), parse_amount("0.2")
+    (20, 0.2, 0.2)
+    """
+    number = parse_value(text.removesuffix("%"))
+    amount = number / 100 if text.endswith("%") and isinstance(number, (int, float)) else number
+    is_number = isinstance(amount, int) and not isinstance(amount, bool) and amount >= 1
+    is_fraction = isinstance(amount, float) and 0 < amount <= 1
+    if not (is_number or is_fraction):
+        raise typer.BadParameter(
+            f"must be an integer such as 20, a fraction such as 20% or auto, got {text!r}",
+            param_hint="--features",
+        )
+    return amount  # type: ignore[return-value]  # narrowed above
+
+
+# Files to write
+
+
+@contextmanager
+def write_errors(path: Path, hint: str = "check the folder and free space") -> Iterator[None]:
+    """Turn an error of the disk or the folder into a `DatasetError`."""
+    try:
+        yield
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be written ({error}); {hint}.") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    with write_errors(path), replacing(path) as stream:
+        stream.write(text.encode())
+        stream.flush()
+
+
+def check_outputs(
+    data: DataOptions,
+    outputs: Mapping[str, Path | None],
+    *,
+    copy: str = "",
+    reads: Sequence[Path | None] = (),
+) -> None:
+    """Reject files that cannot be written or would overwrite the input, before any work.
+
+    Parameters
+    ----------
+    data : DataOptions
+        The data to read.
+    outputs : mapping of str to Path or None
+        Files to write, by option.
+    copy : str, default=""
+        The option of the file that is a copy of the data.
+    reads : sequence of Path or None
+        Other files that are read.
+    """
+    sources = [str(source) for source in (*data.files, data.labels, data.candidates, *reads) if source]
+    taken = {os.path.realpath(path) for source in sources for path in (source, _xml_next_to(source))}
+    for option, output in outputs.items():
+        if output is None:
+            continue
+        is_arff = option == copy and output.suffix.lower() == ".arff"
+        for path in (output, *([output.with_suffix(".xml")] if is_arff else [])):
+            real = os.path.realpath(path)
+            complaint = ""
+            if path.is_dir() or not os.path.isdir(os.path.dirname(real)):
+                complaint = "is not a file in an existing folder"
+            elif real in taken:
+                complaint = "is already read or written"
+            elif option == copy and not _is_writable(Path(sources[0]), output):
+                complaint = f"must end in one of {', '.join(WRITERS)}"
+            if complaint:
+                raise typer.BadParameter(f"{str(path)!r} {complaint}", param_hint=option)
+            taken.add(real)
+
+
+def _is_writable(source: Path, output: Path) -> bool:
+    """Return True if data can be written with this file ending: as numbers or as a copy of the table."""
+    ending = output.suffix.lower()
+    # The ending of a compressed file is that of its compression, which is not written.
+    return ending in WRITERS or (
+        ending in TABLE_FORMATS and ending == source.suffix.lower() and can_copy(source, output)
+    )
+
+
+def _xml_next_to(source: str) -> str:
+    """Return the XML file that names the labels of a data file, or the file itself."""
+    try:
+        return str(find_label_xml(Source(source)) or source)
+    except DatasetError:  # a name of the catalogue or a pattern of columns
+        return source
