@@ -1,7 +1,7 @@
-"""Review files: candidates on their way to a person and back, as a table any spreadsheet opens.
+"""Review files: CSV tables of candidates in which a person fills in verdicts.
 
-A line is a candidate: the row's number (``sample``, counted from 0), its name (``id:COLUMN``) if the data have one, the
-label, and a ``verdict`` that the person fills in: keep, remove, or nothing.
+A line is a candidate: the row number (``sample``, counted from 0), the row name (``id:COLUMN``) if the data have one,
+the label, and a ``verdict``: keep, remove, or empty.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ANSWERS = {"keep": 1, "remove": 0}
 
 @dataclass(frozen=True)
 class Review:
-    """The candidates of a review file.
+    """Candidates of a review file.
 
     Attributes
     ----------
@@ -53,18 +53,18 @@ class Review:
 
     @property
     def checked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What has a verdict, as `find_label_issues` takes it."""
+        """Candidates with a verdict, as `find_label_issues` takes them."""
         decided = self.answers >= 0
         return self.rows[decided], self.labels[decided], self.answers[decided]
 
     @property
     def n_removed(self) -> int:
-        """Candidates to take away."""
+        """Number of candidates to remove."""
         return int((self.answers == 0).sum())
 
     @property
     def n_kept(self) -> int:
-        """Candidates a person found right."""
+        """Number of candidates to keep."""
         return int((self.answers == 1).sum())
 
 
@@ -114,7 +114,7 @@ def _text(
 
 
 def _written(names: Sequence[str], role: str) -> dict[str, int]:
-    """Places of the names by how they stand in a review file, which must tell them apart."""
+    """Map names as written in a review file to their positions; raise if two look the same."""
     places: dict[str, int] = {}
     for place, name in enumerate(names):
         other = places.setdefault(csv_cell(name), place)
@@ -122,14 +122,14 @@ def _written(names: Sequence[str], role: str) -> dict[str, int]:
             raise DatasetError(
                 f"the {role} {names[other]!r} and {name!r} look the same in a review file; rename one."
             )
-    # A spreadsheet may take off what keeps it from reading a name as a formula.
+    # A spreadsheet may remove the prefix that protects a name from being read as a formula.
     for place, name in enumerate(names):
         places.setdefault(name, place)
     return places
 
 
 def id_column(path: Path) -> str | None:
-    """The column of the data that names the rows of a review file; None if they are numbered."""
+    """Return the column that names the rows of a review file; None if they are numbered."""
     source = Source(path)
     number, header = next(_lines(source), (1, []))
     _place("verdict", header, source, number)
@@ -138,7 +138,7 @@ def id_column(path: Path) -> str | None:
 
 
 def n_verdicts(path: Path) -> int:
-    """How many verdicts a file holds; 0 if it is no review file."""
+    """Count the verdicts in a file; 0 if it is not a review file."""
     try:
         records = _lines(Source(path))
         _, header = next(records, (1, []))
@@ -161,7 +161,7 @@ def read_review(path: Path, dataset: Dataset) -> Review:
     Raises
     ------
     DatasetError
-        A line is not about a candidate, stands twice or has a verdict that is none.
+        A line is not a candidate, is a duplicate or has an invalid verdict.
     """
     source = Source(path)
     records = _lines(source)
@@ -174,8 +174,8 @@ def read_review(path: Path, dataset: Dataset) -> Review:
     label_names, candidates = dataset.label_names, dataset.candidates
     known_labels = _written(label_names, "labels")
     known_rows = _written(list(map(str, dataset.row_ids)), "rows") if is_named else None
-    found: dict[tuple[int, int], int] = {}
-    lines: list[int] = []
+    answers: list[int] = []
+    lines: dict[tuple[int, int], int] = {}
     for number, record in records:
         row = _row(record[row_at], known_rows, candidates.shape[0], source, number)
         label = known_labels.get(record[label_at])
@@ -183,28 +183,27 @@ def read_review(path: Path, dataset: Dataset) -> Review:
             raise source.error(
                 f"{record[label_at][:80]!r} is no label of the data; do not change that column", line=number
             )
-        if (row, label) in found:
-            first = lines[list(found).index((row, label))]
+        first = lines.setdefault((row, label), number)
+        if first != number:
             raise source.error(
                 f"this row and label stand in line {first} already; leave one of them out", line=number
             )
-        found[row, label] = _answer(record[verdict_at], source, number)
-        lines.append(number)
-    places = np.array(list(found), dtype=np.intp).reshape(-1, 2)
-    review = Review(places[:, 0], places[:, 1], np.array(list(found.values()), dtype=int))
+        answers.append(_answer(record[verdict_at], source, number))
+    places = np.array(list(lines), dtype=np.intp).reshape(-1, 2)
+    review = Review(places[:, 0], places[:, 1], np.array(answers, dtype=int))
     is_candidate = entries(candidates, review.rows, review.labels) > 0
     if not is_candidate.all():
         at = int(np.flatnonzero(~is_candidate)[0])
         raise source.error(
             f"label {label_names[review.labels[at]][:80]!r} is no candidate of this row; remove the line, or give the "
             "data that the file was written for",
-            line=lines[at],
+            line=list(lines.values())[at],
         )
     return review
 
 
 def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """The header and the lines that hold something, each as long as the header."""
+    """Yield the header and the lines that are not empty, each as long as the header."""
     width = None
     for number, record in read_records(source)[0]:
         if width is None:
@@ -221,7 +220,7 @@ def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 
 def _place(heading: str, header: list[str], source: Source, line: int) -> int:
-    """Where a column stands that a review file must have."""
+    """Return the position of a required column."""
     if header.count(heading) != 1:
         raise source.error(
             f"is no review file of these data: it needs one column {heading!r}; write one with labelsieve issues",
@@ -231,7 +230,7 @@ def _place(heading: str, header: list[str], source: Source, line: int) -> int:
 
 
 def _row(text: str, known: dict[str, int] | None, n_rows: int, source: Source, line: int) -> int:
-    """The row that a field names or numbers."""
+    """Return the row that a field names or numbers."""
     if known is not None:
         if text not in known:
             raise source.error(
@@ -249,7 +248,7 @@ def _row(text: str, known: dict[str, int] | None, n_rows: int, source: Source, l
 
 
 def _answer(text: str, source: Source, line: int) -> int:
-    """1 for keep, 0 for remove, -1 for nothing."""
+    """Return 1 for keep, 0 for remove, -1 for an empty verdict."""
     verdict = text.strip().lower()
     if not verdict:
         return -1
@@ -259,7 +258,7 @@ def _answer(text: str, source: Source, line: int) -> int:
 
 
 def without_removed(dataset: Dataset, review: Review) -> Dataset:
-    """The data without the candidates that a review removes.
+    """Return the data without the candidates that a review removes.
 
     Examples
     --------
