@@ -304,6 +304,7 @@ class DelimitedTable(BlockTable):
             na_values=sorted(MISSING),
             skipinitialspace=True,
             encoding_errors="replace",
+            float_precision="round_trip",  # as float() reads a number
         )
 
     def _explain(self, error: Exception, lines: bytes, index: int, columns: Sequence[int]) -> DatasetError:

@@ -123,7 +123,9 @@ def sweeps(summary: Summary, noise: dict[str, str]) -> pd.DataFrame:
                 cells[known].assign(classifier=classifier, method=slug, parameters=" × ".join(names))
             )
     columns = [*SWEEP, "setting", "first", "second", "dataset", "metric", "value"]
-    return pd.concat([pd.DataFrame(columns=columns), *parts], ignore_index=True)[columns]
+    rows = [row for part in parts for row in part.to_dict("records")]
+    # Not concat: the values of one parameter may be of any type, and a second parameter may be missing.
+    return pd.DataFrame(rows, columns=columns, dtype=object).astype({"value": float})
 
 
 def rank_settings(
