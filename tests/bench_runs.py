@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 import zlib
 from collections import namedtuple
@@ -154,6 +155,7 @@ N_SMALL = 72
 def make_project(folder, text=SMALL, name="small"):
     """Write data, own methods and a configuration; returns the configuration."""
     folder.mkdir(parents=True, exist_ok=True)
+    sys.modules.pop("own_methods", None)  # that of another test
     (folder / "own_methods.py").write_text(OWN_METHODS)
     if not (folder / "small.csv").exists():
         write_data(folder)
