@@ -58,7 +58,7 @@ lint: $(VENV)/ready
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# Half an hour on two cores; bench-full asks the questions that take longer.
+# A quarter of an hour on two cores; bench-full answers the questions that take longer.
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks
 

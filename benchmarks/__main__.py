@@ -1,6 +1,6 @@
 """Run the benchmarks, one process after the other, and write what they say.
 
-    python -m benchmarks          within half an hour on two cores, to benchmarks/results.md
+    python -m benchmarks          a quarter of an hour on two cores, to benchmarks/results.md
     python -m benchmarks --full   the rest, to benchmarks/results-full.md
 
 A single one is run by its own name, ``python -m benchmarks.costs``. The tables of a file come from one run of one
@@ -25,31 +25,18 @@ SMALLER = tuple(name for name in DATASETS if name not in LARGER)
 #: Question -> the command that answers it, quick ones first.
 QUESTIONS = {
     "How long does the command line take to start?": ("startup",),
-    "What does the report of a run cost?": ("report",),
-    "How much does it save to count label pairs together?": ("information",),
-    "What does a multiplicative sweep cost above its products?": ("solvers", "--sweep"),
-    "How much faster is the accelerated solver of PML-FSMIR?": ("solvers", "--race"),
+    "How much faster is the accelerated solver of PML-FSMIR?": ("solvers",),
     "Which methods choose the same features on other rows?": ("stability",),
     "How good is a size that is chosen without true labels?": ("size",),
-    "How much faster are all labels' SVMs together?": ("machines",),
-    "How fast are the readers?": ("readers",),
-    "What does the evidence selector cost?": ("evidence",),
-    "What does label support cost?": ("label_noise", "--speed"),
     "What does an audit cost, page included?": ("audit",),
-    "Which methods find planted features?": ("planted",),
-    "What do parallel cells gain, and what does the runner cost?": ("experiments",),
     "What does every method cost?": ("costs", "--datasets", *SMALLER),
 }
 LONG_QUESTIONS = {
     "How much does PML-FSMIR's choice depend on start and rows?": ("stability", "--starts"),
     "Are right candidates told from wrong ones?": ("label_noise",),
     "What does every method cost on the two largest data sets?": ("costs", "--datasets", *LARGER),
-    "How much memory does a fit on wide sparse data take?": ("memory",),
-    "What do PML-FSMIR's start and iterations cost at scale?": ("scale", "--solver"),
-    "What do a million sparse rows cost?": ("scale", "--methods"),
     "What do rows in blocks cost, and do they stay within memory?": ("blocks", "--memory"),
     "What does a second worker gain?": ("blocks", "--cluster"),
-    "How fast is reading a file of 1 GiB?": ("readers", "--big"),
 }
 FOLDER = Path(__file__).parent
 

@@ -1,30 +1,41 @@
-"""Fits of this code against those of another checkout, in turns.
+"""Compare the speed of this code with another checkout, in turns.
 
-    python -m benchmarks.against ../before                        PML-FSMIR on the paper's eight data sets
+    python -m benchmarks.against ../before                        reading, select, audit, report and fits
     python -m benchmarks.against ../before --methods rfs sum-f    other methods
     python -m benchmarks.against ../before --repeats 9            more pairs
 
-Two processes load the data and fit whenever they are told to, first the one, then the other, so that both see the same
-machine. The ratio is that of the medians of the processor times, this code over the other.
+Two processes, one per checkout, do the same task one after the other, so that both see the same machine. The ratio is
+that of the medians of their processor times, this code over the other. The first pair imports and is not counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import itertools
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
-from statistics import median
-
-import numpy as np
+from statistics import geometric_mean, median
 
 from benchmarks.problems import DATASETS, noisy, with_seed
 from benchmarks.table import print_table
 
 ROOT = Path(__file__).parent.parent
+#: Task -> command line. Commands are the same in all versions, imports are not.
+COMMANDS = {
+    "read CSV": ["datasets", "info", "{folder}/table.csv", "--labels", "label_*"],
+    "read sparse ARFF": ["datasets", "info", "{folder}/sparse.arff"],
+    "select": ["select", "{folder}/table.csv", "--labels", "label_*", "-k", "10"],
+    "audit": ["audit", "{folder}/table.csv", "--labels", "label_*"],
+    "report": ["report", "{checkout}/docs/results/paper-lite.csv.gz", "--out", "{folder}/report-{number}"],
+}
 
 
 def main() -> None:
@@ -32,72 +43,102 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("other", type=Path, help="folder of the other checkout")
-    parser.add_argument("--methods", nargs="+", default=["pml-fsmir"], metavar="SLUG")
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS), metavar="NAME")
+    parser.add_argument("--methods", nargs="*", default=["pml-fsmir", "evidence", "sum-f"], metavar="SLUG")
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), metavar="NAME")
+    parser.add_argument("--commands", nargs="*", choices=COMMANDS, default=list(COMMANDS), metavar="TASK")
+    parser.add_argument("--rows", type=int, default=3500, help="rows of the table of the commands")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     if str(options.other) == "-":
         serve()
         return
-    ratios: dict[str, list[float]] = {slug: [] for slug in options.methods}
-    for name in options.datasets:
-        ours, theirs = Fitter(ROOT, name), Fitter(options.other, name)
-        for slug in options.methods:
-            pairs = [(ours.fit(slug), theirs.fit(slug)) for _ in range(options.repeats)]
-            ratios[slug].append(median(a for a, _ in pairs) / median(b for _, b in pairs))
-            print(f"{slug}, {name}: {ratios[slug][-1]:.3f}", file=sys.stderr, flush=True)
+    tasks = {task: {"command": COMMANDS[task]} for task in options.commands}
+    for name, slug in itertools.product(options.datasets, options.methods):
+        tasks[f"{slug}, {name}"] = {"slug": slug, "dataset": name}
+    rows, ratios = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        if options.commands:
+            write_files(Path(folder), options.rows)
+        ours, theirs = (Worker(checkout, folder) for checkout in (ROOT, options.other))
+        for title, task in tasks.items():
+            pairs = [(ours.seconds(task), theirs.seconds(task)) for _ in range(options.repeats + 1)][1:]
+            this, that = (median(times) for times in zip(*pairs, strict=True))
+            ratios.append(this / that)
+            rows.append((title, f"{this:.3f}", f"{that:.3f}", f"{ratios[-1]:.3f}"))
+            print(*rows[-1], file=sys.stderr, flush=True)
         ours.end(), theirs.end()
-    rows = [
-        (slug, *(f"{ratio:.3f}" for ratio in row), f"{np.exp(np.mean(np.log(row))):.3f}")
-        for slug, row in ratios.items()
-    ]
-    print_table(["method", *options.datasets, "geometric mean"], rows)
+    print_table(["task", "this, s", "other, s", "ratio"], rows)
+    print(f"Geometric mean of the ratios: {geometric_mean(ratios):.3f}.")
 
 
-class Fitter:
-    """A process that fits with the code of one checkout."""
+def write_files(folder: Path, n_rows: int) -> None:
+    """Write a table with a category and a sparse dataset, which every version reads."""
+    import pandas as pd
 
-    def __init__(self, checkout: Path, name: str) -> None:
-        path = os.pathsep.join((str(checkout.resolve() / "src"), str(ROOT)))
+    from labelsieve.datasets import make_pml
+    from labelsieve.io import Dataset, write
+
+    X, Y = make_pml(n_rows, 49, n_labels=6, random_state=0)
+    table = pd.DataFrame(X).add_prefix("x").assign(city=[f"city {row % 7}" for row in range(n_rows)])
+    table.join(pd.DataFrame(Y).add_prefix("label_")).to_csv(folder / "table.csv", index=False)
+    X, Y = make_pml(2 * n_rows, 500, n_labels=20, density=0.05, sparse=True, random_state=0)
+    write(Dataset(X, Y, name="sparse"), folder / "sparse.arff")
+
+
+class Worker:
+    """A process that runs the code of one checkout."""
+
+    def __init__(self, checkout: Path, folder: str) -> None:
+        self._places = {"checkout": str(checkout.resolve()), "folder": folder}
+        self._number = itertools.count()
+        path = os.pathsep.join((f"{checkout.resolve()}/src", str(ROOT)))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.against", "-"],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-            cwd=ROOT,
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._ask(name)
 
-    def fit(self, slug: str) -> float:
-        """Processor seconds of one fit."""
-        return float(self._ask(slug))
-
-    def end(self) -> None:
-        """Let the process go."""
-        self._process.communicate()
-
-    def _ask(self, word: str) -> str:
+    def seconds(self, task: dict[str, object]) -> float:
+        """Return the processor seconds of a task."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(word, file=self._process.stdin, flush=True)
+        number = f"{self._process.pid}-{next(self._number)}"
+        print(json.dumps({**task, **self._places, "number": number}), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
-            raise SystemExit(f"the process that was asked for {word!r} ended")
-        return answer
+            raise SystemExit(f"{self._places['checkout']} failed at {task}")
+        return float(answer)
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.communicate()
 
 
 def serve() -> None:
-    """Read a data set by its name, then fit each method that is asked for."""
+    """Do the tasks that are asked for, one per line, and print their processor seconds."""
+    from labelsieve.cli import main as run
     from labelsieve.methods import METHODS
 
     warnings.simplefilter("ignore")
-    X, Y = noisy(input())
-    print("loaded", flush=True)
+    loaded = None, None
     for line in sys.stdin:
-        selector = with_seed(METHODS[line.strip()](), 0)
-        start = time.process_time()
-        selector.fit(X, Y)
+        task = json.loads(line)
+        if "slug" in task:
+            if loaded[0] != task["dataset"]:
+                loaded = task["dataset"], noisy(task["dataset"])
+            selector = with_seed(METHODS[task["slug"]](), 0)
+            start = time.process_time()
+            selector.fit(*loaded[1])
+        else:
+            words = [word.format(**task) for word in task["command"]]
+            start = time.process_time()
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+                code = run(words)
+            if code:
+                sys.exit(said.getvalue())
         print(time.process_time() - start, flush=True)
 
 

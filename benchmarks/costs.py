@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.problems import DATASETS, noisy, with_seed
 from benchmarks.table import print_table
-from labelsieve.bench import limits
+from labelsieve.bench import cells
 from labelsieve.methods import METHODS
 
 
@@ -90,8 +90,7 @@ def fit_and_measure(slug: str, folder: Path) -> dict[str, Any]:
     """Fit one method with its defaults; the memory is the rise of the peak above that of the loaded data."""
     X, Y = restore(folder / "X.npz"), restore(folder / "Y.npz")
     selector = with_seed(METHODS[slug](), 0)
-    limits.forget_peak_memory()
-    before = peak_mebibytes()
+    before = peak_mebibytes(reset=True)
     start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -104,9 +103,9 @@ def fit_and_measure(slug: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def peak_mebibytes() -> float:
-    """Largest resident size of this process, since it was last forgotten if it can be."""
-    known = limits.peak_mebibytes()
+def peak_mebibytes(*, reset: bool = False) -> float:
+    """Return the largest resident size of this process since the last reset, if the system can do that."""
+    known = cells.peak_mebibytes(reset=reset)
     if known is not None:
         return known
     # Elsewhere than on Linux. There, this figure would start with the peak of the parent process.

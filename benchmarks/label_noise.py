@@ -1,8 +1,7 @@
-"""How well right candidates are told from wrong ones, and what it costs.
+"""How well right candidates are told from wrong ones.
 
     python -m benchmarks.label_noise                     eight data sets, three kinds of noise, and mirflickr
     python -m benchmarks.label_noise --datasets birds    some of the data sets
-    python -m benchmarks.label_noise --speed             seconds of label support
 
 The numbers are areas under the ROC curve, the chance that a right candidate scores higher than a wrong one, but for the
 first two and the last two columns. The kinds of noise add wrong candidates to the true labels: ``flip`` each with
@@ -51,11 +50,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--datasets", nargs="+", default=[*DATASETS, "mirflickr"], metavar="NAME")
-    parser.add_argument("--speed", action="store_true", help="time label support instead")
     options = parser.parse_args()
-    if options.speed:
-        speed()
-        return
     lines = {}
     for name in options.datasets:
         for noise, X, Y, candidates in problems(name):
@@ -192,30 +187,6 @@ def shown(number):
     if number is None:
         return "-"
     return f"{number:.0f}" if number > 9 else f"{number:.3f}"
-
-
-def speed():
-    """Time label support, alone and with 50 checked candidates, beside the product that none can avoid."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((5000, 500))
-    Y = (X[:, :100] + X[:, 100:200] + rng.standard_normal((5000, 100)) > 1.5).astype(int)
-    rows, labels = draw_candidates(Y, N_CHECKED)
-    checks = rows, labels, rng.random(N_CHECKED) < 0.7
-    tasks = {
-        "X'X": lambda: X.T @ X,
-        "label support": lambda: LabelSupport().fit(X, Y),
-        "label support, features only": lambda: LabelSupport(use_labels=False).fit(X, Y),
-        "label support, 50 checked": lambda: LabelSupport().fit(X, Y, checks),
-    }
-    lines = []
-    for name, task in tasks.items():
-        times = []
-        for _ in range(3):
-            start = time.process_time()
-            task()
-            times.append(time.process_time() - start)
-        lines.append((name, f"{np.median(times):.2f}"))
-    print_table(["5000 rows, 500 features, 100 labels", "processor seconds"], lines)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,6 @@
-"""The solvers of PML-FSMIR against the products they cannot avoid, and against each other.
+"""How much faster is the accelerated solver of PML-FSMIR? Run ``python -m benchmarks.solvers``.
 
-    python -m benchmarks.solvers            both parts
-    python -m benchmarks.solvers --sweep    seconds of a multiplicative sweep against the bare X V' and U'X
-    python -m benchmarks.solvers --race     time to 1.001 times the value multiplicative updates end at
-    python -m benchmarks.solvers --race --dense     the same with sparse features made dense first
-
-In the race both solvers start from the same factors; the multiplicative one runs until 10 sweeps gain less than
+Both solvers start from the same factors; the multiplicative one runs until 10 sweeps gain less than
 1e-6 of the objective, at most 3000 sweeps. Times are of the processor.
 """
 
@@ -20,11 +15,13 @@ import numpy as np
 
 from benchmarks.problems import DATASETS, noisy
 from benchmarks.table import print_table
+from labelsieve._blocks.blocks import MemoryBlocks
+from labelsieve._numerics.information import cooccurrence, information_of_pairs
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense
 from labelsieve.methods._fsmir.block_descent import BlockDescent
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, multiplicative_sweep, start_factors
-from labelsieve.methods._fsmir.labels import label_confidence, symbol_mutual_information
+from labelsieve.methods._fsmir.labels import derive_confidence, symbol_information
 
 GOAL = 1.001
 
@@ -33,46 +30,10 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sweep", action="store_true")
-    parser.add_argument("--race", action="store_true")
-    parser.add_argument("--dense", action="store_true")
+    parser.add_argument("--dense", action="store_true", help="make sparse features dense first")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=DATASETS, metavar="NAME")
     options = parser.parse_args()
-    if options.sweep or not options.race:
-        sweep()
-    if options.race or not options.sweep:
-        race(options.datasets, options.dense)
-
-
-def sweep(n_samples=20000, n_features=1000, n_labels=50, repeats=20):
-    """Time a sweep and the bare products in turns, so that both see the same machine."""
-    rng = np.random.default_rng(0)
-    X = rng.random((n_samples, n_features))
-    T = rng.random((n_samples, n_labels)) * (rng.random((n_samples, n_labels)) < 0.2)
-    problem = FactorizationProblem.of_arrays(X, T, np.cov(T.T) ** 2, alpha=1, beta=1, gamma=1)
-    k = int(np.sqrt(n_features))
-    factors = start_factors(problem, k, "random", rng)
-    bare, whole = [], []
-    for _ in range(repeats):
-        U = problem.rows.gather("U")
-        start = time.perf_counter()
-        _ = X @ factors.V.T, U.T @ X
-        middle = time.perf_counter()
-        factors, _ = multiplicative_sweep(problem, factors)
-        bare.append(middle - start)
-        whole.append(time.perf_counter() - middle)
-    bare_ms, whole_ms = 1e3 * np.median(bare), 1e3 * np.median(whole)
-    print_table(
-        ["problem", "sweep ms", "bare X V' and U'X ms", "ratio"],
-        [
-            (
-                f"dense {n_samples} x {n_features}, {n_labels} labels, {k} components",
-                f"{whole_ms:.1f}",
-                f"{bare_ms:.1f}",
-                f"{whole_ms / bare_ms:.2f}",
-            )
-        ],
-    )
+    race(options.datasets, options.dense)
 
 
 def race(datasets, is_dense):
@@ -102,8 +63,12 @@ def factorization(name, is_dense):
     """The factorisation that PML-FSMIR solves with its defaults, labels dense."""
     X, Y = noisy(name)
     X = Scaling.learn(X, "minmax").apply(dense(X) if is_dense else X)
-    T = label_confidence(dense(Y).astype(float))
-    return FactorizationProblem.of_arrays(X, T, symbol_mutual_information(T), alpha=1, beta=1, gamma=1)
+    Y = dense(Y).astype(float)
+    rows = MemoryBlocks([{"Y": Y}])
+    derive_confidence(rows, information_of_pairs(cooccurrence(Y), len(Y)))
+    information = symbol_information(rows, Y.shape[1], None)
+    T = rows.gather("confidence")
+    return FactorizationProblem.of_arrays(X, T, information, alpha=1, beta=1, gamma=1)
 
 
 def put_start(problem, start):

@@ -155,7 +155,9 @@ N_SMALL = 72
 def make_project(folder, text=SMALL, name="small"):
     """Write data, own methods and a configuration; returns the configuration."""
     folder.mkdir(parents=True, exist_ok=True)
-    sys.modules.pop("own_methods", None)  # that of another test
+    # Those of another test.
+    sys.modules.pop("own_methods", None)
+    sys.path[:] = [path for path in sys.path if not Path(path, "own_methods.py").exists()]
     (folder / "own_methods.py").write_text(OWN_METHODS)
     if not (folder / "small.csv").exists():
         write_data(folder)

@@ -60,14 +60,19 @@ class Shown:
         entries += [("cell", asdict(cell)) for cell in results.cells]
         entries += [("judgement", asdict(replace(part, cell=keys[part.cell]))) for part in results.judgements]
         entries += [("run", asdict(replace(run, n_computed=0, number=0))) for run in results.runs]
-        entries += [("failure", asdict(failure)) for failure in status.failures]
+        entries += [("failure", failure) for failure in status["failures"]]
         self.entries = Counter(repr(_exact(entry)) for entry in entries)
         self.plan = repr(
-            (results.experiment, results.datasets, results.planned, [row.planned for row in status.datasets])
+            (
+                results.experiment,
+                results.datasets,
+                results.planned,
+                [row["planned"] for row in status["datasets"]],
+            )
         )
-        self.counts = [(row.done, row.failed, row.seconds) for row in status.datasets]
-        self.n_missing = sum(row.missing for row in status.datasets)
-        self.is_warned = results.n_altered > 0 and any("damaged" in remark for remark in status.remarks)
+        self.counts = [(row["done"], row["failed"], row["seconds"]) for row in status["datasets"]]
+        self.n_missing = sum(row["missing"] for row in status["datasets"])
+        self.is_warned = results.n_altered > 0 and any("damaged" in remark for remark in status["remarks"])
 
 
 def verdict(truth, path):

@@ -28,7 +28,7 @@ class Cluster:
     def __init__(self, folder, allowed_failures):
         self._folder = folder
         self._allowed_failures = allowed_failures
-        self._processes = []
+        self.workers = []
 
     def start_scheduler(self):
         file = self._folder / "scheduler.json"
@@ -37,10 +37,11 @@ class Cluster:
         bench.wait_for(lambda: file.exists() and file.read_text().endswith("}"), self.scheduler)
         self.address = json.loads(file.read_text())["address"]
 
-    def start_worker(self, fresh=False):
+    def start_worker(self, *options, fresh=False):
         """Start a worker; a fresh one has imported nothing of labelsieve, as if a user started it by hand."""
-        options = ["--nthreads", 1, "--no-dashboard", "--local-directory", self._folder]
-        return self._start("worker", self.address, "--no-nanny", *options, fresh=fresh)
+        options = ["--nthreads", 1, "--no-dashboard", "--local-directory", self._folder, *options]
+        self.workers.append(self._start("worker", self.address, "--no-nanny", *options, fresh=fresh))
+        return self.workers[-1]
 
     def _start(self, *arguments, fresh=False):
         # With 0, one dead worker makes dask give up every task that it had, also those that waited.
@@ -57,15 +58,12 @@ class Cluster:
         command = ["dask", *map(str, arguments)]
         if fresh:
             nowhere = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-m", *command], env=environment, cwd=self._folder, **nowhere
             )
-        else:
-            process = ForkedProgram(command, self._folder, environment)
-        self._processes.append(process)
-        return process
+        return ForkedProgram(command, self._folder, environment)
 
     def stop(self):
-        for process in self._processes:
+        for process in (*self.workers, self.scheduler):
             process.kill()
             process.wait()

@@ -11,6 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve._blocks.blocks import MemoryBlocks
+from labelsieve._numerics.information import cooccurrence, information_of_pairs
+from labelsieve.methods._fsmir.labels import derive_confidence, symbol_information
+
 _EXAMPLE: dict[str, Any] = json.loads(
     (Path(__file__).parent / "data" / "graph_methods.json").read_text(encoding="utf-8")
 )
@@ -44,3 +48,15 @@ def fill(base: float, a: int, b: int, modulus: int, shape: tuple[int, int]) -> n
     """The start of a worked example: entry (i, j) is ``base + 0.1 ((a i + b j) mod modulus)``."""
     i, j = np.indices(shape)
     return base + 0.1 * ((a * i + b * j) % modulus)
+
+
+def label_confidence(Y):
+    """Stage 1 of PML-FSMIR, in memory."""
+    rows = MemoryBlocks([{"Y": Y}])
+    derive_confidence(rows, information_of_pairs(cooccurrence(Y), Y.shape[0]))
+    return rows.gather("confidence")
+
+
+def symbol_mutual_information(T, n_bins=None):
+    """Information of all pairs of columns, in memory."""
+    return symbol_information(MemoryBlocks([{"confidence": T}]), T.shape[1], n_bins)

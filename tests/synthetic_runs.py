@@ -9,6 +9,7 @@ import numpy as np
 from labelsieve import METRICS as KNOWN
 from labelsieve.bench.config import Conventions
 from labelsieve.bench.results import CellRecord, DatasetFacts, JudgementRecord, Results, RunRecord, Score
+from labelsieve.report.paper import paper_values
 from labelsieve.report.summary import summarise
 
 CONVENTIONS = Conventions(name="defaults")
@@ -26,6 +27,8 @@ PAPER_METHODS = (
     "mifs",
     "drmfs",
 )
+#: Metric, dataset, method -> mean in the paper.
+PRINTED = paper_values()["mean"].to_dict()
 PAPER_DATASETS = ("birds", "cal500", "chd_49", "corel5k", "languagelog", "slashdot", "water_quality", "yeast")
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from committed_results import measured_costs, reports
 from labelsieve.report.comparison import Comparison
-from labelsieve.report.paper import PaperCheck
+from labelsieve.report.paper import agreement
 
 _NUMBERS = (
     "no",
@@ -48,7 +48,7 @@ def facts() -> dict[str, Any]:
             "n_datasets": _in_words(len(analysis.summary.datasets)),
             **_ranks(analysis.main),
             "judged_by": {name: _ranks(other) for name, other in analysis.others.items()},
-            "printed": {name: _agreement(check) for name, check in analysis.papers.items()},
+            "printed": {name: _agreement(cells) for name, cells in analysis.papers.items()},
         }
     return found
 
@@ -68,20 +68,21 @@ def _ranks(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _agreement(check: PaperCheck) -> dict[str, Any]:
-    """How well the numbers that the paper prints are met."""
+def _agreement(cells: pd.DataFrame) -> dict[str, Any]:
+    """Return how well the numbers that the paper prints are met."""
+    found = agreement(cells)
     return {
-        "cells": len(check.differences),
-        "difference": f"{np.abs(check.differences).mean():.3f}",
-        "correlation": _rounded(check.correlation),
-        "rank": _rounded(check.flagship_rank()),
-        "rank_in_the_paper": _rounded(check.flagship_rank("theirs")),
-        "rank_of_frequencies": _rounded(check.flagship_rank(by_frequencies=True)),
+        "cells": found["n_cells"],
+        "difference": f"{found['difference']:.3f}",
+        "correlation": _rounded(found["correlation"]),
+        "rank": _rounded(found["flagship_rank"]),
+        "rank_in_the_paper": _rounded(found["flagship_rank_in_paper"]),
+        "rank_of_frequencies": _rounded(found["frequencies_rank"]),
     }
 
 
 def _rounded(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    return "" if value is None or pd.isna(value) else f"{value:.2f}"
 
 
 def _seconds() -> dict[str, dict[str, str]]:

@@ -87,7 +87,7 @@ def _page(slug: str) -> str:
         f"``labelsieve select DATA --method {slug}``.\n",
         "\n".join(said["Extended Summary"]) + "\n",
     ]
-    if explain(slug, method).is_reconstruction:
+    if explain(slug, method)["reconstruction"]:
         parts.append(
             ".. note::\n\n   A reconstruction in the style of the paper, which leaves something of importance open.\n"
         )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -23,23 +24,18 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from labelsieve._blocks.blocks import Columns, block_function
 from labelsieve._blocks.collections import column_names, is_lazy, open_rows
 from labelsieve._candidates import binarize_tags, check_candidates
 from labelsieve._numerics.result import SolverResult, iterate, logger
 from labelsieve._numerics.scaling import Scaling, row_extremes
-from labelsieve._numerics.sparse import canonical, check_structure, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_sparse
 from labelsieve._ranked import RankedFeatures
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
 
 __all__ = [
     "COUNT",
-    "LOOP_CONSTRAINTS",
     "NON_NEGATIVE",
     "POSITIVE",
-    "RANDOM_CONSTRAINTS",
-    "SCALE_CONSTRAINTS",
     "BaseSelector",
     "BlockSelector",
     "Integral",
@@ -57,29 +53,21 @@ __all__ = [
     "check_problem",
     "nonnegative_features",
     "nonnegative_scaling",
-    "refuse_lazy",
+    "reject_lazy",
     "scale_nonnegative",
     "share_of",
     "take_rows",
 ]
 
-#: Constraints of parameters that many methods have; those of loops and seeds belong to every selector.
-LOOP_CONSTRAINTS: dict[str, list[Any]] = {
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "verbose": ["verbose"],
-}
 #: Constraints of a weight, of a weight that must not vanish, and of a number of things.
 NON_NEGATIVE: list[Any] = [Interval(Real, 0, None, closed="left")]
 POSITIVE: list[Any] = [Interval(Real, 0, None, closed="neither")]
 COUNT: list[Any] = [Interval(Integral, 1, None, closed="left")]
-RANDOM_CONSTRAINTS: dict[str, list[Any]] = {"random_state": ["random_state", np.random.Generator]}
-SCALE_CONSTRAINTS: dict[str, list[Any]] = {"scale": [StrOptions({"minmax"}), None]}
 
 #: Methods that take rows in blocks, for those that must say that they do not.
 TAKES_BLOCKS = ("EvidenceSelector", "GMM", "PMLFSMIR", "RFS", "RandomRanking", "SumF", "SumMI")
 
-#: What scikit-learn is told of features and labels.
+#: How scikit-learn validates features and labels.
 _TABLE: dict[str, Any] = {
     "multi_output": True,
     "accept_sparse": ("csr", "csc"),
@@ -88,6 +76,7 @@ _TABLE: dict[str, Any] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class BaseSelector(SelectorMixin, BaseEstimator):
     """Base of all selectors; a subclass writes ``_solve(X, Y) -> SolverResult``.
 
@@ -114,16 +103,16 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     --------
     SolverResult : What ``_solve`` returns.
     iterate : The loop of a method that descends an objective.
-    check_selector : Holds a method to the contract that all of the package keep.
+    check_selector : Check that a method keeps the contract of this package.
 
     Notes
     -----
     ``_solve`` gets a validated ``X``, float32 or float64, dense, CSR or CSC, and the 0/1 matrix ``Y`` of candidates,
     dense or CSR; it changes neither, and its scores have the type of ``X``.
 
-    A parameter of the subclass is stored by its ``__init__`` under its own name and declared in
-    ``_parameter_constraints`` as in scikit-learn: a list of types and of values such as None, of which one must fit.
-    What else must hold ``_solve`` checks itself.
+    A parameter of the subclass is stored by its ``__init__`` under its own name, or is a keyword-only field of a
+    dataclass with ``eq=False, repr=False``. It is declared in ``_parameter_constraints`` as in scikit-learn: a list of
+    types and of values such as None, of which one must fit. ``_solve`` checks everything else.
 
     Examples
     --------
@@ -149,32 +138,25 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_features_to_select": [
-            None,
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
-        **LOOP_CONSTRAINTS,
-        **RANDOM_CONSTRAINTS,
+        "n_features_to_select": [None, *COUNT, Interval(RealNotInt, 0, 1, closed="right")],
+        # Parameters that many methods have.
+        "n_neighbors": COUNT,
+        "max_iter": COUNT,
+        "tol": NON_NEGATIVE,
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
     }
 
-    #: Whether asking for another number of features changes the order of the features, not only where it is cut.
+    #: Whether another number of features changes their order, not only where it is cut.
     ranking_depends_on_size: ClassVar[bool] = False
 
     #: Whether ``coef_`` scores the labels by itself, from features that ``scale="minmax"`` brought to [0, 1].
     weights_score_labels: ClassVar[bool] = False
 
-    #: Checks of the contract (`labelsieve.contract`) a method cannot pass -> why not.
+    #: Checks of `labelsieve.contract` that a method cannot pass -> the reason.
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
-    max_iter: int
-    tol: float
-    classes_: np.ndarray | None
-    label_names_in_: np.ndarray
-    n_features_in_: int
-
-    def __init__(self, n_features_to_select: int | float | str | None = None) -> None:
-        self.n_features_to_select = n_features_to_select
+    n_features_to_select: int | float | str | None = None
 
     @abstractmethod
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
@@ -286,11 +268,11 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         return share_of(n_features, wanted)
 
     def _settled_params(self) -> dict[str, Any]:
-        """Parameters with which another fit makes the choices again that this one made by itself."""
+        """Return parameters that fix the choices this fit made automatically."""
         return {"n_features_to_select": self.n_features_}
 
     def _store(self, result: SolverResult, n_selected: int) -> Self:
-        """Turn a solver's result into fitted attributes, with the warnings it deserves."""
+        """Turn a solver's result into fitted attributes, and warn if it did not converge or is all 0."""
         scores = result.scores
         order = np.argsort(-scores, kind="stable")
         self.scores_ = scores
@@ -323,7 +305,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        # A property as in scikit-learn, where it is missing if estimators are not to be shown as diagrams.
+        # A property as in scikit-learn, where it is missing if diagrams are switched off.
         diagram = super()._repr_html_
         return lambda: diagram() + self._findings_html()
 
@@ -334,7 +316,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         return shown
 
     def _findings_html(self) -> str:
-        """What stands below scikit-learn's diagram once the selector is fitted."""
+        """Return what follows scikit-learn's diagram of a fitted selector."""
         return RankedFeatures.of(self).to_html() if hasattr(self, "ranking_") else ""
 
     def __sklearn_tags__(self) -> Tags:
@@ -359,7 +341,7 @@ class BlockSelector(BaseSelector):
     def _solve_lazy(self, X: Any, y: Any) -> tuple[SolverResult, int]:
         y, tags = binarize_tags(y)
         feature_names, label_names = column_names(X), tags or column_names(y)
-        problem = check_rows(open_rows(X, y, on_block=_log_block))
+        problem = check_rows(open_rows(X, y))
         self.n_features_in_ = problem.n_features
         self.classes_ = None
         if feature_names is not None:
@@ -404,19 +386,19 @@ def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
-    """Refuse parameters that the constraints of an estimator do not allow."""
+    """Raise if the constraints of an estimator do not allow its parameters."""
     estimator._validate_params()
 
 
-def refuse_lazy(name: str, *tables: Any) -> None:
-    """Refuse dask collections, for functions and estimators that need all rows at once."""
+def reject_lazy(name: str, *tables: Any) -> None:
+    """Raise for dask collections, for functions and estimators that need all rows at once."""
     for table in tables:
         if is_lazy(table):
             raise needs_all_rows(name, table, "a sample of the rows")
 
 
 def needs_all_rows(name: str, table: Any, otherwise: str) -> TypeError:
-    """Say that a dask collection cannot be used, and what to do."""
+    """Return the error for a dask collection that cannot be used."""
     return TypeError(
         f"{name} needs all rows at once and got a {type(table).__module__.partition('.')[0]} "
         f"{type(table).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, or {otherwise}."
@@ -424,7 +406,7 @@ def needs_all_rows(name: str, table: Any, otherwise: str) -> TypeError:
 
 
 def share_of(total: int, share: float) -> int:
-    """How many a share of all is: at least one, and no part of one.
+    """Turn a share of all into a whole number of at least one.
 
     Examples
     --------
@@ -436,45 +418,44 @@ def share_of(total: int, share: float) -> int:
 
 
 def check_count(value: Any, name: str, *, least: int) -> None:
-    """Refuse what is no whole number of at least ``least``, for functions that have no constraints."""
+    """Raise if a value is not an integer of at least ``least``, for functions without constraints."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}. Got {value!r}.")
 
 
 def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:
-    """Scale ``X`` as a method with non-negative factors needs it, or say why it cannot be used."""
+    """Scale ``X`` for a method with non-negative factors, or raise."""
     scaling = nonnegative_scaling(X, scale)
     return X if scale is None else scaling.apply(X)
 
 
 def nonnegative_scaling(X: Matrix, scale: str | None) -> Scaling:
-    """Learn the scaling of ``X`` that a method with non-negative factors needs, or say why there is none."""
+    """Learn the scaling of ``X`` for a method with non-negative factors, or raise."""
     _require_nonnegative(X.data if is_sparse(X) else X, scale, is_sparse=is_sparse(X))
     return Scaling.learn(X, scale)
 
 
 def scale_nonnegative(problem: RowProblem, scale: str | None) -> None:
-    """Do the same for rows in blocks, which get the scaled features; sparse ones become CSR."""
+    """Scale the features of rows in blocks for a method with non-negative factors; sparse ones become CSR."""
     low, high = row_extremes(problem.rows)
     _require_nonnegative(low, scale, is_sparse=problem.is_sparse)
     scaling = None if scale is None else Scaling.between(low, high, is_sparse=problem.is_sparse)
-    problem.rows.derive(_scale_block, scaling)
+    problem.rows.derive(_scale_block, ["X"], scaling, gives="X")
 
 
-@block_function("X", gives=("X",))
-def _scale_block(rows: Mapping[str, Any], scaling: Scaling | None) -> tuple[Columns, None]:
-    X = rows["X"] if scaling is None else scaling.apply(rows["X"])
-    return {"X": X.tocsr() if is_sparse(X) else X}, None
+def _scale_block(X: Matrix, scaling: Scaling | None) -> Matrix:
+    X = X if scaling is None else scaling.apply(X)
+    return X.tocsr() if is_sparse(X) else X
 
 
 def _require_nonnegative(values: np.ndarray, scale: str | None, *, is_sparse: bool) -> None:
-    """Refuse negative features, given by some of their values with the smallest, where nothing will lift them."""
+    """Raise if features are negative and no scaling will shift them; ``values`` include the smallest."""
     if (scale is None or is_sparse) and values.size and values.min() < 0:
         remedy = "use scale='minmax'" if not is_sparse else "shift or clip the negative columns before fit"
         raise ValueError(
             f"X must not be negative for this method when it is "
             f"{'sparse' if is_sparse else 'used unscaled (scale=None)'}. "
-            f"Got a minimum of {values.min():.6g}. To mend it, {remedy}."
+            f"Got a minimum of {values.min():.6g}. To fix it, {remedy}."
         )
 
 
@@ -486,18 +467,13 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def _numbered(n_labels: int) -> list[str]:
-    """Names of labels that have none."""
+    """Return names for labels without names."""
     return [f"y{j}" for j in range(n_labels)]
-
-
-def _log_block(done: int, total: int) -> None:
-    """Tell whoever listens closely how far a pass over the rows is."""
-    logger.debug("block %d of %d", done, total, extra={"block": done})
 
 
 @contextmanager
 def _progress_log(verbose: int) -> Iterator[None]:
-    """Let the iterations of one fit reach the log; give it a terminal where nobody configured logging."""
+    """Log the iterations of one fit, to the terminal if logging is not configured."""
     if not verbose:
         yield
         return

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils.multiclass import type_of_target
 
-from labelsieve._numerics.binary import is_binary
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
-
-__all__ = ["binarize_tags", "check_candidates", "require_binary", "require_candidates"]
+from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.sparse import Matrix, is_sparse
 
 _SETS = (set, frozenset)
 _LISTS = (list, tuple, np.ndarray)
@@ -48,12 +46,8 @@ def binarize_tags(y: Any) -> tuple[Any, list[str] | None]:
         ordered = sorted(items)
     except TypeError:  # numbers among strings
         ordered = sorted(items, key=str)
-    place = {item: index for index, item in enumerate(ordered)}
-    columns = [sorted({place[item] for item in row}) for row in rows]
-    ends = np.cumsum([0, *map(len, columns)])
-    flat = [column for row in columns for column in row]
-    shape = (len(rows), len(ordered))
-    matrix = sp.csr_array((np.ones(len(flat), dtype=np.int8), flat, ends), shape=shape)
+    encoder = MultiLabelBinarizer(classes=ordered, sparse_output=True)
+    matrix = encoder.fit_transform(rows).astype(np.int8)
     is_small = len(rows) * len(ordered) <= _MOST_DENSE
     return (matrix.toarray() if is_small else matrix), [*map(str, ordered)]
 

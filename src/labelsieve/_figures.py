@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -66,6 +67,11 @@ _STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "path.simplify_threshold": 0.25,
 }
+
+
+def has_matplotlib() -> bool:
+    """Return whether figures can be drawn."""
+    return find_spec("matplotlib") is not None
 
 
 @contextmanager

@@ -5,32 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from importlib.util import find_spec
 from typing import Any
 
 from labelsieve._text import printable
 
-__all__ = ["missing_packages", "render"]
-
+__all__ = ["render"]
 
 # Takes the place of the policy until the style sheet is known whose digest it names.
 _POLICY_PLACE = "the policy of this page"
 
 
-def missing_packages(needed: Iterable[str] = ("jinja2", "matplotlib")) -> list[str]:
-    """Name the packages of the ``report`` extra that are needed and not installed."""
-    return [package for package in needed if find_spec(package) is None]
-
-
-def render(
-    template: str,
-    *,
-    scripts: Sequence[str] = (),
-    data: Any = None,
-    **values: Any,
-) -> str:
+def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **values: Any) -> str:
     """Fill a template with values whose texts may come from data.
 
     A page loads nothing, runs nothing but its own script and obeys no style sheet but its own, whatever the names in

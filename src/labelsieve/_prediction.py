@@ -9,10 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import canonical, check_structure
-from labelsieve._numerics.typing import Matrix
-
-__all__ = ["LabelPredictor", "LinearLabelPredictor"]
+from labelsieve._numerics.sparse import Matrix, canonical, check_structure
 
 
 class LabelPredictor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
 from labelsieve._candidates import require_binary, require_candidates
-from labelsieve._numerics.sparse import canonical, check_structure, is_sparse
-from labelsieve._numerics.typing import Matrix
-
-__all__ = ["RowProblem", "check_rows", "in_memory"]
+from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_sparse
 
 
 @dataclass(frozen=True)
@@ -55,22 +51,22 @@ def check_rows(rows: RowBlocks) -> RowProblem:
     """Check every block once, and give all blocks one type."""
     if rows.n_rows < 2:
         raise ValueError(f"X must have at least 2 rows. Got {rows.n_rows}.")
-    (n_features, n_labels), dtype, kinds, n_candidates = rows.fold(_check_block, combine=_agree)
+    (n_features, n_labels), dtype, kinds, n_candidates = rows.fold(
+        _check_block, ["X", "Y", "rows"], combine=_agree
+    )
     require_candidates(n_candidates)
     if len(kinds) > 1:
         raise ValueError(
             "The blocks of X must be all dense or all sparse. Got both. "
             "Convert them first, for example with X = X.map_blocks(scipy.sparse.csr_matrix)."
         )
-    rows.derive(_uniform_features, dtype)
-    rows.derive(_uniform_labels)
+    rows.derive(_uniform, ["X"], dtype, gives="X")
+    rows.derive(_uniform, ["Y"], np.dtype(np.float64), gives="Y")
     return RowProblem(rows, n_features, n_labels, dtype, kinds == {"sparse"})
 
 
-@block_function("X", "Y")
-def _check_block(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
+def _check_block(X: Any, Y: Any, rows: slice) -> tuple[Any, ...]:
     """Check one block as `fit` checks arrays."""
-    X, Y, first = rows["X"], rows["Y"], rows["first_row"]
     try:
         check_structure(X, "X")
         check_structure(Y, "y")
@@ -85,10 +81,10 @@ def _check_block(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
             )
     except ValueError as error:
         message = str(error).partition("\n")[0]
-        raise ValueError(f"{message} (In rows {first} to {first + X.shape[0] - 1}.)") from None
+        raise ValueError(f"{message} (In rows {rows.start} to {rows.stop - 1}.)") from None
     n_candidates = int(np.count_nonzero(Y.data if is_sparse(Y) else Y))
     kind = "sparse" if is_sparse(X) else "dense"
-    return {}, ((X.shape[1], Y.shape[1]), X.dtype, {kind}, n_candidates)
+    return (X.shape[1], Y.shape[1]), X.dtype, {kind}, n_candidates
 
 
 def _agree(a: Any, b: Any) -> Any:
@@ -98,16 +94,6 @@ def _agree(a: Any, b: Any) -> Any:
             f"All blocks must have the same numbers of features and labels. Got {a[0]} and {b[0]}."
         )
     return a[0], np.result_type(a[1], b[1]), a[2] | b[2], a[3] + b[3]
-
-
-@block_function("X", gives=("X",))
-def _uniform_features(rows: Mapping[str, Any], dtype: np.dtype[Any]) -> tuple[Columns, Any]:
-    return {"X": _uniform(rows["X"], dtype)}, None
-
-
-@block_function("Y", gives=("Y",))
-def _uniform_labels(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
-    return {"Y": _uniform(rows["Y"], np.dtype(np.float64))}, None
 
 
 def _uniform(M: Any, dtype: np.dtype[Any]) -> Any:

@@ -20,7 +20,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from labelsieve._base import (
-    SCALE_CONSTRAINTS,
     Integral,
     Interval,
     Real,
@@ -32,9 +31,8 @@ from labelsieve._base import (
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import canonical, check_structure, dense, with_short_indices
+from labelsieve._numerics.sparse import Matrix, canonical, check_structure, dense, with_short_indices
 from labelsieve._numerics.squared_hinge import solve_squared_hinge
-from labelsieve._numerics.typing import Matrix
 from labelsieve._prediction import LabelPredictor
 
 __all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
@@ -173,7 +171,7 @@ class LabelwiseSVM(_MultilabelClassifier):
         "kernel": [StrOptions({"linear", "rbf"})],
         "C": [Interval(Real, 0, None, closed="neither")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-        **SCALE_CONSTRAINTS,
+        "scale": [StrOptions({"minmax"}), None],
         "one_class": [StrOptions({"lowest", "constant"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -295,7 +293,7 @@ class MLkNN(_MultilabelClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "smoothing": [Interval(Real, 0, None, closed="neither")],
-        **SCALE_CONSTRAINTS,
+        "scale": [StrOptions({"minmax"}), None],
     }
 
     def __init__(

@@ -244,7 +244,7 @@ def check_odd_data_give_finite_scores(estimator: Any) -> None:
         assert fitted.get_support().any(), f"{name} must still select something"
 
 
-def check_bad_labels_are_refused(estimator: Any) -> None:
+def check_bad_labels_are_rejected(estimator: Any) -> None:
     """What is not a 0/1 candidate matrix of the right length raises ValueError."""
     X, Y = _problem()
     holed = Y.astype(float)
@@ -266,7 +266,7 @@ def check_bad_labels_are_refused(estimator: Any) -> None:
             _fit(clone(estimator), X, labels)
 
 
-def check_bad_features_are_refused(estimator: Any) -> None:
+def check_bad_features_are_rejected(estimator: Any) -> None:
     """NaN, infinity and too few rows raise ValueError."""
     X, Y = _problem()
     for wrong in (np.nan, np.inf):
@@ -279,8 +279,8 @@ def check_bad_features_are_refused(estimator: Any) -> None:
         _fit(clone(estimator), X[:1], Y[:1])
 
 
-def check_bad_parameters_are_refused(estimator: Any) -> None:
-    """Every parameter refuses a value of a foreign type."""
+def check_bad_parameters_are_rejected(estimator: Any) -> None:
+    """Every parameter rejects a value of a foreign type."""
     X, Y = _problem()
     for name in estimator.get_params():
         broken = clone(estimator).set_params(**{name: _Foreign()})
@@ -356,9 +356,9 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_objective_never_rises,
     check_planted_features_are_found,
     check_odd_data_give_finite_scores,
-    check_bad_labels_are_refused,
-    check_bad_features_are_refused,
-    check_bad_parameters_are_refused,
+    check_bad_labels_are_rejected,
+    check_bad_features_are_rejected,
+    check_bad_parameters_are_rejected,
     check_short_budget_warns,
     check_works_in_scikit_learn,
     check_chunked_equals_in_memory,
@@ -430,4 +430,4 @@ def _raises(*kinds: type[Exception], what: str) -> Iterator[None]:
         yield
     except kinds:
         return
-    raise AssertionError(f"{what} must be refused with {' or '.join(kind.__name__ for kind in kinds)}")
+    raise AssertionError(f"{what} must raise {' or '.join(kind.__name__ for kind in kinds)}")

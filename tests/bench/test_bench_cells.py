@@ -30,6 +30,7 @@ def parse(text, folder=None):
 
 
 def cells_of(experiment):
+    use_folder(experiment)
     facts = {
         spec.name: describe(spec, load_dataset(spec, experiment.folder), experiment)
         for spec in experiment.datasets
@@ -141,7 +142,7 @@ def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
     assert not np.array_equal(folds[0, 0].X_test, folds[1, 0].X_test)
 
 
-def judged_by_hand(taught, tested, f1_tested=None, labels=slice(None)):
+def judged_by_hand(taught, tested, f1_tested=None):
     """Metrics of the best six features of the first fold, by the labels that are given."""
     data, train, test, candidates = first_fold()
     order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
@@ -150,8 +151,8 @@ def judged_by_hand(taught, tested, f1_tested=None, labels=slice(None)):
     outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
     return {
         name: METRICS[name].function(
-            (f1_tested if name.endswith("f1") and f1_tested is not None else tested)[:, labels],
-            outputs[METRICS[name].needs][:, labels],
+            f1_tested if name.endswith("f1") and f1_tested is not None else tested,
+            outputs[METRICS[name].needs],
         )
         for name in PROTOCOL_METRICS
     }
@@ -289,7 +290,6 @@ def test_own_files_with_candidates_and_own_method_and_classifier(tmp_path, plant
         "params = {random_state = 0}}]\n[sizes]\npercent = [40]\n",
         folder=tmp_path,
     )
-    use_folder(experiment)
     cell = cells_of(experiment)[0]
     result = evaluate(experiment, cell)
     part = split_fold(experiment, experiment.datasets[0], experiment.noise[0], 0, 0)
@@ -357,7 +357,6 @@ def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
     names = ("Broken", "Silent", "Short", "Undecided")
     methods = ", ".join(f'"my_broken_method:{name}"' for name in names)
     experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
-    use_folder(experiment)
     found = (evaluate(experiment, cell) for cell in cells_of(experiment)[:4])
     broken, silent, short, undecided = found
     assert broken.error == "ZeroDivisionError: one over nothing"
@@ -410,10 +409,9 @@ class GreedyClassifier(LabelwiseSVM):
 
 
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
-def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path, monkeypatch, storage):
+def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path, storage):
     import scipy.sparse as sp
 
-    monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "greedy_methods.py").write_text(GREEDY)
     data = planted()
     X = sp.csr_array(np.where(data.X > 0.5, data.X, 0)) if storage == "sparse" else data.X
@@ -485,8 +483,7 @@ def test_a_classifier_with_a_random_part_gives_the_same_again():
     assert values(evaluate(experiment, first)) != values(evaluate(experiment, second))
 
 
-def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path):
     module = tmp_path / "my_plain_method.py"
     plain = "class Plain:\n    def fit(self, X, Y):\n        self.scores_ = X.{}(axis=0)\n"
     module.write_text(plain.format("var"))
@@ -576,8 +573,7 @@ def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
     assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]
 
 
-def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path):
     (tmp_path / "my_blunt_classifier.py").write_text(
         "from labelsieve.classify import LabelwiseSVM\n"
         "class Blunt:\n"

@@ -147,7 +147,7 @@ def test_a_read_only_folder_can_be_read(undisturbed, project, tmp_path):
         remount("ro")
         assert "Read-only file system" in bench.fails(config, "--out", disk / "new")
         assert "Check free space and permissions" in bench.fails(config, "--out", disk / "run")
-        assert read_status(disk / "run").datasets[0].done == bench.N_SMALL
+        assert read_status(disk / "run")["datasets"][0]["done"] == bench.N_SMALL
         assert len(read_results(disk / "run").cells) == bench.N_SMALL
 
 
@@ -198,7 +198,7 @@ def test_damaged_rows_are_left_out_and_computed_again(undisturbed, complete):
         ):
             database.execute(statement, (key,))
     known = bench.finished(folder)
-    assert read_status(folder).datasets[0].missing == 4
+    assert read_status(folder)["datasets"][0]["missing"] == 4
     assert read_results(folder).n_altered == 4
     assert not {cell.key for cell in read_results(folder).cells} & set(rankings[:2])
     _, err = bench.here(config)
@@ -228,7 +228,7 @@ def test_a_results_file_is_not_executed_without_trust(tmp_path):
     (tmp_path / "own_methods.py").write_text(
         "from pathlib import Path\nPath(__file__).with_name('sprung').touch()\n"
     )
-    assert read_status(folder).failures
+    assert read_status(folder)["failures"]
     assert read_results(folder).cells
     assert "imports own_methods:Broken" in bench.fails(folder, verb="retry-failed")
     assert not (tmp_path / "sprung").exists()

@@ -97,8 +97,8 @@ def test_a_run_ranks_once_for_every_distinct_number(project):
         "done": 15,
         "failed": 0,
     }
-    (status,) = read_status(project.parent / "runs" / "sizes").datasets
-    assert (status.planned, status.done, status.missing) == (15, 15, 0)
+    (status,) = read_status(project.parent / "runs" / "sizes")["datasets"]
+    assert (status["planned"], status["done"], status["missing"]) == (15, 15, 0)
     out, _ = bench.inside(project, "--jobs", 1, "--json")
     assert json.loads(out)["computed"] == 0
     assert fits(project) == []
@@ -129,15 +129,15 @@ def test_the_report_compares_the_rankings_of_one_number(project):
     assert facts.coverage.n_planned == 15
     firsts = [cell.ranking[0] for cell in results.cells if cell.params["n_features_to_select"] == 1]
     at_one = kuncheva_stability(np.eye(10)[firsts])
-    found = {entry.method: entry for entry in facts.stability}
+    found = {entry["method"]: entry["index"] for entry in facts.stability}
     # Two sizes keep one feature; the folds agree at the others.
-    assert found["fickle"].index["kuncheva"] == pytest.approx((2 * at_one + 1 + 1) / 4)
+    assert found["fickle"]["kuncheva"] == pytest.approx((2 * at_one + 1 + 1) / 4)
     assert at_one < 1
-    assert found["steady"].index["kuncheva"] == 1
-    assert {entry.n_rankings for entry in facts.stability} == {3}
+    assert found["steady"]["kuncheva"] == 1
+    assert {entry["n_rankings"] for entry in facts.stability} == {3}
     seconds = [cell.fit_seconds for cell in results.cells if cell.method == "fickle"]
-    (cost,) = (cost for cost in facts.costs if cost.method == "fickle")
-    assert cost.seconds == pytest.approx(np.mean(seconds))
+    (cost,) = (cost for cost in facts.costs if cost["method"] == "fickle")
+    assert cost["seconds"] == pytest.approx(np.mean(seconds))
 
 
 def test_a_number_that_fails_is_named_and_leaves_the_others(project):
@@ -146,11 +146,11 @@ def test_a_number_that_fails_is_named_and_leaves_the_others(project):
     _, err = bench.inside(project, "--jobs", 1, code=3)
     assert "failed: small, flip 0.2, seed 0, fold 0, fickle, 6 features: RuntimeError: six is too many" in err
     facts = summarise(read_results(project.parent / "runs" / "sizes")).facts
-    gaps = {gap.place.method: (gap.n_done, gap.n_failed, gap.n_planned) for gap in facts.coverage.gaps}
+    gaps = {gap["method"]: (gap["done"], gap["failed"], gap["planned"]) for gap in facts.coverage.gaps}
     assert gaps == {"fickle": (6, 3, 9), "asked": (0, 3, 3)}
-    failure = next(failure for failure in facts.failures if failure.method == "fickle")
-    assert failure.cells == tuple(f"flip 0.2, seed 0, fold {fold}, for 6 features" for fold in range(3))
-    assert {cost.method for cost in facts.costs} == {"fickle", "steady"}
+    failure = next(failure for failure in facts.failures if failure["method"] == "fickle")
+    assert failure["cells"] == [f"flip 0.2, seed 0, fold {fold}, for 6 features" for fold in range(3)]
+    assert {cost["method"] for cost in facts.costs} == {"fickle", "steady"}
 
 
 def test_cells_of_mdmr_are_fits_for_their_number():

@@ -1,6 +1,5 @@
 """Blocks of rows: in memory, streamed and on a cluster they come to the same."""
 
-import pickle
 from collections import Counter
 from itertools import pairwise
 
@@ -8,31 +7,27 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsieve._blocks.blocks import MemoryBlocks, add, block_function, stack
+from labelsieve._blocks.blocks import MemoryBlocks, add, stack
 from labelsieve._blocks.streamed import StreamedBlocks, lazy_rows
 
 
-@block_function("X", "U", gives=("U",))
-def move(rows, step):
-    U = rows["U"] + step * rows["X"].sum(axis=1, keepdims=True)
-    return {"U": U}, (U.sum(), len(U))
+def move(X, U, step):
+    U = U + step * X.sum(axis=1, keepdims=True)
+    return U, (U.sum(), len(U))
 
 
-@block_function("X", gives=("U",))
-def start(rows):
-    return {"U": np.full((len(rows["X"]), 1), float(rows["first_row"]))}, 0
+def start(X, rows):
+    return np.full((rows.stop - rows.start, 1), float(rows.start)), 0
 
 
-@block_function("X", gives=("X",))
-def double(rows):
-    return {"X": 2 * rows["X"]}, None
+def double(X):
+    return 2 * X
 
 
-@block_function("X")
-def fail_at_seven(rows):
-    if rows["first_row"] == 7:
+def fail_at_seven(X, rows):
+    if rows.start == 7:
         raise ValueError("seven")
-    return {}, 0
+    return 0
 
 
 X = np.arange(30.0).reshape(15, 2)
@@ -69,10 +64,10 @@ def rows(request):
 
 
 def test_a_fold_is_a_sum_over_all_rows_and_keeps_what_is_given(rows):
-    rows.derive(double)
-    rows.fold(start)
+    rows.derive(double, ["X"], gives="X")
+    rows.fold(start, ["X", "rows"], gives="U")
     rows.rename({"before": "U", "U": "U"})
-    total, n_rows = rows.fold(move, 3)
+    total, n_rows = rows.fold(move, ["X", "U"], 3, gives="U")
     expected = np.repeat(CUTS[:-1], SIZES) + 6 * X.sum(axis=1)
     assert n_rows == 15
     assert total == pytest.approx(expected.sum())
@@ -81,32 +76,24 @@ def test_a_fold_is_a_sum_over_all_rows_and_keeps_what_is_given(rows):
 
 
 def test_a_fold_that_fails_keeps_nothing_and_names_the_rows(rows):
-    rows.fold(start)
+    rows.fold(start, ["X", "rows"], gives="U")
     with pytest.raises(ValueError, match="seven") as caught:
-        rows.fold(fail_at_seven)
+        rows.fold(fail_at_seven, ["X", "rows"])
     assert "rows 7 to 8" in caught.value.__notes__[0].lower()
     np.testing.assert_array_equal(_all_rows(rows, "U")[:, 0], np.repeat(CUTS[:-1], SIZES))
 
 
 def _all_rows(rows, name):
-    @block_function(name)
-    def take(block):
-        return {}, (block[name],)
-
-    return np.concatenate(rows.fold(take, combine=lambda a, b: a + b))
+    return np.concatenate(rows.fold(lambda column: [column], [name]))
 
 
 def test_streamed_blocks_read_only_the_columns_that_are_needed():
     rows = streamed_blocks()
-    rows.fold(start)
+    rows.fold(start, ["X", "rows"], gives="U")
     _all_rows(rows, "U")
     assert list(N_READ.values()) == [1, 1, 1]
     _all_rows(rows, "X")
     assert list(N_READ.values()) == [2, 2, 2]
-
-
-def test_block_functions_are_pickled_by_name():
-    assert pickle.loads(pickle.dumps(move)) is move
 
 
 def test_add_takes_named_and_sparse_parts_and_leaves_the_second_alone():

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dask_cluster import running_scheduler
 from labelsieve import GMM, PMLFSMIR, RFS, EvidenceSelector, RandomRanking, SumF, SumMI
-from labelsieve._blocks.blocks import MemoryBlocks, block_function
+from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._blocks.collections import _active_client
 from labelsieve.contract import check_chunked_equals_in_memory
 from labelsieve.datasets import make_pml
@@ -33,48 +33,43 @@ X = np.random.default_rng(0).random((CUTS[-1], 3))
 N_STEPS = 6
 
 
-@block_function("X", gives=("U",))
 def start(rows):
-    return {"U": np.full((len(rows["X"]), 2), float(rows["first_row"]))}, 0
+    return np.full((rows.stop - rows.start, 2), float(rows.start)), 0
 
 
-@block_function("X", "U", gives=("new",))
-def move(rows, step):
-    U = np.sqrt(rows["U"] + step * rows["X"].sum(axis=1, keepdims=True))
-    return {"new": U}, (U.sum(), len(U))
+def move(X, U, step):
+    U = np.sqrt(U + step * X.sum(axis=1, keepdims=True))
+    return U, (U.sum(), len(U))
 
 
-@block_function("X")
 def fail_at_seven(rows):
-    if rows["first_row"] == 7:
+    if rows.start == 7:
         raise ValueError("seven")
     time.sleep(0.5)
-    return {}, 0
+    return 0
 
 
-@block_function("X")
-def kill_worker(rows, permits):
+def kill_worker(X, rows, permits):
     """Kill the worker as long as there are permits."""
-    if rows["first_row"] == 7:
+    if rows.start == 7:
         for permit in Path(permits).iterdir():
             permit.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
-    return {}, 1
+    return 1
 
 
-@block_function("X")
-def wait_for_long(rows):
+def wait_for_long(X):
     time.sleep(120)
-    return {}, 0
+    return 0
 
 
 def descend(rows, on_step=lambda i: None):
     """Run a little solver in which the shared values follow from the parts before."""
-    rows.fold(start)
+    rows.fold(start, ["rows"], gives="U")
     step, history = 1.0, []
     for i in range(N_STEPS):
         on_step(i)
-        total, _ = rows.fold(move, step)
+        total, _ = rows.fold(move, ["X", "U"], step, gives="new")
         rows.rename({"before": "U", "U": "new"})
         step = 1 / (1 + total)
         history.append(total)
@@ -95,7 +90,8 @@ def on_cluster(client):
 def cluster(tmp_path_factory):
     """Two workers; a test that kills one starts another."""
     with running_scheduler(tmp_path_factory.mktemp("cluster")) as cluster:
-        cluster.workers = [cluster.start_worker(), cluster.start_worker()]
+        for _ in range(2):
+            cluster.start_worker()
         yield cluster
 
 
@@ -109,7 +105,7 @@ def client(cluster):
 def kill_a_worker(cluster):
     worker = cluster.workers.pop(0)
     os.kill(worker.pid, signal.SIGKILL)
-    cluster.workers.append(cluster.start_worker())
+    cluster.start_worker()
 
 
 def test_blocks_are_spread_over_the_workers_and_leave_nothing_behind(client):
@@ -128,7 +124,7 @@ def test_blocks_are_spread_over_the_workers_and_leave_nothing_behind(client):
 
 def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client):
     with pytest.raises(ValueError, match="seven") as caught:
-        on_cluster(client).fold(fail_at_seven)
+        on_cluster(client).fold(fail_at_seven, ["rows"])
     assert "rows 7 to 8" in caught.value.__notes__[0]
 
 
@@ -206,7 +202,7 @@ def test_a_task_that_kills_its_workers_ends_in_one_error(permits, tmp_path):
         with distributed.Client(cluster.address) as client:
             client.wait_for_workers(2, timeout=60)
             with pytest.raises(LostClusterError, match="memory"):
-                on_cluster(client).fold(kill_worker, str(permits))
+                on_cluster(client).fold(kill_worker, ["X", "rows"], str(permits))
 
 
 def test_a_fit_continues_when_another_worker_replaces_the_only_one(permits, tmp_path):
@@ -222,7 +218,7 @@ def test_a_fit_continues_when_another_worker_replaces_the_only_one(permits, tmp_
         with distributed.Client(cluster.address) as client:
             client.wait_for_workers(1, timeout=60)
             replacement.start()
-            assert on_cluster(client).fold(kill_worker, str(permits)) == len(SIZES)
+            assert on_cluster(client).fold(kill_worker, ["X", "rows"], str(permits)) == len(SIZES)
         replacement.join()
     assert not list(permits.iterdir())
 
@@ -237,7 +233,7 @@ def test_a_fit_without_workers_ends_in_one_error(permits, tmp_path, monkeypatch)
         cluster.start_worker()
         client.wait_for_workers(1, timeout=60)
         with pytest.raises(LostClusterError, match="Start workers"):
-            on_cluster(client).fold(kill_worker, str(permits))
+            on_cluster(client).fold(kill_worker, ["X", "rows"], str(permits))
 
 
 def test_a_lost_scheduler_is_reported_as_such(tmp_path, monkeypatch):
@@ -251,5 +247,5 @@ def test_a_lost_scheduler_is_reported_as_such(tmp_path, monkeypatch):
         assert descend(rows) == in_memory()
         threading.Timer(0.5, cluster.scheduler.kill).start()
         with pytest.raises(LostClusterError, match=f"scheduler at {cluster.address}"):
-            rows.fold(wait_for_long)
+            rows.fold(wait_for_long, ["X"])
         client.close(timeout=1)

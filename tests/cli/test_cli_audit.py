@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 from labelsieve.cli import main
-from labelsieve.io import read
-from strangers import make_strangers
 
 
 @pytest.fixture
@@ -51,14 +49,6 @@ def test_the_four_answers_fit_one_screen_and_name_rows_as_the_user_does(capsys, 
     assert "TCK-007" in shown.out
     assert len(shown.out.splitlines()) <= 45
     assert "Traceback" not in shown.err
-
-
-def test_a_share_is_as_many_columns_as_select_keeps(capsys, table):
-    wanted = [str(table), "--labels", "tags", "-k", "60%", "--json", "-q"]  # 1.8 of the three columns
-    assert main(["audit", *wanted, "--fast"]) == 0
-    audited = json.loads(capsys.readouterr().out)
-    assert main(["select", *wanted]) == 0
-    assert audited["n_kept"] == len(json.loads(capsys.readouterr().out)["columns"]) == 1
 
 
 def test_json_and_page_tell_the_same(capsys, table, tmp_path):
@@ -114,29 +104,3 @@ def test_errors_are_one_line(capsys, table, arguments, code, named):
 def test_data_of_the_catalogue_are_audited_too(capsys):
     assert main(["audit", "digits", "--fast", "--quiet", "-k", "5"]) == 0
     assert "You asked for 5" in capsys.readouterr().out
-
-
-@pytest.fixture(scope="module")
-def strangers(tmp_path_factory):
-    return make_strangers(tmp_path_factory.mktemp("strangers"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["tickets", "songs", "patients", "products", "sensors"])
-def test_what_is_planted_in_the_tables_of_strangers_is_found_by_one_command(
-    capsys, strangers, tmp_path, name
-):
-    stranger = strangers[name]
-    page = tmp_path / "page.html"
-    assert main(["audit", *stranger.arguments, "--json", "--html", str(page)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    first = {column["column"] for column in found["columns"][: len(stranger.planted)]}
-    assert first == stranger.planted
-    rows = {row: number for number, row in enumerate(read(stranger.path, **stranger.options).row_ids)}
-    listed = [
-        (rows[candidate["row"]], candidate["label"]) in stranger.wrong for candidate in found["label_issues"]
-    ]
-    share = len(stranger.wrong) / found["n_candidates"]
-    # Of as many candidates as are wrong, far more are than chance would find.
-    assert np.mean(listed[: len(stranger.wrong)]) > 2 * share
-    assert page.stat().st_size < 300_000

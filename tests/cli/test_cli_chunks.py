@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from conftest import fails, run
-from labelsieve.cli import _blocks
 from labelsieve.cli._console import PlainConsole, Status
 from labelsieve.io import write
 
@@ -52,10 +51,7 @@ def test_the_table_and_the_file_hold_the_ranking_alone(capsys, table):
     code, out, _ = run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "-q")
     assert code == 0
     assert sorted(re.findall(r"^ +\d +(\S+) ", out, re.MULTILINE)) == ["[red]width", "length"]
-    assert "doubt" not in out
-    assert (
-        run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "--format", "csv", "-o", "out.csv")[0] == 0
-    )
+    assert run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "-o", "out.csv")[0] == 0
     with open("out.csv") as stream:
         assert len(stream.readlines()) == 3
 
@@ -123,6 +119,7 @@ def test_something_else_at_the_address_is_one_clear_error(capsys, table):
         (("--dask", "a:1"), "--chunk-rows"),
         (("--chunk-rows", "7", "--stability", "5"), "--stability: "),
         (("--chunk-rows", "7", "--html", "p.html"), "--html: "),
+        (("--chunk-rows", "7", "--text", "tfidf"), "--text"),
         (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: "),
         (("--chunk-rows", "7", "-m", "mifs"), "--method: mifs"),
         (("--chunk-rows", "7", "-k", "auto"), "--features: 'auto' of sum-f"),
@@ -133,17 +130,13 @@ def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
 
 
 def test_the_catalogue_fits_into_memory(capsys):
-    assert "digits fits into memory" in fails(
-        capsys, 2, "select", "digits", "-m", "sum-f", "--chunk-rows", "7"
-    )
+    assert "--chunk-rows" in fails(capsys, 2, "select", "digits", "-m", "sum-f", "--chunk-rows", "7")
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("x,z,a\n1,0,1\n,1,0\n", r"^error: bad.csv: .*'x'.*--missing zero"),
         ("x,z,a\n1,0,1\n2,b,0\n", r"^error: bad.csv: .*'z'.*'b' in row 2.*--ignore z"),
-        ("x,z,a\n1,0,1\n2,inf,0\n", r"^error: bad.csv: .*infinity"),
         ("x,z,a\n1,0,0\n2,1,0\n", r"^error: bad.csv: .*at least one candidate"),
     ],
 )
@@ -159,18 +152,13 @@ def test_a_bad_block_is_one_line_and_nothing_written(capsys, content, complaint)
     assert os.listdir() == ["bad.csv"]
 
 
-@pytest.mark.parametrize("free", [1000, 10**9, None])
-def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, free):
-    monkeypatch.setattr(_blocks, "available_memory", lambda: free)
-    size = os.path.getsize(table)
-    assert size > 500
+@pytest.mark.parametrize("n_pages", [1, 10**6, -1])
+def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, n_pages):
+    monkeypatch.setattr("os.sysconf", {"SC_PHYS_PAGES": n_pages, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert os.path.getsize(table) > 1024
     err = run(capsys, "select", table, *SUM_F)[2]
-    assert err.count("--chunk-rows auto reads it in blocks of rows") == (free == 1000)
+    assert ("--chunk-rows auto reads it in blocks" in err) == (n_pages == 1)
     assert "--chunk-rows" not in run(capsys, "select", table, *SUM_F, "--chunk-rows", "7")[2]
-
-
-def test_the_system_tells_how_much_memory_is_left():
-    assert _blocks.available_memory() > 2**20
 
 
 def test_progress_shows_the_pass_and_the_block():

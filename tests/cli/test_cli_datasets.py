@@ -48,27 +48,18 @@ def test_a_file_is_described_with_its_label_frequencies(capsys, birds):
     assert (code, err) == (0, "")
     assert re.search(r"samples +3$", out, re.MULTILINE)
     # Two of three rows have the first label, one the second: a full bar and half a bar.
-    assert re.search(r"^bird +█{30} +2 +66.7%$", out, re.MULTILINE)
-    assert re.search(r"^\[red\]fish +█{15} +1 +33.3%$", out, re.MULTILINE)
+    assert re.search(r"^bird +2 +66.7% +█{20}$", out, re.MULTILINE)
+    assert re.search(r"^\[red\]fish +1 +33.3% +█{10} *$", out, re.MULTILINE)
     figures = json.loads(run(capsys, "datasets", "info", birds, "--labels", "2", "--json")[1])
     assert (figures["n_samples"], figures["n_features"], figures["n_labels"]) == (3, 2, 2)
     assert figures["label_counts"] == {"bird": 2, "[red]fish": 1}
     assert [column["role"] for column in figures["columns"]] == ["number", "number", "label", "label"]
 
 
-def test_column_roles_are_shown(capsys):
-    with open("mixed.csv", "w") as stream:
-        stream.write("colour,day,a\n" + "red,2024-01-02,1\nblue,2024-02-03,0\n" * 4)
-    code, out, _ = run(capsys, "datasets", "info", "mixed.csv", "--labels", "a")
-    assert code == 0
-    assert re.search(r"^colour +category", out, re.MULTILINE)
-    assert re.search(r"^day +date", out, re.MULTILINE)
-
-
 def test_bars_need_nothing_but_ascii(capsys, birds, monkeypatch):
     monkeypatch.setattr("rich.console.ConsoleOptions.ascii_only", property(lambda self: True))
     out = run(capsys, "datasets", "info", birds, "--labels", "2")[1]
-    assert "#" * 30 in out
+    assert "#" * 20 in out
     assert out.isascii()
 
 
@@ -79,7 +70,7 @@ def test_of_many_labels_the_most_frequent_are_drawn(capsys):
         stream.write("\n".join(",".join(map(str, row)) for row in [names, *rows]))
     options = ("--labels", "40", "--role", "x=number")
     out = run(capsys, "datasets", "info", "many.csv", *options)[1]
-    assert out.count("█ ") == 15
+    assert len(re.findall("█ *$", out, re.MULTILINE)) == 15
     assert "and 25 rarer labels" in out
 
 

@@ -37,7 +37,6 @@ def given_orders(text):
 #: One command per place where a name is printed: tables, JSON, messages, errors of data and errors of usage.
 COMMANDS = {
     "select": (0, ["select", NAMES, "--labels", "2", "-m", "sum-f", "--all", "--check-labels"]),
-    "select csv": (0, ["select", NAMES, "--labels", "2", "-m", "sum-f", "--format", "csv"]),
     "select json": (0, ["select", FILE, "--labels", "2", "-m", "sum-f", "--json"]),
     "select to a file": (0, ["select", FILE, "--labels", "2", "-m", "sum-f", "-o", f"out{ORDERS}.csv"]),
     "issues": (0, ["issues", NAMES, "--labels", "2"]),

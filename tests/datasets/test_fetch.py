@@ -3,14 +3,11 @@
 import gzip
 import hashlib
 import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
 import textwrap
 import threading
-import time
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -106,16 +103,6 @@ class Handler(BaseHTTPRequestHandler):
         self._begin(200, len(content))
         self.wfile.write(content[: len(content) // 2])
         self.server.released.wait(30)
-
-    def _drip(self, content):
-        self._begin(200)
-        while not self.server.released.wait(0.01):
-            self.wfile.write(bytes(512))
-
-    def _flood(self, content):
-        self._begin(200)
-        while not self.server.released.is_set():
-            self.wfile.write(bytes(2**16))
 
     def _together(self, content):
         """Answer only when as many ask as the test has processes."""
@@ -266,21 +253,16 @@ def test_compressed_and_redirected_answers_are_understood(server, cache, catalog
         ("gone", "HTTP 404 Not Found"),
         ("broken", "HTTP 500 Internal Server Error"),
         ("cut", "the connection broke off"),
-        ("cut_without_length", "expected SHA-256"),
-        ("altered", "expected SHA-256"),
+        ("cut_without_length", "does not match the known hash"),
+        ("altered", "does not match the known hash"),
         ("hang", "no answer within 0.3 s"),
         ("stall", "no answer within 0.3 s"),
-        ("drip", "bytes came in"),
-        ("flood", "more than 200000 bytes came"),
     ],
 )
 def test_a_failing_server_is_named_with_its_fault_and_nothing_is_kept(
     server, cache, catalogue, monkeypatch, behaviour, complaint
 ):
     monkeypatch.setattr(fetch_module, "_TIMEOUT", (0.3, 0.3))
-    monkeypatch.setattr(fetch_module, "_GRACE_SECONDS", 0.2)
-    monkeypatch.setattr(fetch_module, "_LEAST_SPEED", 10**6)
-    monkeypatch.setattr(fetch_module, "_LARGEST_FILE", 200_000)
     catalogue(f"{server.url}/{behaviour}")
     with pytest.raises(DatasetError, match=complaint) as caught:
         load("toy")
@@ -313,8 +295,9 @@ def test_a_wrong_checksum_names_both_and_the_altered_copies_known(server, cache,
     catalogue(f"{server.url}/altered", altered="with a third label")
     expected = hashlib.sha256(ARFF).hexdigest()
     found = hashlib.sha256(ARFF.replace(b"1", b"2")).hexdigest()
-    with pytest.raises(DatasetError, match=f"expected SHA-256 {expected}, got {found}") as caught:
+    with pytest.raises(DatasetError, match=found) as caught:
         fetch("toy")
+    assert expected in str(caught.value)
     assert "altered copies are known: with a third label" in str(caught.value)
 
 
@@ -506,28 +489,6 @@ def test_two_processes_at_once_both_get_the_file(server, cache):
     assert files_in(cache) == ["toy/toy.arff"]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-def test_a_killed_download_is_never_taken_for_a_file_and_is_cleared_away_later(server, cache, catalogue):
-    process = start(f"{server.url}/stall/toy/toy.arff")
-    deadline = time.monotonic() + 30
-    while not any(cache.glob("toy/*.part")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
-    (left,) = cache.glob("toy/*")
-    assert left.suffix == ".part"
-
-    catalogue(f"{server.url}/good")
-    assert load("toy").X.shape == (4, 2)
-    assert left.exists()  # it might belong to a process that is still at work
-    (cache / "toy" / "toy.arff").unlink()
-    two_days_ago = time.time() - 2 * 24 * 3600
-    os.utime(left, (two_days_ago, two_days_ago))
-    load("toy")
-    assert files_in(cache) == ["toy/toy.arff", "toy/toy.xml"]
-
-
 def output_of_fetching_more_than_fits(server, preparation):
     """Fetch 300 kB where less can be written; the process must say so and fail."""
     big = bytes(300_000)
@@ -545,22 +506,6 @@ def test_a_download_that_cannot_be_written_to_its_end_leaves_nothing(server, cac
     out = output_of_fetching_more_than_fits(server, limit)
     assert "big.bin cannot be written (File too large); make room" in out
     assert files_in(cache) == []
-
-
-@pytest.mark.slow
-def test_a_full_disk_leaves_nothing(server, cache, tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
-    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("a small file system cannot be mounted here")
-    try:
-        elsewhere = f"import os; os.environ['LABELSIEVE_CACHE'] = {str(disk)!r}"
-        out = output_of_fetching_more_than_fits(server, elsewhere)
-        assert "big.bin cannot be written (No space left on device); make room" in out
-        assert files_in(disk) == []
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 # Names and figures

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from labelsieve import PMLFSMIR, ColumnSelector, EvidenceSelector, SumF, audit, find_label_issues
+from labelsieve import PMLFSMIR, EvidenceSelector, SumF, audit, find_label_issues
 from labelsieve._numerics.candidate_precision import average_precision_rows, ridge_precision
 from labelsieve.datasets import make_pml
 from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions
 from labelsieve.inspection.audit import inspect_dataset
-from labelsieve.inspection.distributions import distribution
+from labelsieve.inspection.page import page_data
 from labelsieve.inspection.stability import subsamples
 from labelsieve.io import Dataset
 from labelsieve.io.dataset import Column
@@ -55,7 +55,7 @@ def test_of_plain_features_ranking_and_curve_are_those_of_the_selector(problem, 
     np.testing.assert_allclose(found.size_curve.scores, selector.size_curve_.scores, atol=1e-12)
     assert found.n_kept == selector.n_features_
     np.testing.assert_array_equal(found.ranking.kept, np.argsort(selector.ranking_)[: found.n_kept])
-    np.testing.assert_allclose(found.ranking.column_evidence, selector.evidence_)
+    np.testing.assert_allclose(found.ranking.feature_evidence, selector.evidence_)
 
 
 def test_a_column_is_judged_with_all_its_features(problem):
@@ -82,13 +82,6 @@ def test_a_column_is_judged_with_all_its_features(problem):
     # Of all columns every order is the same.
     np.testing.assert_allclose(judged.random[:, -1], judged.curve.mean[-1])
     assert (judged.random[:, :3].mean(axis=0) < judged.curve.mean[:3]).all()
-    # A column has the place of its best feature.
-    fitted = ColumnSelector(EvidenceSelector(redundancy=1.0), column_of, 5).fit(X, Y)
-    order = np.argsort(fitted.selector_.ranking_)
-    np.testing.assert_array_equal(np.argsort(fitted.ranking_), list(dict.fromkeys(column_of[order])))
-    for column, feature in enumerate(fitted.best_):
-        members = np.flatnonzero(column_of == column)
-        assert feature == members[np.argmin(fitted.selector_.ranking_[members])]
 
 
 def test_places_on_subsamples_are_those_of_fits_to_subsamples(problem, found):
@@ -260,27 +253,24 @@ def test_a_frame_with_tags_is_audited_by_its_columns():
     assert dataset.row_ids[:2] == ("T000", "T001")
     assert set(found.columns.column) == {"colour", "size"}
     assert found.cell(0, 0) == colour[0]
-    bars = distribution(dataset, found.ranked_columns[0], 0)
-    counts = dict(zip(bars.texts, bars.counts().tolist(), strict=True))
-    assert counts == pd.Series(colour).value_counts().to_dict()
-    warm = np.asarray(dataset.candidates[:, list(dataset.label_names).index("warm")] > 0).ravel()
-    assert bars.counts(warm)[list(bars.texts).index("red")] == (colour == "red").sum()
+    bars = page_data(found)["columns"][0]["h"]
+    assert dict(zip(bars["t"], bars["c"], strict=True)) == pd.Series(colour).value_counts().to_dict()
+    warm = list(dataset.label_names).index("warm")
+    assert bars["l"][warm][bars["t"].index("red")] == (colour == "red").sum()
     roles = {column["column"]: column["role"] for column in found.to_dict()["table"]}
     assert roles == {"ticket": "id", "colour": "category", "size": "number", "tags": "label"}
 
 
 def test_numbers_are_counted_in_bars_and_long_tails_in_the_last():
-    values = np.r_[np.arange(100.0), 1e6]
-
     def bars_of(values):
         data = Dataset(values[:, None], np.arange(101)[:, None] % 2)
-        return distribution(data, data.columns[0], 0)
+        return page_data(inspect_dataset(data, SumF(1), command="select"))["columns"][0]["h"]
 
+    values = np.r_[np.arange(100.0), 1e6]
     bars = bars_of(values)
-    assert (bars.n_bins, bars.texts) == (14, ("0", "99 and more"))
-    assert bars.counts().sum() == 101
+    assert (len(bars["c"]), bars["t"], sum(bars["c"])) == (14, ["0", "99 and more"], 101)
     few = bars_of(values % 3)
-    assert (few.is_discrete, few.texts, few.counts().tolist()) == (True, ("0", "1", "2"), [34, 34, 33])
+    assert (few["d"], few["t"], few["c"]) == (1, ["0", "1", "2"], [34, 34, 33])
 
 
 def test_any_method_ranks_and_sparse_labels_give_the_same_issues():

@@ -96,9 +96,7 @@ def test_p_values_of_shuffled_tables_are_spread_evenly():
 def test_chance_warns_in_a_sentence():
     X, Y = problem(3)
     shuffled = np.random.default_rng(1).permutation(40)
-    with pytest.warns(
-        UserWarning, match=r"no more about these labels than chance would \(p = 0\.\d+ over 99 shuffles\)"
-    ):
+    with pytest.warns(UserWarning, match=r"p = 0\.\d+, 99 permutations"):
         found = evidence_test(X[:, 1:], Y[shuffled], n_permutations=99)
     assert found.p_value > 0.05
 
@@ -106,7 +104,7 @@ def test_chance_warns_in_a_sentence():
 def test_labels_or_features_that_do_not_vary_are_no_evidence():
     X, Y = problem(4)
     for features, labels in ((np.ones_like(X), Y), (X, np.ones_like(Y)), (sp.csr_matrix(np.ones_like(X)), Y)):
-        with pytest.warns(UserWarning, match="than chance would"):
+        with pytest.warns(UserWarning, match="may be meaningless"):
             found = evidence_test(features, labels, n_permutations=19)
         assert (found.p_value, found.total) == (1, 0)
         assert not found.permuted.any()

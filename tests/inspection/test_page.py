@@ -4,15 +4,15 @@ import base64
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+from html_page import HtmlPage
 from labelsieve import EvidenceSelector, SumF, selection_stability
 from labelsieve.inspection import wording
 from labelsieve.inspection.audit import inspect_dataset
-from labelsieve.inspection.pixels import draw_label_issues, draw_selected_pixels
+from labelsieve.inspection.pixels import draw_label_issues, draw_overview
 from labelsieve.inspection.stability import EvidenceTest, SelectionStability
 from labelsieve.io import Dataset
 from labelsieve.size_curve import SizeCurve
@@ -47,39 +47,11 @@ def issues(data):
     return inspect_dataset(data, command="issues", check_labels=True)
 
 
-def parts(page):
-    """The words of a page and its data; checks that elements nest and that nothing is loaded."""
-    parser = Strict()
-    parser.feed(page)
-    assert parser.open == []
-    assert not any("//" in address for address in parser.addresses)
-    return " ".join(parser.text.split()), json.loads(parser.data)
-
-
-class Strict(HTMLParser):
-    """Checks that elements nest, and collects text, data and addresses."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text, self.data, self.addresses = [], "", "", []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "link", "br", "input", "col", "img"):
-            self.open.append("json" if ("type", "application/json") in attributes else tag)
-        assert "style" not in dict(attributes)
-        self.addresses += [value for name, value in attributes if name in ("src", "href")]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop().replace("json", "script") == tag
-
-    def handle_startendtag(self, tag, attributes):
-        pass
-
-    def handle_data(self, data):
-        if "json" in self.open:
-            self.data += data
-        elif not {"style", "script"} & set(self.open):
-            self.text += data
+def parts(html):
+    """The words of a page and its data; checks that nothing is loaded."""
+    page = HtmlPage(html)
+    assert not any("//" in address for address in page.addresses)
+    return " ".join(page.text.split()), json.loads(page.data)
 
 
 def test_names_from_data_are_text_and_nothing_else(selected, issues):
@@ -170,7 +142,7 @@ def test_labels_that_no_row_lacks_have_a_page_too():
 
 
 def test_figures_are_in_the_page_as_they_are(selected):
-    figure = draw_selected_pixels(selected.ranking, np.ones((1, 5)))
+    figure = draw_overview(selected, np.ones((1, 5)))
     page = replace(selected, figures=(figure,)).to_html()
     embedded = re.search(r'<img src="data:image/png;base64,([^"]*)" alt="([^"]*)">', page)
     assert base64.b64decode(embedded[1]) == figure.png()

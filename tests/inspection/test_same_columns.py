@@ -79,14 +79,3 @@ def test_the_commands_keep_the_same_columns(capsys, tmp_path, seed, n_columns):
     number = float(n_columns[:-1]) / 100 if n_columns.endswith("%") else n_columns
     number = int(number) if n_columns.isdigit() else number
     assert kept == kept_by_the_library(read(path, labels="label_*"), number)
-
-
-@pytest.mark.parametrize("n_columns", [3, None])
-def test_plain_features_are_kept_as_by_the_selector(n_columns):
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        X = rng.standard_normal((60, 12))
-        Y = (X[:, :3] + rng.normal(0, 1, (60, 3)) > 0.5).astype(int)
-        selector = EvidenceSelector("auto" if n_columns is None else n_columns).fit(X, Y)
-        order = np.argsort(selector.ranking_)[: selector.n_features_]
-        assert audit(X, Y, n_columns=n_columns, fast=True).selected == [f"x{j}" for j in order]

@@ -105,16 +105,10 @@ def test_the_callers_sparse_matrix_is_left_alone():
         ({"X": X, "Y": [["a", "b"], ["c", "d"], ["e", "f"]]}, "Y must hold 0 and 1 only"),
         ({"X": X, "Y": [[1], [1, 0], [0]]}, "Y must hold 0 and 1 only"),
         ({"X": X, "Y": [1, 0, 1]}, r"samples x labels with at least one label, got shape \(3,\)"),
-        ({"X": [["a"], ["b"], ["c"]], "Y": Y}, "X must hold numbers"),
-        ({"X": X[:0], "Y": Y[:0]}, r"at least one of each, got shape \(0, 4\)"),
-        (
-            {"X": np.where(X == 3, np.nan, X), "Y": Y},
-            r"X must be finite, got nan in row 3 \(counted from 1\); impute",
-        ),
-        (
-            {"X": sp.csr_array(np.where(X == 3, np.inf, X)), "Y": Y},
-            "X must be finite, got inf in row 3 .*; correct the",
-        ),
+        ({"X": [["a"], ["b"], ["c"]], "Y": Y}, "X must hold finite numbers"),
+        ({"X": X[:0], "Y": Y[:0]}, "at least one sample"),
+        ({"X": np.where(X == 3, np.nan, X), "Y": Y}, "X must hold finite numbers.*NaN"),
+        ({"X": sp.csr_array(np.where(X == 3, np.inf, X)), "Y": Y}, "X must hold finite numbers.*infinity"),
         ({"X": X, "Y": Y, "feature_names": ["a"]}, "4 feature names are needed, one a column, got 1"),
         ({"X": X, "Y": Y, "feature_names": ["a", "b", "a", "c"]}, "must all differ, got 'a' 2 times"),
         ({"X": X, "Y": Y, "label_names": ["x0", "b", "c"]}, "must all differ, got 'x0' 2 times"),
@@ -167,7 +161,7 @@ def test_frames_with_text_dates_missing_values_and_truth_become_data_sets():
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (pd.DataFrame({"a": [1.0]}), {}, "labels="),
+        (pd.DataFrame({"a": [1.0]}), {}, "`labels`"),
         (pd.DataFrame({"a": [1.0], "b": [1]}), {"labels": "c"}, "'c'"),
         (pd.DataFrame({"a": []}), {"labels": 1}, r"\(0, 1\)"),
         (pd.DataFrame({"a": [None, 1.0, 2.0], "b": [1, 0, 1]}), {"labels": "b", "missing": "error"}, "'a'"),

@@ -65,7 +65,7 @@ def test_halves_are_joined_and_a_half_without_noise_keeps_its_truth(tmp_path):
     np.testing.assert_array_equal(data.Y, Y)
     np.testing.assert_array_equal(data.Y_candidates, np.vstack([CANDIDATES[:3], Y[3:]]))
     del variables["train_target"]
-    with pytest.raises(DatasetError, match="one part has true labels and another has candidates only"):
+    with pytest.raises(DatasetError, match="true labels in all or none"):
         read(mat_file(tmp_path, variables))
 
 
@@ -93,11 +93,11 @@ def test_two_files_are_joined_and_matrices_chosen_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"data": X}, "features but no labels: it holds data 5x3; name them with labels="),
+        ({"data": X}, "features but no labels: it holds data 5x3; name them with `labels`"),
         ({"target": Y}, "no matrix called 'data' or 'X': it holds target 5x2"),
         ({"data": X, "target": Y[:4]}, r"has 5 samples but a label matrix of shape \(4, 2\)"),
         ({"data": X, "target": Y * 3}, "labels must be 0/1 or -1/"),
-        ({"data": X, "target": Y, "candidates": CANDIDATES[:, :1]}, "different shape"),
+        ({"data": X, "target": Y, "candidates": CANDIDATES[:, :1]}, "label matrices must be"),
         ({"data": X * 1j, "target": Y}, "no matrix called 'data'"),
         ({"data": np.array([[object()]], dtype=object)[:0], "target": Y}, "no matrix called 'data'"),
         ({"data": np.where(X > 0, X, np.nan), "target": Y}, "missing feature values, first in column 'x\\d'"),
@@ -156,7 +156,7 @@ def test_npz_parts_need_the_same_names(tmp_path):
     for name, features in (("a", ["u", "v"]), ("b", ["u", "w"])):
         write(Dataset(X[:2, :2], Y[:2], feature_names=features), tmp_path / f"{name}.npz")
     assert read([tmp_path / "a.npz"] * 2).X.shape == (4, 2)
-    with pytest.raises(DatasetError, match="must have the same names"):
+    with pytest.raises(DatasetError, match="same features and labels"):
         read([tmp_path / "a.npz", tmp_path / "b.npz"])
 
 

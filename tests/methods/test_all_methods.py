@@ -1,6 +1,7 @@
 """What every method promises, run on every method that `METHODS` finds."""
 
 import inspect
+from importlib import import_module
 from typing import ClassVar
 
 import numpy as np
@@ -174,6 +175,122 @@ def test_scores_and_weights_move_with_the_labels(slug, options):
     np.testing.assert_allclose(moved.coef_, model.coef_[order], rtol=max(rtol, 1e-7), atol=1e-10)
 
 
+#: Weights and options of methods whose objective must never rise, whatever the weights.
+DESCENTS = [
+    ("drmfs", ("alpha", "beta", "gamma"), {"bandwidth": "median"}),
+    ("drmfs", ("alpha", "beta", "gamma"), {"bandwidth": "median", "solver": "multiplicative"}),
+    ("fpml", ("lambda1", "lambda2", "lambda3"), {"n_components": 4}),
+    ("fpml", ("lambda1", "lambda2", "lambda3"), {"n_components": 4, "reg_all": True}),
+    ("lcfs-pml", ("alpha", "beta", "gamma"), {}),
+    ("mifs", ("alpha", "beta", "gamma"), {"bandwidth": "median"}),
+    ("mifs", ("alpha", "beta", "gamma"), {"bandwidth": "median", "update": "jacobi"}),
+    ("mifs", ("alpha", "beta", "gamma"), {"bandwidth": "median", "update": "unit-ball"}),
+    ("mifs", ("alpha", "beta"), {"gamma": 0.0, "update": "unit-ball"}),
+    ("pmfs-lrs", ("alpha", "beta", "lam", "mu", "eta"), {}),
+    ("pml3er", ("lambda1", "lambda2", "lambda3"), {}),
+    ("pml-fsla", ("alpha", "beta", "gamma"), {}),
+    ("pml-fsla", ("alpha", "beta", "gamma"), {"update": "exact"}),
+    ("pml-fsso", ("alpha", "beta", "gamma", "theta"), {}),
+    ("pml-ld", ("lambda1", "lambda2"), {"n_groups": 3, "bandwidth": "median"}),
+    ("pml-ld", ("lambda1", "lambda2", "C1", "C2"), {"stage": 2}),
+    ("pml-lfc", ("lambda1", "lambda2"), {"similarity": "and"}),
+    ("pml-lfc", ("lambda1", "lambda2"), {"similarity": "or"}),
+    ("rfs", ("alpha",), {}),
+    ("scmfs", ("alpha", "beta", "gamma"), {}),
+    ("scmfs", ("alpha", "beta", "gamma"), {"update": "published"}),
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # some weights leave nothing, and no budget suffices
+@pytest.mark.parametrize("shape", [(40, 8), (12, 25)])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("slug", "names", "options"), DESCENTS, ids=str)
+def test_objective_never_rises_whatever_the_weights(slug, names, options, seed, shape):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.random(shape), (rng.random((shape[0], 6)) < 0.4).astype(float)
+    Y[0], Y[1] = 0, 1
+    weights = dict(zip(names, 10 ** rng.uniform(-2, 2, len(names)), strict=True))
+    model = seeded(METHODS[slug](**weights, **options, max_iter=100, tol=0.0)).fit(X, Y)
+    history = model.objective_history_
+    # PML-FSSO steps on a smoothed norm, and its objective has the norm itself.
+    rounding = 1e-8 if slug == "pml-fsso" else 1e-10
+    assert np.diff(history).max() <= rounding * np.abs(history).max()
+
+
+@pytest.mark.parametrize(("slug", "options"), [("mifs", {"update": "unit-ball"}), ("pml-fsso", {})], ids=str)
+def test_rows_that_are_equally_far_have_the_same_neighbours_dense_and_sparse(slug, options):
+    rng = np.random.default_rng(6)
+    X = (rng.random((80, 12)) < 0.3).astype(float)
+    Y = (X[:, [0, 3, 5]] + (rng.random((80, 3)) < 0.2) > 0).astype(float)
+    dense, sparse = (
+        seeded(METHODS[slug](**options, bandwidth="median")).fit(data, Y).scores_
+        for data in (X, sp.csr_matrix(X))
+    )
+    np.testing.assert_allclose(sparse, dense, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("slug", "n_labels", "n_components", "expected"),
+    [
+        *((slug, *case) for slug in ("pml-fsla", "scmfs") for case in
+          ((10, None, 5), (1, None, 2), (110, None, 50), (110, 7, 7))),
+        *(("pml-fsso", 5, *case) for case in ((0.8, 6), (1.0, 7), (3, 3))),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_size_of_the_latent_space(monkeypatch, slug, n_labels, n_components, expected):
+    sizes = []
+    module = import_module(METHODS[slug].__module__)
+    start = module.random_start
+    monkeypatch.setattr(module, "random_start", lambda X, Y, n, rng: sizes.append(n) or start(X, Y, n, rng))
+    X, Y = make_pml(30, 7, n_informative=3, n_labels=n_labels, random_state=4)
+    METHODS[slug](n_components=n_components, tol=1.0).fit(X, Y)
+    assert sizes == [expected]
+
+
+@pytest.mark.parametrize("slug", ["gmm", "lsmfs", "mdmr", "pml-fsmir", "rfs", "sum-f", "sum-mi"])
+def test_features_without_information_keep_their_order_with_a_warning(slug):
+    with pytest.warns(UserWarning, match="score 0"):
+        selector = METHODS[slug]().fit(np.ones((6, 4)), np.eye(6)[:, :3])
+    assert selector.ranking_.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("slug", "options"),
+    [
+        ("drmfs", {}),
+        ("scmfs", {}),
+        *(("mifs", {"update": update}) for update in ("gauss-seidel", "jacobi", "unit-ball")),
+        ("mifs", {"init": "balanced"}),
+    ],
+    ids=str,
+)
+def test_constant_features_weigh_nothing(slug, options):
+    X, Y = make_pml(60, 8, random_state=0)
+    X[:, 2], X[:, 5] = 7.0, 0.0
+    for data in (X, sp.csr_matrix(X * (np.arange(8) != 2))):
+        scores = seeded(METHODS[slug](**options)).fit(data, Y).scores_
+        np.testing.assert_array_equal(scores[[2, 5]], 0)
+
+
+@pytest.mark.parametrize("slug", ["evidence", "gmm", "sum-f", "sum-mi"])
+def test_labels_with_one_class_add_nothing(slug):
+    X, Y = make_pml(60, 8, random_state=0)
+    constant = np.column_stack([np.zeros(60), Y, np.ones(60)])
+    expected = METHODS[slug]().fit(X, Y).scores_
+    np.testing.assert_allclose(METHODS[slug]().fit(X, constant).scores_, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("slug", ["pml-fp", "pml-lc"])
+@pytest.mark.parametrize("Y", [np.ones((10, 1)), np.eye(10)[:, :1]], ids=["always", "once"])
+def test_labels_that_cannot_be_ranked_give_zero_scores_and_a_warning(slug, Y):
+    with pytest.warns(UserWarning, match="score 0"):
+        selector = METHODS[slug]().fit(np.random.default_rng(0).normal(size=(10, 3)), Y)
+    assert not selector.scores_.any()
+    assert np.isfinite(selector.objective_history_).all()
+
+
 LINEAR = [slug for slug in METHODS if issubclass(METHODS[slug], LinearLabelPredictor)]
 
 
@@ -227,19 +344,33 @@ def test_sparse_features_give_the_same_model(slug, options, shape):
 @pytest.mark.parametrize(
     ("slug", "options"),
     [
+        ("evidence", {"redundancy": -1}),
+        ("evidence", {"redundancy": "best"}),
+        ("evidence", {"redundancy": np.nan}),
+        ("evidence", {"threshold": np.inf}),
+        ("evidence", {"ridge": np.inf}),
+        ("evidence", {"tolerance": -0.1}),
+        ("evidence", {"n_folds": 1}),
+        ("evidence", {"max_steps": 0}),
+        ("evidence", {"n_features_to_select": "all"}),
         ("particle-map", {"alpha": 1.0}),
         ("particle-map", {"threshold": 0}),
         ("particle-vls", {"cv": 1}),
         ("particle-vls", {"weights": "slope"}),
         ("pml-fp", {"C3": -1.0}),
+        ("pml-fsmir", {"alpha": 0}),
+        ("pml-fsmir", {"init": "zeros"}),
         ("pml-lc", {"C1": 0}),
         ("pml-lc", {"tol": -1e-3}),
         ("rfs", {"alpha": "automatic"}),
         ("rfs", {"alpha": 0}),
+        ("sum-f", {"n_features_to_select": "auto"}),
+        ("pml-fsmir", {"n_components": 7}),
+        ("pml-fsmir", {"w_update": "printed"}),
         ("sum-mi", {"n_bins": 1}),
     ],
     ids=str,
 )
 def test_values_outside_of_a_parameters_range_are_refused(slug, options):
-    with pytest.raises(ValueError, match=f"'{next(iter(options))}' parameter"):
+    with pytest.raises(ValueError, match=next(iter(options))):
         METHODS[slug](**options).fit(*make_pml(30, 6, random_state=0))

@@ -11,7 +11,6 @@ from labelsieve.methods._partial_ranking import confidence
 from labelsieve.methods._partial_ranking.confidence import (
     confidence_value,
     minimise_lovasz,
-    set_cost,
     update_confidence,
 )
 
@@ -73,22 +72,6 @@ def test_minimise_lovasz_needs_its_corrections(monkeypatch):
     assert value == pytest.approx(5)
     assert trusted.all()
     assert level == 1 / 20
-
-
-@pytest.mark.slow
-def test_minimise_lovasz_is_certified_for_a_hundred_candidates(monkeypatch):
-    """Within the budget of corrections the gap closes, so a smaller budget gives the same value."""
-    rng = np.random.default_rng(0)
-    problems = [slack_costs(rng, 100, spread, noise) for spread, noise in product((0.3, 1, 2), (0.3, 1, 3))]
-    values = [value_of(*problem)[0] for problem in problems]
-    monkeypatch.setattr(confidence, "MAX_CORRECTIONS", 100)
-    np.testing.assert_allclose([value_of(*problem)[0] for problem in problems], values, rtol=1e-9)
-
-
-def test_set_cost_counts_the_pairs_that_the_set_separates():
-    B = np.array([[[0.0, 1, 2], [3, 0, 4], [5, 6, 0]]])
-    # linear 10 + 30, and the pairs (0, 1) and (2, 1): 1 + 6
-    assert set_cost(np.array([[True, False, True]]), np.array([[10.0, 20, 30]]), B)[0] == 47
 
 
 def step(F, candidates, **options):
@@ -177,14 +160,6 @@ def test_equal_sets_are_decided_for_the_smaller_then_the_first():
     )
     np.testing.assert_array_equal(trusted, [[True, False, False]])
     assert level[0] == 1
-
-
-def test_the_present_confidences_are_not_modified():
-    _, F, candidates, cost = random_step(4)
-    trusted, level = candidates.copy(), candidates.any(axis=1).astype(float)
-    update_confidence(F, candidates, np.ones(len(F)), trusted, level, cost=cost)
-    np.testing.assert_array_equal(trusted, candidates)
-    assert set(level) <= {0.0, 1.0}
 
 
 def test_rows_without_candidates_stay_empty():

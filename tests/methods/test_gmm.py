@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from scipy.stats import gmean
 from sklearn.metrics import mutual_info_score
 
@@ -12,18 +11,6 @@ def problem(seed, n_samples=200, n_labels=5):
     X = rng.integers(0, 3, size=(n_samples, 6)).astype(float)
     Y = (X[:, [0]] + rng.normal(size=(n_samples, n_labels)) > 1).astype(int)
     return X, Y
-
-
-def test_scores_equal_the_geometric_mean_where_no_information_is_near_zero():
-    X, Y = problem(0)
-    information = np.array([[mutual_info_score(x, y) for y in Y.T] for x in X.T]) / np.log(2)
-    clear = information.min(axis=1) > 1e-3
-    assert clear.sum() >= 2
-    # The shift changes log I by at most shift / I.
-    tolerance = 200**-2 / 1e-3
-    np.testing.assert_allclose(
-        GMM(n_bins=3).fit(X, Y).scores_[clear], gmean(information, axis=1)[clear], rtol=tolerance
-    )
 
 
 def test_scores_equal_the_shifted_geometric_mean_everywhere():
@@ -42,12 +29,6 @@ def test_a_feature_for_all_labels_beats_one_for_a_single_label_with_more_informa
     assert GMM().fit(X, Y).ranking_[1] == 1
 
 
-def test_labels_with_one_class_are_left_out():
-    X, Y = problem(3)
-    constant = np.column_stack([np.zeros(len(Y)), Y, np.ones(len(Y))])
-    np.testing.assert_array_equal(GMM().fit(X, constant).scores_, GMM().fit(X, Y).scores_)
-
-
 def test_one_label_without_information_does_not_erase_the_others():
     # Over all combinations of two bits, each tells everything about itself and nothing about the other.
     bits = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
@@ -55,9 +36,3 @@ def test_one_label_without_information_does_not_erase_the_others():
     scores = GMM().fit(X, bits).scores_
     np.testing.assert_allclose(scores[0], np.sqrt((1 + 1 / 1600) / 1600) - 1 / 1600, rtol=1e-10)
     assert scores[1] == 0
-
-
-def test_only_constant_labels_give_zero_scores_and_a_warning():
-    X, Y = problem(4)
-    with pytest.warns(UserWarning, match="score 0"):
-        assert not GMM().fit(X, np.ones_like(Y)).scores_.any()

@@ -10,6 +10,7 @@ from labelsieve._numerics.ridge import WeightedRidge, largest_eigenvalue
 from labelsieve.datasets import make_pml
 from labelsieve.methods import lcfs_pml
 from labelsieve.methods.lcfs_pml import LCFSPML, LCFSPMLProblem, density_confidence, trusted_candidates
+from oracles import solve_cone_program
 
 # Worked example, computed independently of this library.
 T = [
@@ -128,11 +129,7 @@ def minimum_by_clarabel(problem):
     cones = [clarabel.SecondOrderConeT(n_labels + 1)] * n_features + [
         clarabel.NonnegativeConeT(2 * n_entries)
     ]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    solution = clarabel.DefaultSolver(
-        sp.csc_matrix(np.triu(P)), q, sp.csc_matrix(A), np.zeros(len(A)), cones, settings
-    ).solve()
+    solution = solve_cone_program(P, q, A, np.zeros(len(A)), cones)
     constant = (problem.Y**2).sum() + problem.alpha * (problem.trusted**2).sum()
     return solution.obj_val + constant
 
@@ -170,16 +167,6 @@ def test_objective_is_the_one_that_is_written_and_its_gradient_leads_the_steps(m
         return plain_objective(problem, W, state.S) + problem.beta * (quadratic - row_norms(W).sum())
 
     np.testing.assert_allclose(numerical_gradient(bound, W), 0, atol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(40, 8), (10, 25)])
-@pytest.mark.parametrize("weights", [(1.0, 0.2, 0.1), (0.0, 5.0, 3.0), (4.0, 30.0, 1e6)])
-def test_objective_never_rises(shape, weights):
-    alpha, beta, gamma = weights
-    problem = random_problem(2, *shape, alpha=alpha, beta=beta, gamma=gamma)
-    state = problem.start()
-    history = iterate(problem.sweep, state, problem.objective(state), max_iter=80, tol=0)[1]
-    assert np.diff(history).max() <= 1e-12 * history[0]
 
 
 def slow_confidence(X, Y, n_neighbors, lam):
@@ -259,16 +246,3 @@ def test_rounds_end_when_the_trusted_labels_repeat_and_at_the_budget():
     assert everything.n_rounds_ == 1
     settled = LCFSPML(max_rounds=50).fit(X, Y)
     assert 1 < settled.n_rounds_ < 50
-
-
-def test_trusting_everything_without_a_noise_map_is_row_sparse_least_squares():
-    X, Y = make_pml(80, 10, random_state=8)
-    model = LCFSPML(theta=0.0, alpha=1.0, beta=20.0, gamma=1e9, tol=1e-12, max_iter=3000).fit(X, Y)
-    Z, T = (X - X.mean(axis=0)) / X.std(axis=0), Y - Y.mean(axis=0)
-    W = model.coef_.T
-    # Where a row is not 0, 2 |ZW - T|^2 + beta |W|_21 has no slope; elsewhere the slope is at most beta.
-    slope = 4 * Z.T @ (Z @ W - T)
-    alive = model.scores_ > 1e-5
-    assert 0 < alive.sum() < 10
-    np.testing.assert_allclose(slope[alive], -20 * W[alive] / row_norms(W)[alive, None], atol=1e-3)
-    assert row_norms(slope[~alive]).max(initial=0) <= 20 * (1 + 1e-6)

@@ -2,11 +2,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.metrics import mutual_info_score
 
 from labelsieve.methods.mdmr import MDMR
 from labelsieve.methods.sum_mi import SumMI
+from oracles import bits, conditional_bits
 
 
 def problem(seed, n_samples=70, n_features=8, n_labels=4):
@@ -17,14 +16,6 @@ def problem(seed, n_samples=70, n_features=8, n_labels=4):
     Y[:, 0] |= X[:, 2] > 1
     Y[:, 1] |= X[:, 5] + X[:, 1] > 3
     return X, Y
-
-
-def bits(a, b):
-    return mutual_info_score(a, b) / np.log(2)
-
-
-def conditional_bits(a, b, given):
-    return sum(np.mean(given == g) * bits(a[given == g], b[given == g]) for g in np.unique(given))
 
 
 @cache
@@ -47,12 +38,11 @@ def greedy(seed, n_selected):
     return selected, reached
 
 
-@pytest.mark.parametrize("as_features", [np.asarray, sp.csr_matrix, sp.csc_matrix])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_selection_and_criterion_equal_the_direct_computation(seed, as_features):
+def test_selection_and_criterion_equal_the_direct_computation(seed):
     X, Y = problem(seed)
     selected, criterion = greedy(seed, 4)
-    selector = MDMR(n_features_to_select=4, n_bins=3).fit(as_features(X), Y)
+    selector = MDMR(n_features_to_select=4, n_bins=3).fit(X, Y)
     np.testing.assert_array_equal(np.argsort(selector.ranking_)[:4], selected)
     np.testing.assert_allclose(selector.criterion_, criterion, atol=1e-12)
 
@@ -79,9 +69,3 @@ def test_a_copy_waits_longer_than_without_regard_to_redundancy():
     X = np.column_stack([good, good, other])
     assert SumMI().fit(X, Y).ranking_.tolist() == [1, 2, 3]
     assert MDMR(n_features_to_select=2).fit(X, Y).ranking_.tolist() == [1, 3, 2]
-
-
-def test_features_without_information_give_zero_scores_and_a_warning():
-    with pytest.warns(UserWarning, match="score 0"):
-        selector = MDMR().fit(np.ones((6, 4)), np.eye(6)[:, :3])
-    assert selector.ranking_.tolist() == [1, 2, 3, 4]

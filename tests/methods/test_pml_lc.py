@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 
-from labelsieve.methods._partial_ranking.rank_svm import RankSVM
-from labelsieve.methods.pml_fp import PMLFP
 from labelsieve.methods.pml_lc import PMLLC, cooccurrence_rates
+from oracles import X_RANKED as X
+from oracles import Y_RANKED as Y
 
-X = np.array([[1, 0.2, 0.1], [0.2, 1, 0.1], [0.2, 0.1, 1], [0.9, 0.1, 0.3], [0.1, 0.8, 0.4], [0.4, 0.3, 0.9]])
-Y = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=float)
 #: Solved by three independent solvers, with a ridge of 1e-3 on b; the first rank-SVM has P = Y.
 W_FIRST = [[0.265282, 0.049687, -0.314968], [-0.187469, 0.074953, 0.112516], [-0.039906, -0.200252, 0.240158]]
 B_FIRST = [0.313147, -0.470956, 0.157809]
@@ -49,23 +46,6 @@ def test_published_weight_reproduces_the_worked_example_and_keeps_all_candidates
     np.testing.assert_array_equal(result.extra["label_confidence"], Y)
     # At W = 0 the ten active pairs cost 3.1, and p'Sp sums to 17.6667.
     np.testing.assert_allclose(result.objective[1:], -15.690909, atol=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("P", "value", "W"),
-    [
-        (Y, 1.975758, W_FIRST),
-        ([[1, 0, 0], [0, 0.5, 0.5], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], 1.242816, W_SECOND),
-        ([[1, 0, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]], 1.126273, W_LAST),
-    ],
-)
-def test_rank_svms_of_the_worked_example(P, value, W):
-    P = np.array(P)
-    pair_weight = P.max(axis=1) / [4, 4, 2.5, 2.5, 4.5, 4]
-    svm = RankSVM(X, 3, bias_ridge=1e-3)
-    M = svm.solve(P > 0, pair_weight, np.zeros(svm.shape), tol=1e-9)
-    assert svm.objective(M, P > 0, pair_weight) == pytest.approx(value, abs=2e-6)
-    np.testing.assert_allclose(M[:-1], W, atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -123,30 +103,6 @@ def test_a_shift_of_the_features_changes_nothing_but_the_intercepts():
     here, there = PMLLC().fit(X, Y), PMLLC().fit(X + 100, Y)
     np.testing.assert_allclose(there.scores_, here.scores_, rtol=1e-4)
     np.testing.assert_allclose(there.decision_function(X + 100), here.decision_function(X), atol=1e-3)
-
-
-def test_prediction_before_fit_says_so():
-    with pytest.raises(NotFittedError):
-        PMLLC().predict(X)
-
-
-@pytest.mark.parametrize("method", [PMLLC, PMLFP])
-@pytest.mark.parametrize("value", [0, 1])
-def test_labels_that_cannot_be_ranked_give_zero_scores_and_a_warning(method, value):
-    rng = np.random.default_rng(0)
-    Y = np.ones((10, 1)) if value else np.eye(10)[:, :1]
-    with pytest.warns(UserWarning, match="score 0"):
-        selector = method().fit(rng.normal(size=(10, 3)), Y)
-    np.testing.assert_array_equal(selector.scores_, 0)
-    assert np.isfinite(selector.objective_history_).all()
-
-
-@pytest.mark.parametrize("method", [PMLLC, PMLFP])
-def test_planted_features_come_first(method):
-    X, Y = planted(n_samples=150)
-    np.testing.assert_array_equal(
-        method(n_features_to_select=3).fit(X, Y).get_support(indices=True), [0, 1, 2]
-    )
 
 
 def test_predict_keeps_the_average_number_of_labels():

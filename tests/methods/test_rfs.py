@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 
 from labelsieve._numerics.norms import l21_norm, row_norms
 from labelsieve._row_problem import in_memory
@@ -61,33 +61,6 @@ def test_the_duality_gap_closes(shape, alpha):
     np.testing.assert_allclose(result.objective[-1], value, rtol=1e-6)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_an_independent_solver_finds_the_same_minimum(shape):
-    _, n_features, n_labels = shape
-    X, Y = problem(1, *shape)
-    alpha, smoothing = 1.0, 1e-10
-    Z = standardized(X)
-
-    def smoothed(parameters):
-        W, b = np.split(parameters.reshape(n_features + 1, n_labels), [n_features])
-        R = Z @ W + b - Y
-        r, w = np.sqrt(row_norms(R) ** 2 + smoothing), np.sqrt(row_norms(W) ** 2 + smoothing)
-        R, V = R / r[:, None], alpha * W / w[:, None]
-        return r.sum() + alpha * w.sum(), np.vstack([Z.T @ R + V, R.sum(axis=0)]).ravel()
-
-    start = np.zeros((n_features + 1) * n_labels)
-    for _ in range(5):  # Restarts forget the curvature of the far side of a kink.
-        start = minimize(
-            smoothed,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 3000, "maxfun": 10**5, "ftol": 0},
-        ).x
-    result = solve_rfs(X, Y, alpha=alpha, max_iter=3000, tol=1e-11)
-    np.testing.assert_allclose(result.objective[-1], smoothed(start)[0], rtol=1e-4)
-
-
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("shape", [(40, 8), (12, 30)])
 def test_one_label_is_a_linear_programme_and_highs_finds_the_same_minimum(shape, alpha):
@@ -100,25 +73,6 @@ def test_one_label_is_a_linear_programme_and_highs_finds_the_same_minimum(shape,
     minimum = linprog(cost, A_eq=equations, b_eq=-Y[:, 0], method="highs").fun
     result = solve_rfs(X, Y, alpha=alpha, max_iter=3000, tol=1e-11)
     np.testing.assert_allclose(result.objective[-1], minimum, rtol=1e-5)
-
-
-@pytest.mark.parametrize("as_features", [sp.csr_matrix, sp.csc_matrix])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_implicit_centring_of_sparse_features_gives_the_dense_solution(shape, as_features):
-    X, Y = problem(2, *shape)
-    dense, sparse = RFS(alpha=1.0).fit(X, Y), RFS(alpha=1.0).fit(as_features(X), sp.csr_matrix(Y))
-    np.testing.assert_allclose(sparse.objective_history_, dense.objective_history_, rtol=1e-9)
-    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
-    np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-6)
-
-
-@pytest.mark.parametrize("alpha", [1e-3, 1.0])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_objective_never_rises_even_where_the_labels_are_met_exactly(shape, alpha):
-    X, Y = problem(3, *shape)
-    for features in (X, sp.csr_matrix(X)):
-        history = solve_rfs(features, Y, alpha=alpha, max_iter=300, tol=0).objective
-        assert np.diff(history).max() <= 1e-12 * history[0]
 
 
 def test_no_system_is_larger_than_the_shorter_side(monkeypatch):
@@ -135,26 +89,11 @@ def test_no_system_is_larger_than_the_shorter_side(monkeypatch):
     assert sizes == {(12, 12)}
 
 
-def test_a_large_alpha_leaves_every_feature_out():
-    X, Y = problem(5, 60, 8, 3)
-    # At W = 0 the best b is the geometric median of the labels; no row gradient exceeds the sum of |x_ij|.
-    alpha = 1.1 * np.abs(standardized(X)).sum(axis=0).max()
-    assert RFS(alpha=alpha).fit(X, Y).scores_.max() < 1e-6
-
-
 def test_shift_and_scale_of_the_features_do_not_matter():
     X, Y = problem(6, 60, 8, 3)
     expected = RFS(alpha=10.0).fit(X, Y).coef_
     changed = RFS(alpha=10.0).fit(X * np.arange(1, 9) - 5, Y).coef_
     np.testing.assert_allclose(changed, expected, atol=1e-7)
-
-
-def test_the_weights_are_signed():
-    X, _ = problem(7, 60, 3, 1)
-    Y = np.column_stack([X[:, 0] > 0.3, X[:, 0] <= 0.3]).astype(int)
-    coef = RFS(alpha=1.0).fit(X, Y).coef_
-    assert coef[0, 0] > 0.1
-    assert coef[1, 0] < -0.1
 
 
 # The automatic weight
@@ -211,17 +150,3 @@ def test_the_automatic_weight_of_a_large_table_is_three_times_the_root_of_the_ro
     assert RFS().fit(X, Y).alpha_ == 90
     assert RFS().fit(sp.csr_matrix(X), Y).alpha_ == 90
     assert RFS(alpha=7).fit(X, Y).alpha_ == 7
-
-
-def test_sparse_features_have_the_weight_of_dense_ones():
-    X, Y = problem(50, 30, 8, 3)
-    dense, sparse = RFS().fit(X, Y), RFS().fit(sp.csr_matrix(X), sp.csr_matrix(Y))
-    assert dense.alpha_ < 3 * np.sqrt(30)
-    assert sparse.alpha_ == pytest.approx(dense.alpha_, rel=1e-6)
-
-
-def test_features_or_labels_that_do_not_vary_leave_the_usual_weight():
-    X, Y = problem(51, 30, 8, 3)
-    for features, labels in ((np.ones_like(X), Y), (X, np.ones_like(Y))):
-        with pytest.warns(UserWarning, match="score 0"):
-            assert RFS().fit(features, labels).alpha_ == pytest.approx(3 * np.sqrt(30))

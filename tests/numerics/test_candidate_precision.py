@@ -8,7 +8,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 
 from labelsieve._numerics.candidate_precision import average_precision_rows, ridge_precision
 from labelsieve._numerics.scaling import standard_scaling
-from labelsieve._numerics.standardized import standardize
+from labelsieve._numerics.standardized import StandardizedFeatures
 from labelsieve.size_curve import SizeCurve
 
 
@@ -94,7 +94,7 @@ def test_products_with_standardised_features_equal_those_with_a_copy(container):
     Z = container(X).astype(np.float64)
     Z = Z.toarray() if sp.issparse(Z) else Z
     Z = (Z - Z.mean(axis=0)) / np.where(Z.std(axis=0) > 1e-6, Z.std(axis=0), np.inf)
-    features = standardize(container(X))
+    features = StandardizedFeatures(container(X))
     some = np.array([5, 1, 3, 8])
     # Sparse features are centred after the product, which costs digits where a mean is large.
     tolerance = {"atol": 1e-6 if sp.issparse(container(X)) else 1e-11}
@@ -108,7 +108,7 @@ def test_large_means_cost_dense_features_few_digits():
     Y = np.arange(1001)[:, None] % 3 < 1
     Z = X.astype(np.longdouble) - X.astype(np.longdouble).mean(axis=0)
     Z /= np.sqrt((Z * Z).mean(axis=0))
-    features = standardize(X)
+    features = StandardizedFeatures(X)
     # Sixteen digits less the seven of the mean, of sums over a thousand rows.
     np.testing.assert_allclose(features.gram(np.arange(3)), (Z.T @ Z).astype(float), atol=1e-6)
     np.testing.assert_allclose(features.products(Y.astype(float)), (Z.T @ Y).astype(float), atol=1e-6)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import mutual_info_score
 
 from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._numerics import discretize
 from labelsieve._numerics import information as engine
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.discretize import bin_features, cut_features
+from oracles import bits, conditional_bits
 
 
 def problem(seed, n_samples=80, n_features=9, n_labels=5):
@@ -35,14 +35,6 @@ def codes(binned):
             for start, end in zip(binned.offsets[:-1], binned.offsets[1:], strict=True)
         ]
     )
-
-
-def bits(a, b):
-    return mutual_info_score(a, b) / np.log(2)
-
-
-def conditional_bits(a, b, given):
-    return sum(np.mean(given == g) * bits(a[given == g], b[given == g]) for g in np.unique(given))
 
 
 def test_zero_and_one_are_told_apart():

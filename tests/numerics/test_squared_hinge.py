@@ -149,18 +149,6 @@ def test_a_step_that_is_too_long_is_cut_where_the_line_is_lowest():
         assert along(share[label]) <= best.fun * (1 + 1e-6)
 
 
-def test_too_long_steps_are_cut_on_the_way(monkeypatch):
-    X, Y = made()
-    expected = solve_squared_hinge(X, Y)
-    solve = squared_hinge.conjugate_gradient
-    monkeypatch.setattr(
-        squared_hinge, "conjugate_gradient", lambda *args, **kwargs: 5 * solve(*args, **kwargs)
-    )
-    fit = solve_squared_hinge(X, Y)
-    assert fit.converged.all()
-    np.testing.assert_allclose(fit.coef, expected.coef, atol=1e-4)
-
-
 def test_features_that_overflow_end_without_nan():
     X, Y = made()
     fit = solve_squared_hinge(X * 1e200, Y)

@@ -46,22 +46,9 @@ def pages(tmp_path_factory):
     digits = load_digits_attributes()
     with chdir(folder):
         write(digits, Path("digits.csv"))
-        options = [
-            "--html",
-            "select.html",
-            "-k",
-            "12",
-            "-m",
-            "sum-f",
-            "--stability",
-            "4",
-            "--check-labels",
-            "-q",
-        ]
-        assert main(["select", "digits.csv", *options]) == 0
-        assert (
-            main(["select", "digits.csv", "-k", "auto", "--html", "auto.html", "--check-labels", "-q"]) == 0
-        )
+        for name, options in (("select", "-k 12 -m sum-f --stability 4"), ("auto", "-k auto")):
+            command = f"select digits.csv {options} --check-labels --html {name}.html -q"
+            assert main(command.split()) == 0
         assert main(["issues", "digits.csv", "--html", "issues.html", "-q"]) == 0
     return {path.stem: path.as_uri() for path in folder.glob("*.html")} | {"found": found}
 

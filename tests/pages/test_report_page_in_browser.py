@@ -38,8 +38,8 @@ def tab(open_tab, address):  # noqa: F811
 def column(tab, place):
     """Numbers of a column in the order of the rows; None for a gap."""
     return tab.run(
-        f"[...document.querySelector('{TABLE}').tBodies[0].rows].map((row) => row.cells[{place}].dataset.v)"
-        ".map((value) => value === '' ? null : Number(value))"
+        f"[...document.querySelector('{TABLE}').tBodies[0].rows].map((row) => row.cells[{place}].textContent)"
+        ".map((text) => text.trim() === '–' ? null : parseFloat(text))"
     )
 
 

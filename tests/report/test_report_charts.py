@@ -14,12 +14,10 @@ from scipy.spatial.distance import pdist
 
 from labelsieve._figures import ACCENT, FAINT, chart_style
 from labelsieve.report.analysis import analyse
-from labelsieve.report.cd_diagram import draw_cd_diagram, draw_control_diagram
+from labelsieve.report.cd_diagram import draw_cd_diagram, shorten
 from labelsieve.report.charts import Chart, Choice, Panel, Series, charts_of, page_charts
-from labelsieve.report.figures import draw_chart, draw_figures, draw_win_tie_loss
-from labelsieve.report.paper import paper_values
-from labelsieve.report.styles import Styles, shorten
-from synthetic_runs import PAPER_DATASETS, PAPER_METHODS, make_summary, noisy, ranked
+from labelsieve.report.figures import draw_chart, draw_figures, styles
+from synthetic_runs import PAPER_DATASETS, PAPER_METHODS, PRINTED, make_summary, noisy, ranked
 
 NAN = float("nan")
 HOSTILE = ("$x_1$", "50%_&<b>", "</svg>", 'a"b', "$", "{{ 1 }}")
@@ -82,7 +80,7 @@ def test_at_first_the_best_and_the_control_are_shown():
 
 def test_ours_and_theirs_stand_side_by_side_for_every_judge():
     def value(method, metric, dataset, classifier, **_):
-        return paper_values()[metric, dataset, method][0] + 0.5 * (classifier == "other")
+        return PRINTED[metric, dataset, method] + 0.5 * (classifier == "other")
 
     run = make_summary(
         value,
@@ -209,12 +207,9 @@ FIGURES = {
     "lines": lines_chart,
     "dots": dots_chart,
     "scatter": scatter_chart,
-    "win-tie-loss": lambda names, missing=False: draw_win_tie_loss(
-        dict.fromkeys(names, (5, 0, 2, NAN if missing else 0.01)), control=names[0], title="loss"
-    ),
     "cd": lambda names, missing=False: draw_cd_diagram(ranks(names, missing), cd=2.0, title=names[0]),
-    "control": lambda names, missing=False: draw_control_diagram(
-        ranks(names, missing), cd=2.0, control=names[0], title=names[0]
+    "control": lambda names, missing=False: draw_cd_diagram(
+        ranks(names, missing), cd=2.0, control=names[0], title=names[0], around_control=True
     ),
 }
 every_figure = pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
@@ -298,17 +293,14 @@ def draw_one(kind, rows, names=("a", "b"), **options):
     return picture.figure.axes[0]
 
 
-def test_curves_show_the_data_with_gaps_levels_and_lonely_points():
+def test_curves_show_the_data_with_gaps_and_levels():
     y = [0.3, NAN, 0.2, NAN, 0.4, 0.5, 0.6, 0.5, 0.4, 0.3, 0.2]
     names = (Series("m", control=True), Series("reference", reference=True), Series("level", reference=True))
     row = {"x": list(range(11)), "y": y}
-    axes = draw_one("lines", {0: row, 1: row, 2: {"x": None, "y": [0.15]}}, names)
-    control, reference, level = axes.lines
+    control, reference, level = draw_one("lines", {0: row, 1: row, 2: {"x": None, "y": [0.15]}}, names).lines
     for line in (control, reference):
         np.testing.assert_array_equal(line.get_xdata(), range(11))
         np.testing.assert_array_equal(line.get_ydata(), y)
-        assert {0, 2} <= set(line.get_markevery())
-    assert reference.get_markevery() == [0, 2]
     assert level.get_ydata() == [0.15, 0.15]
     assert (control.get_color(), level.get_color()) == (ACCENT, FAINT)
     assert control.get_linewidth() > level.get_linewidth()
@@ -348,14 +340,6 @@ def test_points_lie_at_published_and_ours_and_the_diagonal_crosses_both_axes():
     np.testing.assert_array_equal(diagonal.get_xydata(), np.column_stack([axes.get_xlim(), axes.get_ylim()]))
 
 
-def test_bars_of_wins_ties_and_losses_are_as_long_as_their_counts():
-    picture = draw_win_tie_loss({"a": (5, 1, 2, 0.0004), "b": (0, 0, 8, 0.2)}, control="m")
-    bars = [(bar.get_x(), bar.get_width()) for bar in picture.figure.axes[0].patches]
-    # All wins, then all ties, then all losses.
-    assert bars == [(0, 5), (0, 0), (5, 1), (0, 0), (6, 2), (0, 8)]
-    assert {"p <0.001 *", "p 0.200"} <= set(texts(picture))
-
-
 # looks
 
 
@@ -373,11 +357,8 @@ def test_colours_are_apart_for_every_colour_vision():
         "deuteranopia": (0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881),
         "tritanopia": (1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.3039),
     }  # fmt: skip
-    names = tuple("abcdefgh")
-    styles = Styles((*names, "control"), ("reference",), control="control")
-    rgb = np.array(
-        [mpl.colors.to_rgb(styles.line(name)["color"]) for name in (*names, "control", "reference")]
-    )
+    looks = styles([*map(Series, "abcdefgh"), Series("i", control=True), Series("j", reference=True)])
+    rgb = np.array([mpl.colors.to_rgb(look["color"]) for look in looks])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     for vision, matrix in visions.items():

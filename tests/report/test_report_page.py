@@ -4,15 +4,14 @@ import json
 import os
 import re
 import unicodedata
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-import quick_cells
+import bench_runs as bench
 from conftest import fails, run
+from html_page import HtmlPage
 from labelsieve.bench import RunError
-from labelsieve.cli import main
 from labelsieve.report import page as report_page
 from labelsieve.report.page import make_report, render_report, write_report
 from synthetic_runs import make_summary, noisy
@@ -24,37 +23,6 @@ HOSTILE = (
     "</td></table><img src=x onerror=alert(1)>",
     "&amp; 'quoted'",
 )
-VOID = ("meta", "link", "br")
-
-
-class Reader(HTMLParser):
-    """Checks that elements nest, and collects text, addresses, handlers and the cells of tables."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.open, self.text, self.addresses, self.handlers, self.ids = [], "", [], [], []
-        self.n_scripts = 0
-        self.feed(html)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in VOID:
-            self.open.append(tag)
-        self.n_scripts += tag == "script"
-        for name, value in attributes:
-            if name in ("src", "href", "xlink:href", "action"):
-                self.addresses.append(value)
-            if name.startswith("on"):
-                self.handlers.append(name)
-            if name == "id" and "svg" not in self.open:
-                self.ids.append(value)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if not {"style", "script"} & set(self.open):
-            self.text += data
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +52,7 @@ def hostile_page(hostile):
 
 
 def test_names_from_data_are_text_and_nothing_else(hostile_page):
-    page = Reader(hostile_page)
+    page = HtmlPage(hostile_page)
     assert page.n_scripts == 2  # its data, and the one that runs
     assert page.handlers == []
     for name in (*HOSTILE, "<b>filter", "<i>whole", "<u>warned</u>"):
@@ -104,7 +72,7 @@ def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
         assert f"{what}-src 'sha256-{digest}';" in policy
     assert "unsafe" not in policy
     assert " style=" not in hostile_page
-    page = Reader(hostile_page)
+    page = HtmlPage(hostile_page)
     assert {address for address in page.addresses if not address.startswith("#")} == {"data:,"}
     assert "@import" not in hostile_page
     assert "url(" not in re.sub(r"url\(#[^)]*\)", "", hostile_page)
@@ -112,13 +80,13 @@ def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
 
 def test_escape_sequences_are_shown_not_sent(hostile_page):
     assert not {letter for letter in hostile_page if unicodedata.category(letter) in ("Cc", "Cf")} - {"\n"}
-    text = Reader(hostile_page).text
+    text = HtmlPage(hostile_page).text
     assert r"\x1b[31mred\x07 \u202eturned" in text
     assert "Traceback:\n \\x1b[2J" in text
 
 
 def test_every_link_in_the_page_leads_somewhere(hostile_page):
-    page = Reader(hostile_page)
+    page = HtmlPage(hostile_page)
     assert len(set(page.ids)) == len(page.ids)
     inner = {address[1:] for address in page.addresses if address.startswith("#")}
     assert {anchor for anchor in inner if anchor in page.ids or f'id="{anchor}"' in hostile_page} == inner
@@ -128,7 +96,7 @@ def test_every_section_there_is_data_for_is_on_the_page(hostile_page):
     expected = (
         "ranks metrics references curves statistics costs convergence stability noise ablation sensitivity"
     )
-    ids = Reader(hostile_page).ids
+    ids = HtmlPage(hostile_page).ids
     for anchor in (*expected.split(), "failures", "warnings", "provenance"):
         assert anchor in ids
     assert "paper" not in ids  # nothing in common with it
@@ -161,7 +129,7 @@ def test_every_section_there_is_data_for_is_on_the_page(hostile_page):
 )
 def test_any_run_has_a_page(shape):
     report = make_report(make_summary(noisy(), **shape))
-    page = Reader(render_report(report))
+    page = HtmlPage(render_report(report))
     assert "A made-up run" in page.text
     assert "nan" not in page.text.lower().split()
 
@@ -260,12 +228,8 @@ def small_run(tmp_path_factory):
     """A real run of a few cells; its folder."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "small.toml").write_text(CONFIGURATION)
-    run_folder = folder / "runs" / "small"
-    with quick_cells.one_job_here():
-        assert (
-            main(["bench", "run", str(folder / "small.toml"), "--out", str(run_folder), "-q", "-j", "1"]) == 0
-        )
-    return run_folder
+    bench.here(folder / "small.toml")
+    return folder / "runs" / "small"
 
 
 @pytest.fixture
@@ -284,7 +248,7 @@ def test_a_run_is_found_by_folder_file_name_or_as_the_latest(capsys, target, tmp
     assert "Tests across data sets need two data sets" in " ".join(out.split())
     assert re.search(r"^sum-f +\d\.\d\d +\d\.\d\d$", out, re.MULTILINE)
     assert out.splitlines()[-1] == f"wrote {out_folder / 'index.html'}"
-    page = Reader((out_folder / "index.html").read_text("utf-8"))
+    page = HtmlPage((out_folder / "index.html").read_text("utf-8"))
     assert "Small & quick" in page.text
     assert "planted" in page.text
     assert "(rank of the worst true label − 1) / number of labels" in page.text

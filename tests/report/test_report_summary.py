@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import quick_cells
+import bench_runs as bench
 from conftest import fails, run
 from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results
-from labelsieve.cli import main
 from labelsieve.report.page import make_report
 from labelsieve.report.summary import summarise
 from labelsieve.report.summary_file import read_summary, write_summary
@@ -52,12 +51,7 @@ def rich_run(tmp_path_factory):
     """The folder of a run with everything in it."""
     folder = tmp_path_factory.mktemp("rich")
     (folder / "rich.toml").write_text(CONFIGURATION)
-    # Failed cells make it end with 3.
-    with quick_cells.one_job_here():
-        assert (
-            main(["bench", "run", str(folder / "rich.toml"), "--out", str(folder / "run"), "-q", "-j", "1"])
-            == 3
-        )
+    bench.here(folder / "rich.toml", "--out", folder / "run", code=3)  # some cells fail
     return folder / "run"
 
 
@@ -208,17 +202,8 @@ def test_what_is_no_summary_is_refused_in_one_sentence(capsys, plain_terminal, f
     ],
 )
 def test_a_summary_goes_to_a_file_of_its_own(capsys, rich_run, tmp_path, target, code, message):
-    told = fails(
-        capsys,
-        code,
-        "report",
-        str(rich_run),
-        "--summary",
-        target,
-        "--out",
-        str(tmp_path / "out"),
-    )
-    assert re.search(message, told)
+    outputs = ("--summary", target, "--out", str(tmp_path / "out"))
+    assert re.search(message, fails(capsys, code, "report", str(rich_run), *outputs))
 
 
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.name)

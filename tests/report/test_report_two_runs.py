@@ -34,7 +34,7 @@ def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
         sizes=(20.0, 40.0),
     )
     found = compare_runs(first, second)
-    by_name = found.differences.set_index(["method", "metric"])
+    by_name = found["differences"].set_index(["method", "metric"])
     assert len(by_name) == 4
     for metric, better in (("ranking_loss", "first"), ("average_precision", "second")):
         changed = by_name.loc["a", metric]
@@ -44,9 +44,11 @@ def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
         assert (changed["better"], changed["n_shared"]) == (better, 2)
         same = by_name.loc["b", metric]
         assert (same["difference"], same["better"]) == (0, "")
-    apart = found.by_dataset.query("metric == 'ranking_loss'").set_index(["dataset", "noise", "method"])[
-        "difference"
-    ]
+    apart = (
+        found["by_dataset"]
+        .query("metric == 'ranking_loss'")
+        .set_index(["dataset", "noise", "method"])["difference"]
+    )
     assert apart.to_dict() == pytest.approx(
         {
             ("one", "flip 0.2", "a"): 0.1,
@@ -55,13 +57,13 @@ def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
             ("two", "flip 0.2", "b"): 0,
         }
     )
-    assert found.settings == ("sizes",)
+    assert found["settings"] == ["sizes"]
 
 
 def test_sums_in_another_order_are_no_difference():
     found = compare_runs(summary(base), summary(lambda **place: base(**place) + 1e-15))
-    assert (found.differences["difference"] == 0).all()
-    assert (found.differences["better"] == "").all()
+    assert (found["differences"]["difference"] == 0).all()
+    assert (found["differences"]["better"] == "").all()
 
 
 def test_what_only_one_has_is_named():
@@ -74,11 +76,11 @@ def test_what_only_one_has_is_named():
         noises=(("flip 0.2", 0.2), ("flip 0.4", 0.4)),
     )
     found = compare_runs(first, second)
-    assert found.differences[["method", "metric"]].to_numpy().tolist() == [["b", "ranking_loss"]]
-    assert found.by_dataset[["dataset", "noise"]].to_numpy().tolist() == [["two", "flip 0.2"]]
+    assert found["differences"][["method", "metric"]].to_numpy().tolist() == [["b", "ranking_loss"]]
+    assert found["by_dataset"][["dataset", "noise"]].to_numpy().tolist() == [["two", "flip 0.2"]]
     empty = {"noises": (), "classifiers": (), "metrics": ()}
-    assert found.only_first == {**empty, "data sets": ("one",), "methods": ("a",)}
-    assert found.only_second == {
+    assert found["only_first"] == {**empty, "data sets": ("one",), "methods": ("a",)}
+    assert found["only_second"] == {
         "data sets": ("three",),
         "noises": ("flip 0.4",),
         "methods": ("c",),
@@ -90,17 +92,17 @@ def test_what_only_one_has_is_named():
 def test_other_data_under_the_same_name_are_told():
     first, second = summary(base), summary(base)
     second.__dict__["datasets"] = {**second.datasets, "two": SimpleNamespace(checksum="another")}
-    assert compare_runs(first, second).other_data == ("two",)
+    assert compare_runs(first, second)["other_data"] == ["two"]
 
 
 def test_an_incomplete_method_is_not_compared_and_nothing_shared_is_nothing():
     half = summary(base, skip=lambda method, fold, **_: method == "a" and fold == 1)
     found = compare_runs(summary(base), half)
-    assert set(found.differences["method"]) == {"b"}
-    assert found.only_first["methods"] == ("a",)
+    assert set(found["differences"]["method"]) == {"b"}
+    assert found["only_first"]["methods"] == ("a",)
     none = summary(base, skip=lambda **_: True)
-    assert compare_runs(summary(base), none).differences.empty
-    assert compare_runs(none, summary(base)).only_second["data sets"] == ("one", "two")
+    assert compare_runs(summary(base), none)["differences"].empty
+    assert compare_runs(none, summary(base))["only_second"]["data sets"] == ("one", "two")
 
 
 SMALL = (

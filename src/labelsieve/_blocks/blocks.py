@@ -7,68 +7,19 @@ one block.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import update_wrapper
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["BlockFunction", "Columns", "MemoryBlocks", "RowBlocks", "add", "block_function", "stack"]
-
 #: Columns of one block by name.
 Columns: TypeAlias = dict[str, Any]
 
-
-class BlockFunction:
-    """Function of one block, with the names of the columns it needs and of those it gives.
-
-    It takes the columns of a block (and ``first_row``, the number of its first row) and values that all blocks share.
-    It returns new columns and a part: a result whose size does not grow with the number of rows. It must be pure
-    and deterministic, because it is called again if a worker is lost, and must modify neither the columns nor the
-    shared values.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(rows, *shared) -> (columns, part)``, defined at the top of a module.
-    needs : tuple of str
-        Columns it reads. Others need not be loaded.
-    gives : tuple of str
-        Columns it returns.
-    """
-
-    def __init__(self, function: Callable[..., Any], needs: tuple[str, ...], gives: tuple[str, ...]) -> None:
-        self.function = function
-        self.name = function.__name__
-        self.needs = needs
-        self.gives = gives
-        update_wrapper(self, function)
-
-    def __call__(self, rows: Mapping[str, Any], *shared: Any) -> tuple[Columns, Any]:
-        """Visit one block."""
-        columns, part = self.function(rows, *shared)
-        return columns, part
-
-    def __reduce__(self) -> str:
-        # Unpickled by name, as functions are.
-        return self.function.__qualname__
-
-
-def block_function(*needs: str, gives: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], BlockFunction]:
-    """Declare a function of a block and the columns it reads and returns.
-
-    Examples
-    --------
-    >>> @block_function("X")
-    ... def column_sums(rows):
-    ...     return {}, rows["X"].sum(axis=0)
-    >>> rows = MemoryBlocks([{"X": np.ones((2, 3))}, {"X": np.ones((1, 3))}])
-    >>> rows.fold(column_sums)
-    array([3., 3., 3.])
-    """
-    return lambda function: BlockFunction(function, needs, gives)
+logger = logging.getLogger("labelsieve")
 
 
 def add(a: Any, b: Any) -> Any:
@@ -91,6 +42,11 @@ def add(a: Any, b: Any) -> Any:
 class RowBlocks(ABC):
     """Rows of a problem in blocks.
 
+    The functions of `fold` and `derive` get the columns of one block that they need, then the values that all blocks
+    share. The column ``rows`` is the slice of the block among all rows. Functions must be pure and deterministic,
+    because they are called again if a worker is lost, and must modify neither columns nor shared values. Define them
+    at the top of a module: clusters import them.
+
     Parameters
     ----------
     sizes : sequence of int
@@ -99,31 +55,66 @@ class RowBlocks(ABC):
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
-        self.first_rows = [0, *np.cumsum(self.sizes)[:-1].tolist()]
+        #: Columns that are stored, by block.
+        self.blocks: list[Columns] = [
+            {"rows": slice(a, b)} for a, b in pairwise([0, *np.cumsum(self.sizes).tolist()])
+        ]
 
     @property
     def n_rows(self) -> int:
         """Number of rows of all blocks."""
         return sum(self.sizes)
 
-    @abstractmethod
-    def fold(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any] = add) -> Any:
-        """Visit every block once, keep the columns that the function gives, and return the combined parts.
+    def fold(
+        self,
+        function: Callable[..., Any],
+        needs: Sequence[str],
+        *shared: Any,
+        gives: str | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+    ) -> Any:
+        """Visit every block once, and return the combined parts.
 
-        The columns are kept only after all blocks have been visited. The parts are combined in the order of the
-        blocks, so the result depends on the block boundaries and on nothing else.
+        A part is what the function returns; its size must not grow with the number of rows. With ``gives`` the function
+        returns a column of that name as well: ``(column, part)``. Columns are kept only after all blocks have been
+        visited. The parts are combined in the order of the blocks, so the result depends on the block boundaries and
+        on nothing else.
+
+        Examples
+        --------
+        >>> rows = MemoryBlocks([{"X": np.ones((2, 3))}, {"X": np.ones((1, 3))}])
+        >>> rows.fold(len, ["X"])
+        3
         """
+        given, total = [], None
+        for index, columns in enumerate(self._read_blocks(needs)):
+            try:
+                result = function(*columns, *shared)
+            except Exception as error:
+                self.note_rows(error, index)
+                raise
+            del columns
+            column, part = result if gives else (None, result)
+            given.append(column)
+            total = combine(total, part) if index else part
+            if len(self.sizes) > 1:
+                logger.debug("block %d of %d", index + 1, len(self.sizes), extra={"block": index + 1})
+        if gives:
+            for block, column in zip(self.blocks, given, strict=True):
+                block[gives] = column
+        return total
 
     @abstractmethod
-    def derive(self, function: BlockFunction, *shared: Any) -> None:
-        """Add or replace columns that are computed row by row, and ignore the part.
+    def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
+        """Add or replace the column that a function returns: it is stored, or computed whenever it is needed."""
 
-        They are stored, or computed again whenever they are needed.
-        """
-
-    @abstractmethod
     def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Rename columns that folds gave, ``{new: old}``, all at once, and drop others."""
+        """Rename stored columns, ``{new: old}``, all at once, and drop others."""
+        for block in self.blocks:
+            renamed = {new: block[old] for new, old in names.items()}
+            for old in (*names.values(), *drop):
+                block.pop(old, None)
+            block.update(renamed)
 
     @abstractmethod
     def gather(self, name: str) -> Any:
@@ -132,8 +123,13 @@ class RowBlocks(ABC):
     def note_rows(self, error: BaseException, index: int) -> None:
         """Note on an error in which rows it came up, if there are several blocks."""
         if len(self.sizes) > 1:
-            first = self.first_rows[index]
-            error.add_note(f"In rows {first} to {first + self.sizes[index] - 1}.")
+            rows = self.blocks[index]["rows"]
+            error.add_note(f"In rows {rows.start} to {rows.stop - 1}.")
+
+    def _read_blocks(self, needs: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield some columns of every block."""
+        for block in self.blocks:
+            yield [block[name] for name in needs]
 
 
 class MemoryBlocks(RowBlocks):
@@ -152,43 +148,17 @@ class MemoryBlocks(RowBlocks):
 
     def __init__(self, blocks: Sequence[Mapping[str, Any]]) -> None:
         super().__init__([next(iter(block.values())).shape[0] for block in blocks])
-        self.blocks: list[Columns] = [dict(block) for block in blocks]
-
-    def fold(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any] = add) -> Any:
-        """Visit every block once."""
-        given, total = [], None
-        for index, block in enumerate(self.blocks):
-            try:
-                columns, part = function({**block, "first_row": self.first_rows[index]}, *shared)
-            except Exception as error:
-                self.note_rows(error, index)
-                raise
-            given.append(columns)
-            total = combine(total, part) if index else part
-        for block, columns in zip(self.blocks, given, strict=True):
+        for block, columns in zip(self.blocks, blocks, strict=True):
             block.update(columns)
-        return total
 
-    def derive(self, function: BlockFunction, *shared: Any) -> None:
+    def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
         """Add or replace columns."""
-        self.fold(function, *shared, combine=lambda *_: None)
-
-    def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Rename columns."""
-        for block in self.blocks:
-            rename_columns(block, names, drop)
+        for block, columns in zip(self.blocks, self._read_blocks(needs), strict=True):
+            block[gives] = function(*columns, *shared)
 
     def gather(self, name: str) -> Any:
         """Return a column of all rows."""
         return stack([block[name] for block in self.blocks])
-
-
-def rename_columns(columns: Columns, names: Mapping[str, str], drop: Sequence[str]) -> None:
-    """Rename and drop columns of one block, in place."""
-    renamed = {new: columns[old] for new, old in names.items()}
-    for old in (*names.values(), *drop):
-        columns.pop(old, None)
-    columns.update(renamed)
 
 
 def stack(parts: list[Any]) -> Any:

@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import count
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -20,10 +21,8 @@ import dask
 from distributed import Client, Future, KilledWorker, wait
 from distributed.comm.core import CommClosedError
 
-from labelsieve._blocks.blocks import BlockFunction, Columns, add, rename_columns
+from labelsieve._blocks.blocks import add
 from labelsieve._blocks.streamed import LazyBlocks
-
-__all__ = ["ClusterBlocks", "LostClusterError"]
 
 #: Number of parts that one task adds up.
 _FAN_IN = 8
@@ -52,21 +51,27 @@ class ClusterBlocks(LazyBlocks):
         self._address = client.scheduler_info()["address"]
         self._run = uuid4().hex[:8]
         self._numbers = count()
-        self.blocks: list[Columns] = [{} for _ in self.sizes]
         with self._reporting_losses():
             # One column after the other: dask then spreads the large one, X, evenly.
             for name, parts in self.lazy.items():
                 self._keep(name, client.compute(parts))
 
-    def fold(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any] = add) -> Any:
+    def fold(
+        self,
+        function: Callable[..., Any],
+        needs: Sequence[str],
+        *shared: Any,
+        gives: str | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+    ) -> Any:
         """Visit every block where it is."""
         with self._reporting_losses():
-            results = self._visit(function, shared)
-            level = self._map("part", _part, results) if function.gives else results
+            results = self._visit(function, needs, shared)
+            level = self._map("part", itemgetter(1), results) if gives else results
             # The shape of the tree depends on the number of blocks alone.
             while len(level) > 1:
                 groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
-                level = self._map(f"sum_{function.name}", _combine, groups, combine=combine)
+                level = self._map(f"sum_{function.__name__}", _combine, groups, combine=combine)
             try:
                 total = self._wait_for(level[0])
             except Exception as error:
@@ -74,32 +79,24 @@ class ClusterBlocks(LazyBlocks):
                 if failed and not isinstance(error, KilledWorker):
                     self.note_rows(error, failed[0])
                 raise
-            self._keep_given(function, results)
+            if gives:
+                self._keep(gives, self._map(f"take_{gives}", itemgetter(0), results))
         return total
 
-    def derive(self, function: BlockFunction, *shared: Any) -> None:
-        """Add or replace columns; they stay with the workers."""
+    def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
+        """Add or replace a column; it stays with the workers."""
+        super().derive(function, needs, *shared, gives=gives)
         with self._reporting_losses():
-            self._keep_given(function, self._visit(function, shared))
-        self.derived.append((function, shared))
+            self._keep(gives, self._visit(function, needs, shared))
 
-    def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Rename columns."""
-        for block in self.blocks:
-            rename_columns(block, names, drop)
-
-    def _empty(self, name: str) -> Any:
-        with self._reporting_losses():
-            return self._wait_for(self._map("empty", _without_rows, [self.blocks[0][name]])[0])
-
-    def _visit(self, function: BlockFunction, shared: tuple[Any, ...]) -> list[Future[Any]]:
+    def _visit(
+        self, function: Callable[..., Any], needs: Sequence[str], shared: tuple[Any, ...]
+    ) -> list[Future[Any]]:
         """Start to visit all blocks."""
         # As bytes, which dask neither searches for tasks nor unpacks at the scheduler.
         shared_values = self._map("share", pickle.loads, [pickle.dumps(shared, protocol=5)])[0]
-        names = [name for name in function.needs if name in self.blocks[0]]
-        columns = [[block[name] for block in self.blocks] for name in names]
-        options = {"function": function, "shared": shared_values, "names": names}
-        return self._map(function.name, _visit_block, self.first_rows, *columns, **options)
+        columns = [[block[name] for block in self.blocks] for name in needs]
+        return self._map(function.__name__, _call, *columns, function=function, shared=shared_values)
 
     def _map(
         self, name: str, task: Callable[..., Any], /, *arguments: Sequence[Any], **options: Any
@@ -108,10 +105,6 @@ class ClusterBlocks(LazyBlocks):
         key = f"{name.strip('_')}-{self._run}-{next(self._numbers)}"
         futures: list[Future[Any]] = self.client.map(task, *arguments, key=key, pure=False, **options)
         return futures
-
-    def _keep_given(self, function: BlockFunction, results: list[Future[Any]]) -> None:
-        for name in function.gives:
-            self._keep(name, self._map(f"take_{name}", _given, results, column=name))
 
     def _keep(self, name: str, futures: Sequence[Future[Any]]) -> None:
         for block, future in zip(self.blocks, futures, strict=True):
@@ -163,20 +156,8 @@ class ClusterBlocks(LazyBlocks):
             ) from None
 
 
-def _visit_block(
-    first_row: int, *columns: Any, names: list[str], function: BlockFunction, shared: tuple[Any, ...]
-) -> Any:
-    """Return the columns and the part of a block, or the part alone if the function gives no columns."""
-    given, part = function({**dict(zip(names, columns, strict=True)), "first_row": first_row}, *shared)
-    return (given, part) if function.gives else part
-
-
-def _part(result: tuple[Columns, Any]) -> Any:
-    return result[1]
-
-
-def _given(result: tuple[Columns, Any], *, column: str) -> Any:
-    return result[0][column]
+def _call(*columns: Any, function: Callable[..., Any], shared: tuple[Any, ...]) -> Any:
+    return function(*columns, *shared)
 
 
 def _combine(parts: Sequence[Any], *, combine: Callable[[Any, Any], Any]) -> Any:
@@ -185,7 +166,3 @@ def _combine(parts: Sequence[Any], *, combine: Callable[[Any, Any], Any]) -> Any
     for part in parts[1:]:
         total = combine(total, part)
     return total
-
-
-def _without_rows(column: Any) -> Any:
-    return column[:0]

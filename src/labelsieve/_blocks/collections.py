@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ import scipy.sparse as sp
 
 from labelsieve._blocks.blocks import RowBlocks
 from labelsieve._blocks.streamed import StreamedBlocks
-
-__all__ = ["column_names", "is_lazy", "open_rows"]
 
 
 def is_lazy(value: Any) -> bool:
@@ -30,7 +27,7 @@ def column_names(value: Any) -> list[str] | None:
     return list(columns)
 
 
-def open_rows(X: Any, y: Any, *, on_block: Callable[[int, int], None] | None = None) -> RowBlocks:
+def open_rows(X: Any, y: Any) -> RowBlocks:
     """Turn lazy features and labels into blocks: on the cluster of the active client, else read one by one."""
     import dask
     from dask.base import optimize
@@ -58,7 +55,7 @@ def open_rows(X: Any, y: Any, *, on_block: Callable[[int, int], None] | None = N
     }
     client = _active_client()
     if client is None:
-        return StreamedBlocks(columns, sizes, on_block=on_block)
+        return StreamedBlocks(columns, sizes)
     from labelsieve._blocks.cluster import ClusterBlocks
 
     return ClusterBlocks(client, columns, sizes)

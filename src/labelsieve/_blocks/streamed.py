@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 from uuid import uuid4
 
-from labelsieve._blocks.blocks import BlockFunction, Columns, RowBlocks, add, rename_columns
+from labelsieve._blocks.blocks import Columns, RowBlocks
 
-__all__ = ["LazyBlocks", "StreamedBlocks", "lazy_rows"]
 
-#: A function that makes columns of others, and the values that its blocks share.
-Derivation: TypeAlias = tuple[BlockFunction, tuple[Any, ...]]
+class Derivation(NamedTuple):
+    """A column that a function makes of others, and of values that all blocks share."""
+
+    function: Callable[..., Any]
+    needs: Sequence[str]
+    shared: tuple[Any, ...]
+    gives: str
 
 
 class LazyBlocks(RowBlocks):
@@ -31,6 +35,10 @@ class LazyBlocks(RowBlocks):
         self.lazy = {name: list(parts) for name, parts in columns.items()}
         self.derived: list[Derivation] = []
 
+    def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
+        """Add or replace a column; it is computed again whenever it is needed."""
+        self.derived.append(Derivation(function, needs, shared, gives))
+
     def gather(self, name: str) -> Any:
         """Return a column of all rows as a dask array, which is computed from the data on request."""
         from dask.delayed import delayed
@@ -38,24 +46,20 @@ class LazyBlocks(RowBlocks):
         sources, steps = self._plan((name,))
         shared_steps = delayed(steps, traverse=False)
         parts = [
-            delayed(_derive_column)(
-                {source: self.lazy[source][index] for source in sources}, shared_steps, first_row, name
-            )
-            for index, first_row in enumerate(self.first_rows)
+            delayed(_derive_columns)(
+                {source: self.lazy[source][index] for source in sources}, shared_steps, block["rows"]
+            )[name]
+            for index, block in enumerate(self.blocks)
         ]
-        return lazy_rows(parts, self.sizes, self._empty(name))
-
-    def _empty(self, name: str) -> Any:
-        """Return a column of the first block without its rows."""
-        raise NotImplementedError
+        return lazy_rows(parts, self.sizes, parts[0][:0].compute())
 
     def _plan(self, needs: Sequence[str]) -> tuple[list[str], list[Derivation]]:
         """Return which of ``X`` and ``Y`` must be read for some columns, and the derivations to apply."""
         steps, wanted = [], set(needs)
-        for function, shared in reversed(self.derived):
-            if wanted.intersection(function.gives):
-                wanted = wanted.difference(function.gives).union(function.needs)
-                steps.append((function, shared))
+        for step in reversed(self.derived):
+            if step.gives in wanted:
+                wanted = wanted.difference([step.gives]).union(step.needs)
+                steps.append(step)
         return [name for name in self.lazy if name in wanted], steps[::-1]
 
 
@@ -63,70 +67,23 @@ class StreamedBlocks(LazyBlocks):
     """Blocks that are read when they are visited, each while the one before is processed.
 
     Columns that folds give stay in memory.
-
-    Parameters
-    ----------
-    columns, sizes
-        As in `LazyBlocks`.
-    on_block : callable or None, default=None
-        Called with the number of blocks visited in this fold, and of all blocks.
     """
 
-    def __init__(
-        self,
-        columns: Mapping[str, Sequence[Any]],
-        sizes: Sequence[int],
-        *,
-        on_block: Callable[[int, int], None] | None = None,
-    ) -> None:
+    def __init__(self, columns: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> None:
         super().__init__(columns, sizes)
-        self.on_block = on_block
         self.graphs = {name: _separate_graphs(parts) for name, parts in self.lazy.items()}
-        #: Columns that folds gave, by block.
-        self.kept: list[Columns] = [{} for _ in self.sizes]
 
-    def fold(self, function: BlockFunction, *shared: Any, combine: Callable[[Any, Any], Any] = add) -> Any:
-        """Visit every block once, reading the columns that the function needs."""
-        given, total = [], None
-        for index, block in enumerate(self._read_blocks(function.needs)):
-            try:
-                columns, part = function(block, *shared)
-            except Exception as error:
-                self.note_rows(error, index)
-                raise
-            del block
-            given.append(columns)
-            total = combine(total, part) if index else part
-            if self.on_block:
-                self.on_block(index + 1, len(self.sizes))
-        for kept, columns in zip(self.kept, given, strict=True):
-            kept.update(columns)
-        return total
-
-    def derive(self, function: BlockFunction, *shared: Any) -> None:
-        """Add or replace columns; they are computed again whenever they are needed."""
-        self.derived.append((function, shared))
-
-    def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Rename columns."""
-        for kept in self.kept:
-            rename_columns(kept, names, drop)
-
-    def _empty(self, name: str) -> Any:
-        return self._read_block(0, (name,))[name][:0]
-
-    def _read_blocks(self, needs: Sequence[str]) -> Iterator[Columns]:
-        """Read one block after the other, each while the one before is processed."""
+    def _read_blocks(self, needs: Sequence[str]) -> Iterator[list[Any]]:
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._read_block, 0, needs)
             for index in range(len(self.sizes)):
-                block = ahead.result()
+                columns = ahead.result()
                 if index + 1 < len(self.sizes):
                     ahead = reader.submit(self._read_block, index + 1, needs)
-                yield block
-                del block
+                yield columns
+                del columns
 
-    def _read_block(self, index: int, needs: Sequence[str]) -> Columns:
+    def _read_block(self, index: int, needs: Sequence[str]) -> list[Any]:
         """Read the columns of a block that are needed, and derive the others."""
         from dask.local import get_sync
 
@@ -134,8 +91,9 @@ class StreamedBlocks(LazyBlocks):
         graphs = [self.graphs[name][index] for name in sources]
         tasks = {key: task for graph, _ in graphs for key, task in graph.items()}
         values = get_sync(tasks, [key for _, key in graphs])
-        block = _derive_columns(dict(zip(sources, values, strict=True)), steps, self.first_rows[index])
-        return block | {name: value for name, value in self.kept[index].items() if name in needs}
+        stored = self.blocks[index]
+        block = _derive_columns(dict(zip(sources, values, strict=True)), steps, stored["rows"]) | stored
+        return [block[name] for name in needs]
 
 
 def lazy_rows(parts: Sequence[Any], sizes: Sequence[int], empty: Any) -> Any:
@@ -166,14 +124,9 @@ def _separate_graphs(parts: Sequence[Any]) -> list[tuple[dict[Any, Any], Any]]:
     return [(cull(shared, [part.key])[0], part.key) for part in parts]
 
 
-def _derive_columns(columns: Columns, steps: Sequence[Derivation], first_row: int) -> Columns:
+def _derive_columns(columns: Columns, steps: Sequence[Derivation], rows: slice) -> Columns:
     """Apply derivations to the columns of one block."""
-    block = {**columns, "first_row": first_row}
-    for function, shared in steps:
-        block.update(function(block, *shared)[0])
+    block = {**columns, "rows": rows}
+    for function, needs, shared, gives in steps:
+        block[gives] = function(*(block[name] for name in needs), *shared)
     return block
-
-
-def _derive_column(columns: Columns, steps: Sequence[Derivation], first_row: int, name: str) -> Any:
-    """Derive one column of a block."""
-    return _derive_columns(columns, steps, first_row)[name]

@@ -16,18 +16,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.standardized import standardize
-from labelsieve._numerics.typing import Matrix
-
-__all__ = [
-    "LabelScale",
-    "RidgeModels",
-    "TrainingMoments",
-    "average_precision_rows",
-    "fit_ridge",
-    "ridge_precision",
-]
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
+from labelsieve._numerics.standardized import StandardizedFeatures
 
 #: Share of a standardised feature's variance that the regression adds to it.
 _RIDGE = 0.1
@@ -84,7 +74,7 @@ def ridge_precision(
     array([0.75, 1.  ])
     """
     chosen = np.asarray(order)[: max(sizes)]
-    features, labels = standardize(X_train[:, chosen]), LabelScale.learn(Y_train)
+    features, labels = StandardizedFeatures(X_train[:, chosen]), LabelScale.learn(Y_train)
     moments = TrainingMoments(
         features.n_samples,
         features.scaling,
@@ -110,7 +100,7 @@ class LabelScale:
 
     @classmethod
     def of_counts(cls, counts: np.ndarray, n_samples: int) -> Self:
-        """Learn from the numbers of candidates among so many rows."""
+        """Learn from the number of rows and of candidates among them."""
         mean = counts / n_samples
         varying = np.flatnonzero((mean > 0) & (mean < 1))
         mean = mean[varying]

@@ -7,7 +7,7 @@ integers, so the cuts are exact, however the rows are divided into blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix, SparseMatrix
+from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
+from labelsieve._numerics.sparse import Matrix, SparseMatrix, is_sparse
 
 #: Numbers that are held of all features together: distinct values, or counts at points between two cuts.
 _BUDGET = 2**22
@@ -52,7 +51,7 @@ def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
     array([7., 9.])
     """
     if len(rows.sizes) == 1:
-        starts = rows.fold(_starts_of_block, n_bins)
+        starts = rows.fold(_starts_of_block, ["X"], n_bins)
     else:
         starts = _starts_of_blocks(rows, n_features, n_bins)
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in starts])])
@@ -74,9 +73,8 @@ def stored_values(X: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield rows, X[rows, feature]
 
 
-@block_function("X")
-def _starts_of_block(rows: Mapping[str, Any], n_bins: int) -> tuple[Columns, list[np.ndarray]]:
-    return {}, [starts_of_sorted(np.sort(values), n_bins) for _, values in stored_values(rows["X"])]
+def _starts_of_block(X: Matrix, n_bins: int) -> list[np.ndarray]:
+    return [starts_of_sorted(np.sort(values), n_bins) for _, values in stored_values(X)]
 
 
 def starts_of_sorted(values: np.ndarray, n_bins: int) -> np.ndarray:
@@ -101,7 +99,7 @@ def starts_of_sorted(values: np.ndarray, n_bins: int) -> np.ndarray:
 def _starts_of_blocks(rows: RowBlocks, n_features: int, n_bins: int) -> list[np.ndarray]:
     """First values of the bins of every feature whose values lie in several blocks."""
     most = max(2 * n_bins, _BUDGET // n_features)
-    values = rows.fold(_distinct_values, most, combine=partial(_merge, most=most))
+    values = rows.fold(_distinct_values, ["X"], most, combine=partial(_merge, most=most))
     own = np.searchsorted(values.features, np.arange(n_features + 1))
     starts = [_first_of_bins(values.values[a:b], values.counts[a:b], n_bins) for a, b in pairwise(own)]
     wide = np.flatnonzero(values.is_wide)
@@ -123,9 +121,7 @@ class _Values(NamedTuple):
     counts: np.ndarray
 
 
-@block_function("X")
-def _distinct_values(rows: Mapping[str, Any], most: int) -> tuple[Columns, _Values]:
-    X = rows["X"]
+def _distinct_values(X: Matrix, most: int) -> _Values:
     n_features = X.shape[1]
     n_values = np.zeros(n_features, dtype=np.int64)
     low = np.full(n_features, np.inf, np.result_type(X.dtype, np.float32))
@@ -145,9 +141,7 @@ def _distinct_values(rows: Mapping[str, Any], most: int) -> tuple[Columns, _Valu
             distinct.append(found)
             counts.append(often)
     features = np.repeat(np.arange(n_features), np.where(is_wide, 0, n_distinct))
-    return {}, _Values(
-        n_values, low, high, is_wide, features, np.concatenate(distinct), np.concatenate(counts)
-    )
+    return _Values(n_values, low, high, is_wide, features, np.concatenate(distinct), np.concatenate(counts))
 
 
 def _merge(a: _Values, b: _Values, most: int) -> _Values:
@@ -199,7 +193,7 @@ def _narrowed(rows: RowBlocks, wide: np.ndarray, values: _Values, n_bins: int) -
         spacing = (above - below - 1) // steps[-1] + 1
         # The last points fall together where the numbers between do not go round.
         tried = below[..., None] + np.minimum(spacing[..., None] * steps, (above - below)[..., None])
-        reached = rows.fold(_ranks_of_points, wide, _value(tried, dtype))
+        reached = rows.fold(_ranks_of_points, ["X"], wide, _value(tried, dtype))
         first = (reached >= needed[..., None]).argmax(axis=-1)[..., None]
         bounds = np.concatenate([below[..., None], tried], axis=-1)
         below = np.take_along_axis(bounds, first, axis=-1)[..., 0]
@@ -209,13 +203,10 @@ def _narrowed(rows: RowBlocks, wide: np.ndarray, values: _Values, n_bins: int) -
     return starts
 
 
-@block_function("X")
-def _ranks_of_points(
-    rows: Mapping[str, Any], wide: np.ndarray, points: np.ndarray
-) -> tuple[Columns, np.ndarray]:
+def _ranks_of_points(X: Matrix, wide: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Count values below every point, and values up to it, together."""
     ranks = np.zeros(points.shape, dtype=np.int64)
-    for feature, (_, values) in enumerate(stored_values(rows["X"][:, wide])):
+    for feature, (_, values) in enumerate(stored_values(X[:, wide])):
         for cut, tried in enumerate(points[feature]):
             if cut and (tried == points[feature, cut - 1]).all():
                 ranks[feature, cut] = ranks[feature, cut - 1]
@@ -229,7 +220,7 @@ def _ranks_of_points(
             behind = np.searchsorted(tried, inside[is_equal], side="right")
             below = below + np.bincount(behind, minlength=len(tried))[: len(tried)]
             ranks[feature, cut] = 2 * np.count_nonzero(values < tried[0]) + np.cumsum(up_to + below)
-    return {}, ranks
+    return ranks
 
 
 def _number(values: np.ndarray) -> np.ndarray:

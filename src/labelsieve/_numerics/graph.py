@@ -20,8 +20,7 @@ from sklearn.metrics import pairwise_distances_chunked
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.information import cooccurrence
 from labelsieve._numerics.norms import squared_row_norms
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 
 #: Distances from a row are compared on a grid of this many steps up to the largest there can be, so that
 #: rounding, which differs between dense and sparse products, does not order rows that are equally far.

@@ -8,17 +8,16 @@ looked up, as its arguments are integers up to n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
+from labelsieve._blocks.blocks import RowBlocks
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.discretize import BinnedFeatures, Cuts, cut_features, feature_sums, find_cuts
+from labelsieve._numerics.discretize import BinnedFeatures, cut_features, feature_sums, find_cuts
 from labelsieve._numerics.result import SolverResult, logger
-from labelsieve._numerics.sparse import columns_of, dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, by_columns, columns_of, dense, is_sparse
 
 #: Density from which dense counting, block by block, is faster than sparse.
 _DENSE_FROM = 0.05
@@ -137,28 +136,15 @@ def count_in_rows(
 
     The labels come in batches, one pass over the rows each: ordinary numbers of labels in a single one.
     """
-    rows.derive(_by_columns)
+    rows.derive(by_columns, ["X"], gives="X")
     cuts = find_cuts(rows, n_features, n_bins)
-    rows.derive(_cut_block, cuts)
+    rows.derive(cut_features, ["X"], cuts, gives="symbols")
     for labels in batches(n_labels, int(cuts.offsets[-1]), _MOST_COUNTS):
-        yield rows.fold(_count_block, labels), cuts.offsets
+        yield rows.fold(_count_block, ["symbols", "Y"], labels), cuts.offsets
 
 
-@block_function("X", gives=("X",))
-def _by_columns(rows: Mapping[str, Any]) -> tuple[Columns, None]:
-    """Sort sparse features by columns, once for the cuts and for cutting where the block stays in memory."""
-    X = rows["X"]
-    return {"X": X.tocsc() if is_sparse(X) else X}, None
-
-
-@block_function("X", gives=("symbols",))
-def _cut_block(rows: Mapping[str, Any], cuts: Cuts) -> tuple[Columns, None]:
-    return {"symbols": cut_features(rows["X"], cuts)}, None
-
-
-@block_function("symbols", "Y")
-def _count_block(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, SymbolCounts]:
-    return {}, count_symbols(rows["symbols"], columns_of(rows["Y"], labels))
+def _count_block(symbols: BinnedFeatures, Y: Matrix, labels: slice) -> SymbolCounts:
+    return count_symbols(symbols, columns_of(Y, labels))
 
 
 def information_of_counts(counts: SymbolCounts, offsets: np.ndarray) -> Iterator[np.ndarray]:

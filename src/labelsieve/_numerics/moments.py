@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
+from labelsieve._blocks.blocks import RowBlocks
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 
 def centre_columns(M: np.ndarray) -> np.ndarray:
@@ -58,14 +56,12 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
 
 def row_moments(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
     """`column_moments` of the features of all blocks; one pass."""
-    _, mean, deviation = rows.fold(_block_moments, combine=_merge)
+    _, mean, deviation = rows.fold(_block_moments, ["X"], combine=_merge)
     return mean, deviation
 
 
-@block_function("X")
-def _block_moments(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
-    X = rows["X"]
-    return {}, (X.shape[0], *column_moments(X))
+def _block_moments(X: Matrix) -> tuple[int, np.ndarray, np.ndarray]:
+    return X.shape[0], *column_moments(X)
 
 
 def _merge(a: Any, b: Any) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 
 #: Added under the root, so that a zero row has a finite weight.
 EPSILON = float(np.finfo(np.float64).eps)

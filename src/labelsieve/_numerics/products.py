@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 
 #: Rows whose copy in another precision stays in the cache.
 _CACHED_ROWS = 4096

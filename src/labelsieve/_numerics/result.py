@@ -27,7 +27,7 @@ class SolverResult:
     converged : bool
         Whether the stopping rule was met within the budget.
     n_selected : int or None
-        How many features to keep, from a method that was asked to choose; None for as many as it was told.
+        How many features to keep, from a method that was asked to choose; None for the requested number.
     extra : mapping
         Further fitted attributes, name without the trailing underscore -> value.
 

@@ -17,8 +17,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from labelsieve._numerics.moments import column_moments
 from labelsieve._numerics.norms import squared_row_norms
 from labelsieve._numerics.scaling import scale_columns
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 
 def conjugate_gradient(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from labelsieve._blocks.blocks import Columns, RowBlocks, block_function
+from labelsieve._blocks.blocks import RowBlocks
 from labelsieve._numerics.moments import column_moments, row_moments
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 #: Standard deviation, as a share of the largest value, up to which a feature counts as constant.
 _CONSTANT = 1e-12
@@ -132,13 +130,8 @@ def column_extremes(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
 
 def row_extremes(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
     """`column_extremes` of the features of all blocks; one pass."""
-    low, high = rows.fold(_block_extremes, combine=_widest)
+    low, high = rows.fold(column_extremes, ["X"], combine=_widest)
     return low, high
-
-
-@block_function("X")
-def _block_extremes(rows: Mapping[str, Any]) -> tuple[Columns, Any]:
-    return {}, column_extremes(rows["X"])
 
 
 def _widest(a: Any, b: Any) -> Any:

@@ -1,16 +1,51 @@
-"""Sparse matrices next to dense ones: tell them apart, make them dense, refuse invalid ones."""
+"""Sparse matrices next to dense ones: tell them apart, make them dense, reject invalid ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._numerics.typing import Matrix, SparseMatrix
-
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
+
+
+class SparseMatrix(Protocol):
+    """What is asked of scipy's CSR and CSC matrices and arrays; scipy itself has no types to offer."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    format: str
+    nnz: int
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    has_canonical_format: bool
+
+    @property
+    def T(self) -> Self: ...
+    def __getitem__(self, key: Any) -> Any: ...
+    def __matmul__(self, other: Any) -> Any: ...
+    def __rmatmul__(self, other: Any) -> Any: ...
+    def __ne__(self, other: object) -> Any: ...
+    def __abs__(self) -> Any: ...
+    def astype(self, dtype: Any, *, copy: bool = ...) -> Self: ...
+    def copy(self) -> Self: ...
+    def eliminate_zeros(self) -> None: ...
+    def max(self, axis: int) -> Any: ...
+    def mean(self, axis: int | None = ..., *, dtype: Any = ...) -> Any: ...
+    def min(self, axis: int) -> Any: ...
+    def multiply(self, other: Any) -> Any: ...
+    def sum(self, axis: int | None = ..., *, dtype: Any = ...) -> Any: ...
+    def sum_duplicates(self) -> None: ...
+    def toarray(self) -> np.ndarray: ...
+    def tocsc(self) -> SparseMatrix: ...
+    def tocsr(self) -> SparseMatrix: ...
+
+
+#: A dense ndarray, or a scipy CSR or CSC matrix. `is_sparse` tells them apart.
+Matrix: TypeAlias = np.ndarray | SparseMatrix
 
 
 def is_sparse(M: Any) -> TypeIs[SparseMatrix]:
@@ -28,6 +63,11 @@ def dense(M: Matrix) -> np.ndarray:
            [1, 0]])
     """
     return M.toarray() if is_sparse(M) else M
+
+
+def by_columns(M: Matrix) -> Matrix:
+    """Return a sparse matrix as CSC; a dense one is returned as it is."""
+    return M.tocsc() if is_sparse(M) else M
 
 
 def columns_of(M: Matrix, columns: slice) -> Matrix:
@@ -122,7 +162,7 @@ def check_structure(M: Any, name: str) -> None:
 def as_rows(M: Any, name: str) -> Any:
     """Return a sparse matrix of any format as CSR, whose rows can be taken; anything else is returned as it is.
 
-    A broken matrix is refused, since to convert it is to follow its indices.
+    An invalid matrix raises, since converting it would follow its indices.
 
     Examples
     --------

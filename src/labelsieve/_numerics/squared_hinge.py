@@ -12,8 +12,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.ridge import conjugate_gradient
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 #: Features up to which X'X is formed: beyond, only its diagonal.
 _LARGEST_GRAM = 3000
@@ -53,7 +52,7 @@ def solve_squared_hinge(
 
     Labels are solved in blocks, so that a table of a number per row and label stays within 4 MiB, or has one
     column. The same input gives the same bytes. Which labels share a block changes the rounding of products, so
-    with others beside it a label is the same to the tolerance, not to the last digit.
+    with others next to it a label is the same to the tolerance, not to the last digit.
 
     Examples
     --------

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import re
 import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +33,6 @@ from labelsieve.bench.components import (
 )
 from labelsieve.bench.config import ALL_FEATURES, EVERY_LABEL, UNRANKED, Conventions, Experiment, MetricSpec
 from labelsieve.bench.data import Fold, derive_seed, split_fold
-from labelsieve.bench.limits import forget_peak_memory, peak_mebibytes
 from labelsieve.bench.plan import Cell, Judgement, has_weights
 from labelsieve.classify import LabelFrequency
 from labelsieve.metrics import METRICS, Metric
@@ -44,6 +46,7 @@ __all__ = [
     "Task",
     "choose_metrics",
     "evaluate",
+    "peak_mebibytes",
     "taught_labels",
 ]
 
@@ -76,8 +79,6 @@ class Task:
     cell: Cell
     #: The ranking, if it is stored already.
     ranked: Ranked | None = None
-    #: Whether the ranking is stored without the weights that the judgements need.
-    again: bool = False
 
     @property
     def key(self) -> str:
@@ -85,9 +86,14 @@ class Task:
         return self.cell.key
 
     @property
-    def has_ranking(self) -> bool:
-        """Whether a finished ranking is stored."""
-        return self.again or self.ranked is not None
+    def must_rank(self) -> bool:
+        """Whether the features are still to be ranked."""
+        return self.ranked is None and self.cell.method.method not in UNRANKED
+
+    @property
+    def uses_weights(self) -> bool:
+        """Whether a judgement needs the weights of the ranking."""
+        return any(judgement.uses_weights for judgement in self.cell.judgements)
 
     def __str__(self) -> str:
         return str(self.cell)
@@ -128,25 +134,20 @@ def evaluate(experiment: Experiment, task: Task) -> CellResult:
     start = time.perf_counter()
     result = CellResult()
     cell = task.cell
-    with _one_thread(), _recorded(result) as caught:
+    # In one thread: sums in another order would give other last digits.
+    with _threadpools().limit(limits=1), _recorded(result) as caught:
         use_folder(experiment)
         place = cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum, cell.split
         fold = split_fold(experiment, *place)
         if task.ranked is not None:
             result.ranked = task.ranked
-        elif cell.method.method not in UNRANKED:
+        elif task.must_rank:
             _rank(cell, fold, result, caught)
         result.judgements = _judge(experiment, task, fold, result.ranked)
     if result.error is not None:
         result = CellResult(error=result.error, traceback=result.traceback)
     result.seconds = time.perf_counter() - start
     return result
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    """Compute in one thread: sums in another order would give other last digits."""
-    limited: AbstractContextManager[Any] = _threadpools().limit(limits=1)
-    return limited
 
 
 @lru_cache(maxsize=1)
@@ -188,14 +189,12 @@ def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.Warn
     """Fit the method to the candidates of the training part, timed."""
     selector = _seeded(build_method(cell.method), cell, "method", cell.method.params)
     X, Y = copy_for_user_code(selector, fold.X_train), copy_for_user_code(selector, fold.Y_train)
-    forget_peak_memory()
-    before = peak_mebibytes()
+    before = peak_mebibytes(reset=True)
     start = time.perf_counter()
     selector.fit(X, Y)
     result.fit_seconds = time.perf_counter() - start
     after = peak_mebibytes()
-    if before is not None and after is not None:
-        result.peak_mib = max(0.0, after - before)
+    result.peak_mib = None if before is None or after is None else max(0.0, after - before)
     n_features, n_labels = fold.X_train.shape[1], fold.Y_train.shape[1]
     # In single precision, which halves the file.
     weights = np.asarray(selector.coef_, dtype=np.float32) if has_weights(selector) else None
@@ -208,6 +207,18 @@ def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.Warn
     if hasattr(selector, "n_iter_"):
         result.n_iter = int(np.max(selector.n_iter_))
         result.converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+
+
+def peak_mebibytes(*, reset: bool = False) -> float | None:
+    """Return the largest memory of this process, since now if it is reset; None if the system does not say."""
+    with suppress(OSError, AttributeError):
+        if reset:
+            # Memory that was freed but kept would be used again without a trace.
+            ctypes.CDLL(None).malloc_trim(0)
+            Path("/proc/self/clear_refs").write_text("5")
+        found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+        return None if found is None else int(found[1]) / 1024
+    return None
 
 
 def _thinned(history: np.ndarray) -> np.ndarray:

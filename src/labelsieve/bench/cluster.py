@@ -89,10 +89,9 @@ _here = threading.local()
 
 def _run_here(experiment: Experiment, task: Task) -> CellResult | Death:
     """Run a cell in a process that this thread of a worker keeps for the next one."""
-    process: CellProcess | None = getattr(_here, "process", None)
-    if process is not None and _here.experiment != experiment:
-        process.close()
-    if process is None or not process.is_alive:
-        process = _here.process = CellProcess(experiment)
-        _here.experiment = experiment
-    return process.run(task)
+    if getattr(_here, "experiment", None) != experiment:
+        if hasattr(_here, "process"):
+            _here.process.close()
+        _here.experiment, _here.process = experiment, CellProcess(experiment)
+    outcome: CellResult | Death = _here.process.run(task)
+    return outcome

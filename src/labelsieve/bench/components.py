@@ -19,8 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve._text import closest, error_text
 from labelsieve.bench import RunError
 from labelsieve.bench.config import (
@@ -185,8 +184,8 @@ def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identify_method(spec: MethodSpec) -> dict[str, Any]:
-    """Name the class and the parameters of a method."""
-    return identify(build_method(spec), spec.params)
+    """Name the class and the parameters of a method; for references that rank nothing only their name."""
+    return {"method": spec.method} if spec.method in UNRANKED else identify(build_method(spec), spec.params)
 
 
 def identify_classifier(spec: ClassifierSpec, conventions: Conventions) -> dict[str, Any]:

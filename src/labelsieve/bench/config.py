@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -25,7 +23,6 @@ from pydantic import (
 
 from labelsieve._text import closest, count, near
 from labelsieve.bench import RunError
-from labelsieve.io.errors import Mention
 from labelsieve.io.options import OptionError, ReadOptions
 from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS, PROTOCOL_METRICS
@@ -71,11 +68,6 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-def _by_name(key: str) -> BeforeValidator:
-    """Let ``"yeast"`` stand for ``{name = "yeast"}``."""
-    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
-
-
 class DatasetSpec(_Part):
     """A dataset: a name of the catalogue, or your files with the options of `read`."""
 
@@ -86,6 +78,11 @@ class DatasetSpec(_Part):
     ignore: str | tuple[str, ...] | None = None
     nominal: str | None = None
     missing: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_a_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
 
     @field_validator("path", mode="before")
     @classmethod
@@ -107,17 +104,6 @@ class DatasetSpec(_Part):
     def options(self) -> ReadOptions:
         """What `read` is told besides the path."""
         return ReadOptions(**self.model_dump(exclude={"name", "path"}))
-
-
-def in_toml(mention: Mention) -> str:
-    """Spell an option of `read` for a configuration.
-
-    Examples
-    --------
-    >>> in_toml(Mention("labels")), in_toml(Mention("ignore", "bird id"))
-    ('labels', 'ignore = "bird id"')
-    """
-    return mention.option + ("" if mention.value is None else f" = {json.dumps(mention.value, default=str)}")
 
 
 class NoiseSpec(_Part):
@@ -232,31 +218,21 @@ class MetricSpec(_Part):
     @model_validator(mode="before")
     @classmethod
     def _named_by_metric(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            if value in METRICS:
-                known = METRICS[value]
-                return {"name": value, "metric": value, "direction": known.direction, "needs": known.needs}
-            if ":" in value:
-                example = f'{{ metric = "{value}", direction = "higher", needs = "scores" }}'
-                raise ValueError(f"a user-defined metric needs direction and needs, for example {example}")
+        if isinstance(value, str) and value in METRICS:
+            known = METRICS[value]
+            return {"name": value, "metric": value, "direction": known.direction, "needs": known.needs}
+        if isinstance(value, str) and ":" not in value:
             raise ValueError(f"expected a metric, got {value!r}; {closest(value, METRICS)}")
-        if isinstance(value, dict) and isinstance(value.get("metric"), str) and "name" not in value:
-            value = {"name": value["metric"].partition(":")[2], **value}
+        if isinstance(value, str):
+            example = f'{{ metric = "{value}", direction = "higher", needs = "scores" }}'
+            raise ValueError(f"a user-defined metric needs direction and needs, for example {example}")
+        if isinstance(value, dict) and isinstance(metric := value.get("metric"), str):
+            if ":" not in metric:
+                raise ValueError(f"metric: expected an import path module:function, got {metric!r}")
+            value = {"name": metric.partition(":")[2], **value}
+            if value["name"] in METRICS:
+                raise ValueError(f"name: {value['name']!r} is a metric of the package; choose another name")
         return value
-
-    @model_validator(mode="after")
-    def _is_known_or_user_defined(self) -> Self:
-        known = METRICS.get(self.name)
-        if self.is_user_defined:
-            if known is not None:
-                raise ValueError(f"name: {self.name!r} is a metric of the package; choose another name")
-        elif known is None or (self.metric, self.direction, self.needs) != (
-            self.name,
-            known.direction,
-            known.needs,
-        ):
-            raise ValueError(f"metric: expected an import path module:function, got {self.metric!r}")
-        return self
 
     @model_serializer(mode="wrap")
     def _in_short(self, whole: SerializerFunctionWrapHandler) -> Any:
@@ -347,7 +323,7 @@ class Experiment(_Part):
     title: str = ""
     seeds: tuple[Seed, ...] = Field((0,), min_length=1)
     folds: int = Field(10, ge=2)
-    datasets: tuple[Annotated[DatasetSpec, _by_name("name")], ...] = Field(min_length=1)
+    datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
     noise: tuple[NoiseSpec, ...] = Field((NoiseSpec(rate=0.2),), min_length=1)
     methods: tuple[MethodSpec, ...] = ()
     ablation: tuple[MethodSpec, ...] = ()
@@ -374,13 +350,11 @@ class Experiment(_Part):
     @classmethod
     def _expand_every_method(cls, given: Any) -> Any:
         """Replace ``"*"`` by every method of the package that is not named."""
-        methods = given.get("methods") if isinstance(given, dict) else None
-        references = given.get("references", ()) if isinstance(given, dict) else ()
-        if (
-            not isinstance(methods, list | tuple)
-            or EVERY not in methods
-            or not isinstance(references, list | tuple)
-        ):
+        if not isinstance(given, dict):
+            return given
+        lists = (given.get(key) for key in ("methods", "references"))
+        methods, references = (value if isinstance(value, list | tuple) else () for value in lists)
+        if EVERY not in methods:
             return given
         named = [
             entry.get("method") if isinstance(entry, dict) else entry for entry in (*methods, *references)
@@ -545,10 +519,10 @@ def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
     try:
         return Experiment.model_validate(given)
     except ValidationError as error:
-        raise RunError(f"{shown}: {_first_problem(error, Experiment)}") from None
+        raise RunError(f"{shown}: {_first_problem(error)}") from None
 
 
-def _first_problem(error: ValidationError, model: type[BaseModel]) -> str:
+def _first_problem(error: ValidationError) -> str:
     """Describe the first problem, unknown keys before all others: a misspelt key is why one is missing."""
     first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     key = ".".join(str(part) for part in first["loc"])
@@ -556,25 +530,11 @@ def _first_problem(error: ValidationError, model: type[BaseModel]) -> str:
     rest = f" ({count(more, 'more problem')})" if more else ""
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        meant = near(str(first["loc"][-1]), _known_keys(model, first["loc"]))
+        known = {name for part in _Part.__subclasses__() for name in part.model_fields}
+        meant = near(str(first["loc"][-1]), sorted(known))
         message = "unknown key" + (f"; did you mean {meant!r}?" if meant else "")
     elif first["type"] == "missing":
         message = "this key is required"
     elif first["type"] != "value_error":
         message = f"{message[:1].lower()}{message[1:]}, got {first['input']!r}"
     return f"{key + ': ' if key else ''}{message}{rest}"
-
-
-def _known_keys(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
-    """Return the keys of the part of a configuration at a place."""
-    for step in place[:-1]:
-        field = model.model_fields.get(str(step))
-        model = model if field is None else next(_parts(field.annotation), model)
-    return list(model.model_fields)
-
-
-def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _parts(inner)

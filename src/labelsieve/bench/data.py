@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.model_selection import KFold
 
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve.bench import RunError
 from labelsieve.bench.config import DatasetSpec, Experiment, NoiseSpec
 from labelsieve.datasets import add_candidates, load

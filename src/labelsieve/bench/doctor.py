@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import CellResult, Task, taught_labels
 from labelsieve.bench.components import build_method, use_folder
-from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, Judge, build_experiment
-from labelsieve.bench.data import DatasetFacts, Fold, describe, load_dataset, require_rows, split_fold
-from labelsieve.bench.plan import Cell, has_weights, require_sizes, subset_sizes
+from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_experiment
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_rows
+from labelsieve.bench.plan import has_weights, require_sizes
 from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
-from labelsieve.io import Dataset
 from labelsieve.metrics import METRICS
 
 __all__ = ["Alternative", "Diagnosis", "Effect", "Finding", "diagnose"]
@@ -32,27 +30,17 @@ _STANDARD_ERRORS = 2
 
 @dataclass(frozen=True)
 class Alternative:
-    """One convention decided differently.
-
-    Attributes
-    ----------
-    convention, choice : str
-        What is open, and what is chosen instead of the default.
-    words : str
-        The choice as the subject of a sentence.
-    changes : dict
-        The entry of ``conventions`` in a configuration.
-    reference : str, default=""
-        The alternative it is compared with; empty for the defaults.
-    obstacle : str, default=""
-        Why the choice cannot be made for this data; empty if it can.
-    """
+    """One convention decided differently."""
 
     convention: str
     choice: str
-    words: str
+    #: The entry of ``conventions`` in a configuration.
     changes: Mapping[str, Any]
+    #: The alternative it is compared with; empty for the defaults.
     reference: str = ""
+    #: What the choice means.
+    note: str = ""
+    #: Why the choice cannot be made for this data; empty if it can.
     obstacle: str = ""
 
     def __str__(self) -> str:
@@ -96,7 +84,7 @@ class Finding:
     effects: dict[str, Effect]
     #: Whether both sides of the comparison have the same folds.
     paired: bool
-    #: Why nothing changes, why it could not be computed, or what the choice means for this data.
+    #: Why it could not be computed, or what the choice means.
     note: str
 
     @property
@@ -191,7 +179,7 @@ def diagnose(
     jobs: int = 1,
     folder: str | None = None,
     out: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    observer: Observer | None = None,
 ) -> Diagnosis:
     """Measure the effect of every open convention of the protocol on every metric.
 
@@ -218,8 +206,8 @@ def diagnose(
         Folder of relative paths and user-defined modules.
     out : Path or None, default=None
         Run folder, to resume and report the run; None keeps nothing.
-    progress : callable or None, default=None
-        Called with the number of finished rankings and of all.
+    observer : Observer or None, default=None
+        Receiver of the progress.
 
     Returns
     -------
@@ -268,10 +256,9 @@ def diagnose(
     experiment = build_experiment({**settings, "conventions": [{"name": DEFAULTS}, *entries]}, "doctor")
     with TemporaryDirectory() as temporary:
         place = out or Path(temporary)
-        run(experiment, place, _Counting(progress), jobs=jobs, command="labelsieve bench doctor")
+        run(experiment, place, observer, jobs=jobs, command="labelsieve bench doctor")
         results = read_results(place)
-    outcomes = _Outcomes(experiment, facts, data, results)
-    problem = outcomes.problem(DEFAULTS)
+    problem = _problem(results, DEFAULTS)
     if problem:
         raise RunError(f"{facts.name}, {method}: {problem}")
     notes = [cell.notes for cell in results.cells] + [found.notes for found in results.judgements]
@@ -279,138 +266,45 @@ def diagnose(
         facts,
         experiment,
         sizes,
-        outcomes.values(DEFAULTS),
-        tuple(_finding(alternative, outcomes) for alternative in alternatives),
+        _values(results, DEFAULTS),
+        tuple(_finding(alternative, results) for alternative in alternatives),
         tuple(dict.fromkeys(note for part in notes for note in part)),
     )
 
 
-class _Counting(Observer):
-    """Observer that counts rankings."""
-
-    def __init__(self, progress: Callable[[int, int], None] | None) -> None:
-        self._progress = progress
-        self._n_tasks = self._n_finished = 0
-
-    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
-        self._n_tasks = len(tasks)
-
-    def finished(self, task: Task, result: CellResult) -> None:
-        self._n_finished += 1
-        if self._progress is not None:
-            self._progress(self._n_finished, self._n_tasks)
+def _problem(results: Results, judge: str) -> str:
+    """Return the first error under a choice, or nothing."""
+    return next((found.error for found in results.judgements if found.judge == judge and found.error), "")
 
 
-class _Outcomes:
-    """Results under every choice."""
-
-    def __init__(self, experiment: Experiment, facts: DatasetFacts, data: Dataset, results: Results) -> None:
-        self.data = data
-        self._experiment = experiment
-        self._facts = facts
-        self._results = results
-        self._judges = {judge.name: judge for judge in experiment.judges()}
-
-    def problem(self, name: str) -> str:
-        """Return the first error, or nothing."""
-        return next(
-            (found.error for found in self._results.judgements if found.judge == name and found.error), ""
-        )
-
-    def values(self, name: str) -> dict[str, np.ndarray]:
-        """Return the mean over the sizes and draws, by metric, an entry per fold."""
-        found: dict[str, dict[int, list[float]]] = {metric: {} for metric in self._experiment.metric_names}
-        for score in self._results.scores:
-            if score.judge == name:
-                fold = self._results.cells[score.cell].fold
-                found[score.metric].setdefault(fold, []).append(score.value)
-        return {
-            metric: np.array([np.mean(values) for _, values in sorted(folds.items())])
-            for metric, folds in found.items()
-        }
-
-    def sizes(self, name: str) -> str:
-        """List the numbers of features."""
-        rounding = self._judges[name].conventions.rounding
-        return ", ".join(str(count) for _, count in subset_sizes(self._experiment, self._facts, rounding))
-
-    def candidates_per_row(self, name: str) -> float:
-        """Return the mean number of candidates that the method sees per row."""
-        folds = [part.Y_train for part in self._folds(self._judges[name])]
-        return float(np.mean([Y.sum(dtype=np.int64) / Y.shape[0] for Y in folds]))
-
-    def n_labels_with(self, name: str, *numbers: Literal["none", "all"]) -> float:
-        """Return the mean number of labels that none, or all, of the training rows have."""
-        judge = self._judges[name]
-        counts = []
-        for part in self._folds(judge):
-            Y = taught_labels(part, judge.conventions)
-            wanted = {"none": 0, "all": Y.shape[0]}
-            n_rows = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
-            counts.append(np.isin(n_rows, [wanted[number] for number in numbers]).sum())
-        return float(np.mean(counts))
-
-    def _folds(self, judge: Judge) -> Iterator[Fold]:
-        (spec,), (seed,) = self._experiment.datasets, self._experiment.seeds
-        noise = (judge.conventions.noise or self._experiment.noise)[0]
-        for fold in range(self._experiment.folds):
-            yield split_fold(self._experiment, spec, noise, seed, fold, split=judge.conventions.folds)
+def _values(results: Results, judge: str) -> dict[str, np.ndarray]:
+    """Return the mean over the sizes and draws under a choice, by metric, an entry per fold."""
+    found: dict[str, dict[int, list[float]]] = {metric: {} for metric in results.experiment.metric_names}
+    for score in results.scores:
+        if score.judge == judge:
+            found[score.metric].setdefault(results.cells[score.cell].fold, []).append(score.value)
+    return {
+        metric: np.array([np.mean(values) for _, values in sorted(folds.items())])
+        for metric, folds in found.items()
+    }
 
 
-def _finding(alternative: Alternative, outcomes: _Outcomes) -> Finding:
+def _finding(alternative: Alternative, results: Results) -> Finding:
     """Compare a choice with the defaults, or with its reference."""
     paired = alternative.convention != "folds"
     name, other = str(alternative), alternative.reference or DEFAULTS
-    problem = alternative.obstacle or outcomes.problem(name) or outcomes.problem(other)
+    problem = alternative.obstacle or _problem(results, name) or _problem(results, other)
     if problem:
         return Finding(alternative, {}, {}, paired, problem)
-    values, reference = outcomes.values(name), outcomes.values(other)
+    values, reference = _values(results, name), _values(results, other)
     effects = {metric: _compare(values[metric], reference[metric], paired) for metric in values}
-    return Finding(alternative, values, effects, paired, _note(alternative, name, other, outcomes))
+    return Finding(alternative, values, effects, paired, alternative.note)
 
 
 def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
     spreading = [values - reference] if paired else [values, reference]
     variance = sum(np.var(part, ddof=1) for part in spreading) / len(values)
     return Effect(float(values.mean()), float(values.mean() - reference.mean()), float(np.sqrt(variance)))
-
-
-def _note(alternative: Alternative, name: str, other: str, outcomes: _Outcomes) -> str:
-    """Explain what the choice means for this data."""
-    match alternative.convention:
-        case "noise model":
-            here, there = outcomes.candidates_per_row(name), outcomes.candidates_per_row(other)
-            how = "as many as the default adds on average, rounded; " if "count" in alternative.choice else ""
-            return f"{how}{here:.2f} candidates per row, {there:.2f} by default"
-        case "one-class labels":
-            return _note_on_labels(outcomes.n_labels_with(name, "none", "all"), "one class")
-        case "absent labels":
-            return _note_on_labels(outcomes.n_labels_with(name, "none"), "no positive")
-        case "empty rows":
-            data = outcomes.data
-            n_empty = int((np.asarray(data.Y.sum(axis=1)) == 0).sum())  # type: ignore[union-attr]
-            return f"{n_empty} of {data.X.shape[0]} rows have no true label"
-        case "ties":
-            values, reference = outcomes.values(name), outcomes.values(other)
-            same = all(np.array_equal(values[metric], reference[metric]) for metric in values)
-            return "no true and false label have equal scores" if same else ""
-        case "coverage" if alternative.choice == "count":
-            return "another unit: labels from 1 on, not a share"
-        case "folds":
-            return "other folds, so the comparison is not paired"
-        case "undefined F1" if alternative.changes["f1_undefined"] == 1:
-            same = np.array_equal(outcomes.values(name)["macro_f1"], outcomes.values(other)["macro_f1"])
-            return "every label is true or predicted somewhere in every test part" if same else ""
-        case "rounding of sizes":
-            kept, usual = outcomes.sizes(name), outcomes.sizes(other)
-            return "the same numbers of features" if kept == usual else f"{kept} instead of {usual} features"
-    return ""
-
-
-def _note_on_labels(n_labels: float, what: str) -> str:
-    if not n_labels:
-        return f"no label has {what} in a training part"
-    return f"{n_labels:.1f} labels have {what} in a training part, on average"
 
 
 def list_alternatives(
@@ -420,85 +314,56 @@ def list_alternatives(
 
     Noise gives nearly every label both classes and makes classifiers predict it somewhere. One-class labels and
     undefined F1 therefore matter with clean training labels, so both are compared there too.
-
-    Parameters
-    ----------
-    facts : DatasetFacts
-        The dataset.
-    rate : float
-        Rate of the noise that the alternatives are compared under.
-    has_candidates : bool
-        Whether the data has candidates.
-    has_weights : bool
-        Whether the method can be judged by its own weights.
-    in_numbers : bool
-        Whether sizes are numbers of features.
     """
     count = comparable_count(rate, facts)
-    clean = {"train_labels": "clean"}
-    on_clean = "training labels, clean"
-    one_class = "a constant score for one-class labels"
-    absent = "leaving out labels without a training positive"
-    f1_of_1 = "an F1 of 1 where it is undefined"
-    if_clean = ", when training on clean labels,"
-    hard = "breaking ties by column, when ranking by 0/1 predictions,"
-    entries: list[tuple[str, str, str, Mapping[str, Any]] | tuple[str, str, str, Mapping[str, Any], str]] = [
-        ("noise model", f"relative {rate:g}", "noise relative to the true labels", _noise("relative", rate)),
-        ("noise model", f"count {count}", f"noise of {count} labels in every row", _noise("count", count)),
-        ("noise model", "given", "the noise of the data itself", {"noise": [{"model": "given"}]}),
-        ("test labels", "noisy", "noise in the test labels", {"test_labels": "noisy"}),
-        ("test labels", "noisy for F1", "noise in the test labels of F1", {"test_labels": "noisy-f1"}),
-        ("training labels", "clean", "training on clean labels", clean),
-        ("classifier", "RBF SVM", "an RBF SVM", {"classifiers": ["rbf-svm"]}),
-        ("classifier", "ML-kNN", "ML-kNN", {"classifiers": ["ml-knn"]}),
-        ("classifier", "own weights", "own weights", {"classifiers": ["own-weights"]}),
-        ("one-class labels", "constant", one_class, {"one_class": "constant"}),
-        (
-            "one-class labels",
-            "constant (clean)",
-            one_class + if_clean,
-            {**clean, "one_class": "constant"},
-            on_clean,
-        ),
-        ("absent labels", "left out", absent, {"absent_labels": "skip"}),
-        (
-            "absent labels",
-            "left out (clean)",
-            absent + if_clean,
-            {**clean, "absent_labels": "skip"},
-            on_clean,
-        ),
-        ("ranking scores", "hard", "ranking by 0/1 predictions", {"ranking_scores": "hard"}),
-        ("empty rows", "perfect", "counting empty rows as perfect", {"empty_rows": "perfect"}),
-        ("ties", "by index", "breaking ties by column", {"ties": "index"}),
-        (
-            "ties",
-            "by index (hard)",
-            hard,
-            {"ties": "index", "ranking_scores": "hard"},
-            "ranking scores, hard",
-        ),
-        ("coverage", "count", "coverage in labels", {"coverage": "count"}),
-        ("coverage", "one-based", "coverage from 1 on", {"coverage": "one-based"}),
-        ("coverage", "excess", "coverage beyond the true labels", {"coverage": "excess"}),
-        ("folds", "stratified", "stratifying the folds", {"folds": "stratified"}),
-        ("folds", "consecutive", "folds of consecutive rows", {"folds": "consecutive"}),
-        ("undefined F1", "1", f1_of_1, {"f1_undefined": 1}),
-        ("undefined F1", "left out", "leaving undefined F1 out", {"f1_undefined": "skip"}),
-        ("undefined F1", "1 (clean)", f1_of_1 + if_clean, {**clean, "f1_undefined": 1}, on_clean),
-        ("rounding of sizes", "floor", "rounding sizes down", {"rounding": "floor"}),
-        ("rounding of sizes", "up", "rounding sizes up", {"rounding": "up"}),
+    clean, constant, skip = {"train_labels": "clean"}, {"one_class": "constant"}, {"absent_labels": "skip"}
+    entries: list[tuple[str, str, Mapping[str, Any]]] = [
+        ("noise model", f"relative {rate:g}", _noise("relative", rate)),
+        ("noise model", f"count {count}", _noise("count", count)),
+        ("noise model", "given", {"noise": [{"model": "given"}]}),
+        ("test labels", "noisy", {"test_labels": "noisy"}),
+        ("test labels", "noisy for F1", {"test_labels": "noisy-f1"}),
+        ("training labels", "clean", clean),
+        ("classifier", "RBF SVM", {"classifiers": ["rbf-svm"]}),
+        ("classifier", "ML-kNN", {"classifiers": ["ml-knn"]}),
+        ("classifier", "own weights", {"classifiers": ["own-weights"]}),
+        ("one-class labels", "constant", constant),
+        ("one-class labels", "constant (clean)", clean | constant),
+        ("absent labels", "left out", skip),
+        ("absent labels", "left out (clean)", clean | skip),
+        ("ranking scores", "hard", {"ranking_scores": "hard"}),
+        ("empty rows", "perfect", {"empty_rows": "perfect"}),
+        ("ties", "by index", {"ties": "index"}),
+        ("ties", "by index (hard)", {"ties": "index", "ranking_scores": "hard"}),
+        *(("coverage", unit, {"coverage": unit}) for unit in ("count", "one-based", "excess")),
+        *(("folds", split, {"folds": split}) for split in ("stratified", "consecutive")),
+        ("undefined F1", "1", {"f1_undefined": 1}),
+        ("undefined F1", "left out", {"f1_undefined": "skip"}),
+        ("undefined F1", "1 (clean)", {**clean, "f1_undefined": 1}),
+        *(("rounding of sizes", rounding, {"rounding": rounding}) for rounding in ("floor", "up")),
     ]
+    references = {"(clean)": "training labels, clean", "(hard)": "ranking scores, hard"}
     obstacles = {
         "noise model, given": "" if has_candidates else "the data has no candidates of its own",
         "classifier, own weights": "" if has_weights else "the method has no weights for features in [0, 1]",
-        **dict.fromkeys(
-            ("rounding of sizes, floor", "rounding of sizes, up"),
-            "sizes are numbers of features" if in_numbers else "",
-        ),
+        "rounding of sizes, floor": "sizes are numbers of features" if in_numbers else "",
+        "rounding of sizes, up": "sizes are numbers of features" if in_numbers else "",
     }
-    found = [Alternative(*entry) for entry in entries]
-    return [replace(one, obstacle=obstacles.get(str(one), "")) for one in found]
+    notes = {
+        f"noise model, count {count}": "as many as the default adds on average, rounded",
+        "coverage, count": "another unit: labels from 1 on, not a share",
+        "folds, stratified": "other folds, so the comparison is not paired",
+        "folds, consecutive": "other folds, so the comparison is not paired",
+    }
+    return [
+        Alternative(
+            *entry,
+            reference=references.get(entry[1].rpartition(" ")[2], ""),
+            note=notes.get(f"{entry[0]}, {entry[1]}", ""),
+            obstacle=obstacles.get(f"{entry[0]}, {entry[1]}", ""),
+        )
+        for entry in entries
+    ]
 
 
 def _noise(model: str, rate: float) -> dict[str, Any]:

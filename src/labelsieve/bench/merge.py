@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 from sqlite3 import Row
 from tempfile import TemporaryDirectory
@@ -18,7 +17,7 @@ from labelsieve.bench.plan import Planned
 from labelsieve.bench.runner import environment
 from labelsieve.bench.store import FILE_NAME, Contents, Store, no_results
 
-__all__ = ["AXES", "Merged", "common_experiment", "merge"]
+__all__ = ["AXES", "common_experiment", "merge"]
 
 #: Keys in which parts may differ; their entries are put together.
 AXES = ("datasets", "seeds", "noise", "methods", "ablation", "sweeps", "references")
@@ -26,32 +25,10 @@ AXES = ("datasets", "seeds", "noise", "methods", "ablation", "sweeps", "referenc
 _FREE = ("name", "title", "folder", "limits", "store_weights", "control")
 
 
-@dataclass(frozen=True)
-class Merged:
-    """Counts of what was merged."""
-
-    n_rankings: int
-    n_judgements: int
-    #: Judgements that the parts planned.
-    n_planned: int
-    n_done: int
-    n_failed: int
-    #: Rows that are left out.
-    n_damaged: int
-
-
-@dataclass(frozen=True)
-class _Part:
-    store: Store
-    contents: Contents
-    configuration: dict[str, Any]
-
-    def __str__(self) -> str:
-        return str(self.store.path.parent)
-
-
-def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> Merged:
+def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[str, int]:
     """Write the cells of several results files into a new one, whole or not at all.
+
+    A cell that several of them have is that of the first in which it did not fail.
 
     Parameters
     ----------
@@ -62,6 +39,12 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> Merged
     command : str, default=""
         How this was called, for the record.
 
+    Returns
+    -------
+    dict
+        Numbers of ``rankings`` and ``judgements`` in the new file; of judgements that are ``planned``, ``done`` and
+        ``failed``; and of ``damaged`` rows, which are left out.
+
     Raises
     ------
     RunError
@@ -71,57 +54,44 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> Merged
     if path.exists():
         raise RunError(f"{path}: exists already; choose another folder with --out.")
     with ExitStack() as stack:
-        parts = [_read(stack.enter_context(Store(source))) for source in sources]
-        experiment = common_experiment([(str(part), part.configuration) for part in parts])
+        stores = [stack.enter_context(Store(source)) for source in sources]
+        parts = [(str(store.path.parent), _read(store)) for store in stores]
+        experiment = common_experiment(
+            [(name, build_experiment(part.configuration or {}, name).as_dict()) for name, part in parts]
+        )
         datasets, plan = _datasets(parts), _plan(parts)
-        chosen = {table: _choose(table, parts) for table in ("rankings", "judgements")}
+        rows: list[tuple[str, Row]] = []
+        for _, part in parts:
+            rows += (("runs", row) for row in part.runs.values())
+            rows += (("rankings", row) for row in part.rankings.values())
+            rows += (("judgements", row) for row in part.judgements.values())
+        rows.sort(key=lambda entry: entry[0] != "runs" and entry[1]["error"] is not None)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            stack.callback(_remove_if_empty, folder)
-            temporary = (
-                Path(stack.enter_context(TemporaryDirectory(dir=folder, prefix=".merge-"))) / FILE_NAME
-            )
+            temporary = Path(stack.enter_context(TemporaryDirectory(dir=folder, prefix=".merge-")), FILE_NAME)
         except OSError as error:
             raise RunError(f"{folder}: cannot be written ({error}); choose another folder.") from None
-        n_lost = 0
         with Store(temporary, writer=True) as store:
-            for part in parts:
-                rows = [("runs", row) for row in part.contents.runs.values()]
-                rows += [
-                    (table, row) for table in chosen for owner, row in chosen[table].values() if owner is part
-                ]
-                weighted = {key for key, (owner, _) in chosen["rankings"].items() if owner is part}
-                n_lost += store.copy(rows, part.store, weighted & part.store.weighted())
+            store.copy(rows, replace=False)
+            for source, (_, part) in zip(stores, parts, strict=True):
+                weights = source.read_weights(part.weighted)
+                store.copy((("weights", row) for row in weights), replace=False)
             run = store.begin_run(command, experiment.as_dict(), environment(), plan, datasets)
             store.end_run(run)
             found = store.read()
         os.replace(temporary, path)
-    outcomes = found.outcomes(found.applicable())
-    states = [outcomes.get(key) for _, key in found.applicable()]
-    return Merged(
-        n_rankings=len(found.rankings),
-        n_judgements=len(found.judgements),
-        n_planned=len(states),
-        n_done=states.count(True),
-        n_failed=states.count(False),
-        n_damaged=sum(part.contents.n_damaged for part in parts) + n_lost,
-    )
+    return {
+        **{"rankings": len(found.rankings), "judgements": len(found.judgements)},
+        **found.count(plan),
+        "damaged": sum(part.n_damaged for _, part in parts),
+    }
 
 
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _read(store: Store) -> _Part:
+def _read(store: Store) -> Contents:
     contents = store.read()
     if contents.configuration is None:
         raise no_results(store.path)
-    return _Part(store, contents, build_experiment(contents.configuration, str(store.path)).as_dict())
-
-
-def _contradiction(first: object, second: object, what: str) -> RunError:
-    return RunError(f"{first} and {second} contradict each other: {what}")
+    return contents
 
 
 def common_experiment(
@@ -150,7 +120,14 @@ def common_experiment(
                 f"{first_name} and {name} are not parts of one experiment: {', '.join(differing)} differ; parts may "
                 f"differ in {', '.join(axes)} only."
             )
-    merged = {key: list(_union(key, parts).values()) for key in axes}
+    merged: dict[str, Any] = {}
+    for key in axes:
+        entries = _Once(f"of {key} is not the same; rename one.")
+        for part, configuration in parts:
+            for entry in configuration[key]:
+                name = entry["name"] if isinstance(entry, dict) and "name" in entry else json.dumps(entry)
+                entries.add(part, name, entry)
+        merged[key] = list(entries.values())
     counts: dict[str, Any] = {}
     for _, configuration in parts:
         counts.update(configuration["sizes"]["counts"])
@@ -165,65 +142,36 @@ def _alike(configuration: Mapping[str, Any], axes: Sequence[str]) -> dict[str, A
     return {**kept, "sizes": {**kept["sizes"], "counts": {}}}
 
 
-def _union(key: str, parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Collect the entries of a list by name, those of the first part first."""
-    found: dict[str, tuple[str, Any]] = {}
-    for part, configuration in parts:
-        for entry in configuration[key]:
-            name = entry["name"] if isinstance(entry, dict) and "name" in entry else json.dumps(entry)
-            other, known = found.setdefault(name, (part, entry))
-            if known != entry:
-                raise _contradiction(other, part, f"{name!r} of {key} is not the same; rename one.")
-    return {name: entry for name, (_, entry) in found.items()}
+class _Once(dict[Any, Any]):
+    """Values of all parts by name; a name with two values raises an error that ends with `what`."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._parts: dict[Any, str] = {}
+
+    def add(self, part: str, name: Any, value: Any) -> None:
+        other = self._parts.setdefault(name, part)
+        if self.setdefault(name, value) != value:
+            raise RunError(f"{other} and {part} contradict each other: {name!r} {self._what}")
 
 
-def _datasets(parts: Sequence[_Part]) -> dict[str, dict[str, Any]]:
+def _datasets(parts: Sequence[tuple[str, Contents]]) -> dict[str, dict[str, Any]]:
     """Collect the facts of all datasets."""
-    found: dict[str, tuple[_Part, dict[str, Any]]] = {}
-    for part in parts:
-        for name, facts in part.contents.datasets.items():
-            other, known = found.setdefault(name, (part, facts))
-            if known != facts:
-                raise _contradiction(
-                    other,
-                    part,
-                    f"the data of {name!r}, or its sizes, are not the same; run one of them again.",
-                )
-    return {name: facts for name, (_, facts) in found.items()}
-
-
-def _plan(parts: Sequence[_Part]) -> list[Planned]:
-    """List what any part planned, each once."""
-    rows: dict[Planned, None] = {}
-    settled: dict[tuple[Any, ...], tuple[_Part, set[tuple[str, str]]]] = {}
-    for part in parts:
-        places: dict[tuple[Any, ...], set[tuple[str, str]]] = {}
-        for row in part.contents.plan:
-            place = (row.dataset, row.noise, row.seed, row.fold, row.draw, row.method, row.judge)
-            places.setdefault(place, set()).add((row.ranking, row.key))
-            rows[row] = None
-        for place, keys in places.items():
-            other, known = settled.setdefault(place, (part, keys))
-            if known != keys:
-                *_, method, judge = place
-                what = f"{method!r} judged by {judge!r} is not the same; its code or defaults changed."
-                raise _contradiction(other, part, what)
-    return list(rows)
-
-
-def _choose(table: str, parts: Sequence[_Part]) -> dict[str, tuple[_Part, Row]]:
-    """Take every cell once: one that is done before one that failed, and one with weights before one without."""
-    found: dict[str, tuple[_Part, Row]] = {}
-    worth: dict[str, tuple[bool, bool]] = {}
-    content = {"rankings": "ranking", "judgements": "scores"}[table]
-    for part in parts:
-        weighted = part.store.weighted()
-        for key, row in getattr(part.contents, table).items():
-            other, known = found.setdefault(key, (part, row))
-            own = (row["error"] is None, key in weighted)
-            if own[0] and known["error"] is None and row[content] != known[content]:
-                what = f"{row['description']} came out differently; leave one of them out."
-                raise _contradiction(other, part, what)
-            if own > worth.setdefault(key, own):
-                found[key], worth[key] = (part, row), own
+    found = _Once("has other data, or other sizes; run one of them again.")
+    for part, contents in parts:
+        for name, facts in contents.datasets.items():
+            found.add(part, name, facts)
     return found
+
+
+def _plan(parts: Sequence[tuple[str, Contents]]) -> list[Planned]:
+    """List what any part planned, each once."""
+    places = _Once("is not the same; its code or defaults changed.")
+    for part, contents in parts:
+        keys: dict[str, set[tuple[str, str]]] = {}
+        for row in contents.plan:
+            place = f"{row.dataset}, {row.noise}, seed {row.seed}, fold {row.fold}, draw {row.draw}"
+            keys.setdefault(f"{row.method} judged by {row.judge}, {place}", set()).add((row.ranking, row.key))
+        for place, found in keys.items():
+            places.add(part, place, found)
+    return list(dict.fromkeys(row for _, contents in parts for row in contents.plan))

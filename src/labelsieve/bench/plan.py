@@ -7,10 +7,11 @@ conventions. Both have keys, so that a ranking serves every later judgement.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from labelsieve._text import count
@@ -114,101 +115,65 @@ class Planned(NamedTuple):
     obstacle: str | None
 
 
-class _Planned(NamedTuple):
-    """A judgement before its key is known."""
-
-    judge: Judge
-    identity: dict[str, Any]
-    sizes: Sizes
-    obstacle: str = ""
-
-
-class _Ranked(NamedTuple):
-    """A method that is fitted to every fold."""
-
-    method: MethodSpec
-    identity: dict[str, Any]
-    n_selected: int | None
-    judged: list[_Planned]
-
-
 def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
     """List the cells of an experiment, dataset by dataset and fold by fold."""
-    judges = [(judge, _judge_identity(experiment, judge)) for judge in experiment.judges()]
+    judges = experiment.judges()
+    identities = {judge.name: _judge_identity(experiment, judge) for judge in judges}
     cells: list[Cell] = []
-    for dataset in experiment.datasets:
+    for dataset, noise in itertools.product(experiment.datasets, experiment.noises()):
         known = facts[dataset.name]
-        on_data = {"scheme": _SCHEME, "dataset": dataset.name, "checksum": known.checksum}
-        for noise in experiment.noises():
-            # Judgements under this noise, by convention for folds.
-            by_split: dict[str, list[_Planned]] = {}
-            for judge, identity in judges:
-                if noise in (judge.conventions.noise or experiment.noise):
-                    sizes = subset_sizes(experiment, known, judge.conventions.rounding)
-                    judged = by_split.setdefault(judge.conventions.folds, [])
-                    judged.append(_Planned(judge, identity, sizes))
-            for split, judged in by_split.items():
-                methods = experiment.all_methods()
-                rankings = [ranking for method in methods for ranking in _rankings(method, judged)]
-                content = {**on_data, "folds": experiment.folds, "split": split, "noise": noise.model_dump()}
-                cells += (
-                    _cell(content, dataset, noise, seed, fold, ranking, draw)
-                    for seed in experiment.seeds
-                    for fold in range(experiment.folds)
-                    for ranking in rankings
-                    for draw in range(experiment.random_draws if ranking.method.method == RANDOM else 1)
-                )
+        # Judgements under this noise, still without keys, by convention for folds.
+        by_split: dict[str, list[Judgement]] = {}
+        for judge in judges:
+            if noise in (judge.conventions.noise or experiment.noise):
+                sizes = subset_sizes(experiment, known, judge.conventions.rounding)
+                by_split.setdefault(judge.conventions.folds, []).append(Judgement("", judge, sizes))
+        for split, judged in by_split.items():
+            rankings = [
+                (number, identify_method(method), method, own)
+                for given in experiment.all_methods()
+                for number, method, own in _rankings(given, judged)
+            ]
+            content = {
+                **{"scheme": _SCHEME, "dataset": dataset.name, "checksum": known.checksum},
+                **{"folds": experiment.folds, "split": split, "noise": noise.model_dump()},
+            }
+            folds = itertools.product(experiment.seeds, range(experiment.folds))
+            for (seed, fold), (number, identity, method, own) in itertools.product(folds, rankings):
+                for draw in range(experiment.random_draws if method.method == RANDOM else 1):
+                    key = digest({**content, "seed": seed, "fold": fold, "method": identity, "draw": draw})
+                    judgements = tuple(
+                        replace(
+                            part,
+                            key=digest({"ranking": key, **identities[part.judge.name], "sizes": part.sizes}),
+                        )
+                        for part in own
+                    )
+                    place = (dataset, noise, split, seed, fold)
+                    cells.append(Cell(key, *place, method, draw, known.checksum, number, judgements))
     return cells
 
 
-def _cell(
-    content: dict[str, Any],
-    dataset: DatasetSpec,
-    noise: NoiseSpec,
-    seed: int,
-    fold: int,
-    ranking: _Ranked,
-    draw: int,
-) -> Cell:
-    key = digest({**content, "seed": seed, "fold": fold, "method": ranking.identity, "draw": draw})
-    return Cell(
-        key=key,
-        dataset=dataset,
-        noise=noise,
-        split=content["split"],
-        seed=seed,
-        fold=fold,
-        method=ranking.method,
-        draw=draw,
-        checksum=content["checksum"],
-        n_selected=ranking.n_selected,
-        judgements=tuple(
-            Judgement(digest({"ranking": key, **identity, "sizes": sizes}), judge, sizes, obstacle)
-            for judge, identity, sizes, obstacle in ranking.judged
-        ),
-    )
-
-
-def _rankings(method: MethodSpec, judged: list[_Planned]) -> Iterator[_Ranked]:
+def _rankings(
+    method: MethodSpec, judged: list[Judgement]
+) -> Iterator[tuple[int | None, MethodSpec, list[Judgement]]]:
     """Yield every ranking that a method makes of a fold; several if it depends on the number of features."""
-    if method.method in UNRANKED:
-        own = [part._replace(sizes=(), obstacle=_obstacle(method, None, part.judge)) for part in judged]
-        yield _Ranked(method, {"method": method.method}, None, own)
+    selector = None if method.method in UNRANKED else build_method(method)
+    judged = [replace(part, obstacle=_obstacle(method, selector, part.judge)) for part in judged]
+    if selector is None:
+        yield None, method, [replace(part, sizes=()) for part in judged]
         return
-    selector = build_method(method)
-    judged = [part._replace(obstacle=_obstacle(method, selector, part.judge)) for part in judged]
     numbers = dict.fromkeys(number for part in judged for _, number in part.sizes)
     # A configured number asks for that ranking at all sizes.
     if not numbers or not getattr(selector, "ranking_depends_on_size", False) or _NUMBER in method.params:
-        yield _Ranked(method, identify_method(method), None, judged)
+        yield None, method, judged
         return
     for number in numbers:
         asked = method.model_copy(update={"params": {**method.params, _NUMBER: number}})
-        kept = [
-            part._replace(sizes=tuple(pair for pair in part.sizes if pair[1] == number)) for part in judged
+        own = [
+            replace(part, sizes=tuple(pair for pair in part.sizes if pair[1] == number)) for part in judged
         ]
-        own = [part for part in kept if part.sizes]
-        yield _Ranked(asked, identify_method(asked), number, own)
+        yield number, asked, [part for part in own if part.sizes]
 
 
 def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding | None = None) -> Sizes:

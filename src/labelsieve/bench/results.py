@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Row
 from typing import Any, NamedTuple
@@ -21,12 +21,10 @@ from labelsieve.bench.store import Contents, Store, database_path, no_results, u
 __all__ = [
     "CellRecord",
     "DatasetFacts",
-    "Failure",
     "JudgementRecord",
     "Results",
     "RunRecord",
     "Score",
-    "Status",
     "read_results",
     "read_status",
 ]
@@ -214,73 +212,40 @@ def _notes(row: Row) -> tuple[str, ...]:
     return tuple(json.loads(row["notes"]))
 
 
-# -- status
+def read_status(target: str | Path) -> dict[str, Any]:
+    """Count the cells of a run: its folder, its results file, or its name below ``runs``.
 
-
-@dataclass(frozen=True)
-class DatasetStatus:
-    """Counts of the cells of one dataset."""
-
-    name: str
-    planned: int
-    done: int
-    failed: int
-    seconds: float
-
-    @property
-    def missing(self) -> int:
-        """Cells that were not run yet."""
-        return self.planned - self.done - self.failed
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A cell that failed."""
-
-    cell: str
-    error: str
-    traceback: str
-
-
-@dataclass(frozen=True)
-class Status:
-    """Progress of a run."""
-
-    path: str
-    datasets: tuple[DatasetStatus, ...]
-    failures: tuple[Failure, ...]
-    remarks: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        rows = [{**asdict(row), "missing": row.missing} for row in self.datasets]
-        return {**asdict(self), "datasets": rows}
-
-
-def read_status(target: str | Path) -> Status:
-    """Count the cells of a run: its folder, its results file, or its name below ``runs``."""
+    Returns
+    -------
+    dict
+        ``path``; ``datasets``, each with its ``name``, its cells (``planned``, ``done``, ``failed``, ``missing``) and
+        the ``seconds`` they took; ``failures``, each with its ``cell``, ``error`` and ``traceback``; ``remarks``.
+    """
     path, contents = _read(target)
     planned = [row for row in contents.plan if row.obstacle is None]
     stored = {**contents.rankings, **contents.judgements}
-    outcomes = contents.outcomes(contents.applicable())
     datasets = []
     for name in dict.fromkeys(row.dataset for row in contents.plan):
         rows = [row for row in planned if row.dataset == name]
-        states = [outcomes.get(row.key) for row in rows]
         keys = {key for row in rows for key in (row.ranking, row.key)}
         seconds = sum(stored[key]["seconds"] for key in sorted(keys) if key in stored)
-        datasets.append(DatasetStatus(name, len(rows), states.count(True), states.count(False), seconds))
-    failed = dict.fromkeys(key for row in planned for key in (row.ranking, row.key))
-    return Status(
-        path=str(path),
-        datasets=tuple(datasets),
-        failures=tuple(
-            Failure(row["description"], row["error"], row["traceback"] or "")
-            for key in failed
-            if (row := stored.get(key)) is not None and row["error"] is not None
-        ),
-        remarks=tuple(_remarks(contents)),
+        counts = contents.count(rows)
+        missing = counts["planned"] - counts["done"] - counts["failed"]
+        datasets.append({"name": name, **counts, "missing": missing, "seconds": seconds})
+    found = (
+        stored.get(key) for key in dict.fromkeys(key for row in planned for key in (row.ranking, row.key))
     )
+    failures = [
+        {"cell": row["description"], "error": row["error"], "traceback": row["traceback"] or ""}
+        for row in found
+        if row is not None and row["error"] is not None
+    ]
+    return {
+        "path": str(path),
+        "datasets": datasets,
+        "failures": failures,
+        "remarks": list(_remarks(contents)),
+    }
 
 
 def _remarks(contents: Contents) -> Iterator[str]:

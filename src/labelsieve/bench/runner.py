@@ -4,40 +4,26 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from sqlite3 import Row
 from typing import Any, Protocol
 
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult, Ranked, Task
 from labelsieve.bench.components import identify_method, use_folder
-from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, MethodSpec, in_toml
+from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_candidates, require_rows
-from labelsieve.bench.plan import Cell, Judgement, plan, require_sizes
+from labelsieve.bench.plan import Cell, Planned, plan, require_sizes
 from labelsieve.bench.process import run_locally
 from labelsieve.bench.store import FILE_NAME, Contents, Store, unpack
 from labelsieve.io.errors import DatasetError
 
-__all__ = ["Observer", "Summary", "environment", "run"]
+__all__ = ["Observer", "environment", "run"]
 
 _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "dask")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Counts of the judgements of a plan, unless said otherwise."""
-
-    n_planned: int
-    n_done: int
-    n_failed: int
-    #: Computed by this run.
-    n_computed: int
-    #: Rankings computed by this run.
-    n_ranked: int
 
 
 class Observer(Protocol):
@@ -75,7 +61,7 @@ def run(
     accept_changes: bool = False,
     rankings: Path | None = None,
     command: str = "",
-) -> Summary:
+) -> dict[str, int]:
     """Run the missing cells of an experiment and store them in ``folder``.
 
     Parameters
@@ -101,89 +87,75 @@ def run(
 
     Returns
     -------
-    Summary
-        Counts of finished and failed judgements.
+    dict
+        Numbers of judgements that are ``planned``, ``done`` and ``failed``, and of those and the rankings that this run
+        made: ``computed`` and ``ranked``.
     """
     observer = observer or _Silent()
     use_folder(experiment)
-    with ExitStack() as stack:
-        # Before any data is read, so that a second runner is rejected at once.
-        store = stack.enter_context(Store(folder / FILE_NAME, writer=True))
-        other = None if rankings is None else stack.enter_context(_open_other(rankings, folder))
+    if rankings is not None and rankings.resolve() == (folder / FILE_NAME).resolve():
+        raise RunError(f"--rankings: expected another run than {folder}.")
+    # Opened before any data is read, so that a second runner is rejected at once.
+    with Store(folder / FILE_NAME, writer=True) as store:
         facts = _facts(experiment, observer)
         cells = plan(experiment, facts)
+        planned = [row for cell in cells for row in cell.rows()]
         before = store.read()
         if before.n_damaged:
             observer.remark(f"{before.n_damaged} stored rows are damaged; they are computed again.")
             store.forget_damaged()
-        reused = {} if other is None else _reusable_rankings(other, cells, before, store.weighted(), observer)
         if not accept_changes:
-            _require_same_plan(folder, before, experiment, facts, cells)
-            _require_weights(folder, _tasks(cells, before, store.weighted(), retry_failed), reused)
-        planned = [row for cell in cells for row in cell.rows()]
+            _require_same_plan(folder, before, experiment, facts, planned)
+        if rankings is not None:
+            _copy_rankings(rankings, store, _tasks(cells, before, retry_failed=True), observer)
+            before = store.read()
+        tasks = _tasks(cells, before, retry_failed)
+        again = [task for task in tasks if task.must_rank and task.key in before.finished_rankings()]
+        if again and not accept_changes:
+            raise RunError(
+                f"{folder}: own-weights needs weights, but {len(again)} finished rankings were stored without; leave "
+                "own-weights out, choose another folder with --out, or compute them again with --accept-changes."
+            )
         datasets = {name: fact.as_dict() for name, fact in facts.items()}
         number = store.begin_run(command, experiment.as_dict(), environment(), planned, datasets)
-        if other is not None and reused:
-            store.copy(
-                (("rankings", row) for row in reused.values()), other, reused.keys() & other.weighted()
-            )
-            before = store.read()
-        tasks = _tasks(cells, before, store.weighted(), retry_failed)
-        pairs = [(cell.key, judgement.key) for cell, judgement in _applicable(cells)]
         redone = {judgement.key for task in tasks for judgement in task.cell.judgements}
-        settled = {key: done for key, done in before.outcomes(pairs).items() if key not in redone}
+        settled = {key: done for key, done in before.outcomes(planned).items() if key not in redone}
         observer.planned(cells, settled, tasks)
         n_computed = n_ranked = 0
-        with (
-            _stopped_by_user(pairs, store),
-            closing(_results(experiment, _loaded(tasks, cells, store), jobs, dask, observer)) as found,
-        ):
-            for task, result in found:
-                params = _params(task.cell.method)
-                store.record(number, task, params, result, keep_weights=experiment.store_weights)
-                n_computed += len(task.cell.judgements)
-                n_ranked += task.ranked is None and task.cell.method.method not in UNRANKED
-                observer.finished(task, result)
+        # Weights are read one by one: all together may not fit into memory.
+        loaded = (_with_weights(task, store) for task in tasks)
+        try:
+            with closing(_results(experiment, loaded, jobs, dask, observer)) as found:
+                for task, result in found:
+                    params = identify_method(task.cell.method).get("params", {})
+                    store.record(number, task, params, result, keep_weights=experiment.store_weights)
+                    n_computed += len(task.cell.judgements)
+                    n_ranked += task.must_rank
+                    observer.finished(task, result)
+        except KeyboardInterrupt as stop:
+            counts = store.read().count(planned)
+            n_finished = counts["done"] + counts["failed"]
+            raise RunInterrupted(
+                f"stopped; {n_finished} of {counts['planned']} cells are finished and stored"
+            ) from stop
         store.end_run(number)
-        return _summary(pairs, store, n_computed, n_ranked)
+        return {**store.read().count(planned), "computed": n_computed, "ranked": n_ranked}
 
 
-def _open_other(path: Path, folder: Path) -> Store:
-    """Open the file whose rankings are reused."""
-    if path.resolve() == (folder / FILE_NAME).resolve():
-        raise RunError(f"--rankings: expected another run than {folder}.")
-    return Store(path)
-
-
-def _reusable_rankings(
-    other: Store, cells: Sequence[Cell], before: Contents, weighted: set[str], observer: Observer
-) -> dict[str, Row]:
-    """Find the rankings that this run needs and another one has, with weights if they are needed."""
-    done = {key for key, row in before.rankings.items() if row["error"] is None}
-    needs_weights = {
-        cell.key: any(found.uses_weights and not found.obstacle for found in cell.judgements)
-        for cell in cells
-        if cell.method.method not in UNRANKED and not all(judgement.obstacle for judgement in cell.judgements)
-    }
-    wanted = {key for key, needs in needs_weights.items() if key not in (done & weighted if needs else done)}
-    theirs = other.weighted()
-    found = {
-        key: row
-        for key, row in other.read().rankings.items()
-        if key in wanted and row["error"] is None and (key in theirs or not needs_weights[key])
-    }
-    if len(found) < len(wanted):
-        observer.remark(
-            f"{len(wanted) - len(found)} of {len(wanted)} rankings are not in {other.path.parent}."
-        )
-    return found
-
-
-def _applicable(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Judgement]]:
-    for cell in cells:
-        for judgement in cell.judgements:
-            if not judgement.obstacle:
-                yield cell, judgement
+def _copy_rankings(path: Path, store: Store, tasks: Sequence[Task], observer: Observer) -> None:
+    """Copy the rankings that tasks need and another run has, with weights if they are needed."""
+    wanted = [task for task in tasks if task.must_rank]
+    with Store(path) as other:
+        theirs = other.read()
+        done = theirs.finished_rankings()
+        keys = [
+            task.key for task in wanted if task.key in (done & theirs.weighted if task.uses_weights else done)
+        ]
+        weights = other.read_weights(key for key in keys if key in theirs.weighted)
+        store.copy((("rankings", theirs.rankings[key]) for key in keys), replace=True)
+        store.copy((("weights", row) for row in weights), replace=True)
+    if len(keys) < len(wanted):
+        observer.remark(f"{len(wanted) - len(keys)} of {len(wanted)} rankings are not in {path.parent}.")
 
 
 def _distinct(cells: Sequence[Cell]) -> dict[str, Cell]:
@@ -197,19 +169,10 @@ def _distinct(cells: Sequence[Cell]) -> dict[str, Cell]:
     return found
 
 
-def _tasks(cells: Sequence[Cell], before: Contents, weighted: set[str], retry_failed: bool) -> list[Task]:
+def _tasks(cells: Sequence[Cell], before: Contents, retry_failed: bool) -> list[Task]:
     """List the tasks to run: missing rankings with all their judgements, and missing judgements of the others.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        The plan.
-    before : Contents
-        Stored results.
-    weighted : set of str
-        Keys of rankings whose weights are stored.
-    retry_failed : bool
-        Whether to run failed cells again.
+    A ranking that lacks the weights that a judgement needs is missing. Failed cells are if `retry_failed`.
     """
     rankings = {key: row for key, row in before.rankings.items() if not (retry_failed and row["error"])}
     judged = {key for key, row in before.judgements.items() if not (retry_failed and row["error"])}
@@ -221,29 +184,18 @@ def _tasks(cells: Sequence[Cell], before: Contents, weighted: set[str], retry_fa
             if cell.judgements:
                 tasks.append(Task(cell))
         elif missing and row["error"] is None:
-            needs_weights = any(judgement.uses_weights for judgement in missing)
-            if needs_weights and cell.key not in weighted and cell.method.method not in UNRANKED:
-                tasks.append(Task(cell, again=True))
-            else:
-                tasks.append(Task(replace(cell, judgements=missing), Ranked(unpack(row["ranking"], "<i4"))))
+            task = Task(replace(cell, judgements=missing), Ranked(unpack(row["ranking"], "<i4")))
+            is_ranked = cell.method.method in UNRANKED or cell.key in before.weighted
+            tasks.append(task if is_ranked or not task.uses_weights else Task(cell))
     return tasks
 
 
-def _loaded(tasks: Sequence[Task], cells: Sequence[Cell], store: Store) -> Iterator[Task]:
-    """Add the weights that tasks need, one by one: all together may not fit into memory."""
-    whole = _distinct(cells)
-    for task in tasks:
-        order = None if task.ranked is None else task.ranked.order
-        if order is None or not any(judgement.uses_weights for judgement in task.cell.judgements):
-            yield task
-            continue
-        weights = store.weights(task.key, len(order))
-        # Damaged weights are computed again with their ranking.
-        yield (
-            Task(whole[task.key], again=True)
-            if weights is None
-            else replace(task, ranked=Ranked(order, weights))
-        )
+def _with_weights(task: Task, store: Store) -> Task:
+    """Add the weights that the judgements of a stored ranking need."""
+    order = None if task.ranked is None else task.ranked.order
+    if order is None or not task.uses_weights:
+        return task
+    return replace(task, ranked=Ranked(order, store.weights(task.key, len(order))))
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
@@ -253,7 +205,7 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
         try:
             dataset = load_dataset(spec, experiment.folder)
         except DatasetError as error:
-            raise RunError(f"datasets: {spec.name}: {error.spelled(in_toml)}") from None
+            raise RunError(f"datasets: {spec.name}: {error}") from None
         require_rows(experiment.folds, spec.name, dataset.X.shape[0])
         if any(noise.model == "given" for noise in experiment.noises()):
             require_candidates(spec.name, dataset)
@@ -263,30 +215,16 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
     return facts
 
 
-def _params(method: MethodSpec) -> dict[str, Any]:
-    return {} if method.method in UNRANKED else identify_method(method)["params"]
-
-
-def _require_weights(folder: Path, tasks: Sequence[Task], reused: Mapping[str, Row]) -> None:
-    """Raise an error if finished rankings would be computed again because they have no weights."""
-    again = [task for task in tasks if task.again and task.key not in reused]
-    if again:
-        raise RunError(
-            f"{folder}: own-weights needs weights, but {len(again)} finished rankings were stored without; leave "
-            "own-weights out, choose another folder with --out, or compute them again with --accept-changes."
-        )
-
-
 def _require_same_plan(
     folder: Path,
     before: Contents,
     experiment: Experiment,
     facts: dict[str, DatasetFacts],
-    cells: Sequence[Cell],
+    planned: Sequence[Planned],
 ) -> None:
     """Raise an error if finished cells would no longer count because something changed."""
-    done = {key for key, is_done in before.outcomes(before.applicable()).items() if is_done}
-    lost = done - {judgement.key for _, judgement in _applicable(cells)}
+    done = {key for key, is_done in before.outcomes(before.plan).items() if is_done}
+    lost = done - {row.key for row in planned if row.obstacle is None}
     if not lost:
         return
     known = before.datasets
@@ -318,23 +256,6 @@ def _results(
     except ImportError:
         raise RunError("--dask needs dask: pip install 'labelsieve[dask]'") from None
     return run_on_dask(experiment, tasks, dask, observer.remark)
-
-
-@contextmanager
-def _stopped_by_user(pairs: Sequence[tuple[str, str]], store: Store) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        summary = _summary(pairs, store, 0, 0)
-        raise RunInterrupted(
-            f"stopped; {summary.n_done + summary.n_failed} of {summary.n_planned} cells are finished and stored"
-        ) from stop
-
-
-def _summary(pairs: Sequence[tuple[str, str]], store: Store, n_computed: int, n_ranked: int) -> Summary:
-    outcomes = store.read().outcomes(pairs)
-    states = [outcomes.get(key) for _, key in pairs]
-    return Summary(len(states), states.count(True), states.count(False), n_computed, n_ranked)
 
 
 def environment() -> dict[str, Any]:

@@ -55,42 +55,42 @@ _SYSTEM_ERRORS = tuple(
 
 @dataclass(frozen=True)
 class Contents:
-    """Rows of a results file that match their checksums.
+    """Rows of a results file that match their checksums, by key, in the order they were written."""
 
-    Attributes
-    ----------
-    configuration : dict or None
-        Configuration of the last run, None if there is no readable one.
-    datasets : dict of str to dict
-        Name of a dataset -> its facts.
-    plan : list of Planned
-        Every judgement of the last run.
-    runs, rankings, judgements : dict of str to sqlite3.Row
-        By key, in the order they were written. Judgements without their ranking are left out.
-    n_damaged : int
-        Rows that do not match their checksums, or are known to be lost.
-    """
-
+    runs: dict[str, sqlite3.Row]
+    rankings: dict[str, sqlite3.Row]
+    #: Those whose ranking is there.
+    judgements: dict[str, sqlite3.Row]
+    #: Keys of the rankings whose weights are stored.
+    weighted: set[str]
+    #: Rows that do not match their checksums, or are known to be lost.
+    n_damaged: int
+    #: Configuration of the last run, None if there is no readable one.
     configuration: dict[str, Any] | None = None
+    #: Name of a dataset -> its facts.
     datasets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Every judgement of the last run.
     plan: list[Planned] = field(default_factory=list)
-    runs: dict[str, sqlite3.Row] = field(default_factory=dict)
-    rankings: dict[str, sqlite3.Row] = field(default_factory=dict)
-    judgements: dict[str, sqlite3.Row] = field(default_factory=dict)
-    n_damaged: int = 0
 
-    def outcomes(self, pairs: Iterable[tuple[str, str]]) -> dict[str, bool]:
-        """Map every finished judgement to whether it succeeded; a judgement fails with its ranking.
-
-        Pairs are keys of a ranking and of a judgement of it.
-        """
+    def outcomes(self, plan: Iterable[Planned]) -> dict[str, bool]:
+        """Map every finished judgement of a plan to whether it succeeded; a judgement fails with its ranking."""
         failed = {key for key, row in self.rankings.items() if row["error"] is not None}
         judged = {key: row["error"] is None for key, row in self.judgements.items()}
-        return {key: judged.get(key, False) for ranking, key in pairs if key in judged or ranking in failed}
+        return {
+            row.key: judged.get(row.key, False)
+            for row in plan
+            if row.obstacle is None and (row.key in judged or row.ranking in failed)
+        }
 
-    def applicable(self) -> list[tuple[str, str]]:
-        """List the planned pairs of ranking and judgement that can be made."""
-        return [(row.ranking, row.key) for row in self.plan if row.obstacle is None]
+    def count(self, plan: Sequence[Planned]) -> dict[str, int]:
+        """Count the judgements of a plan that can be made, by their state."""
+        outcomes = self.outcomes(plan)
+        states = [outcomes.get(row.key) for row in plan if row.obstacle is None]
+        return {"planned": len(states), "done": states.count(True), "failed": states.count(False)}
+
+    def finished_rankings(self) -> set[str]:
+        """Return the keys of the rankings that did not fail."""
+        return {key for key, row in self.rankings.items() if row["error"] is None}
 
 
 class Store:
@@ -181,7 +181,7 @@ class Store:
         """Record a new run and its plan, which replaces the last one; returns the id of the run."""
         run = uuid.uuid4().hex
         settings = json.dumps(configuration)
-        with _explained(self.path), self._transaction():
+        with self._transaction():
             self._write("runs", (run, now(), None, _storable(command), settings, json.dumps(environment)))
             n_runs = self._db.execute("SELECT COUNT(*) FROM runs NOT INDEXED").fetchone()[0]
             packed = zlib.compress(json.dumps(plan).encode(), 1)
@@ -190,15 +190,15 @@ class Store:
 
     def forget_damaged(self) -> None:
         """Delete the rows that do not match their checksums, so that they are computed again."""
-        with _explained(self.path), self._transaction():
-            for table, columns in _TABLES.items():
-                rows = self._db.execute(f"SELECT rowid, {', '.join(columns)}, checksum FROM {table}")
+        with self._transaction():
+            for table in _TABLES:
+                rows = self._select(table, "rowid, ")
                 damaged = [(number,) for number, *row in rows if not _is_intact(table, row)]
                 self._db.executemany(f"DELETE FROM {table} WHERE rowid = ?", damaged)
 
     def end_run(self, run: str) -> None:
         """Record that a run is complete."""
-        with _explained(self.path), self._transaction():
+        with self._transaction():
             row = self._db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
             self._write("runs", tuple({**dict(row), "finished": now()}.values())[:-1])
 
@@ -208,14 +208,15 @@ class Store:
         """Store the result of a task in one transaction."""
         names = {judgement.key: judgement.judge.name for judgement in task.cell.judgements}
         judgements, conflict = result.judgements, "REPLACE"
-        with _explained(self.path), self._transaction():
-            if result.error is None or not task.has_ranking:
-                if task.ranked is None:
-                    self._write_ranking(run, task.cell, params, result, keep_weights)
-            else:
-                # The process failed, not the ranking. Judgements that were there stay.
+        with self._transaction():
+            query = "SELECT 1 FROM rankings WHERE key = ? AND error IS NULL"
+            has_ranking = self._db.execute(query, (task.key,)).fetchone() is not None
+            if result.error is not None and has_ranking:
+                # A finished ranking stays, and so do the judgements that were there.
                 failed = JudgementResult(result.error, result.traceback, result.seconds)
                 judgements, conflict = dict.fromkeys(names, failed), "IGNORE"
+            elif task.ranked is None:
+                self._write_ranking(run, task.cell, params, result, keep_weights)
             for key, judged in judgements.items():
                 values = (
                     *(key, task.key, run, now(), f"{task}, {names[key]}"),
@@ -230,7 +231,8 @@ class Store:
         order, weights = result.ranked
         converged = None if result.converged is None else int(result.converged)  # as SQLite returns it
         judging = sum(judged.seconds for judged in result.judgements.values())
-        self._forget_ranking(cell.key)
+        if self._db.execute("DELETE FROM rankings WHERE key = ?", (cell.key,)).rowcount:
+            self._db.execute("DELETE FROM judgements WHERE ranking = ?", (cell.key,))
         values = (
             *(cell.key, run, now(), str(cell), json.dumps(params)),
             *(_storable(result.error), _storable(result.traceback)),
@@ -242,37 +244,11 @@ class Store:
         if packed is not None and keep_weights:
             self._write("weights", (cell.key, zlib.compress(packed, 1)))
 
-    def _forget_ranking(self, key: str) -> None:
-        """Delete a ranking with everything that was made of it."""
-        self._db.execute("DELETE FROM weights WHERE key = ?", (key,))
-        if self._db.execute("DELETE FROM rankings WHERE key = ?", (key,)).rowcount:
-            self._db.execute("DELETE FROM judgements WHERE ranking = ?", (key,))
-
-    def copy(self, rows: Iterable[tuple[str, sqlite3.Row]], source: Store, weighted: Iterable[str]) -> int:
-        """Copy rows of another file and the weights of some rankings; returns how many weights were damaged.
-
-        Parameters
-        ----------
-        rows : iterable of (str, sqlite3.Row)
-            Table and row.
-        source : Store
-            The other file.
-        weighted : iterable of str
-            Keys of the rankings whose weights are copied.
-        """
-        n_damaged = 0
-        with _explained(self.path), self._transaction():
+    def copy(self, rows: Iterable[tuple[str, sqlite3.Row]], *, replace: bool) -> None:
+        """Copy rows of other files, each with its table; those with a key that is known replace it or are left out."""
+        with self._transaction():
             for table, row in rows:
-                if table == "rankings":
-                    self._forget_ranking(row["key"])
-                self._write(table, tuple(row)[:-1])
-            for key in weighted:
-                weights = source.read_weights(key)
-                if weights is None:
-                    n_damaged += 1
-                else:
-                    self._write("weights", tuple(weights)[:-1])
-        return n_damaged
+                self._write(table, tuple(row)[:-1], "REPLACE" if replace else "IGNORE")
 
     def _write(self, table: str, values: Sequence[Any], conflict: str = "REPLACE") -> None:
         marks = ", ".join("?" * (len(values) + 1))
@@ -281,34 +257,34 @@ class Store:
         )
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            # A full disk may have rolled back already.
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        with _explained(self.path):
+            self._db.execute(f"BEGIN {kind}")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            finally:
+                # A full disk may have rolled back already.
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
 
     # -- reading
 
     def read(self) -> Contents:
-        """Read every row that matches its checksum, except weights."""
+        """Read every row that matches its checksum; of weights only the keys."""
         n_damaged = 0
         tables: dict[str, dict[str, sqlite3.Row]] = {}
-        with _explained(self.path):
-            self._db.execute("BEGIN")  # one moment of the file, even while a run writes to it
-            try:
-                for name in ("experiment", "runs", "rankings", "judgements"):
-                    # Past the index, which has no checksums.
-                    rows = self._select(name, "NOT INDEXED")
-                    intact = [row for row in rows if _is_intact(name, row)]
-                    tables[name] = {row[0]: row for row in intact}
-                    n_damaged += len(rows) - len(intact)
-            finally:
-                self._db.execute("ROLLBACK")
+        weighted: set[str] = set()
+        with self._transaction("DEFERRED"):  # one moment of the file, even while a run writes to it
+            for name in _TABLES:
+                found = tables[name] = {}
+                for row in self._select(name):
+                    if not _is_intact(name, row):
+                        n_damaged += 1
+                    elif name == "weights":
+                        weighted.add(row["key"])
+                    else:
+                        found[row[0]] = row
         described: dict[str, Any] = {}
         for row in tables["experiment"].values():
             described = {
@@ -319,30 +295,23 @@ class Store:
             n_damaged += max(0, row["n_runs"] - len(tables["runs"]))
         rankings = tables["rankings"]
         judgements = {key: row for key, row in tables["judgements"].items() if row["ranking"] in rankings}
-        return Contents(
-            runs=tables["runs"], rankings=rankings, judgements=judgements, n_damaged=n_damaged, **described
-        )
+        return Contents(tables["runs"], rankings, judgements, weighted, n_damaged, **described)
 
-    def _select(self, table: str, how: str = "", values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+    def _select(self, table: str, first: str = "") -> sqlite3.Cursor:
         columns = ", ".join((*_TABLES[table], "checksum"))
-        return self._db.execute(f"SELECT {columns} FROM {table} {how}", values).fetchall()
+        # Past the index, which has no checksums.
+        return self._db.execute(f"SELECT {first}{columns} FROM {table} NOT INDEXED")
 
-    def weighted(self) -> set[str]:
-        """Return the keys of the rankings whose weights are stored."""
+    def read_weights(self, keys: Iterable[str]) -> Iterator[sqlite3.Row]:
+        """Yield the rows with the weights of rankings, as they are stored."""
         with _explained(self.path):
-            return {key for (key,) in self._db.execute("SELECT key FROM weights")}
+            for key in keys:
+                yield self._db.execute("SELECT * FROM weights WHERE key = ?", (key,)).fetchone()
 
-    def read_weights(self, key: str) -> sqlite3.Row | None:
-        """Read the weights of a ranking as they are stored; None if they are missing or damaged."""
-        with _explained(self.path):
-            rows = self._select("weights", "WHERE key = ?", (key,))
-        return rows[0] if rows and _is_intact("weights", rows[0]) else None
-
-    def weights(self, key: str, n_features: int) -> np.ndarray | None:
-        """Read the weights of a ranking, of shape (n_labels, n_features); None if missing or damaged."""
-        row = self.read_weights(key)
-        flat = None if row is None else unpack(zlib.decompress(row["packed"]), "<f4")
-        return None if flat is None else flat.reshape(-1, n_features)
+    def weights(self, key: str, n_features: int) -> np.ndarray:
+        """Read the weights of a ranking, of shape (n_labels, n_features)."""
+        (row,) = self.read_weights([key])
+        return np.frombuffer(zlib.decompress(row["packed"]), "<f4").reshape(-1, n_features)
 
 
 def database_path(target: str | Path) -> Path:

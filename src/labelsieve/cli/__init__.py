@@ -6,7 +6,9 @@ Exit codes: 0 done, 1 bad data, 2 bad usage, 3 done but some cells failed, 130 i
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shlex
 import signal
 import sys
@@ -14,16 +16,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from labelsieve import __version__
 from labelsieve._text import one_line
-
-if TYPE_CHECKING:
-    from labelsieve.io.errors import Mention
 
 EPILOG = """\
 \b
@@ -73,13 +72,15 @@ class Command(TyperCommand):
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    _prepare_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may not know all letters
     terminated = threading.Event()
     try:
         with raise_on_sigterm(terminated):
             run = _program(sys.argv[1:] if args is None else args)
             code: int = run(args=args, prog_name="labelsieve", standalone_mode=False) or 0
-            sys.stdout.flush()
+            print(end="", flush=True)
             if code == 130:  # typer turns a KeyboardInterrupt into this code or into Abort
                 raise KeyboardInterrupt
     except (BrokenPipeError, SystemExit):  # typer and rich answer a closed pipe with SystemExit
@@ -90,16 +91,6 @@ def main(args: list[str] | None = None) -> int:
         message, code = _describe(error, terminated=terminated.is_set())
         print(f"error: {one_line(message)}", file=sys.stderr)
     return code
-
-
-def _prepare_streams() -> None:
-    """Let both streams accept any text, also if the program was started without them."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:  # closed by the caller, as in `labelsieve ... >&-`
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # stays open
-        elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _program(args: list[str]) -> typer.Typer:
@@ -178,7 +169,7 @@ def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     if hasattr(error, "format_message"):  # a usage error, of click or of the copy of it that typer carries
         return error.format_message(), 2
     if isinstance(error, DatasetError):
-        return error.spelled(in_options), 1
+        return in_options(str(error)), 1
     if isinstance(error, RunError):
         return str(error), 1
     if isinstance(error, OSError):  # standard output may be a file on a full disk
@@ -192,25 +183,31 @@ def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     )
 
 
-def in_options(mention: Mention) -> str:
-    """Write a keyword of `read` as an option of the command line.
+def in_options(message: str) -> str:
+    """Write the options of `read` in a message as options of the command line.
 
     Examples
     --------
-    >>> from labelsieve.io.errors import Mention
-    >>> in_options(Mention("labels")), in_options(Mention("ignore", "bird id")), in_options(Mention("label_sep"))
-    ('--labels', "--ignore 'bird id'", '--label-sep')
+    >>> in_options("check `label_sep`, or use `ignore='bird id'` or `roles={'size': 'number'}`.")
+    "check --label-sep, or use --ignore 'bird id' or --role size=number."
     """
-    option = {"chunks": "chunk-rows", "roles": "role"}.get(mention.option, mention.option.replace("_", "-"))
-    value = mention.value
-    if isinstance(value, dict):  # roles
-        value = " ".join(f"{name}={role}" for name, role in value.items())
-    return f"--{option}" + ("" if value is None else f" {shlex.quote(str(value))}")
+
+    def option(found: re.Match[str]) -> str:
+        name = {"chunks": "chunk-rows", "roles": "role"}.get(found[1], found[1].replace("_", "-"))
+        if found[2] is None:
+            return f"--{name}"
+        value = ast.literal_eval(found[2])
+        if isinstance(value, dict):
+            value = " ".join(f"{column}={role}" for column, role in value.items())
+        return f"--{name} {shlex.quote(str(value))}"
+
+    text = r"'[^'`\\]*'"
+    return re.sub(rf"`([a-z_]+)(?:=({text}|-?\d+|{{{text}: {text}}}))?`", option, message)
 
 
 def _discard_output() -> None:
     """Drop what standard output did not take, or Python complains again at exit."""
     try:
-        sys.stdout.flush()
+        print(end="", flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import typer
 from rich.console import Console
 
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector
-from labelsieve._text import printable
 from labelsieve.io import DatasetError
 from labelsieve.methods.evidence import EvidenceSelector
 
@@ -72,33 +70,22 @@ def dask_cluster(address: str | None, console: Console) -> Iterator[None]:
     except (ValueError, MemoryError):  # the answer of another kind of server looks like a huge message
         raise DatasetError(f"--dask: {address!r} is not the address of a dask scheduler.") from None
     with client:
-        console.print(f"note: the dashboard of the cluster is at {printable(client.dashboard_link)}")
+        console.print(f"note: the dashboard of the cluster is at {client.dashboard_link}")
         try:
             yield
         except LostClusterError as error:
             raise DatasetError(str(error)) from None
 
 
-def size_hint(files: Sequence[str]) -> str | None:
-    """Return a note if the files would take much of the memory."""
-    free = available_memory()
-    n_bytes = 0
-    for file in files:
-        with suppress(OSError):
-            n_bytes += os.path.getsize(file)
-    if free is None or n_bytes <= free / 2:
-        return None
-    return (
-        f"note: {printable(Path(files[0]).name)} takes {n_bytes / _GB:.1f} GB and {free / _GB:.1f} GB of memory are "
-        "free; --chunk-rows auto reads it in blocks of rows."
-    )
-
-
-def available_memory() -> int | None:
-    """Return the available memory in bytes, None if the system does not tell."""
-    with suppress(OSError, StopIteration, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
-    with suppress(AttributeError, OSError, ValueError):
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
+def size_hint(files: Sequence[str], console: Console) -> None:
+    """Note that files which would take much of the memory can be read in blocks."""
+    with suppress(
+        AttributeError, OSError, ValueError
+    ):  # a name of the catalogue, or a system that does not tell
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        n_bytes = sum(os.path.getsize(file) for file in files)
+        if 0 < memory / 4 < n_bytes:
+            console.print(
+                f"note: {files[0]} takes {n_bytes / _GB:.1f} GB and this machine has {memory / _GB:.1f} GB of memory; "
+                "--chunk-rows auto reads it in blocks of rows."
+            )

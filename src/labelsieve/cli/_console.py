@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 import sys
 import threading
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 
 _BAR_WIDTH, _MIN_BAR_WIDTH = 20, 5
-_MAX_ID, _MAX_COLUMN = 24, 36
+_MAX_NAME = 36
 # Rich puts this much between two columns of our tables.
 _GAP = 3
 _LOG = logging.getLogger("labelsieve")
@@ -148,21 +149,17 @@ class Status(logging.Handler):
         elif record.levelno >= logging.WARNING:
             self._console.print(f"note: {message}")
         elif self.visible:
-            iteration, objective = getattr(record, "iteration", None), getattr(record, "objective", None)
-            value = "" if objective is None else f", objective {objective:.5g}"
-            self.bars.update(
-                self._task, state=message if iteration is None else f"iteration {iteration}{value}"
-            )
+            self.bars.update(self._task, state=message)
         else:  # requested by the method's `verbose`
             self._console.print(message)
 
 
 @contextmanager
-def warnings_as_notes(console: Console) -> Iterator[list[warnings.WarningMessage]]:
+def warnings_as_notes(console: Console) -> Iterator[None]:
     """Collect warnings and print those for users as notes, once each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield caught
+        yield
     for_users = [warning for warning in caught if issubclass(warning.category, UserWarning)]
     for text in dict.fromkeys(one_line(warning.message) for warning in for_users):
         console.print(f"note: {text}")
@@ -184,22 +181,16 @@ def download_bars(console: Console) -> Iterator[ProgressFactory]:
 class _DownloadBar:
     """One progress bar with the interface that pooch expects of tqdm."""
 
+    #: Number of bytes, which pooch sets; 0 if the server does not say.
+    total: int | None = None
+
     def __init__(self, bars: Progress, file: str) -> None:
         self._bars = bars
         self._task = bars.add_task(file, total=None)
 
-    @property
-    def total(self) -> float | None:
-        """Number of bytes, None if the server does not say."""
-        return self._bars.tasks[self._task].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self._bars.update(self._task, total=size or None)
-
     def update(self, size: int) -> None:
         """Count received bytes."""
-        self._bars.advance(self._task, size)
+        self._bars.update(self._task, total=self.total or None, advance=size)
 
     def reset(self) -> None:
         """Start counting again."""
@@ -236,84 +227,37 @@ def bar(console: Console, share: float, width: int) -> str:
     return block * max(round(width * share), int(share > 0))
 
 
-def short(name: object, longest: int = _MAX_ID) -> str:
-    """Return a name that leaves room for others."""
+def short(name: object) -> str:
+    """Cut a name that would leave no room for others."""
     shown = printable(name)
-    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
-
-
-def plain_table(**options: Any) -> Table:
-    """Return an empty table with a line under its headings."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, **options)
+    return shown if len(shown) <= _MAX_NAME else f"{shown[: _MAX_NAME - 3]}..."
 
 
 def lay_out(
-    width: int,
-    columns: dict[str, list[str]],
+    console: Console,
+    columns: Mapping[str, Sequence[object]],
     *,
     long: str,
     title: str | None = None,
-    bars: tuple[Console, Sequence[float]] | None = None,
+    shares: Sequence[float] | None = None,
 ) -> RenderableType:
-    """Lay out columns of text. The column `long` is cut at the edge of the terminal.
+    """Lay out columns of text. The column `long` is wrapped if the terminal is narrow.
 
-    With `bars`, shares are drawn as bars in a last column if there is room.
+    Shares are drawn as bars in a last column if there is room.
     """
-    columns = {**columns, long: [printable(name) for name in columns[long]]}
-    if bars is not None:
-        console, shares = bars
-        bar_width = min(free_width(width, columns), _BAR_WIDTH)
-        if bar_width >= _MIN_BAR_WIDTH:
-            columns[""] = [bar(console, share, bar_width) for share in shares]
-    widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items() if name != long}
-    room = width - sum(widths.values()) - _GAP * len(widths)
-    table = plain_table()
-    for name, cells in columns.items():
+    texts = {name: [printable(cell) for cell in cells] for name, cells in columns.items()}
+    if shares is not None:
+        used = sum(max(map(len, (name, *cells))) + _GAP for name, cells in texts.items())
+        width = min(console.width - used, _BAR_WIDTH)
+        if width >= _MIN_BAR_WIDTH:
+            texts[""] = [bar(console, share, width) for share in shares]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, cells in texts.items():
+        is_numeric = all(re.fullmatch(r"([-+]?[\d.]+(e[-+]\d+)?( ?%)?)?|-", cell) for cell in cells)
         table.add_column(
-            name,
-            justify="right" if all(map(_is_number, cells)) else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=widths.get(name),
-            max_width=max(room, len(long)) if name == long else None,
+            name, justify="right" if is_numeric else "left", no_wrap=name != long, overflow="fold"
         )
-    for row in zip(*columns.values(), strict=True):
+    for row in zip(*texts.values(), strict=True):
         table.add_row(*row)
     # Rich would wrap a title of the table itself at the edge of the table.
     return table if title is None else Group(Text(title, style="bold"), table)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.rstrip(" %") or 0)
-    except ValueError:
-        return cell == "-"
-    return True
-
-
-def free_width(width: int, columns: Mapping[str, Sequence[str]]) -> int:
-    """Return the width that a table leaves free."""
-    return width - sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items())
-
-
-def account_table(account: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Draw the role of every column of a table."""
-    notes = any(row["note"] for row in account)
-    longest = max(len(printable(row["column"])) for row in account)
-    table = plain_table()
-    table.add_column(
-        "column",
-        no_wrap=True,
-        overflow="ellipsis",
-        min_width=min(_MAX_COLUMN, longest),
-        max_width=_MAX_COLUMN,
-    )
-    table.add_column("role", no_wrap=True)
-    table.add_column("missing", justify="right", no_wrap=True)
-    table.add_column("features", justify="right", no_wrap=True)
-    if notes:
-        table.add_column("note", overflow="fold")
-    for row in account:
-        cells = [row["column"], row["role"], str(row["missing"] or ""), str(row["features"] or "")]
-        table.add_row(*cells, *([row["note"]] if notes else []))
-    return table

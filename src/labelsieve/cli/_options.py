@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -18,7 +17,15 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import count, near
-from labelsieve.cli._console import account_table, download_bars
+from labelsieve.cli._console import (
+    Status,
+    download_bars,
+    lay_out,
+    messages,
+    progress,
+    short,
+    warnings_as_notes,
+)
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
 from labelsieve.inspection.review import id_column
@@ -31,40 +38,31 @@ from labelsieve.io.source import Source
 from labelsieve.io.writing import WRITERS, replacing
 
 _DATA = "Data options"
-_MOST_COMPARED = 10_000
 _COLUMNS_SHOWN = 40
 _PLAIN_ROLES = ("number", "label")
 
+
+def option(metavar: str, text: str, *names: str, panel: str | None = None, **limits: Any) -> Any:
+    """Declare an option with a value. Those of a panel follow in a section of their own."""
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **limits)
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
-Html = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Page to write, with interactive charts.")
-]
-Checked = Annotated[
-    Path | None, typer.Option("--checked", metavar="FILE", help="Review file with verdicts to learn from.")
-]
+Html = Annotated[Path | None, option("FILE", "Page to write, with interactive charts.")]
+Checked = Annotated[Path | None, option("FILE", "Review file with verdicts to learn from.")]
 
-Labels = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMNS", help="Label columns: names, a pattern, the last N, or a file."),
-]
+Labels = Annotated[str | None, option("COLUMNS", "Label columns: names, a pattern, the last N, or a file.")]
 Candidates = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMNS", rich_help_panel=_DATA, help="Candidate labels, if --labels are true labels."
-    ),
+    str | None, option("COLUMNS", "Candidate labels, if --labels are true labels.", panel=_DATA)
 ]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMNS", rich_help_panel=_DATA, help="Columns to leave out. Repeatable."),
-]
+Ignore = Annotated[list[str] | None, option("COLUMNS", "Columns to leave out. Repeatable.", panel=_DATA)]
 Nominal = Annotated[
-    Literal["code", "onehot"] | None,
-    typer.Option(metavar="CODING", rich_help_panel=_DATA, help="Coding of categories: code or onehot."),
+    Literal["code", "onehot"] | None, option("CODING", "Coding of categories: code or onehot.", panel=_DATA)
 ]
 Missing = Annotated[
     Literal["error", "mean", "zero"] | None,
-    typer.Option(metavar="HOW", rich_help_panel=_DATA, help="Missing values: error, mean or zero."),
+    option("HOW", "Missing values: error, mean or zero.", panel=_DATA),
 ]
 
 
@@ -82,29 +80,18 @@ class DataOptions:
         list[str], typer.Argument(metavar="FILE...", help="Data file, its parts, or a catalogue name.")
     ]
     labels: Labels = None
-    id: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=_DATA, help="Column with the names of the rows."),
-    ] = None
+    id: Annotated[str | None, option("COLUMN", "Column with the names of the rows.", panel=_DATA)] = None
     ignore: Ignore = None
     candidates: Candidates = None
     label_sep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MARK", rich_help_panel=_DATA, help="Separator between tags in a cell, e.g. ';'."
-        ),
+        str | None, option("MARK", "Separator between tags in a cell, e.g. ';'.", panel=_DATA)
     ] = None
     text: Annotated[
         Literal["drop", "tfidf"] | None,
-        typer.Option(metavar="HOW", rich_help_panel=_DATA, help="Free text: drop or tfidf. Default: drop."),
+        option("HOW", "Free text: drop or tfidf. Default: drop.", panel=_DATA),
     ] = None
     role: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=ROLE",
-            rich_help_panel=_DATA,
-            help="Role of a column: number, category, date, boolean, text, tags, id, label or ignored.",
-        ),
+        list[str] | None, option("COLUMN=ROLE", f"Role of a column: {', '.join(ROLES)}.", panel=_DATA)
     ] = None
     nominal: Nominal = None
     missing: Missing = None
@@ -187,6 +174,20 @@ def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+@contextmanager
+def reading(
+    data: DataOptions, *, quiet: bool, chunks: int | str | None = None
+) -> Iterator[tuple[Dataset, Console, Status]]:
+    """Read the data, then show progress, notes and errors of what is done with them."""
+    console = messages(quiet=quiet)
+    with progress(console) as status:
+        status(f"reading {Path(data.files[0]).name}")
+        dataset = data.read(console, chunks=chunks)
+        describe_columns(dataset, console)
+        with warnings_as_notes(console), data_errors(dataset):
+            yield dataset, console, status
+
+
 def describe_columns(dataset: Dataset, console: Console, most: int = _COLUMNS_SHOWN) -> None:
     """Print the roles of the columns of a table, unless it holds numbers only. Of many, print those with a note."""
     account = dataset.account()
@@ -200,35 +201,25 @@ def describe_columns(dataset: Dataset, console: Console, most: int = _COLUMNS_SH
         rest = len(dataset.columns) - len(account)
         console.print(f"note: {count(rest, 'column')} not shown; use labelsieve datasets info FILE --json.")
     if account:
-        console.print(account_table(account), soft_wrap=False)
+        columns: dict[str, list[object]] = {"column": [short(row["column"]) for row in account]}
+        columns |= {name: [row[name] or "" for row in account] for name in ("role", "missing", "features")}
+        if any(row["note"] for row in account):
+            columns["note"] = [row["note"] for row in account]
+        console.print(lay_out(console, columns, long="note"), soft_wrap=False)
 
 
 def _is_file(target: str) -> bool:
     """Distinguish a file from a catalogue name. Anything that looks like a path must exist."""
     path = Path(target)
-    if path.is_file():  # a folder may have the name of a dataset
+    if path.exists() and not (path.is_dir() and is_known(target)):  # a folder may have the name of a dataset
         return True
-    if path.is_dir() and not is_known(target):
-        raise DatasetError(f"{target} is a folder; give the data file inside it.")
-    if target == "-" or (path.exists() and not path.is_dir()):
-        raise DatasetError(f"{target}: pipes cannot be read; save the data to a file first.")
-    if path.suffix or len(path.parts) > 1:
-        meant = near(path.name, _files_next_to(path))
-        hint = "check the path, or list the catalogue with labelsieve datasets."
-        if meant is not None:
-            hint = f"did you mean {str(path.with_name(meant))!r}?"
-        raise DatasetError(f"expected an existing file or a name of the catalogue, got {target!r}; {hint}")
-    return False
-
-
-def _files_next_to(path: Path) -> list[str]:
-    """Return names of files in the folder of a path."""
-    try:
-        with os.scandir(path.parent) as entries:
-            # `entry.is_file` raises on a link that points to itself.
-            return [entry.name for entry in islice(entries, _MOST_COMPARED) if os.path.isfile(entry.path)]
-    except OSError:
-        return []
+    if not path.suffix and len(path.parts) == 1:
+        return False
+    hint = "check the path, or list the catalogue with labelsieve datasets."
+    if path.parent.is_dir():
+        meant = near(path.name, (entry.name for entry in path.parent.iterdir() if entry.is_file()))
+        hint = hint if meant is None else f"did you mean {str(path.with_name(meant))!r}?"
+    raise DatasetError(f"expected an existing file or a name of the catalogue, got {target!r}; {hint}")
 
 
 @contextmanager
@@ -309,7 +300,6 @@ def write_text(path: Path, text: str) -> None:
     """Write a file, whole or not at all."""
     with write_errors(path), replacing(path) as stream:
         stream.write(text.encode())
-        stream.flush()
 
 
 def check_outputs(
@@ -321,16 +311,8 @@ def check_outputs(
 ) -> None:
     """Reject files that cannot be written or would overwrite the input, before any work.
 
-    Parameters
-    ----------
-    data : DataOptions
-        The data to read.
-    outputs : mapping of str to Path or None
-        Files to write, by option.
-    copy : str, default=""
-        The option of the file that is a copy of the data.
-    reads : sequence of Path or None
-        Other files that are read.
+    `outputs` are files by option, `copy` is the option of the one that is a copy of the data, and `reads` are further
+    files to read.
     """
     sources = [str(source) for source in (*data.files, data.labels, data.candidates, *reads) if source]
     taken = {os.path.realpath(path) for source in sources for path in (source, _xml_next_to(source))}

@@ -8,9 +8,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from labelsieve._text import count, printable
+from labelsieve._text import count
 from labelsieve.cli._console import messages
-from labelsieve.cli._options import DataOptions, Quiet, check_outputs, with_data_options, write_errors
+from labelsieve.cli._options import DataOptions, Quiet, check_outputs, option, with_data_options, write_errors
 from labelsieve.inspection.review import read_review, without_removed
 from labelsieve.io import write
 from labelsieve.io.copies import can_copy, write_without
@@ -27,7 +27,7 @@ Examples:
 def apply_review(
     data: DataOptions,
     review_file: Annotated[Path, typer.Argument(metavar="REVIEW", help="Review file with verdicts.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Data file to write.")],
+    output: Annotated[Path, option("FILE", "Data file to write.", "--output", "-o")],
     quiet: Quiet = False,
 ) -> None:
     """Remove the labels that a review rejects.
@@ -55,14 +55,14 @@ def apply_review(
         write(cleaned, output, row_names=names)
     n_candidates = int(dataset.candidates.sum())
     console.print(
-        f"{printable(dataset.name)}: {count(review.n_removed, 'label')} removed, {review.n_kept} kept; "
+        f"{dataset.name}: {count(review.n_removed, 'label')} removed, {review.n_kept} kept; "
         f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and stay"
     )
     had, has = (np.asarray(part.candidates.sum(axis=1)).ravel() > 0 for part in (dataset, cleaned))
     if (had & ~has).any():
         console.print(f"note: {count(int(np.count_nonzero(had & ~has)), 'row')} lost the last label.")
     if data.ignore and not is_copy:
-        console.print(f"note: {printable(output)} does not hold the ignored columns.")
+        console.print(f"note: {output} does not hold the ignored columns.")
     if dataset.id_column is not None and names is None and not is_copy:
-        console.print(f"note: {printable(output)} does not hold the names of the rows; .csv and .tsv do.")
-    console.print(f"wrote {printable(output)}")
+        console.print(f"note: {output} does not hold the names of the rows; .csv and .tsv do.")
+    console.print(f"wrote {output}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from labelsieve._text import printable
-from labelsieve.cli._console import lay_out, messages, progress, results, short, typed, warnings_as_notes
+from labelsieve.cli._console import lay_out, results, short, typed
 from labelsieve.cli._options import (
     AsJson,
     Checked,
@@ -19,12 +17,13 @@ from labelsieve.cli._options import (
     Html,
     Quiet,
     check_outputs,
-    data_errors,
-    describe_columns,
+    option,
     parse_amount,
+    reading,
     with_data_options,
-    write_errors,
+    write_text,
 )
+from labelsieve.cli._tables import ADVICE, issues_table
 from labelsieve.inspection.audit import audit as audit_dataset
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.review import read_review
@@ -46,16 +45,13 @@ _AUTOMATIC = "auto"
 def audit(
     data: DataOptions,
     columns: Annotated[
-        str,
-        typer.Option(
-            "--features", "-k", metavar="K", help="Columns to keep: an integer, a fraction (20%), or 'auto'."
-        ),
+        str, option("K", "Columns to keep: an integer, a fraction (20%), or 'auto'.", "--features", "-k")
     ] = _AUTOMATIC,
     fast: Annotated[
         bool, typer.Option("--fast", help="Use 10 subsamples instead of 30, and fewer permutations.")
     ] = False,
     checked: Checked = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
+    seed: Annotated[int, option("N", "Random seed.", min=0)] = 0,
     html: Html = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -67,32 +63,25 @@ def audit(
     amount = None if columns == _AUTOMATIC else parse_amount(columns)
     check_outputs(data, {"--html": html}, reads=[checked])
     data = data.with_id_of(checked)
-    console = messages(quiet=quiet)
-    with progress(console) as status:
-        status(f"reading {Path(data.files[0]).name}")
-        dataset = data.read(console)
-        describe_columns(dataset, console)
-        verdicts = None if checked is None else read_review(checked, dataset).checked
-        with warnings_as_notes(console), data_errors(dataset):
-            found = audit_dataset(
-                dataset,
-                n_columns=amount,
-                checked=verdicts,
-                fast=fast,
-                random_state=seed,
-                progress=status.advance,
-                command_line=typed(),
-            )
+    with reading(data, quiet=quiet) as (dataset, console, status):
+        found = audit_dataset(
+            dataset,
+            n_columns=amount,
+            checked=None if checked is None else read_review(checked, dataset).checked,
+            fast=fast,
+            random_state=seed,
+            progress=status.advance,
+            command_line=typed(),
+        )
         if html is not None:
             status("writing the page")
-            with write_errors(html):
-                found.to_html(html)
+            write_text(html, found.to_html())
     if as_json:
         typer.echo(found.to_json(), nl=False)
     else:
         _print_summary(found, results())
     if html is not None:
-        console.print(f"wrote {printable(html)}")
+        console.print(f"wrote {html}")
 
 
 def _print_summary(found: Audit, console: Console) -> None:
@@ -106,36 +95,18 @@ def _print_summary(found: Audit, console: Console) -> None:
         console.print()
         console.print(Text(answer.question, style="bold"))
         console.print(Padding(Text.assemble((answer.gist, "bold"), answer.rest), (0, 0, 0, 2), expand=False))
-    console.print()
-    console.print(_columns_table(found, console), "", sep="\n")
-    first = list(found.issue_records(_SHOWN))
-    if first and warning is None:
-        console.print(_issues_table(first, console), "", sep="\n")
-    assert found.label_issues is not None
-    console.print(found.label_issues.issues.caveat())
-
-
-def _columns_table(found: Audit, console: Console) -> RenderableType:
-    first = found.column_records()[:_SHOWN]
-    cells = {
-        "rank": [str(column["rank"]) for column in first],
-        "column": [column["column"] for column in first],
-        "role": [column["role"] for column in first],
-        "evidence": [f"{column['evidence']:.0f}" for column in first],
+    first = found.columns.head(_SHOWN)
+    columns = {
+        "rank": first["rank"].tolist(),
+        "column": first["column"].map(short).tolist(),
+        "role": first["role"].tolist(),
+        "evidence": first["evidence"].map("{:.0f}".format).tolist(),
     }
     if found.stability is not None:
-        cells["selected"] = [f"{column['frequency']:.0%}" for column in first]
-    return lay_out(console.width, cells, long="column", title="most important columns")
-
-
-def _issues_table(first: list[dict[str, Any]], console: Console) -> RenderableType:
-    against = [record["reasons"][0] if record["reasons"] else None for record in first]
-    cells = {
-        "row": [short(record["row"]) for record in first],
-        "label": [short(record["label"], 30) for record in first],
-        "support": [f"{record['support']:.2f}" for record in first],
-        "strongest reason against it": [
-            "" if reason is None else f"{reason['column']} = {reason['value']}" for reason in against
-        ],
-    }
-    return lay_out(console.width, cells, long="strongest reason against it", title="labels to check first")
+        columns["selected"] = first["frequency"].map("{:.0%}".format).tolist()
+    table = lay_out(console, columns, long="column", title="most important columns")
+    console.print("", table, "", sep="\n")
+    assert found.label_issues is not None
+    if warning is None:
+        console.print(issues_table(found, console, _SHOWN), "", sep="\n")
+    console.print(found.label_issues.issues.caveat(ADVICE))

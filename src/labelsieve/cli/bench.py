@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
-from collections import Counter, defaultdict
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from labelsieve._text import closest, one_line, printable, shortened
 from labelsieve.bench import RunError, RunInterrupted, require_packages
 from labelsieve.cli import bench_doctor
-from labelsieve.cli._console import download_bars, duration, messages, results, shows_progress, typed
+from labelsieve.cli._console import duration, messages, results, typed
 from labelsieve.cli._options import AsJson, write_errors
+from labelsieve.cli._run_progress import RunProgress
 
 if TYPE_CHECKING:
-    from labelsieve.bench.cells import CellResult, Task
-    from labelsieve.bench.config import DatasetSpec, Experiment
-    from labelsieve.bench.plan import Cell
+    from labelsieve.bench.config import Experiment
 
 #: Exit code of a complete run with failed cells.
 FAILED_CELLS = 3
 
 _ERRORS_SHOWN = 5
-# Seconds between lines of progress if there is no terminal.
-_PAUSE = 30.0
 
 app = typer.Typer(help="Run experiments: resumable, one cell at a time.")
 
@@ -188,32 +180,24 @@ def _run(
     jobs = jobs or cpu_count()
     with RunProgress(notes, messages()) as progress:
         try:
-            summary = run(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
+            counts = run(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
         except RunInterrupted as stop:
             raise RunInterrupted(f"{stop}; continue with: {typed()}") from stop.__cause__
     if as_json:
-        figures = {
-            "folder": str(folder),
-            "planned": summary.n_planned,
-            "done": summary.n_done,
-            "failed": summary.n_failed,
-            "computed": summary.n_computed,
-            "ranked": summary.n_ranked,
-        }
-        typer.echo(json.dumps(figures))
-    rankings = f", with {summary.n_ranked} rankings" if summary.n_computed or summary.n_ranked else ""
+        typer.echo(json.dumps({"folder": str(folder), **counts}))
+    rankings = f", with {counts['ranked']} rankings" if counts["computed"] else ""
     notes.print(
-        f"{summary.n_done} of {summary.n_planned} cells are done, {summary.n_computed} computed now{rankings}; "
+        f"{counts['done']} of {counts['planned']} cells are done, {counts['computed']} computed now{rankings}; "
         f"results in {folder}"
     )
-    if summary.n_failed:
+    if counts["failed"]:
         trust = " --trust" if experiment.import_paths() else ""
         messages().print(
-            f"{summary.n_failed} cells failed; see: labelsieve bench status {folder}; "
+            f"{counts['failed']} cells failed; see: labelsieve bench status {folder}; "
             f"try again with: labelsieve bench retry-failed {folder}{trust}"
         )
     notes.print(f"next: labelsieve report {folder}")
-    if summary.n_failed:
+    if counts["failed"]:
         raise typer.Exit(FAILED_CELLS)
 
 
@@ -228,21 +212,22 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
 
     found = read_status(run)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(json.dumps(found, indent=2))
         return
     console = results()
+    counts = ("planned", "done", "failed", "missing")
     table = Table("dataset")
-    for title in ("cells", "done", "failed", "missing", "cell time"):
+    for title in ("cells", *counts[1:], "cell time"):
         table.add_column(title, justify="right")
-    for row in found.datasets:
-        counts = map(str, (row.planned, row.done, row.failed, row.missing))
-        table.add_row(printable(row.name), *counts, duration(row.seconds))
+    for row in found["datasets"]:
+        table.add_row(printable(row["name"]), *(str(row[name]) for name in counts), duration(row["seconds"]))
     console.print(table)
-    for failure in found.failures[:_ERRORS_SHOWN]:
-        console.print(one_line(f"failed: {failure.cell}: {shortened(failure.error)}"), soft_wrap=True)
-    if len(found.failures) > _ERRORS_SHOWN:
-        console.print(f"and {len(found.failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
-    for remark in found.remarks:
+    failures = found["failures"]
+    for failure in failures[:_ERRORS_SHOWN]:
+        console.print(one_line(f"failed: {failure['cell']}: {shortened(failure['error'])}"), soft_wrap=True)
+    if len(failures) > _ERRORS_SHOWN:
+        console.print(f"and {len(failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
+    for remark in found["remarks"]:
         console.print(one_line(remark), soft_wrap=True)
 
 
@@ -320,22 +305,14 @@ def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
 
     found = merge_files([database_path(run) for run in runs], out, command=typed())
     messages().print(
-        f"{found.n_rankings} rankings and {found.n_judgements} judgements are in {one_line(out)}; {found.n_done} of "
-        f"{found.n_planned} cells are done"
+        f"{found['rankings']} rankings and {found['judgements']} judgements are in {one_line(out)}; {found['done']} of "
+        f"{found['planned']} cells are done"
     )
-    if found.n_damaged:
+    if found["damaged"]:
         messages().print(
-            f"{found.n_damaged} damaged rows are left out; labelsieve bench run computes them again"
+            f"{found['damaged']} damaged rows are left out; labelsieve bench run computes them again"
         )
-    return {
-        "folder": str(out),
-        "rankings": found.n_rankings,
-        "judgements": found.n_judgements,
-        "planned": found.n_planned,
-        "done": found.n_done,
-        "failed": found.n_failed,
-        "damaged": found.n_damaged,
-    }
+    return {"folder": str(out), **found}
 
 
 def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
@@ -388,92 +365,3 @@ def export(
 
 
 app.command(epilog=bench_doctor.EPILOG)(bench_doctor.doctor)
-
-
-class RunProgress:
-    """Progress of a run: a bar per dataset on a terminal, a line now and then elsewhere.
-
-    Parameters
-    ----------
-    console : Console
-        Where progress goes.
-    alarms : Console
-        Where failures go, shown even if progress is not.
-    """
-
-    def __init__(self, console: Console, alarms: Console) -> None:
-        self._console = console
-        self._alarms = alarms
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=console,
-            disable=not shows_progress(console),
-            speed_estimate_period=3600,
-        )
-        self._bars: dict[str, TaskID] = {}
-        #: Missing judgement -> how often it is planned.
-        self._missing = Counter[str]()
-        self._n_missing = self._n_cells = 0
-        self._start = self._last_line = time.monotonic()
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._progress.stop()
-
-    def loading(self, spec: DatasetSpec) -> None:
-        """Download a dataset of the catalogue that is not here yet."""
-        from labelsieve.datasets.fetch import availability, fetch, is_known
-
-        # The user's files may have the name of a dataset of the catalogue.
-        if not spec.path and is_known(spec.name) and availability(spec.name) == "download":
-            with download_bars(self._console) as bars:
-                fetch(spec.name, progress=bars)
-
-    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
-        """Draw one bar per dataset."""
-        keys: dict[str, list[str]] = defaultdict(list)
-        for cell in cells:
-            keys[cell.dataset.name] += [part.key for part in cell.judgements if not part.obstacle]
-        for name, own in keys.items():
-            missing = [key for key in own if key not in outcomes]
-            self._missing.update(missing)
-            self._bars[name] = self._progress.add_task(
-                printable(name), total=len(own), completed=len(own) - len(missing)
-            )
-        self._n_cells = sum(map(len, keys.values()))
-        self._n_missing = self._missing.total()
-        self._start = time.monotonic()
-        if self._n_missing < self._n_cells:
-            n_finished = self._n_cells - self._n_missing
-            self._console.print(f"{n_finished} of {self._n_cells} cells were finished before.")
-
-    def finished(self, task: Task, result: CellResult) -> None:
-        """Show failures and advance the bar."""
-        cell = task.cell
-        judges = {judgement.key: f", {judgement.judge.name}" for judgement in cell.judgements}
-        failures = [
-            ("", result.error),
-            *((judges[key], part.error) for key, part in result.judgements.items()),
-        ]
-        for judge, error in failures:
-            if error is not None:
-                self._alarms.print(one_line(f"failed: {cell}{judge}: {shortened(error)}"))
-        n_now = sum(self._missing.pop(key, 0) for key in judges)
-        self._progress.update(self._bars[cell.dataset.name], advance=n_now)
-        left, now = self._missing.total(), time.monotonic()
-        if self._progress.disable and left and now - self._last_line > _PAUSE:
-            self._last_line = now
-            estimate = (now - self._start) * left / (self._n_missing - left)
-            self._console.print(
-                f"{self._n_cells - left} of {self._n_cells} cells; about {duration(estimate)} left"
-            )
-
-    def remark(self, text: str) -> None:
-        """Pass a remark on."""
-        self._alarms.print(one_line(text))

@@ -7,18 +7,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from labelsieve._text import printable
 from labelsieve.cli import COMMANDS, Command
-from labelsieve.cli._console import PlainConsole, bar, download_bars, messages
+from labelsieve.cli._console import PlainConsole, download_bars, lay_out, messages, results, short
 from labelsieve.cli._options import AsJson, DataOptions, describe_columns, with_data_options
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry
 
 _BARS_SHOWN = 15
-_BAR_WIDTH = 30
-_NAME_WIDTH = 28
 _COLUMNS_SHOWN = 200
 
 app = typer.Typer(help=COMMANDS["datasets"])
@@ -37,14 +33,16 @@ def list_catalogue(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([_catalogue_figures(entry) for entry in CATALOG.values()]))
         return
-    table = Table("name")
-    for title in ("samples", "features", "labels", "cardinality"):
-        table.add_column(title, justify="right")
-    table.add_column("from")
-    for name, entry in CATALOG.items():
-        sizes = [_or_dash(value) for value in entry.shape]
-        table.add_row(name, *sizes, _or_dash(entry.cardinality, ".3f"), availability(name))
-    PlainConsole().print(table)
+    entries = CATALOG.values()
+    titles = ("samples", "features", "labels")
+    columns: dict[str, list[str]] = {
+        "name": list(CATALOG),
+        **{title: [_or_dash(entry.shape[place]) for entry in entries] for place, title in enumerate(titles)},
+        "cardinality": [_or_dash(entry.cardinality, ".3f") for entry in entries],
+        "from": [availability(name) for name in CATALOG],
+    }
+    console = results()
+    console.print(lay_out(console, columns, long="name"))
 
 
 @app.command("info", cls=Command, epilog="Example: labelsieve datasets info data.csv --labels 'label_*'")
@@ -100,17 +98,14 @@ def fetch_command(
 def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:
     """Draw one bar per label, the most frequent labels first."""
     ranked = sorted(counts.items(), key=lambda item: -item[1])
-    most = max(1, ranked[0][1])
-    table = Table.grid(padding=(0, 1))
-    table.add_column(max_width=_NAME_WIDTH, no_wrap=True, overflow="ellipsis")
-    table.add_column(width=_BAR_WIDTH, no_wrap=True)
-    table.add_column(justify="right")
-    table.add_column(justify="right")
-    for name, number in ranked[:_BARS_SHOWN]:
-        drawn = bar(console, number / most, _BAR_WIDTH)
-        table.add_row(printable(name), drawn, str(number), f"{number / n_samples:.1%}")
-    console.print(table, soft_wrap=False)
-    rest = ranked[_BARS_SHOWN:]
+    first, rest = ranked[:_BARS_SHOWN], ranked[_BARS_SHOWN:]
+    columns: dict[str, list[str]] = {
+        "label": [short(name) for name, _ in first],
+        "rows": [str(number) for _, number in first],
+        "share": [f"{number / n_samples:.1%}" for _, number in first],
+    }
+    shares = [number / max(1, ranked[0][1]) for _, number in first]
+    console.print(lay_out(console, columns, long="label", shares=shares), soft_wrap=False)
     if rest:
         console.print(f"and {len(rest)} rarer labels, the rarest with {rest[-1][1]} of {n_samples} samples")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from dataclasses import replace
@@ -10,24 +9,15 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from labelsieve._figures import has_matplotlib
 from labelsieve._numerics.sparse import dense
-from labelsieve._pages import missing_packages
 from labelsieve.cli._console import messages, progress, results, typed, warnings_as_notes
-from labelsieve.cli._options import write_errors
+from labelsieve.cli._options import option, write_errors
+from labelsieve.cli._tables import ADVICE, issues_table, ranking_table
 from labelsieve.cli.methods import find_method
-from labelsieve.cli.select import (
-    ADVICE,
-    DEFAULT_METHOD,
-    N_PERMUTATIONS,
-    issues_table,
-    note_arbitrary,
-    ranking_table,
-)
+from labelsieve.cli.select import DEFAULT_METHOD, N_PERMUTATIONS, note_arbitrary
 from labelsieve.datasets import load_digits_attributes
 from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.ranking import Ranking
@@ -44,18 +34,17 @@ Examples:
 """
 
 _SIDE = 8
-_GRID_WIDTH = 4 * _SIDE
 _N_SELECTED = 12
 _N_RESAMPLES = 30
 _ISSUES_SHOWN, _ISSUES_COUNTED, _ISSUES_DRAWN = 5, 20, 10
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for the picture, the page and the data.")
-    ] = Path("labelsieve-demo"),
+    output: Annotated[Path, option("FOLDER", "Folder for the picture, the page and the data.")] = Path(
+        "labelsieve-demo"
+    ),
     method: Annotated[
-        str, typer.Option("--method", "-m", metavar="NAME", help="Method, see labelsieve methods.")
+        str, option("NAME", "Method, see labelsieve methods.", "--method", "-m")
     ] = DEFAULT_METHOD,
 ) -> None:
     """Select pixels of handwritten digits, without a download.
@@ -91,17 +80,10 @@ def demo(
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")
         files = ["digits.csv"]
-        if not missing_packages():
+        if has_matplotlib():
             status("drawing")
-            files += _write_report(found, ranking, output)
-    grid = _pixel_grid(ranking, console)
-    if console.width >= 70:
-        side_by_side = Table.grid(padding=(0, 3))
-        side_by_side.add_row(ranking_table(found, console, width=console.width - _GRID_WIDTH - 3), grid)
-        console.print(side_by_side)
-    else:
-        console.print(ranking_table(found, console), "", grid, sep="\n")
-    console.print()
+            files += _write_report(found, output)
+    console.print(ranking_table(found, ranking, console), "", _pixel_grid(ranking, console), "", sep="\n")
     _print_answers(found, ranking, console)
     console.print()
     console.print(issues_table(found, console, _ISSUES_SHOWN))
@@ -114,12 +96,13 @@ def demo(
     assert found.label_issues is not None
     notes.print(f"\n{found.label_issues.issues.caveat(ADVICE)}")
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
-    if missing_packages():
+    if not has_matplotlib():
         notes.print("For the picture and the page: pip install 'labelsieve[plot]'")
-    again = _program()
-    notes.print(
-        f"Try next: {again} select {output / 'digits.csv'} -k auto\n          {again} issues {output / 'digits.csv'}"
-    )
+    # The shell may not find the program by name, as in `.venv/bin/labelsieve demo`.
+    is_found = shutil.which("labelsieve") or Path(sys.argv[0]).name != "labelsieve"
+    program = "labelsieve" if is_found else sys.argv[0]
+    for command in ("select {} -k auto", "issues {}"):
+        notes.print(f"Try next: {program} {command.format(output / 'digits.csv')}")
 
 
 def _print_answers(found: Audit, ranking: Ranking, console: Console) -> None:
@@ -138,61 +121,30 @@ def _print_answers(found: Audit, ranking: Ranking, console: Console) -> None:
     )
 
 
-def _program() -> str:
-    """The command that started this program: its path where the shell does not find it by name."""
-    started = sys.argv[0]
-    found = shutil.which("labelsieve")
-    if Path(started).name != "labelsieve" or (found and os.path.realpath(found) == os.path.realpath(started)):
-        return "labelsieve"
-    return started
-
-
-def _write_report(found: Audit, ranking: Ranking, folder: Path) -> list[str]:
+def _write_report(found: Audit, folder: Path) -> list[str]:
     """Write the picture and the page; return their names."""
     from labelsieve.inspection import pixels
 
     images = dense(found.dataset.X).reshape(-1, _SIDE, _SIDE)
     mean_image = images.mean(axis=0)
     first = [(record["row"], record["label"]) for record in found.issue_records(_ISSUES_DRAWN)]
-    figures = (
-        pixels.draw_selected_pixels(ranking, mean_image),
-        pixels.draw_pixel_worth(ranking, mean_image.shape),
-        pixels.draw_label_issues(first, images),
-    )
+    overview = pixels.draw_overview(found, mean_image)
+    figures = (overview, pixels.draw_label_issues(first, images))
     with write_errors(folder):
-        pixels.draw_overview(found, mean_image).save(folder, "demo", ["png"])
+        overview.save(folder, "demo", ["png"])
         replace(found, figures=figures).to_html(folder / "demo.html")
     return ["demo.png", "demo.html"]
 
 
-def _pixel_grid(ranking: Ranking, console: Console) -> Table:
+def _pixel_grid(ranking: Ranking, console: Console) -> str:
     """Draw the pixels, darker for more evidence, with the ranks of those selected."""
     shades = " .:*#" if console.options.ascii_only else " ░▒▓█"
     # The root keeps one outstanding pixel from leaving all others blank.
     levels = np.sqrt(np.maximum(ranking.shares, 0))
-    table = Table.grid()
-    for _ in range(_SIDE):
-        table.add_column(no_wrap=True)
-    for row in range(_SIDE):
-        cells = []
-        for pixel in range(row * _SIDE, (row + 1) * _SIDE):
-            shade = shades[round(levels[pixel] * (len(shades) - 1))]
-            is_selected = ranking.places[pixel] <= ranking.n_kept
-            text = f"[{ranking.places[pixel]:>2}]" if is_selected else f" {shade * 2} "
-            cells.append(Text(text, style=_shade_style(levels[pixel], is_selected, console)))
-        table.add_row(*cells)
-    legend = Text(f"[n] selected, with its rank\nshade: {ranking.measure} of the pixel", style="dim")
-    both = Table.grid()
-    both.add_row(table)
-    both.add_row("")
-    both.add_row(legend)
-    return both
-
-
-def _shade_style(level: float, is_selected: bool, console: Console) -> str:
-    """Colour of a pixel where the terminal has colours."""
-    if console.color_system is None:
-        return ""
-    if not is_selected:
-        return f"grey{round(30 + 40 * level)}"
-    return "bold black on " + ("gold1", "orange1", "dark_orange")[min(2, int(3 * level))]
+    cells = [
+        f"[{place:>2}]" if place <= ranking.n_kept else f" {shades[round(level * (len(shades) - 1))] * 2} "
+        for place, level in zip(ranking.places, levels, strict=True)
+    ]
+    rows = ["".join(cells[start : start + _SIDE]) for start in range(0, len(cells), _SIDE)]
+    legend = f"[n]: selected, with its rank; shade: {ranking.measure} of the pixel"
+    return "\n".join([*rows, "", legend])

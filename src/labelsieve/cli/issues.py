@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from labelsieve._text import count, printable
-from labelsieve.cli._console import lay_out, messages, progress, results, short, typed, warnings_as_notes
+from labelsieve._text import count
+from labelsieve.cli._console import lay_out, results, short, typed
 from labelsieve.cli._options import (
     AsJson,
     Checked,
@@ -17,11 +17,12 @@ from labelsieve.cli._options import (
     Html,
     Quiet,
     check_outputs,
-    data_errors,
-    describe_columns,
+    option,
+    reading,
     with_data_options,
     write_text,
 )
+from labelsieve.cli._tables import ADVICE, issues_table
 from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates
 from labelsieve.inspection.result import Audit
@@ -43,33 +44,24 @@ probabilities.
 
 _SHOWN, _LABELS_SHOWN = 10, 20
 _PREDICTION = "Prediction options"
-_ADVICE = f"Check {ENOUGH_CHECKS} that --draw {ENOUGH_CHECKS} --output FILE picks, then give that file to --checked."
 
 
 @with_data_options
 def issues(
     data: DataOptions,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Review file: all labels, least supported first."
-        ),
+        Path | None, option("FILE", "Review file: all labels, least supported first.", "--output", "-o")
     ] = None,
-    draw: Annotated[
-        int | None,
-        typer.Option("--draw", metavar="N", min=1, help="Write N random labels instead, e.g. 50."),
-    ] = None,
+    draw: Annotated[int | None, option("N", "Write N random labels instead, e.g. 50.", min=1)] = None,
     checked: Checked = None,
     worst: Annotated[
-        int | None,
-        typer.Option("--worst", "-n", metavar="N", min=1, help="Number of labels to list. Default: 10."),
+        int | None, option("N", "Number of labels to list. Default: 10.", "--worst", "-n", min=1)
     ] = None,
     html: Html = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     kernel: Annotated[
-        Literal["auto", "linear", "rbf"],
-        typer.Option(metavar="KERNEL", rich_help_panel=_PREDICTION, help="auto, linear or rbf."),
+        Literal["auto", "linear", "rbf"], option("KERNEL", "auto, linear or rbf.", panel=_PREDICTION)
     ] = "auto",
     use_labels: Annotated[
         bool,
@@ -81,64 +73,57 @@ def issues(
         bool,
         typer.Option("--each-row-has-truth", rich_help_panel=_PREDICTION, help="Every row has a true label."),
     ] = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, rich_help_panel=_PREDICTION, help="Random seed of --draw.")
-    ] = 0,
+    seed: Annotated[int, option("N", "Random seed of --draw.", min=0, panel=_PREDICTION)] = 0,
 ) -> None:
     """List the labels most likely to be wrong.
 
-    Every label is predicted from the other rows. "Least supported 2 %" means that only 2 % of all labels have less
-    support. "Flagged" counts labels that are more likely wrong than right and have no verdict.
+    Every label is predicted from the other rows. Support near 1 speaks for a label, near 0 against it. "Flagged" counts
+    labels that are more likely wrong than right and have no verdict.
     """
     _check_usage(output, draw, checked, html)
     check_outputs(data, {"--output": output, "--html": html}, reads=[checked])
     data = data.with_id_of(checked)
-    console = messages(quiet=quiet)
-    with progress(console) as status:
-        status(f"reading {Path(data.files[0]).name}")
-        dataset = data.read(console)
-        describe_columns(dataset, console)
+    with reading(data, quiet=quiet) as (dataset, console, status):
         if draw is not None:
             assert output is not None  # checked above
-            with data_errors(dataset):
-                rows, labels = draw_candidates(dataset.candidates, draw, random_state=seed)
+            rows, labels = draw_candidates(dataset.candidates, draw, random_state=seed)
             write_text(output, places_text(rows, labels, dataset))
             few = "" if len(rows) >= ENOUGH_CHECKS else f" Probabilities need {ENOUGH_CHECKS}."
             console.print(
-                f"wrote {count(len(rows), 'random label')} to {printable(output)}: write keep or remove into the "
-                f"verdict column, then give the file to --checked.{few}"
+                f"wrote {count(len(rows), 'random label')} to {output}: write keep or remove into the verdict column, "
+                f"then give the file to --checked.{few}"
             )
             return
         verdicts = None if checked is None else read_review(checked, dataset).checked
         if verdicts is not None and not len(verdicts[0]):
-            console.print(f"note: {printable(checked)} holds no verdict yet.")
-        with warnings_as_notes(console), data_errors(dataset):
-            found = inspect_dataset(
-                dataset,
-                command="issues",
-                check_labels=True,
-                checked=verdicts,
-                label_options={
-                    "kernel": kernel,
-                    "use_labels": use_labels,
-                    "each_row_has_truth": each_row_has_truth,
-                    "n_listed": worst,
-                },
-                command_line=typed(),
-                progress=status.advance,
-            )
+            console.print(f"note: {checked} holds no verdict yet.")
+        found = inspect_dataset(
+            dataset,
+            command="issues",
+            check_labels=True,
+            checked=verdicts,
+            label_options={
+                "kernel": kernel,
+                "use_labels": use_labels,
+                "each_row_has_truth": each_row_has_truth,
+                "n_listed": worst,
+            },
+            command_line=typed(),
+            progress=status.advance,
+        )
     assert found.label_issues is not None
+    listed = found.label_issues.issues
     console.print(headline(found))
     if output is not None:
-        write_text(output, issues_text(found.label_issues.issues, dataset, worst))
+        write_text(output, issues_text(listed, dataset, worst))
     if html is not None:
         write_text(html, found.to_html())
     if as_json:
         typer.echo(found.to_json(n_issues=worst or _SHOWN), nl=False)
     else:
-        _print_tables(found, found.label_issues.issues, worst or _SHOWN, results())
+        _print_tables(found, listed, worst or _SHOWN, results())
     for written in filter(None, (output, html)):
-        console.print(f"wrote {printable(written)}")
+        console.print(f"wrote {written}")
 
 
 def _check_usage(output: Path | None, draw: int | None, checked: Path | None, html: Path | None) -> None:
@@ -163,30 +148,16 @@ def _check_usage(output: Path | None, draw: int | None, checked: Path | None, ht
 
 def _print_tables(found: Audit, issues: LabelIssues, n_shown: int, console: Console) -> None:
     """Print the least supported labels without a verdict, and a summary by label."""
-    first = list(found.issue_records(n_shown))
-    if first:
-        columns = {
-            "row": [short(record["row"]) for record in first],
-            "label": [record["label"] for record in first],
-        }
-        if "probability" in first[0]:
-            columns["probability"] = [f"{record['probability']:.2f}" for record in first]
-        else:
-            columns["least supported"] = [f"{record['least_supported_percent']:.3g} %" for record in first]
-        if "wrong" in first[0]:
-            columns["truth"] = ["wrong" if record["wrong"] else "right" for record in first]
-        console.print(lay_out(console.width, columns, long="label", title="labels to check first"))
-        console.print()
-    every = sorted(found.label_records(), key=lambda record: -record["n_flagged"])
-    listed = every[:_LABELS_SHOWN]
+    console.print(issues_table(found, console, n_shown), "", sep="\n")
+    every = found.labels.sort_values("n_flagged", ascending=False, kind="stable")
+    first = every.head(_LABELS_SHOWN)
     columns = {
-        "label": [record["label"] for record in listed],
-        "rows": [str(record["n_candidates"]) for record in listed],
-        "flagged": [str(record["n_flagged"]) for record in listed],
+        "label": first["label"].map(short).tolist(),
+        "rows": first["n_candidates"].tolist(),
+        "flagged": first["n_flagged"].tolist(),
     }
     if issues.has_probabilities:
-        columns["wrong, estimated"] = [f"{record['share_wrong']:.0%}" for record in listed]
+        columns["wrong, estimated"] = first["share_wrong"].map("{:.0%}".format).tolist()
     title = "labels" if len(every) <= _LABELS_SHOWN else f"labels, {_LABELS_SHOWN} of {len(every)}"
-    console.print(lay_out(console.width, columns, long="label", title=title))
-    console.print()
-    console.print(issues.caveat(_ADVICE))
+    console.print(lay_out(console, columns, long="label", title=title), "", sep="\n")
+    console.print(issues.caveat(ADVICE))

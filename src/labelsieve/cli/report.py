@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table as TerminalTable
-from rich.text import Text
+from rich.console import Console, RenderableType
 
-from labelsieve._pages import missing_packages
+from labelsieve._figures import has_matplotlib
 from labelsieve._text import count, printable
 from labelsieve.bench import RunError, require_packages
 from labelsieve.cli._console import lay_out, messages, progress, results
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from labelsieve.report.page import Report
     from labelsieve.report.summary import Summary
     from labelsieve.report.tables import Table
-    from labelsieve.report.two_runs import TwoRuns
 
 EPILOG = """\
 Examples:
@@ -95,7 +92,7 @@ def report(
     from labelsieve.report.summary_file import is_summary, write_summary
 
     formats = tuple(dict.fromkeys(figures or ()))
-    if formats and missing_packages(("matplotlib",)):
+    if formats and not has_matplotlib():
         raise RunError("figures need matplotlib: pip install 'labelsieve[plot]'")
     unknown = next((name for name in formats if name not in FIGURE_FORMATS), None)
     if unknown is not None:
@@ -168,36 +165,28 @@ def _print_report(made: Report, written: list[Path]) -> None:
             columns["with references"] = [f"{among_all[name]:.2f}" for name in names]
         columns["average rank"] = [f"{overall[name]:.2f}" if name in overall else "" for name in names]
         console.print()
-        console.print(lay_out(console.width, columns, long="method"))
+        console.print(lay_out(console, columns, long="method"))
         console.print()
     for section in made.sections:
         if section.anchor in ("paper", *_NARROW) and section.tables:
-            console.print(_narrow_table(section.tables[0], section.anchor))
+            console.print(_narrow_table(console, section.tables[0], section.anchor))
             console.print()
     for path in written:
         console.print(f"wrote {printable(path)}", soft_wrap=True)
 
 
-def _narrow_table(table: Table, anchor: str) -> RenderableType:
+def _narrow_table(console: Console, table: Table, anchor: str) -> RenderableType:
     """Draw the answer of a section in a few columns, the agreement with the paper transposed."""
-    rows = [table.headings, *([cell.text for cell in row] for row in table.rows)]
-    numeric = table.numeric
-    if anchor == "paper":
-        rows = [list(row) for row in zip(*rows, strict=True)]
-        rows[0][0] = ""
-        numeric = [False, *[True] * (len(rows[0]) - 1)]
-    kept = [place for place, head in enumerate(rows[0]) if anchor == "paper" or head in _NARROW[anchor]]
-    drawn = TerminalTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place in kept:
-        heading = Text(printable(rows[0][place]))
-        drawn.add_column(heading, justify="right" if numeric[place] else "left", overflow="fold")
-    for row in rows[1:]:
-        drawn.add_row(*(Text(printable(row[place])) for place in kept))
-    return Group(Text(printable(table.title), style="bold"), drawn)
+    cells = [[re.sub("[−–]", "-", cell.text) for cell in row] for row in table.rows]
+    columns = [table.headings, *cells] if anchor == "paper" else zip(table.headings, *cells, strict=True)
+    shown = {head: texts for head, *texts in columns if anchor == "paper" or head in _NARROW[anchor]}
+    long = "best setting" if anchor == "sensitivity" else next(iter(shown))
+    return lay_out(console, shown, long=long, title=printable(table.title))
 
 
 def _compare(runs: list[str], as_json: bool) -> None:
     """Print what two runs have in common and where they differ."""
+    from labelsieve.report.summary import as_records
     from labelsieve.report.two_runs import compare_runs
 
     summaries = []
@@ -207,31 +196,32 @@ def _compare(runs: list[str], as_json: bool) -> None:
             announce(f"reading {source}")
             summaries.append(read_means(source))
     found = compare_runs(*summaries)
-    if found.differences.empty:
+    if found["differences"].empty:
         raise RunError(
             f"{runs[0]} and {runs[1]}: finished results that both have were expected, got none; name runs with a "
             "data set, a method, a classifier, a metric and a size in common."
         )
     if as_json:
-        content = {"first": runs[0], "second": runs[1], **found.as_dict()}
+        frames = {name: as_records(found[name]) for name in ("differences", "by_dataset")}
+        content = {"first": runs[0], "second": runs[1], **found, **frames}
         typer.echo(json.dumps(content, indent=2, allow_nan=False))
         return
     console = results()
     for text in _sentences(runs, found):
         console.print(printable(text))
-    groups = found.differences.groupby("classifier", sort=False)
+    groups = found["differences"].groupby("classifier", sort=False)
     for classifier, rows in groups:
         rows = rows[rows["difference"] != 0]
         if len(rows):
             title = f"judged by {printable(classifier)}" if len(groups) > 1 else None
             console.print()
-            console.print(lay_out(console.width, _columns(rows), long="method", title=title))
+            console.print(lay_out(console, _columns(rows), long="method", title=title))
 
 
-def _sentences(names: list[str], found: TwoRuns) -> list[str]:
-    from labelsieve.report.wording import listed
+def _sentences(names: list[str], found: dict[str, Any]) -> list[str]:
+    from labelsieve.report.tables import listed
 
-    shared = found.differences
+    shared = found["differences"]
     n_differing = int((shared["difference"] != 0).sum())
     n_beyond = int((shared["difference"].abs() > shared["fold_std"]).sum())
     means = f"{count(len(shared), 'mean')} (a metric of a method)"
@@ -242,22 +232,23 @@ def _sentences(names: list[str], found: TwoRuns) -> list[str]:
     )
     texts = [
         f"first: {names[0]}; second: {names[1]}.",
-        f"Both have {count(found.by_dataset['dataset'].nunique(), 'data set')} and "
+        f"Both have {count(found['by_dataset']['dataset'].nunique(), 'data set')} and "
         f"{count(shared['method'].nunique(), 'method')}. {outcome}",
     ]
-    for which, only in (("first", found.only_first), ("second", found.only_second)):
+    for which in ("first", "second"):
+        only = found[f"only_{which}"]
         parts = [f"{what} {listed(entries)}" for what, entries in only.items() if entries]
         if parts:
             texts.append(f"Only the {which} has results of {'; '.join(parts)}.")
-    if found.other_data:
-        texts.append(f"The data of {listed(found.other_data)} are not the same.")
-    if found.settings:
-        texts.append(f"These settings are not the same: {listed(found.settings)}.")
+    if found["other_data"]:
+        texts.append(f"The data of {listed(found['other_data'])} are not the same.")
+    if found["settings"]:
+        texts.append(f"These settings are not the same: {listed(found['settings'])}.")
     return texts
 
 
 def _columns(rows: pd.DataFrame) -> dict[str, list[str]]:
-    from labelsieve.report.wording import metric_title
+    from labelsieve.report.tables import metric_title
 
     return {
         "method": rows["method"].tolist(),

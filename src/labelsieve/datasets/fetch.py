@@ -11,13 +11,8 @@ Four environment variables decide where files come from:
 ``LABELSIEVE_OFFLINE``
     Set to 1 to forbid downloads; unset, empty, 0, false, no or off allow them.
 
-Whatever the source, a file is used only if its SHA-256 is the catalogue's. A download is written beside its
-place and renamed into it when it is complete and verified, so the cache never holds a broken file.
-
-The transfer itself is pooch's `HTTPDownloader`. `pooch.retrieve` around it would give less than is promised here:
-it limits neither size nor duration, so a server may flood the disk or drip for days; its files can be read by their
-owner only (mode 600), which spoils a cache that an institute shares; and what a killed process leaves behind is
-called like any temporary file, so nobody can clear it away.
+A file is used only if its SHA-256 is the one of the catalogue. pooch downloads to a temporary file and renames it when
+it is complete and verified, so the cache never holds a damaged file.
 """
 
 from __future__ import annotations
@@ -26,12 +21,10 @@ import difflib
 import hashlib
 import logging
 import os
-import time
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -45,12 +38,6 @@ _LOG = logging.getLogger("labelsieve")
 
 # Seconds to wait for a connection, and for the next bytes.
 _TIMEOUT = (10.0, 30.0)
-# A server that keeps the line open but sends next to nothing: least bytes per second, after a grace period.
-_LEAST_SPEED = 1024
-_GRACE_SECONDS = 60.0
-# Ten times the largest file of the catalogue; a server that sends on and on must not fill the disk.
-_LARGEST_FILE = 2**30
-_STALE_SECONDS = 24 * 3600
 # Values of LABELSIEVE_OFFLINE that allow downloads.
 _ONLINE = ("", "0", "false", "no", "off")
 
@@ -174,8 +161,9 @@ def _obtain(entry: CatalogEntry, file: CatalogFile, progress: ProgressFactory | 
     if local is not None and (own := local / entry.name / file.name).is_file():
         found = _sha256(own)
         if found != file.sha256:
+            altered = f" (altered copies are known: {entry.altered})" if entry.altered else ""
             raise DatasetError(
-                f"{own}: {_checksum_complaint(entry, file, found)}; replace or remove the file."
+                f"{own}: expected SHA-256 {file.sha256}, got {found}{altered}; replace or remove the file."
             )
         return own
 
@@ -195,96 +183,37 @@ def _obtain(entry: CatalogEntry, file: CatalogFile, progress: ProgressFactory | 
 
 def _download(entry: CatalogEntry, file: CatalogFile, target: Path, progress: ProgressFactory | None) -> None:
     """Try the addresses of a file in turn until one gives the right content."""
+    import pooch
     import requests.exceptions
 
+    pooch.get_logger().setLevel(logging.WARNING)
     own_mirror = os.environ.get("LABELSIEVE_MIRROR")
     urls = [f"{own_mirror.rstrip('/')}/{entry.name}/{quote(file.name)}"] if own_mirror else []
     failures = []
     for url in [*urls, *file.urls]:
         _LOG.info("downloading %s", url)
+        bar = progress(file.name) if progress else False
+        downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=2**12, timeout=_TIMEOUT)
         try:
-            found = _download_once(url, target, file, progress)
+            pooch.retrieve(url, f"sha256:{file.sha256}", file.name, target.parent, downloader=downloader)
+            target.chmod(0o644)  # pooch's files are private, but a cache may be shared
         except requests.exceptions.RequestException as error:  # an OSError too, so it comes first
             failures.append(f"{url}: {_said_briefly(error)}")
-        except _Refused as error:
-            failures.append(f"{url}: {error}")
+        except ValueError as error:
+            altered = f" (altered copies are known: {entry.altered})" if entry.altered else ""
+            failures.append(f"{url}: {error}{altered}")
         except OSError as error:
             raise DatasetError(
                 f"{target} cannot be written ({error.strerror or error}); make room or rights there, "
                 "or set LABELSIEVE_CACHE to another folder."
             ) from error
         else:
-            if found == file.sha256:
-                return
-            failures.append(f"{url}: {_checksum_complaint(entry, file, found)}")
+            return
         _LOG.warning("download failed: %s", failures[-1])
     raise DatasetError(
         f"{file.name} of {entry.name!r} could not be downloaded ({'; '.join(failures)}); "
         f"check the connection, set LABELSIEVE_MIRROR, or put the file at {target}."
     )
-
-
-def _download_once(url: str, target: Path, file: CatalogFile, progress: ProgressFactory | None) -> str:
-    """Download to a name beside the target, which receives it only if the checksum is right; returns that."""
-    import pooch
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _remove_stale_parts(target.parent)
-    # A name of its own for every attempt: two processes never write to the same file, and either may win.
-    part = target.with_name(f"{target.name}.{uuid.uuid4().hex}.part")
-    downloader = pooch.HTTPDownloader(
-        progressbar=progress(file.name) if progress else False, chunk_size=2**12, timeout=_TIMEOUT
-    )
-    try:
-        with part.open("xb", buffering=0) as stream:
-            checked = _CheckedStream(stream)
-            downloader(url, checked, None)
-        found = checked.digest.hexdigest()
-        if found == file.sha256:
-            os.replace(part, target)
-        return found
-    finally:
-        part.unlink(missing_ok=True)
-
-
-class _Refused(Exception):
-    """A server sends what nobody should go on accepting."""
-
-
-class _CheckedStream:
-    """A file that hashes what is written to it, and gives up on a server that drips or floods."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.digest = hashlib.sha256()
-        self._stream = stream
-        self._received = 0
-        self._started = time.monotonic()
-
-    def write(self, chunk: bytes) -> None:
-        """Write one chunk."""
-        self._received += len(chunk)
-        if self._received > _LARGEST_FILE:
-            raise _Refused(f"more than {_LARGEST_FILE} bytes came")
-        seconds = time.monotonic() - self._started
-        if seconds > _GRACE_SECONDS and self._received < _LEAST_SPEED * seconds:
-            raise _Refused(f"only {self._received} bytes came in {seconds:.0f} s")
-        rest = memoryview(chunk)
-        while rest:  # an unbuffered file may take less than it is given
-            rest = rest[self._stream.write(rest) :]
-        self.digest.update(chunk)
-
-    def flush(self) -> None:
-        """Do nothing: the file is not buffered."""
-
-
-def _remove_stale_parts(folder: Path) -> None:
-    """Remove what killed processes left behind long ago."""
-    for part in folder.glob("*.part"):
-        try:
-            if time.time() - part.stat().st_mtime > _STALE_SECONDS:
-                part.unlink()
-        except OSError:  # another process was faster, or owns it
-            continue
 
 
 def _said_briefly(error: Exception) -> str:
@@ -307,12 +236,6 @@ def _sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _checksum_complaint(entry: CatalogEntry, file: CatalogFile, found: str) -> str:
-    """Say which checksum was expected and which came, and whether altered copies are known."""
-    known = f" (altered copies are known: {entry.altered})" if entry.altered else ""
-    return f"expected SHA-256 {file.sha256}, got {found}{known}"
 
 
 def _verify_figures(entry: CatalogEntry, dataset: Dataset) -> None:

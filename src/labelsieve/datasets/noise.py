@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.candidates import is_binary
 from labelsieve._numerics.norms import squared_row_norms
 from labelsieve._numerics.sparse import check_structure, dense
 from labelsieve.io.errors import DatasetError

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.binary import is_binary
+from labelsieve._numerics.candidates import is_binary
 from labelsieve._numerics.sparse import entries, is_sparse
 
 _INTERCEPT_PENALTY, _WEIGHT_PENALTY, _LABEL_PENALTY = 0.1, 30.0, 10.0
@@ -56,19 +56,30 @@ class Checks:
         if not len(rows):
             return None
         for name, places, size in zip(("rows", "labels"), (rows, labels), is_candidate.shape, strict=True):
-            if places.dtype.kind not in "iu" or places.min() < 0 or places.max() >= size:
+            outside = places[(places < 0) | (places >= size)] if places.dtype.kind in "iu" else places
+            if len(outside):
                 raise ValueError(
-                    f"checked must give {name} as whole numbers from 0 to {size - 1}. "
-                    f"Got {_first_outside(places, size)!r}. Count from 0."
+                    f"checked must give {name} as whole numbers from 0 to {size - 1}, got {outside.tolist()[0]!r}."
                 )
         if not is_binary(answers):
             raise ValueError(
-                "checked must answer with 1 for a right candidate and 0 for a wrong one. "
-                f"Got {answers[[not is_binary(answers[[k]]) for k in range(len(answers))]].tolist()[0]!r}."
+                "checked must answer with 1 for a right candidate and 0 for a wrong one, "
+                f"got {set(answers.tolist()) - {0, 1}}."
             )
-        checks = cls(rows.astype(np.intp), labels.astype(np.intp), answers.astype(float))
-        checks._check_candidates(is_candidate)
-        return checks
+        rows, labels = rows.astype(np.intp), labels.astype(np.intp)
+        is_none = ~entries(is_candidate, rows, labels).astype(bool)
+        if is_none.any():
+            raise ValueError(
+                f"checked must hold candidates only, got row {rows[is_none][0]}, label {labels[is_none][0]}, which is "
+                "not one. Leave it out."
+            )
+        cells, counts = np.unique(rows * is_candidate.shape[1] + labels, return_counts=True)
+        if counts.max() > 1:
+            row, label = divmod(int(cells[counts.argmax()]), is_candidate.shape[1])
+            raise ValueError(
+                f"checked must hold every candidate once, got row {row}, label {label} twice. Leave one out."
+            )
+        return cls(rows, labels, answers.astype(float))
 
     def among(self, varies: np.ndarray) -> Checks:
         """Return the reviews of labels that vary, numbered among these labels."""
@@ -76,40 +87,11 @@ class Checks:
         positions = np.cumsum(varies) - 1
         return Checks(self.rows[kept], positions[self.labels[kept]], self.answers[kept])
 
-    def _check_candidates(self, is_candidate: Any) -> None:
-        """Raise for cells that are not candidates, and for duplicates."""
-        is_one = entries(is_candidate, self.rows, self.labels).astype(bool)
-        if not is_one.all():
-            row, label = self.rows[~is_one][0], self.labels[~is_one][0]
-            raise ValueError(
-                f"checked must hold candidates only. Got row {row}, label {label}, which is none: leave it out."
-            )
-        cells = self.rows * is_candidate.shape[1] + self.labels
-        repeated = np.flatnonzero(np.bincount(np.unique(cells, return_inverse=True)[1]) > 1)
-        if len(repeated):
-            row, label = np.divmod(np.unique(cells)[repeated[0]], is_candidate.shape[1])
-            raise ValueError(
-                f"checked must hold every candidate once. Got row {row}, label {label} twice: leave one out."
-            )
-
-
-def _first_outside(places: np.ndarray, size: int) -> Any:
-    if places.dtype.kind not in "iu":
-        return places.tolist()[0]
-    return places[(places < 0) | (places >= size)][0].item()
-
 
 class Candidates:
-    """Inputs of the regression: all candidates of labels that vary.
+    """Inputs of the regression: all candidates of labels that vary, by row, then label.
 
-    Parameters
-    ----------
-    rows, labels : ndarray of shape (n_candidates,)
-        Places of the candidates, by row, then label.
-    support : ndarray of shape (n_samples, n_labels)
-        Support of all pairs.
-    feature_support : ndarray of shape (n_candidates,)
-        Support of the candidates by the features alone.
+    `support` is that of all rows and labels, `feature_support` that of the candidates by the features alone.
     """
 
     def __init__(

@@ -23,9 +23,8 @@ import numpy as np
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.standardized import StandardizedFeatures, standardize
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense
+from labelsieve._numerics.standardized import StandardizedFeatures
 
 # Penalties per row for linear features, as shares of the trace of a kernel, and for the other labels.
 _LINEAR_PENALTIES = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
@@ -40,18 +39,9 @@ _MOST_KERNEL_VALUES = 2**26
 
 @dataclass(frozen=True)
 class Directions:
-    """Orthonormal directions U in which the rows differ, with their eigenvalues.
+    """Orthonormal directions U in which the rows differ, with their eigenvalues, and penalties to choose from.
 
-    Attributes
-    ----------
-    strength : ndarray of shape (n_directions,)
-        Eigenvalue of each direction.
-    rows : callable
-        Function from a slice to those rows of a matrix F.
-    turn : ndarray of shape (n_columns of F, n_directions) or None
-        U is F times this; None where U is F.
-    penalties : ndarray
-        Penalties to choose from.
+    U is ``rows(slice) @ turn``, or ``rows(slice)`` if `turn` is None.
     """
 
     strength: np.ndarray
@@ -67,7 +57,7 @@ class Directions:
 def linear_directions(X: Matrix) -> Directions:
     """Compute the directions of the standardised features from the smaller of Z'Z and ZZ'."""
     n_samples, n_features = X.shape
-    Z, penalties = standardize(X), n_samples * _LINEAR_PENALTIES
+    Z, penalties = StandardizedFeatures(X), n_samples * _LINEAR_PENALTIES
     if n_features <= n_samples:
         strength, vectors = _eigenpairs(Z.gram(slice(None)), n_samples)
         return Directions(strength, Z.take, vectors / np.sqrt(strength), penalties)
@@ -82,7 +72,7 @@ def rbf_directions(X: Matrix) -> Directions:
     that of all rows and the landmarks, the features are C K^-1/2. Landmarks are drawn with a fixed seed.
     """
     n_samples = X.shape[0]
-    Z = standardize(X)
+    Z = StandardizedFeatures(X)
     if n_samples <= _MOST_EXACT_ROWS:
         distances = _squared_distances(Z, X)
         kernel = np.exp(distances / -_scale(distances))
@@ -144,21 +134,9 @@ def _eigenpairs(products: np.ndarray, n_samples: int) -> tuple[np.ndarray, np.nd
 
 
 class LeaveOneOut:
-    """Regression of 0/1 labels on directions, with the penalty of least PRESS.
+    """Regression of 0/1 labels that vary on directions, with the penalty of least PRESS.
 
-    Parameters
-    ----------
-    directions : Directions
-        What to regress on.
-    Y : {ndarray, CSR} of shape (n_samples, n_labels)
-        0/1 labels, none of them constant.
-
-    Attributes
-    ----------
-    penalty : float
-        The penalty taken.
-    press : float
-        Mean square of the left-out residuals of the standardised labels; the features are uninformative at 1 or more.
+    `press` is the mean square of the left-out residuals of the standardised labels.
     """
 
     def __init__(self, directions: Directions, Y: Matrix) -> None:
@@ -197,22 +175,11 @@ class LeaveOneOut:
     def effects(self, X: Matrix, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute what each feature adds to the prediction of some rows and labels from the other rows.
 
-        Parameters
-        ----------
-        X : {ndarray, CSR} of shape (n_samples, n_features)
-            The features that `linear_directions` was given.
-        rows, labels : ndarray of shape (n_places,)
-            The places; takes memory for n_places x n_features numbers.
-
-        Returns
-        -------
-        base : ndarray of shape (n_places,)
-            Share of the other rows that have the label.
-        effects : ndarray of shape (n_places, n_features)
-            Base and effects add up to Y minus the residual.
+        `X` is what `linear_directions` was given. Returns a base, the share of the other rows that have the label, and
+        effects of shape (n_places, n_features): they add up to Y minus the residual.
         """
         n_samples, directions = X.shape[0], self._directions
-        Z = standardize(X)
+        Z = StandardizedFeatures(X)
         distinct, place = np.unique(rows, return_inverse=True)
         standardized = dense(Z.scaling.apply(X[distinct]))
         shares, strength = self._shares, directions.strength[:, None]
@@ -258,25 +225,7 @@ def explain_by_other_labels(R: np.ndarray) -> float | None:
     ``D = Z V i V'`` and ``t = diag(V i V')``, the residual is ``D / t``, its leverage
     ``H = 1/n + ((ZV)^2 i - D^2 / t) / n``, and the residual without the row ``(D / t) / max(1 - H, 0.05)``.
 
-    Parameters
-    ----------
-    R : ndarray of shape (n_samples, n_labels)
-        Residuals of the labels.
-
-    Returns
-    -------
-    penalty : float or None
-        The penalty with the least squared error. None, with R unchanged, if the mean predicts as well.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> common = rng.standard_normal((100, 1))
-    >>> R = common + 0.1 * rng.standard_normal((100, 3))
-    >>> explain_by_other_labels(R)
-    0.003
-    >>> float((R**2).mean().round(2))
-    0.02
+    Returns the penalty with the least squared error, or None, with R unchanged, if the mean predicts as well.
     """
     n_samples, n_labels = R.shape
     scaling = Scaling.learn(R, "standard", centre=True)

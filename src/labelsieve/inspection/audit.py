@@ -14,31 +14,31 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import __version__
 from labelsieve._base import BaseSelector, as_generator, check_count
+from labelsieve._numerics.sparse import is_sparse
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.size_choice import choose_size
 from labelsieve.inspection.stability import (
-    default_permutations,
     evidence_test,
     have_candidates,
-    permute_labels,
     resample,
     subsamples,
 )
 from labelsieve.io import Dataset, read
 from labelsieve.methods._columns import ColumnSelector
 from labelsieve.methods._evidence.choice import FEWEST_ROWS, size_grid
-from labelsieve.methods._evidence.gram import LARGEST_GRAM
-from labelsieve.methods.evidence import EvidenceSelector, SizeEvaluation, evaluate_sizes
-from labelsieve.size_curve import SizeCurve
+from labelsieve.methods._evidence.problem import LARGEST_GRAM
+from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 
 __all__ = ["FAST_SETTINGS", "SETTINGS", "audit", "inspect_dataset"]
 
 #: Subsamples, random orders of the columns and permutations of the labels. Large tables are permuted 39 times.
 SETTINGS: dict[str, Any] = {"n_resamples": 30, "n_random": 6, "n_permutations": 199}
 FAST_SETTINGS: dict[str, Any] = {"n_resamples": 10, "n_random": 2, "n_permutations": 39}
+#: From this number of feature entries times labels on, a permutation is slow.
+_LARGE_PRODUCT = 2e8
 _N_FOLDS = 5
 _REDUNDANCIES = {np.inf: "inf (a pure filter)", 1.0: "1 (half and half)", 0.0: "0 (forward selection)"}
 
@@ -157,29 +157,11 @@ def inspect_dataset(
 ) -> Audit:
     """Compute the parts of an `Audit` that are asked for.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The table. Rows that are read in blocks can only be ranked.
-    selector : BaseSelector or None
-        Ranks the columns; None leaves the ranking out, and with it sizes, the permutation test and subsamples.
-    command, method : str
-        What the findings are made by, and the slug of the method.
-    n_columns : int, float, "auto" or None
-        Number or share of columns to keep, "auto" for the number with the best precision on held-out rows; None takes
-        that of the selector.
-    with_sizes : bool
-        Whether to compute the size curve if the number is given; "auto" always does.
-    n_random, n_permutations, n_resamples : int
-        Numbers of random orders, permutations and subsamples.
-    check_labels : bool
-        Whether to look for label issues; `checked` and `label_options` are those of `find_label_issues`.
-    random_state : int
-        Seed of permutations and subsamples. The selector keeps its own.
-    command_line : str
-        What the user typed.
-    progress : callable or None
-        See `audit`.
+    Rows that are read in blocks can only be ranked. Without a `selector` there is no ranking, and with it no sizes,
+    permutation test and subsamples. `n_columns` is a number or share of columns, "auto" for the number with the best
+    precision on held-out rows, or None for that of the selector, which keeps its own random state. The size curve is
+    computed for "auto", and `with_sizes`. `n_random`, `n_permutations` and `n_resamples` count random orders,
+    permutations and subsamples; `checked` and `label_options` are those of `find_label_issues`.
     """
     n_folds = min(_N_FOLDS, dataset.X.shape[0] // 2) if with_sizes or n_columns == "auto" else 0
     n_steps = (selector is not None) + n_folds + (n_permutations > 0) + check_labels + n_resamples
@@ -188,30 +170,22 @@ def inspect_dataset(
     settings: dict[str, str] = {}
     if selector is not None:
         step(f"fitting {method}", 0)
-        ranking, fitted, sizes = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step)
+        ranking, fitted, parts = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step)
         parts["ranking"] = ranking
-        if isinstance(sizes, SizeEvaluation):
-            parts |= {
-                "size_curve": sizes.curve,
-                "random_precision": sizes.random if n_random else None,
-                "baseline_precision": sizes.baseline,
-            }
-        elif sizes is not None:
-            parts["size_curve"] = sizes
         settings["Method"] = ranking.class_name
         for name, value in ranking.parameters.items():
             settings[name] = _REDUNDANCIES.get(value, str(value)) if name == "redundancy" else str(value)
         if n_permutations:
             step("permuting the labels")
-            test = (
-                permute_labels if command == "audit" else evidence_test
-            )  # which warns: an audit has a banner
-            parts["evidence_test"] = test(
-                dataset.X,
-                dataset.candidates,
-                n_permutations=default_permutations(dataset.X, dataset.candidates.shape[1], n_permutations),
-                random_state=random_state,
-            )
+            X, Y = dataset.X, dataset.candidates
+            if (X.nnz if is_sparse(X) else X.size) * Y.shape[1] >= _LARGE_PRODUCT:
+                n_permutations = min(n_permutations, 39)  # enough for 5 %
+            with warnings.catch_warnings():
+                if command == "audit":  # which has a banner
+                    warnings.simplefilter("ignore", UserWarning)
+                parts["evidence_test"] = evidence_test(
+                    X, Y, n_permutations=n_permutations, random_state=random_state
+                )
             settings["Permutations"] = str(len(parts["evidence_test"].permuted))
         parts_of_rows = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
         if command == "audit" and n_resamples and not have_candidates(dataset.candidates, parts_of_rows):
@@ -256,12 +230,12 @@ def _rank(
     with_sizes: bool,
     n_random: int,
     step: _Steps,
-) -> tuple[Ranking, Any, SizeEvaluation | SizeCurve | None]:
-    """Rank the columns, and cross-validate their number if asked; returns the fitted selector too."""
+) -> tuple[Ranking, Any, dict[str, Any]]:
+    """Rank the columns, and cross-validate their number if asked; return ranking, fitted selector and other parts."""
     X, Y = dataset.X, dataset.candidates
     wanted = selector.n_features_to_select if n_columns is None else n_columns
     is_automatic = wanted == "auto"
-    sizes: SizeEvaluation | SizeCurve | None = None
+    parts: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if dataset.is_lazy:
@@ -270,34 +244,34 @@ def _rank(
             column_of = np.searchsorted(dataset.ranked, dataset.column_of)
             by_column = ColumnSelector(selector, column_of, None if is_automatic else wanted)
             if is_automatic and X.shape[0] >= FEWEST_ROWS:
-                sizes = _sizes(by_column, X, Y, n_random, step)
-                by_column.n_features_to_select = (
-                    sizes.n_selected if isinstance(sizes, SizeEvaluation) else sizes.best
-                )
-                if isinstance(sizes, SizeEvaluation):
-                    by_column.selector = clone(selector).set_params(redundancy=sizes.redundancy)
+                parts, by_column.n_features_to_select, settled = _sizes(by_column, X, Y, n_random, step)
+                by_column.selector = clone(selector).set_params(**settled)
             fitted = by_column.fit(X, Y)
             if with_sizes and not is_automatic:
-                sizes = _sizes(fitted, X, Y, n_random, step)
+                parts, *_ = _sizes(fitted, X, Y, n_random, step)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     ranking = Ranking.of(fitted, dataset, method, is_size_given=not is_automatic, converged=converged)
-    return ranking, fitted, sizes
+    return ranking, fitted, parts
 
 
 def _sizes(
     selector: ColumnSelector, X: Any, Y: Any, n_random: int, step: _Steps
-) -> SizeEvaluation | SizeCurve:
-    """Cross-validate numbers of columns; a selector that is fitted keeps its redundancy, and its number is tried."""
+) -> tuple[dict[str, Any], int, dict[str, Any]]:
+    """Cross-validate numbers of columns; return parts of the audit, the number to keep and settled parameters.
+
+    A selector that is fitted keeps its redundancy, and its number is tried.
+    """
     method, sizes = selector.selector, None
     if not isinstance(method, EvidenceSelector):
-        return choose_size(selector, X, Y)
+        curve = choose_size(selector, X, Y)
+        return {"size_curve": curve}, curve.best, {}
     if hasattr(selector, "selector_"):
         method = clone(method).set_params(redundancy=selector.selector_.redundancy_)
         grid = size_grid(len(selector.columns_), method.max_steps, is_wide=X.shape[1] > LARGEST_GRAM)
         sizes = np.union1d(grid, [selector.n_features_])
-    return evaluate_sizes(
+    found = evaluate_sizes(
         method,
         X,
         Y,
@@ -306,6 +280,12 @@ def _sizes(
         n_random=n_random,
         on_fold=lambda: step("trying numbers of columns"),
     )
+    parts = {
+        "size_curve": found.curve,
+        "random_precision": found.random if n_random else None,
+        "baseline_precision": found.baseline,
+    }
+    return parts, found.n_selected, {"redundancy": found.redundancy}
 
 
 class _Steps:

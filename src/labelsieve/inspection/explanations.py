@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve.inspection._leave_one_out import LeaveOneOut
 from labelsieve.inspection.label_issues import LabelIssues, issues_of
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
@@ -76,10 +75,8 @@ class ExplainedIssues:
         without; nan if the label does not vary.
     kernel : {"linear", "rbf"} or None
         The regression that gave the support; None if no label varies, so that there was nothing to estimate.
-    penalty : float or None
-        Penalty of that regression.
-    label_penalty : float or None
-        Penalty of the regression on the other labels; None if they did not help.
+    model : str
+        The regression in words.
     """
 
     issues: LabelIssues
@@ -88,18 +85,7 @@ class ExplainedIssues:
     reasons: Reasons
     auc: np.ndarray
     kernel: str | None
-    penalty: float | None
-    label_penalty: float | None
-
-    @property
-    def model(self) -> str:
-        """The regression in words."""
-        if self.penalty is None:
-            return "the labels themselves: none varies"
-        others = (
-            "other labels not used" if self.label_penalty is None else f"other labels {self.label_penalty:g}"
-        )
-        return f"{self.kernel} regression without the row, penalty {self.penalty:.3g}; {others}"
+    model: str
 
 
 class _ExplainedSupport(LabelSupport):
@@ -134,7 +120,7 @@ def explain_label_issues(
     X, Y = dataset.X, dataset.candidates
     model = _ExplainedSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
     issues = issues_of(model, checked, label_names=dataset.label_names, row_ids=dataset.row_ids)
-    n_flagged = sum(label.n_flagged for label in issues.by_label())
+    n_flagged = int(issues.label_summary()["n_flagged"].sum())
     listed = issues.unchecked[
         : max(min(_MOST_LISTED, max(_LISTED_FACTOR * n_flagged, _LEAST_LISTED)), n_listed or 0)
     ]
@@ -143,21 +129,11 @@ def explain_label_issues(
         issues=issues,
         listed=listed,
         n_flagged=min(n_flagged, len(listed)),
-        reasons=_no_reasons(issues, listed)
-        if model.kernel_ is None
-        else _reasons(model, issues, listed, Y, column_of),
+        reasons=_reasons(model, issues, listed, Y, column_of),
         auc=_areas(model.support_, Y),
         kernel=model.kernel_,
-        penalty=model.penalty_,
-        label_penalty=model.label_penalty_,
+        model=_in_words(model),
     )
-
-
-def _no_reasons(issues: LabelIssues, listed: np.ndarray) -> Reasons:
-    """Return empty reasons for labels that do not vary, which are their own support."""
-    none, zeros = np.zeros((len(listed), 0), dtype=np.intp), np.zeros(len(listed))
-    base = issues.support[issues.rows[listed], issues.labels[listed]]
-    return Reasons(none, none, np.zeros((len(listed), 0)), zeros, base, zeros, zeros)
 
 
 def _reasons(
@@ -166,7 +142,9 @@ def _reasons(
     """Split the support of some candidates into the effects of columns and other labels."""
     rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)
     varies = varying_labels(Y)
-    asked = np.arange(len(column_of))[model._used_features]
+    is_estimated = model.kernel_ is not None  # else every label is its own support
+    explained = np.flatnonzero(varies[labels] & is_estimated)
+    asked = np.arange(len(column_of))[model._used_features if is_estimated else []]
     distinct, column_of = np.unique(column_of[asked], return_inverse=True)
     n_reasons = min(_N_REASONS, len(distinct))
     columns = np.zeros((n_listed, n_reasons), dtype=np.intp)
@@ -175,14 +153,13 @@ def _reasons(
     others, curved, other_labels = np.zeros((3, n_listed))
     support = issues.support[rows, labels]
     base = support.copy()  # of a label that does not vary, the label itself
-    explained = np.flatnonzero(varies[labels])
     position = np.cumsum(varies) - 1  # of a label among those that vary
     by_column = np.argsort(column_of, kind="stable")
     counts = np.bincount(column_of)
     starts = np.cumsum(counts) - counts
-    from_features = model.from_features(rows[explained], position[labels[explained]])
     for block in batches(len(explained), max(4 * len(column_of), 1)):
         places = explained[block]
+        from_features = model.from_features(rows[places], position[labels[places]])
         mean, of_features = model.linear_.effects(model.asked_, rows[places], position[labels[places]])
         grouped = of_features[:, by_column]
         of_columns = np.add.reduceat(grouped, starts, axis=1)
@@ -196,11 +173,19 @@ def _reasons(
         total = of_columns.sum(axis=1)
         others[places] = total - effects[places].sum(axis=1)
         base[places] = mean
-        curved[places] = from_features[block] - mean - total
-        other_labels[places] = support[places] - from_features[block]
+        curved[places] = from_features - mean - total
+        other_labels[places] = support[places] - from_features
     if model.kernel_ == "linear":
         curved[:] = 0  # what is left there is rounding
     return Reasons(columns, features, effects, others, base, curved, other_labels)
+
+
+def _in_words(model: LabelSupport) -> str:
+    """Describe the regression."""
+    if model.penalty_ is None:
+        return "the labels themselves: none varies"
+    others = "not used" if model.label_penalty_ is None else f"{model.label_penalty_:g}"
+    return f"{model.kernel_} regression without the row, penalty {model.penalty_:.3g}; other labels {others}"
 
 
 def _areas(support: np.ndarray, Y: Matrix) -> np.ndarray:

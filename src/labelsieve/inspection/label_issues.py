@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pandas import DataFrame
 
-from labelsieve._base import as_generator, binarize_tags, check_candidates, check_count, refuse_lazy
+from labelsieve._base import as_generator, binarize_tags, check_candidates, check_count, reject_lazy
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._text import html_table, one_line
 from labelsieve.inspection._checked import Checks
@@ -19,10 +19,8 @@ from labelsieve.inspection.label_support import LabelSupport, candidate_places, 
 __all__ = [
     "ENOUGH_CHECKS",
     "LabelIssues",
-    "LabelSummary",
     "draw_candidates",
     "find_label_issues",
-    "issues_of",
 ]
 
 ENOUGH_CHECKS = 50
@@ -47,35 +45,6 @@ BLIND_SPOT = (
 _MOST_ROWS = 10
 
 _ADVICE = f"Check about {ENOUGH_CHECKS} candidates that draw_candidates picks and pass them as checked."
-
-
-@dataclass(frozen=True)
-class LabelSummary:
-    """Counts of one label.
-
-    Attributes
-    ----------
-    label : str
-        Name of the label.
-    n_candidates : int
-        Number of rows that have it as a candidate.
-    n_flagged : int
-        Number of candidates without a verdict that are more likely wrong than right. Not an error count.
-    share_wrong : float or None
-        Estimated share of wrong candidates; None unless enough candidates were reviewed.
-
-    Examples
-    --------
-    >>> from labelsieve import find_label_issues
-    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
-    >>> [(label.label, label.n_candidates) for label in find_label_issues(X, Y).by_label()]
-    [('y0', 3), ('y1', 2)]
-    """
-
-    label: str
-    n_candidates: int
-    n_flagged: int
-    share_wrong: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,24 +124,6 @@ class LabelIssues:
         """Positions in `rows` of the candidates without a verdict."""
         return np.flatnonzero(self.answers < 0)
 
-    def by_label(self) -> tuple[LabelSummary, ...]:
-        """Return the counts of each label that has candidates, in column order."""
-        scale = self.confidence if self.shown_probability is None else self.shown_probability
-        n_labels = len(self.label_names)
-        chance = scale[self.rows, self.labels]
-        n_candidates = np.bincount(self.labels, minlength=n_labels)
-        n_flagged = np.bincount(self.labels[(chance < 0.5) & (self.answers < 0)], minlength=n_labels)
-        wrong = np.bincount(self.labels, weights=1 - chance, minlength=n_labels)
-        return tuple(
-            LabelSummary(
-                label=self.label_names[label],
-                n_candidates=int(n_candidates[label]),
-                n_flagged=int(n_flagged[label]),
-                share_wrong=float(wrong[label] / n_candidates[label]) if self.has_probabilities else None,
-            )
-            for label in np.flatnonzero(n_candidates)
-        )
-
     def to_frame(self) -> DataFrame:
         """Return a pandas frame with a row per candidate, worst first.
 
@@ -195,15 +146,27 @@ class LabelIssues:
         return DataFrame(columns)
 
     def label_summary(self) -> DataFrame:
-        """Return a pandas frame with a row per label that has candidates.
+        """Return a pandas frame with a row per label that has candidates, in column order.
 
         Returns
         -------
         DataFrame
-            Columns as in `LabelSummary`; ``share_wrong`` only if at least 50 candidates were reviewed.
+            Columns ``label``, ``n_candidates``, ``n_flagged`` (candidates without a verdict that are more likely wrong
+            than right: not an error count) and, if at least 50 candidates were reviewed, ``share_wrong``, estimated.
         """
-        frame = DataFrame([asdict(label) for label in self.by_label()])
-        return frame if self.has_probabilities else frame.drop(columns="share_wrong")
+        scale = self.confidence if self.shown_probability is None else self.shown_probability
+        chance = scale[self.rows, self.labels]
+        n_labels, is_flagged = len(self.label_names), (chance < 0.5) & (self.answers < 0)
+        found = DataFrame(
+            {
+                "label": self.label_names,
+                "n_candidates": np.bincount(self.labels, minlength=n_labels),
+                "n_flagged": np.bincount(self.labels[is_flagged], minlength=n_labels),
+            }
+        )
+        if self.has_probabilities:
+            found["share_wrong"] = np.bincount(self.labels, 1 - chance, n_labels) / found["n_candidates"]
+        return found[found["n_candidates"] > 0].reset_index(drop=True)
 
     def verdicts(self) -> list[str]:
         """Return the verdict on every candidate, in order: "keep", "remove" or ""."""
@@ -218,13 +181,18 @@ class LabelIssues:
         n_shown : int, default=5
             Number of candidates without a verdict to list.
         """
-        open_places = self.unchecked[:n_shown]
-        lines = [
-            f"{self.n_candidates} candidates of {self.support.shape[0]} rows and {len(self.label_names)} labels; "
-            "least supported first:",
-            *(f"  {self._line(place)}" for place in open_places),
-        ]
-        return "\n".join([*lines, self.caveat(_ADVICE)])
+        measure, first = self._first(n_shown)
+        return "\n".join(
+            [
+                f"{self.n_candidates} candidates of {self.support.shape[0]} rows and {len(self.label_names)} labels; "
+                "least supported first:",
+                *(
+                    f"  row {one_line(row)}, label {one_line(label)}: {measure} {value}"
+                    for row, label, value in first
+                ),
+                self.caveat(_ADVICE),
+            ]
+        )
 
     def caveat(self, advice: str = "") -> str:
         """Return the note under every list of candidates; `advice` says how to review some."""
@@ -234,28 +202,22 @@ class LabelIssues:
         used = f" that uses {self.n_checked} checked candidates" if self.n_checked else ""
         return f"This is an order{used}, not a probability. {BLIND_SPOT} {advice}".strip()
 
-    def _line(self, place: int) -> str:
-        row, label = self.rows[place], self.labels[place]
-        name = f"row {one_line(self.row_ids[row])}, label {one_line(self.label_names[label])}"
-        if self.shown_probability is not None:
-            return f"{name}: right with probability {self.shown_probability[row, label]:.2f}"
-        return f"{name}: least supported {self.percentiles[place]:.3g} %"
+    def _first(self, n_shown: int) -> tuple[str, list[tuple[Hashable, str, str]]]:
+        """Return the name of a measure, and row, label and measure of the first candidates without a verdict."""
+        table = self.to_frame().iloc[self.unchecked[:n_shown]]
+        measure = "least_supported_percent" if self.shown_probability is None else "probability"
+        values = table[measure].map("{:.3g}".format)
+        return measure.replace("_", " "), list(zip(table["row"], table["label"], values, strict=True))
 
     def __str__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        if self.shown_probability is not None:
-            measure, values = "probability of being right", self.shown_probability[self.rows, self.labels]
-        else:
-            measure, values = "least supported %", self.percentiles
+        measure, first = self._first(_MOST_ROWS)
         return html_table(
             f"{self.n_candidates} candidates, {self.n_checked} checked; least supported first",
             ("row", "label", measure),
-            [
-                (self.row_ids[self.rows[place]], self.label_names[self.labels[place]], f"{values[place]:.3g}")
-                for place in self.unchecked[:_MOST_ROWS]
-            ],
+            first,
             self.caveat(_ADVICE),
         )
 
@@ -326,7 +288,7 @@ def find_label_issues(
     >>> issues
     LabelIssues(8715 candidates, 50 checked)
     """
-    refuse_lazy("find_label_issues", X, Y)
+    reject_lazy("find_label_issues", X, Y)
     model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
     return issues_of(
         model,
@@ -339,17 +301,7 @@ def find_label_issues(
 def issues_of(
     model: LabelSupport, checked: Any, *, label_names: Iterable[Hashable], row_ids: Iterable[Hashable]
 ) -> LabelIssues:
-    """Rank the candidates that a model was fitted to; parameters as in `find_label_issues`.
-
-    Examples
-    --------
-    >>> from labelsieve import LabelSupport
-    >>> from labelsieve.datasets import make_pml
-    >>> X, Y = make_pml(n_samples=50, n_features=6, n_labels=3, random_state=0)
-    >>> issues = issues_of(LabelSupport().fit(X, Y), None, label_names="abc", row_ids=range(50))
-    >>> issues.n_candidates == int(Y.sum())
-    True
-    """
+    """Rank the candidates that a model was fitted to; parameters as in `find_label_issues`."""
     n_samples, n_labels = model.support_.shape
     rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
     answers = np.full(len(rows), -1, dtype=np.int8)

@@ -11,11 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from labelsieve._base import StrOptions, check_parameters, refuse_lazy, validate_problem
+from labelsieve._base import StrOptions, check_parameters, reject_lazy, validate_problem
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.scaling import within_range
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve.inspection._checked import Candidates, CheckedModel, Checks, fit_checked
 from labelsieve.inspection._leave_one_out import (
     LeaveOneOut,
@@ -152,7 +151,7 @@ class LabelSupport(BaseEstimator):
             The fitted estimator.
         """
         check_parameters(self)
-        refuse_lazy("LabelSupport", X, y)
+        reject_lazy("LabelSupport", X, y)
         X, Y = validate_problem(self, X, y, least_samples=1)
         n_samples = X.shape[0]
         checks = Checks.of(checked, Y)
@@ -202,7 +201,8 @@ class LabelSupport(BaseEstimator):
             self.label_penalty_ = explain_by_other_labels(residuals)
         support = np.negative(residuals, out=residuals)
         support[rows, labels] += 1
-        self.rate_ = _common_rate(support)
+        # One rate of wrong candidates for all labels: the lower quartile of the support, within bounds.
+        self.rate_ = float(np.clip(np.quantile(support, _RATE_QUANTILE), _LEAST_RATE, _LARGEST_RATE))
         confidence = _candidate_confidence(support, Y, self.rate_)
         if assume_truth:
             _assume_rows_have_truth(support, confidence, Y, self.rate_)
@@ -256,13 +256,7 @@ class LabelSupport(BaseEstimator):
 
 
 def candidate_places(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and label of every candidate, by row, then label.
-
-    Examples
-    --------
-    >>> candidate_places(np.array([[0, 1], [1, 1]]))
-    (array([0, 1, 1]), array([1, 0, 1]))
-    """
+    """Return row and label of every candidate, by row, then label."""
     if not is_sparse(Y):
         rows, labels = np.nonzero(Y)
         return rows, labels
@@ -273,13 +267,7 @@ def candidate_places(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 def varying_labels(Y: Matrix) -> np.ndarray:
-    """Find the labels that are candidates of some rows, but not of all.
-
-    Examples
-    --------
-    >>> varying_labels(np.array([[0, 1, 0], [0, 1, 1]]))
-    array([False, False,  True])
-    """
+    """Find the labels that are candidates of some rows, but not of all."""
     n_candidates = np.asarray(Y.sum(axis=0)).ravel()
     varies: np.ndarray = (n_candidates > 0) & (n_candidates < Y.shape[0])
     return varies
@@ -336,20 +324,10 @@ def _may_assume_truth(Y: Matrix) -> bool:
     return not (np.asarray(Y.sum(axis=0)) == Y.shape[0]).any()
 
 
-def _common_rate(support: np.ndarray) -> float:
-    """Estimate one rate of wrong candidates: the lower quartile of the support, within bounds."""
-    return float(np.clip(np.quantile(support, _RATE_QUANTILE), _LEAST_RATE, _LARGEST_RATE))
-
-
 def _confidence_at(support: np.ndarray, rate: float) -> np.ndarray:
     """Estimate the probability that a candidate is right, if wrong ones appear at one rate r: f / (f + r (1 - f)).
 
     ``f = (support - r) / (1 - r)``, within [0.005, 0.995], is the probability that the label applies.
-
-    Examples
-    --------
-    >>> _confidence_at(np.array([0.0, 0.6, 1.0]), 0.2).round(3)
-    array([0.025, 0.833, 0.999])
     """
     f = np.clip((support - rate) / (1 - rate), 0.005, 0.995)
     confidence: np.ndarray = f / (f + rate * (1 - f))

@@ -43,9 +43,10 @@ from labelsieve._numerics.sparse import dense
 from labelsieve._pages import render
 from labelsieve._text import printable
 from labelsieve.inspection import wording
-from labelsieve.inspection.distributions import Distribution, distribution
 from labelsieve.inspection.explanations import ExplainedIssues
+from labelsieve.inspection.label_issues import LabelIssues
 from labelsieve.inspection.ranking import CRITERION, Ranking
+from labelsieve.io.dataset import Column, Dataset, show_value
 
 if TYPE_CHECKING:
     from labelsieve.inspection.result import Audit
@@ -54,6 +55,12 @@ __all__ = ["page_data", "render_page"]
 
 #: Limits that keep the page small: columns, counts per label in all distributions, features listed per column.
 _MOST_COLUMNS, _MOST_COUNTS, _MOST_FEATURES = 1000, 12_000, 12
+#: Largest number of distinct values with a bar each, and number of bars of a range.
+_MOST_VALUES, _N_BINS = 12, 14
+#: Values beyond this quantile are counted in the last bar.
+_TAIL = 0.99
+#: Roles whose values have no order.
+_UNORDERED = ("category", "boolean", "text", "tags")
 #: Bars of the histogram of all candidates.
 _N_BARS = 30
 
@@ -133,7 +140,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
         ]
     if issues is None:
         return data
-    labels, ends = _labels(issues)
+    labels, ends = _labels(audit, issues.issues)
     return {
         **data,
         "candidates": issues.issues.n_candidates,
@@ -168,7 +175,11 @@ def _columns(audit: Audit, ranking: Ranking) -> list[dict[str, Any]]:
     found = []
     for column in map(int, shown):
         of_table = audit.ranked_columns[column]
-        bars = distribution(audit.dataset, of_table, int(ranking.best_feature[column]))
+        bars, bar_of = _bars(audit.dataset, of_table, int(ranking.best_feature[column]))
+        n_bars = len(bars["c"])
+        if counts_left >= n_bars * Y.shape[1]:
+            bars["l"] = [_count(bar_of[has_label], n_bars) for has_label in Y.T]
+        counts_left -= n_bars * Y.shape[1]
         worth = float(ranking.worth[column])
         record: dict[str, Any] = {
             "n": printable(of_table.name),
@@ -182,9 +193,8 @@ def _columns(audit: Audit, ranking: Ranking) -> list[dict[str, Any]]:
                 for other, correlation in audit.substitutes[column]
                 if other in place
             ],
-            "h": _bars(bars, Y if counts_left >= bars.n_bins * Y.shape[1] else None),
+            "h": bars,
         }
-        counts_left -= bars.n_bins * Y.shape[1]
         if of_table.n_missing:
             record["x"] = of_table.n_missing
         if of_table.note:
@@ -205,17 +215,56 @@ def _places(audit: Audit, column: int) -> list[int]:
     return list(map(int, np.where(stability.runs[:, column], 1, stability.n_selected + 1)))
 
 
-def _bars(bars: Distribution, Y: np.ndarray | None) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "d": int(bars.is_discrete),
-        "t": [printable(text) for text in bars.texts],
-        "c": bars.counts().tolist(),
-    }
-    if bars.of:
-        record["n"] = printable(bars.of)
-    if Y is not None:
-        record["l"] = [bars.counts(Y[:, label]).tolist() for label in range(Y.shape[1])]
-    return record
+def _bars(dataset: Dataset, column: Column, feature: int) -> tuple[dict[str, Any], np.ndarray]:
+    """Count the cells of a column, or the values of its best feature; return the bar of every row, too."""
+    name = dataset.feature_names[feature]
+    if dataset.frame is not None and column.role in _UNORDERED:
+        name, found = column.name, _bars_of_names(dataset.frame[column.name])
+    elif dataset.values is not None and column.role == "number":
+        name, found = (
+            column.name,
+            _bars_of_numbers(dataset.values[column.name].to_numpy(dtype=float, na_value=np.nan)),
+        )
+    else:
+        found = _bars_of_numbers(dense(dataset.X[:, [feature]]).ravel())
+    is_discrete, texts, bar_of, n_bars = found
+    record = {"d": int(is_discrete), "t": list(map(printable, texts)), "c": _count(bar_of, n_bars)}
+    return record if name == column.name else {**record, "n": printable(name)}, bar_of
+
+
+def _count(bar_of: np.ndarray, n_bars: int) -> list[int]:
+    counts: list[int] = np.bincount(bar_of[bar_of >= 0], minlength=n_bars).tolist()
+    return counts
+
+
+def _bars_of_names(raw: Any) -> tuple[bool, list[str], np.ndarray, int]:
+    """Return a bar for each of the most frequent values, and one for all others; -1 for a missing value."""
+    texts = raw.astype(object).map(show_value, na_action="ignore").replace("", np.nan)
+    counts = texts.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    shown = counts.index[: _MOST_VALUES if len(counts) <= _MOST_VALUES else _MOST_VALUES - 1]
+    bar_of = shown.get_indexer(texts)
+    bar_of[(bar_of < 0) & texts.notna()] = len(shown)
+    others = [f"{len(counts) - len(shown)} others"] if len(shown) < len(counts) else []
+    return True, [*shown, *others], bar_of, max(len(shown) + len(others), 1)
+
+
+def _bars_of_numbers(values: np.ndarray) -> tuple[bool, list[str], np.ndarray, int]:
+    """Return a bar for each of a few values, or bars of a range; -1 for a missing value."""
+    bar_of = np.full(len(values), -1)
+    known = np.isfinite(values)
+    if not known.any():
+        return False, ["", ""], bar_of, 1
+    distinct = np.unique(values[known])
+    if len(distinct) <= _MOST_VALUES:
+        bar_of[known] = np.searchsorted(distinct, values[known])
+        return True, list(map(show_value, distinct)), bar_of, len(distinct)
+    low, high = distinct[0], np.quantile(values[known], _TAIL)
+    if not high > low:
+        high = distinct[-1]
+    edges = np.linspace(low, high, _N_BINS + 1)
+    bar_of[known] = np.clip(np.searchsorted(edges, values[known], "right") - 1, 0, _N_BINS - 1)
+    end = show_value(high) + (" and more" if high < distinct[-1] else "")
+    return False, [show_value(low), end], bar_of, _N_BINS
 
 
 def _features(audit: Audit, ranking: Ranking, features: np.ndarray) -> list[list[Any]]:
@@ -234,27 +283,25 @@ def _features(audit: Audit, ranking: Ranking, features: np.ndarray) -> list[list
     ]
 
 
-def _labels(explained: ExplainedIssues) -> tuple[list[dict[str, Any]], list[float]]:
+def _labels(audit: Audit, issues: LabelIssues) -> tuple[list[dict[str, Any]], list[float]]:
     """Return the labels, and the range of their histograms."""
-    issues = explained.issues
     chance = issues.shown_probability
     keys = (issues.support if chance is None else chance)[issues.rows, issues.labels]
     low, high = (0.0, 1.0) if chance is not None else (float(keys.min()), float(keys.max()))
     edges = np.linspace(low, high if high > low else low + 1, _N_BARS + 1)
-    by_name = {label.label: label for label in issues.by_label()}
+    summary = audit.labels.set_index("label").to_dict("index")
     found = []
     for number, name in enumerate(issues.label_names):
-        label = by_name.get(name)
-        area = explained.auc[number]
+        label = summary.get(name, {"n_candidates": 0, "auc": np.nan, "n_flagged": 0})
         record: dict[str, Any] = {
             "n": printable(name),
-            "m": 0 if label is None else label.n_candidates,
-            "auc": None if np.isnan(area) else round(float(area), 3),
-            "look": 0 if label is None else label.n_flagged,
+            "m": label["n_candidates"],
+            "auc": None if np.isnan(label["auc"]) else round(label["auc"], 3),
+            "look": label["n_flagged"],
             "h": np.histogram(keys[issues.labels == number], edges)[0].tolist(),
         }
-        if label is not None and label.share_wrong is not None:
-            record["w"] = round(label.share_wrong, 3)
+        if "share_wrong" in label:
+            record["w"] = round(label["share_wrong"], 3)
         found.append(record)
     return found, [round(float(edges[0]), 4), round(float(edges[-1]), 4)]
 

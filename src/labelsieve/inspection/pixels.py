@@ -1,4 +1,4 @@
-"""Figures of what an audit found in images: which pixels matter, and which images to review. Needs matplotlib."""
+"""Figures of what an audit found in images: which pixels matter, and which images to review. Need matplotlib."""
 
 from __future__ import annotations
 
@@ -9,45 +9,46 @@ import numpy as np
 
 from labelsieve._figures import ACCENT, INK, PageFigure
 from labelsieve._text import one_line
-from labelsieve.inspection.displays import ConvergenceDisplay, SizeCurveDisplay
-from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.displays import SizeCurveDisplay
 from labelsieve.inspection.result import Audit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-def draw_selected_pixels(ranking: Ranking, mean_image: np.ndarray) -> PageFigure:
-    """Draw the selected pixels, with their ranks, over the mean image."""
-    figure = _figure()
-    _selected_pixels(figure.subplots(), ranking, mean_image)
-    return PageFigure(figure, f"The {ranking.n_kept} selected pixels, by rank, on the mean of all images.")
-
-
-def draw_pixel_worth(ranking: Ranking, shape: tuple[int, ...]) -> PageFigure:
-    """Draw what every pixel is worth by itself."""
-    figure = _figure()
-    _pixel_worth(figure.subplots(), ranking, shape)
-    return PageFigure(figure, f"The {ranking.measure} of every pixel, darker is more.")
 
 
 def draw_overview(found: Audit, mean_image: np.ndarray) -> PageFigure:
-    """Draw selected pixels, what pixels are worth and, if there are any, the curves next to each other."""
-    ranking = found.ranking
+    """Draw the selected pixels, the worth of every pixel and, if there is one, the size curve next to each other."""
+    from matplotlib.figure import Figure
+
+    ranking, curve = found.ranking, found.size_curve
     assert ranking is not None
-    curves = [
-        draw
-        for given, draw in ((found.size_curve, _size_curve), (ranking.objective, _convergence))
-        if given is not None
-    ]
-    figure = _figure(2 + len(curves))
-    panels = figure.subplots(1, 2 + len(curves), gridspec_kw={"wspace": 0.12})
-    _selected_pixels(panels[0], ranking, mean_image)
-    _pixel_worth(panels[1], ranking, mean_image.shape)
-    for axes, draw in zip(panels[2:], curves, strict=True):
-        draw(axes, found, ranking)
-    return PageFigure(figure, "Selected pixels, what pixels are worth, and curves.")
+    n_panels = 2 if curve is None else 3
+    figure = Figure(figsize=(3.6 * n_panels, 3.7), layout="constrained")
+    selected, worth, *rest = figure.subplots(1, n_panels, gridspec_kw={"wspace": 0.12})
+    # Half of the range of greys, so that black figures stand out.
+    _pixels(selected, mean_image, cmap="Greys", vmax=1.6 * mean_image.max())
+    for rank, pixel in enumerate(ranking.kept, start=1):
+        row, column = divmod(int(pixel), mean_image.shape[1])
+        _mark(selected, row, column, rank)
+    _title(selected, f"The {ranking.n_kept} selected pixels", "by rank, on the mean of all images")
+    # The root keeps one outstanding pixel from leaving all others blank.
+    _pixels(worth, np.sqrt(np.maximum(ranking.worth, 0)).reshape(mean_image.shape), cmap="OrRd")
+    _title(worth, f"{ranking.measure.capitalize()} of every pixel", "darker is more")
+    if curve is not None:
+        (axes,) = rest
+        SizeCurveDisplay(curve).plot(axes)
+        axes.axvline(ranking.n_kept, color=INK, linewidth=1, linestyle=":")
+        _title(axes, "How many are enough?", f"precision on held-out rows, most at {curve.best}")
+        axes.set_xlabel("features (dotted: selected)", color=INK)
+        axes.set_ylabel("")  # the title says it
+        axes.tick_params(colors=INK, labelsize=9)
+        axes.set_box_aspect(1)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", alpha=0.3)
+    words = (
+        f"The {ranking.n_kept} selected pixels on the mean image, and the {ranking.measure} of every pixel."
+    )
+    return PageFigure(figure, words)
 
 
 def draw_label_issues(issues: Sequence[tuple[int, str]], images: np.ndarray) -> PageFigure:
@@ -68,28 +69,6 @@ def draw_label_issues(issues: Sequence[tuple[int, str]], images: np.ndarray) -> 
     return PageFigure(figure, f"The first {len(issues)} of the list, with the label in question.")
 
 
-def _selected_pixels(axes: Axes, ranking: Ranking, mean_image: np.ndarray) -> None:
-    # Half of the range of greys, so that black figures stand out.
-    _pixels(axes, mean_image, cmap="Greys", vmax=1.6 * mean_image.max())
-    for rank, pixel in enumerate(ranking.kept, start=1):
-        row, column = divmod(int(pixel), mean_image.shape[1])
-        axes.add_patch(_square(row, column))
-        axes.text(column + 0.5, row + 0.53, str(rank), ha="center", va="center", fontsize=9, color="#111111")
-    _title(axes, f"The {ranking.n_kept} selected pixels", "by rank, on the mean of all images")
-
-
-def _pixel_worth(axes: Axes, ranking: Ranking, shape: tuple[int, ...]) -> None:
-    # The root keeps one outstanding pixel from leaving all others blank.
-    _pixels(axes, np.sqrt(np.maximum(ranking.worth, 0)).reshape(shape), cmap="OrRd")
-    _title(axes, f"{ranking.measure.capitalize()} of every pixel", "darker is more")
-
-
-def _figure(n_panels: int = 1) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(3.6 * n_panels, 3.7), layout="constrained")
-
-
 def _pixels(axes: Axes, values: np.ndarray, *, linewidth: float = 1, **style: Any) -> None:
     """Draw a grid of pixels, the first row on top."""
     axes.pcolormesh(values, edgecolors="white", linewidth=linewidth, vmin=0, **style)
@@ -98,12 +77,13 @@ def _pixels(axes: Axes, values: np.ndarray, *, linewidth: float = 1, **style: An
     axes.spines[:].set_color("#8b949e")
 
 
-def _square(row: int, column: int) -> Any:
+def _mark(axes: Axes, row: int, column: int, rank: int) -> None:
+    """Frame a pixel and write its rank into it."""
     from matplotlib.patches import Rectangle
 
-    inset = 0.07
-    side = 1 - 2 * inset
-    return Rectangle((column + inset, row + inset), side, side, fill=False, edgecolor=ACCENT, linewidth=2.2)
+    corner, side = (column + 0.07, row + 0.07), 0.86
+    axes.add_patch(Rectangle(corner, side, side, fill=False, edgecolor=ACCENT, linewidth=2.2))
+    axes.text(column + 0.5, row + 0.53, str(rank), ha="center", va="center", fontsize=9, color="#111111")
 
 
 def _title(axes: Axes, title: str, remark: str) -> None:
@@ -111,31 +91,3 @@ def _title(axes: Axes, title: str, remark: str) -> None:
     axes.set_title(f"{title}\n", loc="left", fontsize=12, fontweight="bold", color=INK)
     above: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
     axes.annotate(remark, (0, 1), xytext=(0, 7), fontsize=9.5, color=INK, **above)
-
-
-def _size_curve(axes: Axes, found: Audit, ranking: Ranking) -> None:
-    curve = found.size_curve
-    assert curve is not None
-    SizeCurveDisplay.from_curve(curve, ax=axes)
-    axes.axvline(ranking.n_kept, color=INK, linewidth=1, linestyle=":")
-    _title(axes, "How many are enough?", f"precision on held-out rows, most at {curve.best}")
-    _as_curve(axes, "features (dotted: selected)")
-
-
-def _convergence(axes: Axes, found: Audit, ranking: Ranking) -> None:
-    assert ranking.objective is not None
-    ConvergenceDisplay(objective=ranking.objective).plot(axes)
-    end = "converged" if ranking.converged else "not converged"
-    _title(axes, "Objective", f"{end} in {ranking.n_iter} iterations")
-    _as_curve(axes, "iteration")
-
-
-def _as_curve(axes: Axes, x_label: str) -> None:
-    """Frame a curve as wide as the pixels beside it."""
-    axes.set_xlabel(x_label, color=INK)
-    axes.set_ylabel("")  # the title says it
-    axes.tick_params(colors=INK, labelsize=9)
-    axes.set_box_aspect(1)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[:].set_color(INK)
-    axes.grid(axis="y", alpha=0.3)

@@ -195,13 +195,6 @@ class Ranking:
         return self._products[1]
 
     @cached_property
-    def column_evidence(self) -> np.ndarray:
-        """Evidence of every column: that of the feature which says most."""
-        found = np.zeros(len(self.places))
-        np.maximum.at(found, self.column_of, self.feature_evidence)
-        return found
-
-    @cached_property
     def column_z2(self) -> np.ndarray:
         """Signed z² of every column with every label: that of the feature which says most about it."""
         signed, column_of = self.feature_z2, self.column_of

@@ -154,72 +154,72 @@ class Audit:
             found[column] = correlations(X, best, column, others[others != column])
         return tuple(found)
 
-    # Records and frames
+    # Frames and records
 
-    def column_records(self, *, kept_only: bool = False) -> list[dict[str, Any]]:
-        """Return the columns in order, as values JSON can hold."""
-        if self.ranking is None:
-            return []
-        return [self._column_record(int(j)) for j in (self.ranking.kept if kept_only else self.ranking.order)]
-
-    def _column_record(self, column: int) -> dict[str, Any]:
-        ranking, dataset, of_table = self.ranking, self.dataset, self.ranked_columns[column]
-        assert ranking is not None
-        members = sorted(of_table.features, key=lambda feature: ranking.feature_places[feature])
-        record: dict[str, Any] = {
-            "rank": int(ranking.places[column]),
-            "column": of_table.name,
-            "role": of_table.role,
-            "kept": bool(ranking.places[column] <= ranking.n_kept),
-            "score": float(ranking.scores[column]),
-            **{name: float(values[column]) for name, values in ranking.measures.items()},
-            "features": [dataset.feature_names[feature] for feature in members],
-            "n_missing": of_table.n_missing,
-            "note": of_table.note,
+    @property
+    def columns(self) -> DataFrame:
+        """The columns as a frame, best first."""
+        ranking, stability = self.ranking, self.stability
+        if ranking is None:
+            return DataFrame()
+        order, shown = ranking.order, [self.ranked_columns[j] for j in ranking.order]
+        found: dict[str, Any] = {
+            "rank": ranking.places[order],
+            "column": [column.name for column in shown],
+            "role": [column.role for column in shown],
+            "kept": ranking.places[order] <= ranking.n_kept,
+            "score": ranking.scores[order],
+            **{name: values[order] for name, values in ranking.measures.items()},
+            "features": [
+                [
+                    self.dataset.feature_names[j]
+                    for j in sorted(column.features, key=ranking.feature_places.item)
+                ]
+                for column in shown
+            ],
+            "n_missing": [column.n_missing for column in shown],
+            "note": [column.note for column in shown],
         }
-        if self.stability is not None:
-            stability = self.stability
-            record |= {
-                "frequency": float(stability.frequency[column]),
-                "lower": float(stability.interval[column, 0]),
-                "upper": float(stability.interval[column, 1]),
-                "frequency_with_substitutes": float(stability.group_frequency[column]),
-                "substitutes": [self.ranked_columns[other].name for other, _ in self.substitutes[column]],
+        if stability is not None:
+            found |= {
+                "frequency": stability.frequency[order],
+                "lower": stability.interval[order, 0],
+                "upper": stability.interval[order, 1],
+                "frequency_with_substitutes": stability.group_frequency[order],
+                "substitutes": [
+                    [self.ranked_columns[other].name for other, _ in self.substitutes[j]] for j in order
+                ],
             }
-        return record
+        return DataFrame(found)
 
-    def size_records(self) -> list[dict[str, Any]]:
-        """Return the size curve, as values JSON can hold."""
-        if self.size_curve is None:
-            return []
-        curve = self.size_curve
-        records: list[dict[str, Any]] = [
-            {"n_columns": int(size), "average_precision": float(mean), "spread": float(spread)}
-            for size, mean, spread in zip(curve.sizes, curve.mean, curve.spread, strict=True)
-        ]
-        if self.random_precision is not None and len(self.random_precision):
-            for record, mean in zip(records, self.random_precision.mean(axis=0), strict=True):
-                record["random_columns"] = float(mean)
-        return records
+    @property
+    def sizes(self) -> DataFrame:
+        """The size curve as a frame."""
+        curve, random = self.size_curve, self.random_precision
+        if curve is None:
+            return DataFrame()
+        found = {"n_columns": curve.sizes, "average_precision": curve.mean, "spread": curve.spread}
+        return DataFrame(found if random is None else {**found, "random_columns": random.mean(axis=0)})
 
-    def label_records(self) -> list[dict[str, Any]]:
-        """Return the labels that have candidates, as values JSON can hold."""
+    @property
+    def labels(self) -> DataFrame:
+        """The labels that have candidates as a frame."""
         if self.label_issues is None:
-            return []
-        places = {name: place for place, name in enumerate(self.dataset.label_names)}
-        found = []
-        for label in self.label_issues.issues.by_label():
-            area = self.label_issues.auc[places[label.label]]
-            record = {
-                "label": label.label,
-                "n_candidates": label.n_candidates,
-                "auc": None if np.isnan(area) else float(area),
-                "n_flagged": label.n_flagged,
-            }
-            if label.share_wrong is not None:
-                record["share_wrong"] = label.share_wrong
-            found.append(record)
+            return DataFrame()
+        found = self.label_issues.issues.label_summary()
+        auc = dict(zip(self.dataset.label_names, self.label_issues.auc, strict=True))
+        found.insert(2, "auc", found["label"].map(auc))
         return found
+
+    @property
+    def flagged(self) -> DataFrame:
+        """The least supported candidates with reasons as a frame; `label_issues.issues` has all."""
+        rows = []
+        for record in self.issue_records():
+            for number, reason in enumerate(record.pop("reasons"), start=1):
+                record |= {f"{name}_{number}": value for name, value in reason.items()}
+            rows.append(record)
+        return DataFrame(rows)
 
     def issue_records(self, n_listed: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield the least supported candidates without a verdict, with reasons, as values JSON can hold."""
@@ -261,31 +261,6 @@ class Audit:
         """Return the text of a cell; `column` counts the columns that have features."""
         return self.dataset.cell(row, self._positions[column])
 
-    @property
-    def columns(self) -> DataFrame:
-        """The columns as a frame, best first."""
-        return DataFrame(self.column_records())
-
-    @property
-    def sizes(self) -> DataFrame:
-        """The size curve as a frame."""
-        return DataFrame(self.size_records())
-
-    @property
-    def labels(self) -> DataFrame:
-        """The labels as a frame."""
-        return DataFrame(self.label_records())
-
-    @property
-    def flagged(self) -> DataFrame:
-        """The least supported candidates with reasons as a frame; `label_issues.issues` has all."""
-        rows = []
-        for record in self.issue_records():
-            for number, reason in enumerate(record.pop("reasons"), start=1):
-                record |= {f"{name}_{number}": value for name, value in reason.items()}
-            rows.append(record)
-        return DataFrame(rows)
-
     # Output
 
     def to_dict(self, *, kept_only: bool = False, n_issues: int | None = None) -> dict[str, Any]:
@@ -317,7 +292,7 @@ class Audit:
                 "converged": ranking.converged,
                 "n_iter": ranking.n_iter,
                 "n_kept": ranking.n_kept,
-                "columns": self.column_records(kept_only=kept_only),
+                "columns": _records(self.columns.head(ranking.n_kept) if kept_only else self.columns),
             }
         if self.evidence_test is not None:
             found["evidence_test"] = {
@@ -331,7 +306,7 @@ class Audit:
                 "best": self.size_curve.best,
                 "enough": self.size_curve.enough,
                 "baseline_precision": self.baseline_precision,
-                "size_curve": self.size_records(),
+                "size_curve": _records(self.sizes),
             }
         if self.stability is not None:
             found["stability"] = {
@@ -345,7 +320,7 @@ class Audit:
             found |= {
                 "n_checked": issues.n_checked,
                 **({} if issues.share_wrong is None else {"share_wrong": issues.share_wrong}),
-                "labels": self.label_records(),
+                "labels": _records(self.labels),
                 "label_issues": list(self.issue_records(n_issues)),
                 "caveat": issues.caveat(),
             }
@@ -384,6 +359,12 @@ class Audit:
             f'style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0" '
             f'srcdoc="{html.escape(self.to_html())}"></iframe>'
         )
+
+
+def _records(frame: DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame as values JSON can hold."""
+    records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return records
 
 
 def _written(text: str, path: Any) -> str:

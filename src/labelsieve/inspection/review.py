@@ -6,12 +6,13 @@ the label, and a ``verdict``: keep, remove, or empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from pandas import DataFrame
 
 from labelsieve._numerics.sparse import entries, is_sparse
 from labelsieve._text import csv_cell, csv_text
@@ -32,20 +33,12 @@ __all__ = [
 ]
 
 _ID_PREFIX = "id:"
-_ANSWERS = {"keep": 1, "remove": 0}
+_ANSWERS = {"keep": 1, "remove": 0, "": -1}
 
 
 @dataclass(frozen=True)
 class Review:
-    """Candidates of a review file.
-
-    Attributes
-    ----------
-    rows, labels : ndarray of shape (n_lines,)
-        Row and label of each, counted from 0.
-    answers : ndarray of shape (n_lines,)
-        1 for keep, 0 for remove, -1 for no verdict.
-    """
+    """Candidates of a review file, counted from 0, with 1 for keep, 0 for remove and -1 for no verdict."""
 
     rows: np.ndarray
     labels: np.ndarray
@@ -130,144 +123,90 @@ def _written(names: Sequence[str], role: str) -> dict[str, int]:
 
 def id_column(path: Path) -> str | None:
     """Return the column that names the rows of a review file; None if they are numbered."""
-    source = Source(path)
-    number, header = next(_lines(source), (1, []))
-    _place("verdict", header, source, number)
-    named = [name for name in header if name.startswith(_ID_PREFIX)]
-    return named[0][len(_ID_PREFIX) :] if named else None
+    named = (name for name in _read(Source(path)) if name.startswith(_ID_PREFIX))
+    return next((name.removeprefix(_ID_PREFIX) for name in named), None)
 
 
 def n_verdicts(path: Path) -> int:
     """Count the verdicts in a file; 0 if it is not a review file."""
     try:
-        records = _lines(Source(path))
-        _, header = next(records, (1, []))
-        at = header.index("verdict")
-        return sum(bool(record[at].strip()) for _, record in records)
-    except (DatasetError, ValueError):
+        return int((_read(Source(path))["verdict"].str.strip() != "").sum())
+    except DatasetError:
         return 0
 
 
 def read_review(path: Path, dataset: Dataset) -> Review:
     """Read a review file as spreadsheets save it: any separator, line ending and byte order mark.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    dataset : Dataset
-        The reviewed data. Rows are named by its `id_column` if the file has that column, else numbered.
-
-    Raises
-    ------
-    DatasetError
-        A line is not a candidate, is a duplicate or has an invalid verdict.
+    Rows are named by the `id_column` of the data if the file has that column, else numbered. A line that is not a
+    candidate, is a duplicate or has an invalid verdict raises `DatasetError`.
     """
-    source = Source(path)
-    records = _lines(source)
-    number, header = next(records, (1, []))
-    is_named = f"{_ID_PREFIX}{dataset.id_column}" in header
-    row_heading = f"{_ID_PREFIX}{dataset.id_column}" if is_named else "sample"
-    row_at, label_at, verdict_at = (
-        _place(heading, header, source, number) for heading in (row_heading, "label", "verdict")
-    )
-    label_names, candidates = dataset.label_names, dataset.candidates
-    known_labels = _written(label_names, "labels")
-    known_rows = _written(list(map(str, dataset.row_ids)), "rows") if is_named else None
-    answers: list[int] = []
-    lines: dict[tuple[int, int], int] = {}
-    for number, record in records:
-        row = _row(record[row_at], known_rows, candidates.shape[0], source, number)
-        label = known_labels.get(record[label_at])
-        if label is None:
+    source, n_rows = Source(path), dataset.X.shape[0]
+    table = _read(source)
+    named = f"{_ID_PREFIX}{dataset.id_column}"
+    row_heading = named if named in table else "sample"
+    _check_headings(table, source, row_heading, "label")
+    if named in table:
+        rows = table[named].map(_written(list(map(str, dataset.row_ids)), "rows"))
+        hint = "(spreadsheets change numbers such as 007 unless the column is formatted as text)"
+    else:
+        rows = table["sample"].str.strip().map({str(row): row for row in range(n_rows)})
+        hint = f"(counted from 0 to {n_rows - 1})"
+    labels = table["label"].map(_written(dataset.label_names, "labels"))
+    answers = table["verdict"].str.strip().str.lower().map(_ANSWERS)
+    for heading, found, expected in (
+        (row_heading, rows, f"a row of the data {hint}"),
+        ("label", labels, "a label of the data"),
+        ("verdict", answers, "keep, remove or nothing"),
+    ):
+        if found.isna().any():
+            line = found.isna().idxmax()
             raise source.error(
-                f"{record[label_at][:80]!r} is no label of the data; do not change that column", line=number
+                f"the column {heading!r} must hold {expected}, got {table[heading][line][:80]!r}", line=line
             )
-        first = lines.setdefault((row, label), number)
-        if first != number:
-            raise source.error(
-                f"this row and label stand in line {first} already; leave one of them out", line=number
-            )
-        answers.append(_answer(record[verdict_at], source, number))
-    places = np.array(list(lines), dtype=np.intp).reshape(-1, 2)
-    review = Review(places[:, 0], places[:, 1], np.array(answers, dtype=int))
-    is_candidate = entries(candidates, review.rows, review.labels) > 0
+    review = Review(*(found.to_numpy(dtype=np.intp) for found in (rows, labels, answers)))
+    is_candidate = entries(dataset.candidates, review.rows, review.labels) > 0
     if not is_candidate.all():
-        at = int(np.flatnonzero(~is_candidate)[0])
+        line = table.index[~is_candidate][0]
         raise source.error(
-            f"label {label_names[review.labels[at]][:80]!r} is no candidate of this row; remove the line, or give the "
-            "data that the file was written for",
-            line=list(lines.values())[at],
+            f"label {table['label'][line][:80]!r} is not a candidate of this row; remove the line, or give the data "
+            "that the file was written for",
+            line=line,
         )
+    is_repeated = DataFrame({"row": rows, "label": labels}).duplicated()
+    if is_repeated.any():
+        raise source.error("this row and label have an earlier line; remove one", line=is_repeated.idxmax())
     return review
 
 
-def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """Yield the header and the lines that are not empty, each as long as the header."""
-    width = None
-    for number, record in read_records(source)[0]:
-        if width is None:
-            record = [field.strip() for field in record]
-            while record and not record[-1]:
-                record.pop()
-            width = len(record)
-        elif not any(field.strip() for field in record):
-            continue
-        elif any(field.strip() for field in record[width:]):
-            raise source.error(f"expected {width} fields, got {len(record)}; correct the line", line=number)
-        # Spreadsheets leave out empty fields at the end of a line.
-        yield number, [*record, *("",) * (width - len(record))]
+def _read(source: Source) -> DataFrame:
+    """Read the fields of a review file as texts, indexed by line."""
+    (_, header), *lines = read_records(source)[0]
+    lines = [(line, record) for line, record in lines if any(map(str.strip, record))]
+    header = list(map(str.strip, header))
+    while header and not header[-1]:
+        header.pop()
+    width = len(header)
+    for line, record in lines:
+        if any(field.strip() for field in record[width:]):
+            raise source.error(f"expected {width} fields, got {len(record)}; correct the line", line=line)
+    # Spreadsheets leave out empty fields at the end of a line.
+    fields = [[*record, *[""] * width][:width] for _, record in lines]
+    table = DataFrame(fields, index=[line for line, _ in lines], columns=header, dtype=object)
+    _check_headings(table, source, "verdict")
+    return table
 
 
-def _place(heading: str, header: list[str], source: Source, line: int) -> int:
-    """Return the position of a required column."""
-    if header.count(heading) != 1:
-        raise source.error(
-            f"is no review file of these data: it needs one column {heading!r}; write one with labelsieve issues",
-            line=line,
-        )
-    return header.index(heading)
-
-
-def _row(text: str, known: dict[str, int] | None, n_rows: int, source: Source, line: int) -> int:
-    """Return the row that a field names or numbers."""
-    if known is not None:
-        if text not in known:
+def _check_headings(table: DataFrame, source: Source, *headings: str) -> None:
+    for heading in headings:
+        if list(table).count(heading) != 1:
             raise source.error(
-                f"no row of the data is called {text[:80]!r}; do not change that column (spreadsheets change numbers "
-                "such as 007 unless it is formatted as text)",
-                line=line,
+                f"is not a review file of these data: it needs one column {heading!r}; write one with labelsieve issues"
             )
-        return known[text]
-    number = text.strip()
-    if not (number.isascii() and number.isdigit() and len(number) < 19 and int(number) < n_rows):
-        raise source.error(
-            f"{text[:80]!r} is no row of the data; 'sample' counts from 0 to {n_rows - 1}", line=line
-        )
-    return int(number)
-
-
-def _answer(text: str, source: Source, line: int) -> int:
-    """Return 1 for keep, 0 for remove, -1 for an empty verdict."""
-    verdict = text.strip().lower()
-    if not verdict:
-        return -1
-    if verdict not in _ANSWERS:
-        raise source.error(f"the verdict must be keep, remove or nothing, got {text[:80]!r}", line=line)
-    return _ANSWERS[verdict]
 
 
 def without_removed(dataset: Dataset, review: Review) -> Dataset:
-    """Return the data without the candidates that a review removes.
-
-    Examples
-    --------
-    >>> data = Dataset([[0.5], [2.0]], [[1, 0], [1, 1]])
-    >>> review = Review(np.array([1, 0]), np.array([1, 0]), np.array([0, 1]))
-    >>> without_removed(data, review).Y
-    array([[1, 0],
-           [1, 0]], dtype=uint8)
-    """
+    """Return the data without the candidates that a review removes."""
     removed = review.answers == 0
     rows, labels, labels_of_data = review.rows[removed], review.labels[removed], dataset.candidates
     if is_sparse(labels_of_data):

@@ -11,11 +11,10 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
-from labelsieve._base import as_generator, check_problem, refuse_lazy
+from labelsieve._base import as_generator, check_problem, reject_lazy
 from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve._numerics.scaling import within_range
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve.methods._evidence.choice import FEWEST_ROWS, size_grid
 from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 from labelsieve.size_curve import SizeCurve
@@ -81,7 +80,7 @@ def choose_size(
     >>> selector.set_params(n_features_to_select=curve.best).fit(X, Y).n_features_ == curve.best
     True
     """
-    refuse_lazy("choose_size", X, Y)
+    reject_lazy("choose_size", X, Y)
     X, Y = check_problem(X, Y)
     X = within_range(X.tocsr() if is_sparse(X) else X)
     column_of = getattr(selector, "column_of", None)

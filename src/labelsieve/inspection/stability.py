@@ -14,17 +14,17 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from pandas import DataFrame
 from scipy import stats
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
-from labelsieve._base import as_generator, check_count, check_problem, refuse_lazy, take_rows
+from labelsieve._base import as_generator, check_count, check_problem, reject_lazy, take_rows
 from labelsieve._numerics.batches import BUDGET
-from labelsieve._numerics.binary import is_binary
 from labelsieve._numerics.candidate_precision import LabelScale
+from labelsieve._numerics.candidates import is_binary
 from labelsieve._numerics.moments import correlated_groups
 from labelsieve._numerics.scaling import within_range
-from labelsieve._numerics.sparse import as_rows, is_sparse
-from labelsieve._numerics.standardized import standardize
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, as_rows, is_sparse
+from labelsieve._numerics.standardized import StandardizedFeatures
 from labelsieve.methods._evidence.path import Criterion
 
 __all__ = [
@@ -45,8 +45,6 @@ SUBSTITUTE = 0.9
 _MOST_COMPARED = 5000
 #: Above this p-value, labels may be no better than permuted ones.
 SIGNIFICANT = 0.05
-#: Above this number of feature entries times labels, a permutation is slow.
-_LARGE_PRODUCT = 2e8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,7 +225,7 @@ def selection_stability(
     >>> round(found.expected_by_chance, 2)
     1.25
     """
-    refuse_lazy("selection_stability", X, Y)
+    reject_lazy("selection_stability", X, Y)
     check_count(n_resamples, "n_resamples", least=2)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_samples < 4:
@@ -359,24 +357,7 @@ def evidence_test(
     >>> evidence_test(X, Y).p_value  # no permutation has as much
     0.005
     """
-    refuse_lazy("evidence_test", X, Y)
-    found = permute_labels(
-        X, Y, n_permutations=n_permutations, random_state=random_state, threshold=threshold
-    )
-    if found.p_value > SIGNIFICANT:
-        warnings.warn(
-            f"The features tell no more about these labels than chance would (p = {found.p_value:.2g} over "
-            f"{n_permutations} shuffles); the ranking may be meaningless.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return found
-
-
-def permute_labels(
-    X: Any, Y: Any, *, n_permutations: int, random_state: Any, threshold: float = 4.0
-) -> EvidenceTest:
-    """Run `evidence_test` without its warning."""
+    reject_lazy("evidence_test", X, Y)
     check_count(n_permutations, "n_permutations", least=1)
     if not threshold >= 0:  # nor is nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
@@ -390,12 +371,15 @@ def permute_labels(
     permuted = np.array(others)
     # Sums of the same numbers in another order may round differently.
     n_as_large = int((permuted >= total * (1 - 1e-12)).sum())
-    return EvidenceTest((1 + n_as_large) / (1 + len(permuted)), total, permuted)
-
-
-def default_permutations(X: Matrix, n_labels: int, most: int = 199) -> int:
-    """Return the number of permutations: fewer, but enough for 5 %, if the table is large."""
-    return min(most, 199 if (X.nnz if is_sparse(X) else X.size) * n_labels < _LARGE_PRODUCT else 39)
+    p_value = (1 + n_as_large) / (1 + len(permuted))
+    if p_value > SIGNIFICANT:
+        warnings.warn(
+            f"The features say no more about these labels than about permuted ones (p = {p_value:.2g}, "
+            f"{n_permutations} permutations); the ranking may be meaningless.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return EvidenceTest(p_value, total, permuted)
 
 
 def kuncheva_stability(selected: Any) -> float:
@@ -420,16 +404,13 @@ def kuncheva_stability(selected: Any) -> float:
     >>> kuncheva_stability([[1, 1, 0, 0], [1, 0, 1, 0]])  # (1 * 4 - 2 * 2) / (2 * (4 - 2))
     0.0
     """
-    overlaps, sizes, n_features = _overlaps(selected)
-    size = sizes[0]
-    if (sizes != size).any():
+    sizes = _selections(selected).sum(axis=1)
+    if (sizes != sizes[0]).any():
         raise ValueError(
-            f"selected must hold sets of one size for Kuncheva's index. Got sizes from {sizes.min()} to "
-            f"{sizes.max()}. Use nogueira_stability."
+            f"selected must hold sets of one size for Kuncheva's index, got sizes from {sizes.min():g} to "
+            f"{sizes.max():g}. Use nogueira_stability."
         )
-    if size in (0, n_features):
-        return 1.0
-    return float(((overlaps * n_features - size**2) / (size * (n_features - size))).mean())
+    return nogueira_stability(selected)  # which is the same for sets of one size
 
 
 def nogueira_stability(selected: Any) -> float:
@@ -481,10 +462,7 @@ def jaccard_stability(selected: Any) -> float:
     >>> jaccard_stability([[1, 1, 0, 0], [0, 1, 1, 1]])
     0.25
     """
-    overlaps, sizes, _ = _overlaps(selected)
-    first, second = np.triu_indices(len(sizes), k=1)
-    unions = sizes[first] + sizes[second] - overlaps
-    return float(np.divide(overlaps, unions, out=np.ones(len(unions)), where=unions > 0).mean())
+    return float(1 - pdist(_selections(selected).astype(bool), "jaccard").mean())
 
 
 def wilson_interval(n_hits: np.ndarray, n_runs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -525,10 +503,7 @@ def _selected_on(
 
 
 def substitute_groups(X: Matrix, compared: np.ndarray) -> np.ndarray:
-    """Number the groups of features joined by absolute correlations of 0.9 or more.
-
-    Only the features at the positions `compared`, ascending, are compared; any other is a group of its own.
-    """
+    """Number the groups of correlated features; only those at `compared`, ascending, are compared."""
     groups = np.arange(X.shape[1])
     if not len(compared):
         return groups
@@ -544,14 +519,16 @@ def correlations(
 ) -> tuple[tuple[int, float], ...]:
     """Return other columns with their correlations with a column, by best features, strongest first."""
     asked = X[:, best_feature[np.append(column, others)]]
-    found = np.clip(standardize(within_range(asked)).gram(np.arange(asked.shape[1]))[0] / X.shape[0], -1, 1)
+    found = np.clip(
+        StandardizedFeatures(within_range(asked)).gram(np.arange(asked.shape[1]))[0] / X.shape[0], -1, 1
+    )
     order = np.argsort(-np.abs(found[1:]), kind="stable")
     return tuple((int(others[place]), float(found[1 + place])) for place in order)
 
 
 def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float) -> Iterator[float]:
     """Yield the total evidence for the labels with their rows in each of these orders."""
-    features, labels = standardize(within_range(X)), LabelScale.learn(Y)
+    features, labels = StandardizedFeatures(within_range(X)), LabelScale.learn(Y)
     criterion = Criterion(threshold, ridge=0.0)
     Y = Y[:, labels.varying]
     n_samples, n_labels = Y.shape
@@ -563,13 +540,6 @@ def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float
         products = features.products(stack([Y[order] for order in together]))
         for part in np.split(products, len(together), axis=1):
             yield float(criterion.alone(labels.scale_products(part), n_samples).sum())
-
-
-def _overlaps(selected: Any) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the overlap of each pair of runs, the sizes of the runs, and the number of features."""
-    runs = _selections(selected)
-    common = (runs @ runs.T).round().astype(int)
-    return common[np.triu_indices(len(runs), k=1)], common.diagonal(), runs.shape[1]
 
 
 def _selections(selected: Any) -> np.ndarray:

@@ -169,15 +169,15 @@ def _permutations(test: EvidenceTest) -> str:
 
 
 def _labels(issues: LabelIssues, audit: Audit) -> tuple[str, str]:
-    by_label = issues.by_label()
-    n_flagged = sum(label.n_flagged for label in by_label)
+    by_label = audit.labels
+    n_flagged = by_label["n_flagged"].sum()
     many = _counted(issues.n_candidates, "candidate label")
     if not n_flagged:
         return "None is flagged", f" of {many}."
     where = ""
     if len(by_label) > 1:
-        worst = max(by_label, key=lambda label: label.n_flagged / label.n_candidates)
-        where = f", most often {_short(worst.label)} ({worst.n_flagged:,} of {worst.n_candidates:,})"
+        worst = by_label.loc[(by_label["n_flagged"] / by_label["n_candidates"]).idxmax()]
+        where = f", most often {_short(worst['label'])} ({worst['n_flagged']:,} of {worst['n_candidates']:,})"
     verb = "is" if n_flagged == 1 else "are"
     rest = f" {verb} flagged{where}."
     if issues.share_wrong is None:
@@ -230,26 +230,13 @@ def banner(audit: Audit) -> tuple[str, str] | None:
 
 
 def headline(audit: Audit) -> str:
-    """Return the sizes of the table in one line."""
-    dataset = audit.dataset
-    derived = f" ({len(dataset.feature_names):,} features)" if _is_encoded(audit) else ""
-    return (
-        f"{printable(dataset.name or 'table')}: {_counted(dataset.X.shape[0], 'row')}, "
-        f"{_counted(dataset.n_columns, 'column')}{derived}, {_counted(len(dataset.label_names), 'label')}, "
-        f"{_counted(audit.n_candidates, 'candidate')}"
-    )
+    """Return name and sizes of the table in one line."""
+    return f"{printable(audit.dataset.name or 'table')}: {', '.join(_sizes(audit))}"
 
 
 def facts(audit: Audit) -> list[str]:
     """Return the sizes of the table, and for a selection the method."""
-    dataset, ranking = audit.dataset, audit.ranking
-    derived = f" giving {_counted(len(dataset.feature_names), 'feature')}" if _is_encoded(audit) else ""
-    found = [
-        _counted(dataset.X.shape[0], "row"),
-        _counted(dataset.n_columns, "column") + derived,
-        _counted(len(dataset.label_names), "label"),
-        _counted(audit.n_candidates, "candidate label"),
-    ]
+    found, ranking = _sizes(audit), audit.ranking
     if audit.command == "select" and ranking is not None:
         end = "" if ranking.objective is None else f", {'' if ranking.converged else 'not '}converged"
         rounds = "" if ranking.n_iter is None else f" in {_counted(ranking.n_iter, 'iteration')}"
@@ -257,8 +244,16 @@ def facts(audit: Audit) -> list[str]:
     return found
 
 
-def _is_encoded(audit: Audit) -> bool:
-    return len(audit.dataset.feature_names) > audit.dataset.n_columns
+def _sizes(audit: Audit) -> list[str]:
+    dataset = audit.dataset
+    n_features = len(dataset.feature_names)
+    encoded = f" ({_counted(n_features, 'feature')})" if n_features > dataset.n_columns else ""
+    return [
+        _counted(dataset.X.shape[0], "row"),
+        _counted(dataset.n_columns, "column") + encoded,
+        _counted(len(dataset.label_names), "label"),
+        _counted(audit.n_candidates, "candidate label"),
+    ]
 
 
 def summary(audit: Audit) -> str:
@@ -335,13 +330,6 @@ def _table_remarks(audit: Audit) -> list[str]:
 
 
 def _counted(number: int, noun: str) -> str:
-    """Return a number with a noun.
-
-    Examples
-    --------
-    >>> _counted(1, "row"), _counted(1500, "row")
-    ('1 row', '1,500 rows')
-    """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

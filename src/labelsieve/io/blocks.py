@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,12 @@ from typing import Any
 import numpy as np
 
 from labelsieve._blocks.streamed import lazy_rows
-from labelsieve.io.column_choice import (
-    CANDIDATE_PREFIX,
-    NOMINAL_PREFIX,
-    choose_columns,
-    label_file,
-    no_labels_said,
-    plain_name,
-    xml_columns,
-)
-from labelsieve.io.errors import DatasetError, Mention
-from labelsieve.io.frames import has_numbers, separator_of
-from labelsieve.io.matrices import Matrices, array_names
-from labelsieve.io.mulan_xml import label_names_in
+from labelsieve._numerics.sparse import dense
+from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, no_labels_said, plain_name
+from labelsieve.io.errors import DatasetError
+from labelsieve.io.frames import TABLE_FORMATS, has_numbers, import_pyarrow, separator_of
+from labelsieve.io.matrices import array_names
+from labelsieve.io.numeric_table import Matrices, labels_to_binary
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import MISSING
@@ -46,7 +38,7 @@ def check_chunks(chunks: object) -> int | None:
     if chunks == "auto":
         return None
     if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
-        raise DatasetError("expected a number of rows or 'auto', got ", Mention("chunks", chunks), ".")
+        raise DatasetError(f"expected a number of rows or 'auto', got `chunks={chunks!r}`.")
     return chunks
 
 
@@ -60,135 +52,102 @@ def files_in(path: Path) -> list[Path]:
     return files
 
 
-def open_in_blocks(
-    sources: Sequence[Source], options: ReadOptions, rows: int | None, kind_of: Callable[[Source], str]
-) -> Matrices:
-    """Return features and labels of files as dask arrays; ``kind_of`` recognizes the format of a file."""
+def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | None) -> Matrices:
+    """Return features and labels of files as dask arrays."""
     first = sources[0]
     try:
-        from dask.delayed import delayed
+        import dask.delayed  # noqa: F401
     except ImportError:
         raise first.error("can be read in blocks only with dask; pip install 'labelsieve[dask]'") from None
     if options.missing == "mean":
-        raise first.error("cannot be read in blocks with ", Mention("missing", "mean"), "; use 'zero'")
+        raise first.error("cannot be read in blocks with `missing='mean'`; use 'zero'")
 
-    def open_table(source: Source, rows: int | None) -> BlockTable:
-        kind = kind_of(source)
-        if kind not in _FORMATS or source.compression is not None:
-            form = "compressed" if kind in _FORMATS else kind
-            raise source.error(f"is {form}, which cannot be read in blocks; use CSV, TSV, Parquet or NPY")
-        return _FORMATS[kind](source, rows)
+    tables = [_open(source, rows) for source in sources]
+    names = tables[0].names
+    if any(table.names != names for table in tables):
+        raise first.error("and the other files must have the same columns in the same order")
+    choice = choose_columns(names, options, first.error)
+    if choice.labels is None:
+        raise no_labels_said((), first.error)
+    features = choice.features(len(names))
+    if not features:
+        raise first.error("has no feature columns left besides its labels; check `labels`")
+    sizes = [size for table in tables for size in table.sizes]
+    used = sorted({*features, *choice.labels, *choice.candidates})
+    label_names: list[str] = []
+    matrices: list[Any] = []
+    reads: dict[Any, Any] = {}
+    for file, columns in (
+        (choice.candidate_file, choice.candidates),
+        (choice.label_file, choice.labels),
+    ):
+        own, wanted = tables, used
+        if file is not None:
+            own = [_open(Source(file), sizes[0])]
+            columns = wanted = list(range(len(own[0].names)))
+            own_sizes = list(own[0].sizes)
+            if own_sizes != sizes:
+                raise first.error(
+                    f"and {file} must have the same rows in every block, got {sum(sizes)} rows in {len(sizes)} blocks "
+                    f"and {sum(own_sizes)} in {len(own_sizes)}"
+                )
+        label_names = label_names if not columns else _label_names(own[0], columns)
+        role = _Role(columns, label_names, None, is_label=True)
+        matrices.append(_lazy(own, wanted, role, reads) if columns else None)
+    feature_names = [names[column].removeprefix(NOMINAL_PREFIX) for column in features]
+    nominal = [plain_name(names[column]) for column in features if names[column].startswith(NOMINAL_PREFIX)]
+    if nominal and options.nominal == "onehot":
+        raise first.error("cannot be read in blocks with `nominal='onehot'`; use 'code'")
+    X = _lazy(tables, used, _Role(features, feature_names, options.missing, is_label=False), reads)
+    return Matrices(X, matrices[1], matrices[0], feature_names, label_names, nominal)
 
-    tables = [open_table(source, rows) for source in sources]
-    table = tables[0] if len(tables) == 1 else StackedTable(tables, first)
-    reader = BlockReader(table, options, first, lambda path, rows: open_table(Source(path), rows))
-    # The reader goes with every task: as a task of its own it would draw all blocks to the worker that holds it.
-    blocks = range(len(reader.table.sizes))
-    if reader.table.reads_whole_rows:
-        shared = [delayed(_read_values, pure=False)(reader, index, None) for index in blocks]
 
-    def lazy(role: str) -> Any:
-        if reader.table.reads_whole_rows:
-            parts = [delayed(_split_values, pure=False)(reader, values, role) for values in shared]
-        else:
-            parts = [delayed(_read_values, pure=False)(reader, index, role) for index in blocks]
-        return lazy_rows(parts, reader.table.sizes, reader.convert(np.empty((0, reader.width(role))), role))
-
-    Y, candidates = (lazy(role) if reader.columns[role] else None for role in ("Y", "Y_candidates"))
-    return Matrices(lazy("X"), Y, candidates, reader.feature_names, reader.label_names, reader.nominal)
+def _label_names(table: BlockTable, columns: Sequence[int]) -> list[str]:
+    return [
+        f"label{place}" if table.headless else plain_name(table.names[column])
+        for place, column in enumerate(columns)
+    ]
 
 
-def _read_values(reader: BlockReader, index: int, role: str | None) -> np.ndarray:
-    """Read one role of a block, or the numbers of all roles."""
-    values = reader.table.values(index, reader.used if role is None else reader.columns[role])
-    return values if role is None else reader.convert(values, role)
+@dataclass(frozen=True)
+class _Role:
+    """Columns that are features or labels, with their names and what becomes of missing values."""
 
+    columns: Sequence[int]
+    names: Sequence[str]
+    missing: str | None
+    is_label: bool
 
-def _split_values(reader: BlockReader, values: np.ndarray, role: str) -> np.ndarray:
-    """Take one role of the numbers of all roles."""
-    return reader.convert(values[:, np.searchsorted(reader.used, reader.columns[role])], role)
-
-
-class BlockReader:
-    """Features and labels of a table, chosen as `read` chooses them; it is pickled and sent to workers.
-
-    Parameters
-    ----------
-    table : BlockTable
-        The data.
-    open_second : callable
-        Opens a second file that holds labels, with the given number of rows per block.
-    """
-
-    def __init__(
-        self,
-        table: BlockTable,
-        options: ReadOptions,
-        source: Source,
-        open_second: Callable[[Path, int], BlockTable],
-    ) -> None:
-        self.table, self.source, self.missing = table, source, options.missing
-
-        names = table.names
-        xml = label_file(options.labels, names)
-        if xml is not None and xml.suffix.lower() == ".xml":
-            found = xml_columns(names, label_names_in(Source(xml)), str(xml), source.error)
-            options = replace(options, labels=found)
-        choice = choose_columns(names, options, source.error)
-        if choice.labels is None:
-            raise no_labels_said((), source.error)
-        features = [place for place in range(len(names)) if place not in choice.taken]
-        if not features:
-            raise source.error("has no feature columns left besides its labels; check ", Mention("labels"))
-        self.columns = {"X": features, "Y": choice.labels, "Y_candidates": choice.candidates}
-        for role, said, prefix in (
-            ("Y_candidates", options.candidates, CANDIDATE_PREFIX),
-            ("Y", options.labels, ""),
-        ):
-            file = label_file(said, names)
-            if file is not None:
-                second = open_second(file, table.sizes[0])
-                width = len(self.table.names)
-                self.table = JoinedTable(self.table, second, source, prefix)
-                self.columns[role] = list(range(width, width + len(second.names)))
-        self.used = sorted({column for columns in self.columns.values() for column in columns})
-        self.table.check_numbers(self.used)
-        names = [names[column] for column in features]
-        self.feature_names = tuple(name.removeprefix(NOMINAL_PREFIX) for name in names)
-        self.nominal = tuple(
-            name.removeprefix(NOMINAL_PREFIX) for name in names if name.startswith(NOMINAL_PREFIX)
-        )
-        labels = self.columns["Y"] or self.columns["Y_candidates"]
-        self.label_names = tuple(
-            f"label{place}" if self.table.headless else plain_name(self.table.names[column])
-            for place, column in enumerate(labels)
-        )
-        if self.nominal and options.nominal == "onehot":
-            raise source.error("cannot be read in blocks with ", Mention("nominal", "onehot"), "; use 'code'")
-
-    def width(self, role: str) -> int:
-        """Return the number of columns of ``X``, ``Y`` or ``Y_candidates``."""
-        return len(self.columns[role])
-
-    def convert(self, values: np.ndarray, role: str) -> np.ndarray:
-        """Return features without missing values, or labels as 0 and 1."""
+    def convert(self, values: np.ndarray, read: Sequence[int], source: Source) -> np.ndarray:
+        """Return features without missing values, or labels as 0 and 1, from the columns that were read."""
+        values = values[:, np.searchsorted(read, self.columns)]
         missing = np.isnan(values)
-        if role == "X" and self.missing == "zero":
+        if self.missing == "zero":
             values[missing] = 0.0
         elif missing.any():
-            column = int(np.nonzero(missing)[1].min())
-            name = self.feature_names[column] if role == "X" else self.label_names[column]
-            remedy = ("; complete them",) if role != "X" else ("; use ", Mention("missing", "zero"))
-            raise self.source.error(f"has missing values in column {name!r}", *remedy)
-        if role == "X":
-            return values
-        is_label = np.isin(values, (-1, 0, 1))
-        if not is_label.all():
-            raise self.source.error(
-                f"label columns must hold 0/1 or -1/+1, got {float(values[~is_label][0])!r}; check ",
-                Mention("labels"),
-            )
-        return (values > 0).astype(np.uint8)
+            name = self.names[int(np.nonzero(missing)[1].min())]
+            remedy = "complete them" if self.is_label else "use `missing='zero'`"
+            raise source.error(f"has missing values in column {name!r}; {remedy}")
+        return dense(labels_to_binary(values, source.error)) if self.is_label else values
+
+
+def _lazy(tables: Sequence[BlockTable], used: list[int], role: _Role, reads: dict[Any, Any]) -> Any:
+    """Return columns of all blocks as a dask array; `used` are those of all roles, `reads` the tasks so far."""
+    from dask.delayed import delayed
+
+    parts = []
+    for table in tables:
+        columns = used if table.reads_whole_rows else sorted(role.columns)
+        table.check_numbers(columns)
+        for index in range(len(table.sizes)):
+            # The table goes with every task: as a task of its own it would draw all blocks to one worker.
+            key = (id(table), index, tuple(columns))
+            if key not in reads:
+                reads[key] = delayed(type(table).values, pure=False)(table, index, columns)
+            parts.append(delayed(_Role.convert, pure=False)(role, reads[key], columns, table.source))
+    sizes = [size for table in tables for size in table.sizes]
+    empty = np.empty((0, len(role.columns)), dtype=np.uint8 if role.is_label else np.float64)
+    return lazy_rows(parts, sizes, empty)
 
 
 class BlockTable(ABC):
@@ -231,10 +190,7 @@ class NumpyTable(BlockTable):
         return np.array(block[:, chosen], dtype=np.float64, order="C")
 
     def _open(self) -> np.ndarray:
-        try:
-            array: np.ndarray = np.load(self.source.path.absolute(), mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise self.source.error(f"cannot be read as NPY ({error}); write it again") from None
+        array: np.ndarray = np.load(self.source.path.absolute(), mmap_mode="r", allow_pickle=False)
         return array
 
 
@@ -313,18 +269,14 @@ class DelimitedTable(BlockTable):
         """Name the first cell that is not a number."""
         import pandas as pd
 
-        try:
-            frame = self._parse(lines, columns, str)
-        except ValueError:
-            return self.source.error(f"cannot be parsed ({error})")
-        for column, cells in frame.items():
+        found = [] if isinstance(error, pd.errors.ParserError) else self._parse(lines, columns, str).items()
+        for column, cells in found:
             wrong = cells[cells.notna() & pd.to_numeric(cells, errors="coerce").isna()]
             if len(wrong):
                 row = index * self.sizes[0] + int(wrong.index[0]) + 1
                 return self.source.error(
                     f"column {self.names[column]!r} must hold numbers to be read in blocks, got "
-                    f"{wrong.iloc[0][:40]!r} in row {row}; encode it, or use ",
-                    Mention("ignore", self.names[column]),
+                    f"{wrong.iloc[0][:40]!r} in row {row}; encode it, or use `ignore={self.names[column]!r}`",
                 )
         return self.source.error(f"cannot be parsed ({error})")
 
@@ -334,7 +286,8 @@ class ParquetTable(BlockTable):
 
     def __init__(self, source: Source, rows: int | None) -> None:
         self.source = source
-        with reading_parquet(source) as (pa, pq), pq.ParquetFile(source.path) as file:
+        pa, pq = import_pyarrow(source)
+        with pq.ParquetFile(source.path) as file:
             self.names = list(file.schema_arrow.names)
             check_names(self.names, source)
             # Kept, since it is slow to read and every block needs it.
@@ -350,8 +303,7 @@ class ParquetTable(BlockTable):
         if largest > wanted * (1 if rows else _LENIENCE):
             raise source.error(
                 f"has row groups of up to {largest} rows, which are read whole; write it with "
-                f"row_group_size={wanted}, or use ",
-                Mention("chunks", largest),
+                f"row_group_size={wanted}, or use `chunks={largest!r}`",
             )
         self.groups: list[list[int]] = []
         sizes: list[int] = []
@@ -374,18 +326,15 @@ class ParquetTable(BlockTable):
             if not self.numeric[column]:
                 name = self.names[column]
                 raise self.source.error(
-                    f"column {name!r} must hold numbers to be read in blocks; encode it, or use ",
-                    Mention("ignore", name),
+                    f"column {name!r} must hold numbers to be read in blocks; encode it, or use `ignore={name!r}`",
                 )
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
         """Read columns of some row groups."""
         names = [self.names[column] for column in columns]
         values = np.empty((self.sizes[index], len(columns)))
-        with (
-            reading_parquet(self.source) as (pa, pq),
-            pq.ParquetFile(self.source.path.absolute(), metadata=self.metadata) as file,
-        ):
+        pa, pq = import_pyarrow(self.source)
+        with pq.ParquetFile(self.source.path.absolute(), metadata=self.metadata) as file:
             table = file.read_row_groups(self.groups[index], columns=names)
             for place, name in enumerate(names):
                 column = table.column(name)
@@ -395,94 +344,23 @@ class ParquetTable(BlockTable):
         return values
 
 
-class StackedTable(BlockTable):
-    """Files with the same columns, one below the other."""
-
-    def __init__(self, tables: Sequence[BlockTable], source: Source) -> None:
-        self.source, self.tables = source, list(tables)
-        self.names, self.headless = tables[0].names, tables[0].headless
-        self.reads_whole_rows = any(table.reads_whole_rows for table in tables)
-        if any(table.names != self.names for table in tables):
-            raise source.error("and the other files must have the same columns in the same order")
-        self.blocks = [(table, index) for table in tables for index in range(len(table.sizes))]
-        self.sizes = tuple(table.sizes[index] for table, index in self.blocks)
-
-    def check_numbers(self, columns: Sequence[int]) -> None:
-        """Check all files."""
-        for table in self.tables:
-            table.check_numbers(columns)
-
-    def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
-        """Read a block of the file that holds it."""
-        table, own_index = self.blocks[index]
-        return table.values(own_index, columns)
-
-
-class JoinedTable(BlockTable):
-    """Two tables with the same rows, side by side."""
-
-    def __init__(self, first: BlockTable, second: BlockTable, source: Source, prefix: str) -> None:
-        self.source, self.tables = source, (first, second)
-        self.names = [*first.names, *(prefix + name for name in second.names)]
-        self.headless, self.sizes = second.headless, first.sizes
-        self.reads_whole_rows = first.reads_whole_rows or second.reads_whole_rows
-        if first.sizes != second.sizes:
-            raise source.error(
-                f"and {second.source.path} must have the same rows in every block, got {sum(first.sizes)} rows in "
-                f"{len(first.sizes)} blocks and {sum(second.sizes)} in {len(second.sizes)}"
-            )
-
-    def check_numbers(self, columns: Sequence[int]) -> None:
-        """Check both tables."""
-        for table, own, _ in self._parts(columns):
-            table.check_numbers(own)
-
-    def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
-        """Read columns of both tables."""
-        values = np.empty((self.sizes[index], len(columns)))
-        for table, own, places in self._parts(columns):
-            values[:, places] = table.values(index, own)
-        return values
-
-    def _parts(self, columns: Sequence[int]) -> list[tuple[BlockTable, list[int], list[int]]]:
-        """Return each table with the columns that it holds and their places in the result."""
-        width = len(self.tables[0].names)
-        parts: list[tuple[BlockTable, list[int], list[int]]] = [(table, [], []) for table in self.tables]
-        for place, column in enumerate(columns):
-            _, own, places = parts[column >= width]
-            own.append(column - width if column >= width else column)
-            places.append(place)
-        return [part for part in parts if part[1]]
-
-
 def check_names(names: Sequence[str], source: Source) -> None:
     """Raise if a column has no name, or that of another one."""
     if not names or not all(names) or len(set(names)) < len(names):
         raise source.error("needs column names that all differ; rename one")
 
 
-@contextmanager
-def reading_parquet(source: Source) -> Iterator[tuple[Any, Any]]:
-    """Give pyarrow and pyarrow.parquet, and turn their errors into one `DatasetError`."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[files]'") from None
-    try:
-        yield pa, pq
-    except DatasetError:
-        raise
-    except Exception as error:  # pyarrow raises its own kinds, OSError, ValueError and more on damaged files
-        first_line = str(error).partition("\n")[0]
-        raise source.error(f"cannot be read as Parquet ({first_line}); write it again") from None
-
-
-_FORMATS: dict[str, Callable[[Source, int | None], BlockTable]] = {
-    "delimited": DelimitedTable,
-    "parquet": ParquetTable,
-    "npy": NumpyTable,
-}
+def _open(source: Source, rows: int | None) -> BlockTable:
+    """Open a file in the format of its ending."""
+    ending = source.path.suffix.lower()
+    if ending == ".npy":
+        return NumpyTable(source, rows)
+    kind = TABLE_FORMATS.get(ending)
+    if kind == "parquet":
+        return ParquetTable(source, rows)
+    if kind == "delimited":
+        return DelimitedTable(source, rows)
+    raise source.error(f"ends in {ending!r}, which cannot be read in blocks; use CSV, TSV, Parquet or NPY")
 
 
 def _good_rows(n_columns: int) -> int:

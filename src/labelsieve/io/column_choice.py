@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labelsieve.io.errors import DatasetError, Fail, Mention
+from labelsieve.io.errors import DatasetError, Fail
+from labelsieve.io.mulan_xml import xml_labels
 from labelsieve.io.options import ReadOptions
+from labelsieve.io.source import Source
 
 #: `write` says in the name of a column what it is, so that reading needs no arguments.
 LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX = "label:", "candidate:", "nominal:"
@@ -19,23 +21,21 @@ LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX = "label:", "candidate:", "nomina
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Positions of label, candidate and ignored columns; None if the labels are to be found by content.
-
-    Attributes
-    ----------
-    is_declared : bool
-        Whether the labels carry the prefixes of `write`.
-    """
+    """Positions of label, candidate and ignored columns; None if the labels are to be found by content."""
 
     labels: list[int] | None
     candidates: list[int]
     ignored: list[int]
+    #: Second files that hold them instead.
+    label_file: Path | None = None
+    candidate_file: Path | None = None
+    #: Whether the labels carry the prefixes of `write`.
     is_declared: bool = False
 
-    @property
-    def taken(self) -> set[int]:
-        """Positions of all columns that are not features."""
-        return {*(self.labels or ()), *self.candidates, *self.ignored}
+    def features(self, n_columns: int) -> list[int]:
+        """Return the positions of all other columns."""
+        taken = {*(self.labels or ()), *self.candidates, *self.ignored}
+        return [place for place in range(n_columns) if place not in taken]
 
 
 def choose_columns(
@@ -46,22 +46,22 @@ def choose_columns(
     declared: Sequence[str] | None = None,
     taken: Iterable[int] = (),
 ) -> ColumnChoice:
-    """Choose columns by what `options` and the file say; labels in another file are no columns.
+    """Choose columns by what `options` and the file say.
 
-    Parameters
-    ----------
-    declared : sequence of str or None
-        Labels that the file declares, taken if the options name none.
-    taken : iterable of int
-        Columns that are neither.
+    `declared` are the labels of the file, taken if the options name none; `taken` are columns that are neither.
     """
+    wanted = options.labels
+    label_file, candidate_file = _file_of(wanted, names), _file_of(options.candidates, names)
+    if label_file is not None and label_file.suffix.lower() == ".xml":
+        source = Source(label_file)
+        declared, wanted, label_file = xml_labels(source, source.content, names, fail), None, None
     ignored = {*taken}
     if options.ignore:
         ignored.update(named_columns(names, options.ignore, fail, "ignored"))
     prefixed = [place for place, name in enumerate(names) if name.startswith(CANDIDATE_PREFIX)]
     if options.candidates is None:
         candidates = prefixed
-    elif label_file(options.candidates, names):
+    elif candidate_file is not None:
         candidates = []
     else:
         candidates = named_columns(names, options.candidates, fail, "candidate")  # type: ignore[arg-type]  # not a path
@@ -73,23 +73,22 @@ def choose_columns(
     ]
     is_declared = False
     labels: list[int] | None
-    if options.labels is None:
-        if declared is not None:
-            labels = named_columns(names, declared, fail)
-        else:
-            labels = marked or ([] if candidates or options.candidates is not None else None)
-            is_declared = options.candidates is None and labels is not None
-    elif label_file(options.labels, names):
+    if label_file is not None:
         labels = []
+    elif wanted is not None:
+        labels = _wanted_columns(names, wanted, {*ignored, *candidates}, fail)
+    elif declared is not None:
+        labels = named_columns(names, declared, fail)
     else:
-        labels = _wanted_columns(names, options.labels, {*ignored, *candidates}, fail)
+        labels = marked or ([] if candidates or options.candidates is not None else None)
+        is_declared = options.candidates is None and labels is not None
     if labels is not None:
         labels = [place for place in labels if place not in ignored and place not in candidates]
         # The truth next to candidates, or the other way round, must not become a feature.
         ignored |= {place for place in (*prefixed, *marked) if place not in (*labels, *candidates)}
         if labels and candidates:
             candidates = _paired(names, labels, candidates)
-    return ColumnChoice(labels, candidates, sorted(ignored), is_declared)
+    return ColumnChoice(labels, candidates, sorted(ignored), label_file, candidate_file, is_declared)
 
 
 def _paired(names: Sequence[str], labels: Sequence[int], candidates: list[int]) -> list[int]:
@@ -113,7 +112,7 @@ def plain_name(name: str) -> str:
     return name
 
 
-def label_file(wanted: Any, names: Sequence[str]) -> Path | None:
+def _file_of(wanted: Any, names: Sequence[str]) -> Path | None:
     """Return the file meant by `wanted`, if it is a file and not a column."""
     if isinstance(wanted, os.PathLike):
         return Path(wanted)
@@ -134,7 +133,7 @@ def _wanted_columns(names: Sequence[str], wanted: Any, taken: set[int], fail: Fa
     free = [place for place in range(len(names)) if place not in taken]
     if not 0 < abs(count) < len(free):
         raise fail(
-            Mention("labels", count),
+            f"`labels={count!r}`"
             f" must leave at least one feature of {len(free)} columns and at least one label; "
             "give the number of label columns (negative for the first columns)",
         )
@@ -146,12 +145,7 @@ def named_columns(
 ) -> list[int]:
     """Return the positions of the columns with the wanted names or patterns, in file order.
 
-    Parameters
-    ----------
-    names : sequence of str
-        All columns.
-    wanted : str or sequence of str
-        Names or shell patterns such as ``"label_*"``; one string may hold several, separated by commas.
+    One string may hold several names or patterns, separated by commas.
     """
     position = {name: place for place, name in enumerate(names)}
     if isinstance(wanted, str):
@@ -181,25 +175,22 @@ def named_columns(
     return sorted(chosen)
 
 
-def xml_columns(names: Sequence[str], labels: Sequence[str], origin: str, fail: Fail) -> list[str]:
-    """Return the labels an XML file names, which must be columns, in the order of the columns."""
-    known = set(names)
-    unknown = [label for label in labels if label not in known]
-    if unknown:
-        raise fail(
-            f"has no attribute {unknown[0][:80]!r}, which {origin} names as a label "
-            f"({len(unknown)} of {len(labels)} are unknown); give the XML file that belongs to it as ",
-            Mention("labels"),
-        )
-    wanted = set(labels)
-    return [name for name in names if name in wanted]
+def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:
+    """Raise if a column does not name every row, and each differently."""
+    seen: set[str] = set()
+    for name in row_ids:
+        if name in seen or not name:
+            problem = f"{name[:80]!r} twice" if name else "a row without a name"
+            raise fail(
+                f"column {column!r} must name every row once, got {problem}; name all rows, or leave out `id`",
+            )
+        seen.add(name)
 
 
 def no_labels_said(names: Sequence[str], fail: Fail) -> DatasetError:
     """Say that nothing tells which columns are labels; `names` are likely ones."""
     which = f", {' or '.join(map(repr, names[:4]))}" if names else ""
     return fail(
-        f"does not say which columns are labels{which}; give ",
-        Mention("labels"),
+        f"does not say which columns are labels{which}; give `labels`"
         " (names, a pattern such as 'label_*', the number of last columns, a Mulan XML file or a second table)",
     )

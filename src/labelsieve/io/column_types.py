@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve._numerics.binary import is_binary
-from labelsieve.io.errors import Fail, Mention
+from labelsieve._numerics.candidates import is_binary
+from labelsieve.io.errors import Fail
 from labelsieve.io.spellings import (
     DASHES,
     MISSING,
@@ -44,27 +44,18 @@ _ID_NAME = re.compile(
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """One column with a role, and values that fit it.
+    """A column with a role, and values that fit it.
 
-    Attributes
-    ----------
-    role : str
-        One of `labelsieve.io.options.ROLES`.
-    values : ndarray
-        Numbers with NaN (number, boolean), moments with NaT (date), tuples of texts (tags) or texts, with None for
-        what is missing.
-    note : str
-        What a reader should know.
-    separator : str or None
-        Separator of the tags of a text; None if a text is one tag, or a list.
-    categories : tuple of str or None
-        The declared order of the categories.
+    Values are numbers with NaN (number, boolean), moments with NaT (date), tuples of texts (tags) or texts, with None
+    if missing.
     """
 
     role: str
     values: np.ndarray
     note: str = ""
+    #: Separator of the tags of a text; None if a text is one tag, or a list.
     separator: str | None = None
+    #: Declared order of the categories.
     categories: tuple[str, ...] | None = None
 
     @property
@@ -121,20 +112,7 @@ def infer_column_type(
 ) -> TypedColumn:
     """Infer the role of a column, or convert it to a given one.
 
-    Parameters
-    ----------
-    cells : ndarray or pandas Series
-        The column as read.
-    name : str
-        Its name, which may speak of identifiers.
-    fail : Fail
-        Makes the error for a role that the cells cannot have.
-    role : str or None
-        The role that it is said to have.
-    separator : str or None
-        What parts tags; None to find out.
-    is_continental : bool
-        Whether commas in numbers are rather decimal, and days stand before months.
+    `is_continental` says that commas in numbers are rather decimal, and that days stand before months.
     """
     if role is None and cells.dtype.kind == "f" and isinstance(cells.dtype, np.dtype):
         return _number_column(np.asarray(cells, dtype=np.float64), name)
@@ -225,159 +203,134 @@ class _Column:
     def __init__(self, texts: list[Any], name: str, separator: str | None, is_continental: bool) -> None:
         self.texts, self.name, self.separator = texts, name, separator
         self.is_continental = is_continental
-        self.n_lists = sum(isinstance(text, tuple) for text in texts)
         self.counts: Counter[Any] = Counter(text for text in texts if text is not None)
         self.n_present = self.counts.total()
+        #: The counted cells that are not lists.
+        self.words: dict[str, int] = {text: n for text, n in self.counts.items() if isinstance(text, str)}
 
     def inferred(self) -> TypedColumn:
-        """The role that the cells suggest."""
+        """Return the column in the role that the cells suggest."""
         if not self.counts:
-            return TypedColumn("constant", self.objects(), "all values are missing")
-        is_complete = self.n_present == len(self.texts)
-        if len(self.counts) == 1 and is_complete:
-            return TypedColumn("constant", self.objects(), f"always {_quoted(next(iter(self.counts)))}")
-        if self.n_lists or self._lists() is not None:
-            return self.as_tags()
-        truth = read_truth(self.counts)
+            return TypedColumn("constant", _objects(self.texts), "all values are missing")
+        if len(self.counts) == 1 and self.n_present == len(self.texts):
+            return TypedColumn("constant", _objects(self.texts), f"always {_quoted(next(iter(self.counts)))}")
+        if len(self.words) < len(self.counts) or self._lists():
+            return self._as_tags()
+        truth = read_truth(self.words)
         if truth is not None:
             return TypedColumn("boolean", truth.array(self.texts, np.nan, np.float64))
-        if len(self.counts) == 1:
-            return TypedColumn("category", self.objects(), f"{_quoted(next(iter(self.counts)))} or nothing")
-        if are_codes(self.counts):
-            codes = self._texts()
-            return TypedColumn(codes.role, codes.values, "digits with leading zeros are no numbers")
-        numbers = read_numbers(self.counts, commas_are_decimal=self.is_continental)
-        is_dashed = bool(numbers.meaning) and self.counts.keys() - numbers.meaning.keys() <= DASHES
-        if is_dashed or self.share(numbers) >= _MOST:
-            return self.as_number(numbers)
-        dates = read_dates(self.counts, days_first=self.is_continental)
-        if self.share(dates) >= _MOST:
-            return self.as_date(dates)
-        if self._tag_separator() is not None:
-            return self.as_tags()
-        return self._texts()
+        if len(self.words) == 1:
+            return TypedColumn(
+                "category", _objects(self.texts), f"{_quoted(next(iter(self.words)))} or nothing"
+            )
+        if are_codes(self.words):
+            return replace(self._as_texts(), note="digits with leading zeros are not numbers")
+        numbers = read_numbers(self.words, commas_are_decimal=self.is_continental)
+        is_dashed = bool(numbers.meaning) and self.words.keys() - numbers.meaning.keys() <= DASHES
+        if is_dashed or self._share(numbers) >= _MOST:
+            found = _number_column(numbers.array(self.texts, np.nan, np.float64), self.name)
+            values = _objects(self.texts) if found.role == "id" else found.values  # as they are written
+            notes = filter(None, (self._noted(numbers, "number"), found.note))
+            return TypedColumn(found.role, values, "; ".join(notes))
+        dates = read_dates(self.words, days_first=self.is_continental)
+        if self._share(dates) >= _MOST:
+            return self._as_date(dates)
+        return self._as_texts() if self._tag_separator() is None else self._as_tags()
 
     def made(self, role: str, fail: Fail) -> TypedColumn:
-        """The role that somebody says it has."""
-        if role == "number":
-            numbers = read_numbers(self.counts, commas_are_decimal=self.is_continental)
-            self._require(numbers, "a number", fail)
-            return TypedColumn(
-                "number", numbers.array(self.texts, np.nan, np.float64), self.noted(numbers, "number")
+        """Return the column in a given role."""
+        if role == "tags":
+            return self._as_tags()
+        if role not in ("number", "date", "boolean"):
+            plain = [" ".join(text) if isinstance(text, tuple) else text for text in self.texts]
+            return TypedColumn(role, _objects(plain))
+        reading: Reading | None
+        if role == "date":
+            reading = read_dates(self.words, days_first=self.is_continental)
+        elif role == "number":
+            reading = read_numbers(self.words, commas_are_decimal=self.is_continental)
+        else:
+            reading = read_truth(self.words)
+        if reading is None or not reading.meaning:
+            first = _quoted(next(iter(self.counts))) if self.counts else "nothing"
+            kind = "yes and no, true and false or 1 and 0" if role == "boolean" else f"a {role}"
+            raise fail(
+                f"column {self.name!r} must hold {kind} to be a {role}, got {first}; read it with "
+                f"`roles={ {self.name: 'category'} }`"
             )
         if role == "date":
-            dates = read_dates(self.counts, days_first=self.is_continental)
-            self._require(dates, "a date", fail)
-            return self.as_date(dates)
-        if role == "boolean":
-            truth = read_truth(self.counts)
-            if truth is None:
-                raise fail(
-                    f"column {self.name!r} cannot be a boolean, which is yes and no, true and false or 1 and 0, got "
-                    f"{', '.join(_quoted(text) for text in [*self.counts][:3]) or 'nothing'}; make it a ",
-                    Mention("roles", {self.name: "category"}),
-                )
-            return TypedColumn("boolean", truth.array(self.texts, np.nan, np.float64))
-        if role == "tags":
-            return self.as_tags()
-        plain = [" ".join(text) if isinstance(text, tuple) else text for text in self.texts]
-        return TypedColumn(role, _objects(plain))
+            return self._as_date(reading)
+        values = reading.array(self.texts, np.nan, np.float64)
+        return TypedColumn(role, np.where(np.isinf(values), np.nan, values), self._noted(reading, role))
 
-    def _require(self, reading: Reading, what: str, fail: Fail) -> None:
-        if not reading.meaning:
-            first = _quoted(next(iter(self.counts))) if self.counts else "nothing"
-            raise fail(
-                f"column {self.name!r} holds not one cell that is {what}, got {first}; give it another ",
-                Mention("roles"),
-            )
+    def _share(self, reading: Reading) -> float:
+        """Return the share of the cells that have a meaning."""
+        return sum(self.words[text] for text in reading.meaning) / self.n_present
 
-    def share(self, reading: Reading) -> float:
-        """Share of the cells that have a meaning."""
-        return sum(self.counts[text] for text in reading.meaning) / self.n_present
-
-    def noted(self, reading: Reading, what: str) -> str:
-        """The note of a reading, and how many cells it leaves out."""
-        odd = [text for text in self.counts if text not in reading.meaning]
-        if not odd:
-            return reading.note
-        n_odd = sum(self.counts[text] for text in odd)
-        slips = f"{n_odd} cells that are no {what} ({_quoted(odd[0])}) count as missing"
-        return f"{reading.note}; {slips}" if reading.note else slips
-
-    def as_number(self, reading: Reading) -> TypedColumn:
-        """Numbers, which may be truth values or name the rows."""
-        found = _number_column(reading.array(self.texts, np.nan, np.float64), self.name)
-        values = self.objects() if found.role == "id" else found.values  # as they are written
-        notes = [note for note in (self.noted(reading, "number"), found.note) if note]
-        return TypedColumn(found.role, values, "; ".join(notes))
-
-    def as_date(self, reading: Reading) -> TypedColumn:
-        """Moments."""
-        values = reading.array(self.texts, np.datetime64("NaT", "s"), "datetime64[s]")
-        return TypedColumn("date", values, self.noted(reading, "date"))
-
-    def as_tags(self) -> TypedColumn:
-        """Tuples of tags."""
-        separator = self.separator or self._tag_separator() or self._any_separator()
-        lists = self._lists() or {}
-        cells = [
-            text
-            if text is None or isinstance(text, tuple)
-            else lists[text]
-            if text in lists
-            else split_tags(text, separator)
-            for text in self.texts
-        ]
-        is_split = separator is not None and any(
-            isinstance(text, str) and text not in lists and separator in text for text in self.counts
+    def _noted(self, reading: Reading, what: str) -> str:
+        """Return the note of a reading, and how many cells it leaves out."""
+        odd = {text: count for text, count in self.counts.items() if text not in reading.meaning}
+        slips = (
+            f"{sum(odd.values())} cells that are not a {what} ({_quoted(next(iter(odd)))}) count as missing"
+            if odd
+            else ""
         )
-        return TypedColumn("tags", _objects(cells), f"parted by {separator!r}" if is_split else "", separator)
+        return "; ".join(filter(None, (reading.note, slips)))
 
-    def objects(self) -> np.ndarray:
-        """The texts, with None for what is missing."""
-        return _objects(self.texts)
+    def _as_date(self, reading: Reading) -> TypedColumn:
+        values = reading.array(self.texts, np.datetime64("NaT", "s"), "datetime64[s]")
+        return TypedColumn("date", values, self._noted(reading, "date"))
 
-    def _lists(self) -> dict[str, tuple[str, ...]] | None:
-        """The lists that cells are written as, if nearly all are."""
-        texts = [text for text in self.counts if isinstance(text, str)]
-        if not texts or sum(text[0] in "[({" for text in texts) < _MOST * len(texts):
-            return None
-        found = {text: items for text in texts if (items := read_list(text)) is not None}
-        return found if len(found) >= _MOST * len(texts) else None
+    def _as_tags(self) -> TypedColumn:
+        """Return tuples of tags."""
+        separator = self.separator or self._tag_separator()
+        if separator is None:
+            separator = next(
+                (mark for mark in TAG_SEPARATORS if any(mark in text for text in self.words)), None
+            )
+        lists = self._lists()
+        meaning: dict[Any, Any] = {
+            text: lists[text] if text in lists else split_tags(text, separator) for text in self.words
+        }
+        is_split = separator is not None and any(
+            separator in text for text in self.words if text not in lists
+        )
+        values = _objects([meaning.get(text, text) for text in self.texts])
+        return TypedColumn("tags", values, f"parted by {separator!r}" if is_split else "", separator)
+
+    def _lists(self) -> dict[str, tuple[str, ...]]:
+        """Return the lists that cells are written as, if nearly all are."""
+        if sum(text[0] in "[({" for text in self.words) < _MOST * len(self.words):
+            return {}
+        found = {text: items for text in self.words if (items := read_list(text)) is not None}
+        return found if len(found) >= _MOST * len(self.words) else {}
 
     def _tag_separator(self) -> str | None:
-        """What parts the tags of a cell: short texts that come again and again in changing company."""
-        texts = {text: count for text, count in self.counts.items() if isinstance(text, str)}
+        """Return the separator that gives short texts which come again and again in other combinations."""
         for separator in TAG_SEPARATORS:
-            parted = [count for text, count in texts.items() if separator in text]
+            parted = [count for text, count in self.words.items() if separator in text]
             if len(parted) < 2 or sum(parted) < 0.05 * self.n_present:
                 continue
             tags: Counter[str] = Counter()
-            for text, count in texts.items():
+            for text, count in self.words.items():
                 tags.update(dict.fromkeys(split_tags(text, separator), count))
             if not tags or max(map(len, tags)) > _LONGEST_TAG:
                 continue
             n_words = sum(len(tag.split()) for tag in tags) / len(tags)
-            if n_words <= (2 if separator == "," else 3) and tags.total() >= min(4, self.n_present / 5) * len(
-                tags
-            ):
+            is_repeated = tags.total() >= min(4, self.n_present / 5) * len(tags)
+            if is_repeated and n_words <= (2 if separator == "," else 3):
                 return separator
         return None
 
-    def _any_separator(self) -> str | None:
-        """What parts tags where it is known that these are tags."""
-        texts = [text for text in self.counts if isinstance(text, str)]
-        return next((mark for mark in TAG_SEPARATORS if any(mark in text for text in texts)), None)
-
-    def _texts(self) -> TypedColumn:
-        """Texts that name rows, are free or are categories."""
-        values = self.objects()
-        n_different = len(self.counts)
-        n_words = sum(len(text.split()) for text in self.counts) / n_different
-        length = sum(map(len, self.counts)) / n_different
+    def _as_texts(self) -> TypedColumn:
+        """Return texts that name rows, are free or are categories."""
+        values = _objects(self.texts)
+        n_different = len(self.words)
+        n_words = sum(len(text.split()) for text in self.words) / n_different
+        length = sum(map(len, self.words)) / n_different
         if (
             n_different == len(self.texts) >= _LEAST_IDENTIFIERS
-            and max(map(len, self.counts)) <= _LONGEST_IDENTIFIER
+            and max(map(len, self.words)) <= _LONGEST_IDENTIFIER
             and (_speaks_of_ids(self.name) or n_words < 1.2)
         ):
             return TypedColumn("id", values, "another text in every row")

@@ -22,9 +22,8 @@ from labelsieve.io.frames import (
     sheet_rows,
     table_format,
 )
-from labelsieve.io.labels import label_value
 from labelsieve.io.source import Source
-from labelsieve.io.spellings import items_of, json_text
+from labelsieve.io.spellings import items_of, json_text, truth_value
 from labelsieve.io.tables import Origin
 from labelsieve.io.writing import replacing, write
 
@@ -43,15 +42,8 @@ def can_copy(source: Path, target: Path) -> bool:
 def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool:
     """Write the chosen columns with labels and names of the rows; return whether they are the user's columns.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        What was read.
-    columns : sequence of int
-        Positions in `Dataset.columns`.
-    path : Path
-        In the format of the table every cell is copied as it is written. Any table can become CSV. Other formats, and
-        data that are not a table, are written as features.
+    In the format of the table every cell is copied as it is written. Any table can become CSV. Other formats, and data
+    that are not a table, are written as features.
     """
     origin: Origin | None = dataset._origin
     named = [place for place, column in enumerate(dataset.columns) if column.role in ("id", "label")]
@@ -81,16 +73,9 @@ def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
 
 
 def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Path) -> None:
-    """Write a whole table without some of its candidate labels, in the format it came in.
+    """Write a whole table without some of its candidate labels, given as (row, label), in the format it came in.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        A table that was read from one file.
-    removed : iterable of (row, label)
-        Candidates to remove: a tag leaves its cell, a yes becomes the no of its column.
-    path : Path
-        File to write; the format must be that of the table.
+    A tag leaves its cell, a yes becomes the no of its column.
     """
     origin: Origin = dataset._origin
     assert dataset.frame is not None
@@ -114,7 +99,7 @@ def _no_of(cells: Any) -> Any:
         (
             cell
             for cell, text in zip(cells, texts, strict=True)
-            if text is not None and label_value(text) is False
+            if text is not None and truth_value(text) is False
         ),
         None,
     )
@@ -228,7 +213,6 @@ def _copy_workbook(source: Source, positions: list[int], stream: IO[bytes], chan
     """Change cells of a workbook in place; a selection of columns is copied to a new sheet, formulas as values."""
     import openpyxl
 
-    is_whole = True
     old = open_workbook(source, data_only=False)
     sheet = old.worksheets[0]
     is_whole = len(positions) >= sheet.max_column

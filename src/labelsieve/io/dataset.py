@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_array
 
 from labelsieve._blocks.collections import is_lazy
-from labelsieve._numerics.binary import is_binary
-from labelsieve._numerics.sparse import check_structure, entries, is_sparse, with_short_indices
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.sparse import Matrix, check_structure, entries, is_sparse, with_short_indices
 from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
-from labelsieve.io.errors import DatasetError, Mention
+from labelsieve.io.errors import DatasetError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -320,8 +320,7 @@ class Dataset:
         if self.is_lazy:
             raise DatasetError(
                 f"{self.source or self.name}: {what} needs all rows, which are read in blocks here; read them into "
-                "memory without ",
-                Mention("chunks"),
+                "memory without `chunks`"
                 " if they fit.",
             )
 
@@ -393,41 +392,20 @@ def show_value(value: Any) -> str:
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
 
 
-def _require_sound(matrix: Any, role: str) -> None:
-    """Refuse a sparse matrix that would end the process, before anybody follows its indices."""
-    try:
-        check_structure(matrix, role)
-    except ValueError as error:
-        raise DatasetError(str(error)) from None
-
-
 def _checked_features(X: Any) -> Matrix:
-    """X as a finite float64 array or canonical CSR array."""
+    """Return X as a finite float64 array or canonical CSR array."""
     if is_lazy(X):
         return _checked_lazy(X, "X")
-    _require_sound(X, "X")
     try:
-        if np.iscomplexobj(X):
-            raise TypeError("complex ones")
-        X = _canonical(sp.csr_array(X, dtype=np.float64)) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+        check_structure(X, "X")  # following wrong indices would end the process
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     except (TypeError, ValueError) as error:
-        raise DatasetError(f"X must hold numbers, got {error}; code text columns as numbers first.") from None
-    if X.ndim != 2 or 0 in X.shape:
-        raise DatasetError(f"X must be samples x features with at least one of each, got shape {X.shape!r}.")
-    values = X.data if is_sparse(X) else X
-    # The sum is finite for finite values except on overflow, and needs no temporary array of the size of X.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not np.isfinite(values.sum())
-    if suspicious and not np.isfinite(values).all():
-        value = _first_bad_value(values)
-        remedy: list[str | Mention] = ["correct the value or remove that row."]
-        if np.isnan(value):
-            remedy = ["impute missing values first, or read the file with ", Mention("missing", "mean")]
-            remedy += [" or ", Mention("missing", "zero"), "."]
+        said = str(error).partition("\n")[0].removesuffix(".")
         raise DatasetError(
-            f"X must be finite, got {value!r} in row {_first_bad_row(X) + 1} (counted from 1); ", *remedy
-        )
-    checked: Matrix = X
+            f"X must hold finite numbers of at least one sample and feature ({said}); encode text, and fill in missing "
+            "values or read the file with `missing='mean'` or `missing='zero'`."
+        ) from None
+    checked: Matrix = _canonical(sp.csr_array(X)) if is_sparse(X) else X
     return checked
 
 
@@ -441,31 +419,19 @@ def _checked_lazy(matrix: Any, role: str) -> Any:
     return matrix
 
 
-def _first_bad_value(values: np.ndarray) -> float:
-    return float(values[~np.isfinite(values)].flat[0])
-
-
-def _first_bad_row(X: Matrix) -> int:
-    """Row of the first value that is not finite."""
-    if is_sparse(X):
-        return int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], side="right")) - 1
-    return int(np.argwhere(~np.isfinite(X))[0, 0])
-
-
 def _checked_labels(Y: Any, role: str) -> Matrix:
     """Y as a 0/1 uint8 array or CSR array."""
     if is_lazy(Y):
         return _checked_lazy(Y, role)
-    _require_sound(Y, role)
     try:
+        check_structure(Y, role)
         Y = sp.csr_array(Y) if is_sparse(Y) else np.asarray(Y)
-        usable = is_binary(Y.data if is_sparse(Y) else Y)
-    except (TypeError, ValueError):  # ragged lists
-        usable = False
-    if not usable:
+        if not is_binary(Y.data if is_sparse(Y) else Y):
+            raise ValueError("other values")
+    except (TypeError, ValueError) as error:
         raise DatasetError(
-            f"{role} must hold 0 and 1 only, got other values; map them first, e.g. Y > 0 for -1 and +1."
-        )
+            f"{role} must hold 0 and 1 only, got {error}; map them first, e.g. Y > 0 for -1 and +1."
+        ) from None
     if Y.ndim != 2 or Y.shape[1] == 0:
         raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
     checked: Matrix = Y.astype(np.uint8)

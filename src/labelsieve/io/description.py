@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._text import printable
 
 _NAMES_SHOWN = 5
@@ -169,30 +167,24 @@ def _distinct_rows(Y: Matrix) -> int:
 
 
 def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
-    """Positions of the features with one value, and of those equal to an earlier feature."""
-    n_samples, n_features = X.shape
+    """Return the positions of features with one value, and of those equal to an earlier feature."""
     constant: list[int] = []
     duplicate: list[int] = []
     seen: set[bytes] = set()
-    looked_at: Iterable[int] = range(n_features)
-    if is_sparse(X):
-        X = X.tocsc()
-        stored = np.diff(X.indptr)
-        # Most features of wide data may be empty; they need no look one by one.
-        empty = np.flatnonzero(stored == 0).tolist()
-        constant, duplicate, looked_at = empty, empty[1:], np.flatnonzero(stored).tolist()
-    for index in looked_at:
+    columns: Any = X.tocsc() if is_sparse(X) else X.T
+    for index in range(X.shape[1]):
         if is_sparse(X):
-            own = slice(X.indptr[index], X.indptr[index + 1])
-            values = X.data[own]
-            content = X.indices[own].tobytes() + values.tobytes()
+            own = slice(*columns.indptr[index : index + 2])
+            values, places = columns.data[own], columns.indices[own].tobytes()
         else:
-            values = X[:, index] + 0.0  # turns -0.0 into 0.0, which compare equal but differ in bytes
-            content = values.tobytes()
-        if values.size == n_samples and (values == values[0]).all():
+            values, places = (
+                columns[index] + 0.0,
+                b"",
+            )  # turns -0.0 into 0.0, which compare equal but differ in bytes
+        if not values.size or (values.size == X.shape[0] and (values == values[0]).all()):
             constant.append(index)
-        digest = hashlib.blake2b(content, digest_size=16).digest()
+        digest = hashlib.blake2b(places + values.tobytes(), digest_size=16).digest()
         if digest in seen:
             duplicate.append(index)
         seen.add(digest)
-    return sorted(constant), sorted(duplicate)
+    return constant, duplicate

@@ -35,32 +35,18 @@ _BYTE_ORDER_MARKS = {
 
 @dataclass(frozen=True)
 class RawTable:
-    """A table with its cells as written.
+    """A table with its cells as written."""
 
-    Attributes
-    ----------
-    kind : str
-        Its format: a value of `TABLE_FORMATS`, or "frame".
-    header : list of str
-        Names as written.
-    names : list of str
-        Names that can be shown and all differ.
-    frame : DataFrame
-        The cells, named by `names`; texts if the file holds text.
-    notes : tuple of str
-        Remarks for the reader.
-    has_header : bool
-        Whether the names are those of the file.
-    separator : str
-        Separator of a text file.
-    """
-
+    #: Its format: a value of `TABLE_FORMATS`, or "frame".
     kind: str
-    header: list[str]
+    #: Names that can be shown and all differ.
     names: list[str]
+    #: The cells, named by `names`; texts if the file holds text.
     frame: DataFrame
     notes: tuple[str, ...] = ()
+    #: Whether the names are those of the file.
     has_header: bool = True
+    #: Separator of a text file.
     separator: str = ","
 
     def cells(self, place: int) -> Any:
@@ -131,7 +117,7 @@ def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str
         frame = cells.set_axis(names, axis=1)
     else:
         frame = pd.DataFrame(cells, columns=names, dtype=object)
-    return RawTable(kind, list(header), names, frame, tuple(notes))
+    return RawTable(kind, names, frame, tuple(notes))
 
 
 def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
@@ -159,7 +145,6 @@ def read_cells(source: Source) -> tuple[list[str], list[list[str]], str, bool]:
     for line, record in records:
         if len(record) != width:
             raise source.error(f"expected {width} fields, got {len(record)}; correct the row", line=line)
-    source.check_columns(width)
     rows = [record for _, record in records]
     has_header = not has_numbers(rows[0])
     header = rows.pop(0) if has_header else [f"x{place}" for place in range(width)]
@@ -271,12 +256,18 @@ def json_objects(text: str) -> Iterator[tuple[int, list[Member], dict[str, Any]]
         at = skip(at + 1)
 
 
-def _open_parquet(source: Source) -> RawTable:
+def import_pyarrow(source: Source) -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[files]'") from None
+    return pa, pq
+
+
+def _open_parquet(source: Source) -> RawTable:
+    pa, pq = import_pyarrow(source)
     file = pq.ParquetFile(pa.BufferReader(source.content))
     source.check_cells(file.metadata.num_rows * file.metadata.num_columns)
     frame = file.read().to_pandas(ignore_metadata=True)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -14,11 +14,8 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from labelsieve._numerics.binary import is_binary
 from labelsieve._numerics.sparse import check_structure, is_sparse
-from labelsieve._numerics.typing import Matrix
-from labelsieve.io.errors import Mention
-from labelsieve.io.numeric_table import NumericTable, signs_to_binary
+from labelsieve.io.numeric_table import Matrices, NumericTable, labels_to_binary, stacked
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
@@ -38,25 +35,6 @@ ROLES, SPARSE_PARTS = ("X", "Y", "Y_candidates"), ("data", "indices", "indptr", 
 SVMLIGHT_HEADER = "# labelsieve "
 # The extreme classification repository puts the numbers of samples, features and labels on the first line.
 _SIZES = re.compile(rb"(\d{1,18}) (\d{1,18}) (\d{1,18})[ \t]*\n")
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """Features, labels as samples x labels in 0/1, and their names; None for labels that are not there."""
-
-    X: Matrix
-    Y: Matrix | None = None
-    Y_candidates: Matrix | None = None
-    feature_names: Sequence[str] | None = None
-    label_names: Sequence[str] | None = None
-    nominal: Sequence[str] = ()
-    name: str | None = None
-
-    @property
-    def coded(self) -> list[int]:
-        """Columns of category codes."""
-        nominal = set(self.nominal)
-        return [place for place, name in enumerate(self.feature_names or ()) if name in nominal]
 
 
 def read_matlab(source: Source, options: ReadOptions) -> Matrices:
@@ -121,7 +99,6 @@ def array_names(array: np.ndarray, source: Source) -> list[str]:
         raise source.error(
             f"must hold rows and columns of real numbers, got shape {array.shape!r} of {array.dtype}; convert it"
         )
-    source.check_columns(array.shape[1])
     return [f"x{place}" for place in range(array.shape[1])]
 
 
@@ -209,10 +186,7 @@ def _pick_matrices(
 ) -> Matrices:
     """Find features, truth and candidates by their usual names, or by the names given.
 
-    Parameters
-    ----------
-    label_rows_first : bool
-        Whether a square label matrix is labels x samples, as MATLAB users store it.
+    With `label_rows_first` a square label matrix is labels x samples, as MATLAB users store it.
     """
     parts: list[Matrices] = []
     for half in ("", "train", "test"):
@@ -222,9 +196,7 @@ def _pick_matrices(
         truth = _given_or_named(arrays, options.labels, _TRUTH, half, source)
         noisy = _given_or_named(arrays, options.candidates, _CANDIDATES, half, source)
         if truth is None and noisy is None:
-            raise source.error(
-                f"has features but no labels: {_listing(arrays)}; name them with ", Mention("labels")
-            )
+            raise source.error(f"has features but no labels: {_listing(arrays)}; name them with `labels`")
         parts.append(_oriented(X, truth, noisy, source, label_rows_first))
         if not half:
             break
@@ -270,8 +242,6 @@ def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: 
         if is_sparse(matrix):
             check_structure(matrix, "a matrix")
             source.check_columns(max(matrix.shape))
-    if X.dtype.kind not in "buif":
-        raise source.error(f"must have real numbers as features, got {X.dtype!r}; convert the matrix")
     reference = truth if truth is not None else noisy
     if X.shape[0] not in reference.shape and X.shape[1] in reference.shape:
         X = X.T
@@ -285,16 +255,8 @@ def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: 
             raise source.error(
                 f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
             )
-        if not is_binary(matrix.data if is_sparse(matrix) else matrix, signed=True):
-            raise source.error(
-                "labels must be 0/1 or -1/+1, got other values; threshold them or name another matrix"
-            )
         is_turned = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
-        oriented.append(signs_to_binary(matrix.T if is_turned else matrix))
-    if noisy is not None and truth is not None and oriented[0].shape != oriented[1].shape:
-        raise source.error(
-            f"has truth {truth.shape!r} and candidates {noisy.shape!r} of different shape; fix one"
-        )
+        oriented.append(labels_to_binary(matrix.T if is_turned else matrix, source.error))
     return Matrices(sp.csr_array(X) if is_sparse(X) else X, *oriented)
 
 
@@ -303,33 +265,28 @@ def join(parts: Sequence[Matrices], source: Source) -> Matrices:
     first = parts[0]
     if len(parts) == 1:
         return first
-    if len({part.X.shape[1] for part in parts}) > 1:
-        raise source.error(
-            f"all parts need the same number of features, got {[part.X.shape[1] for part in parts]!r}"
+    truth = [part.Y for part in parts]
+    # A part without noise has its truth as candidates.
+    candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
+    shapes = {
+        (
+            part.X.shape[1],
+            part.Y is None,
+            labels.shape[1],
+            *(part.feature_names or ()),
+            *(part.label_names or ()),
         )
-    has_truth = [part.Y is not None for part in parts]
-    if any(has_truth) and not all(has_truth):
-        raise source.error("one part has true labels and another has candidates only; save them as two files")
-    if len({(tuple(part.feature_names or ()), tuple(part.label_names or ())) for part in parts}) > 1:
-        raise source.error("and the other parts must have the same names; check the files")
-    candidates = None
-    if any(part.Y_candidates is not None for part in parts):
-        # A part without noise has its truth as candidates.
-        candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
+        for part, labels in zip(parts, candidates, strict=True)
+        if labels is not None
+    }
+    if len(shapes) > 1:
+        raise source.error(
+            "all parts need the same features and labels, and true labels in all or none of them; check the files"
+        )
+    has_candidates = any(part.Y_candidates is not None for part in parts)
     return replace(
         first,
-        X=_rows([part.X for part in parts], source),
-        Y=_rows([part.Y for part in parts], source) if all(has_truth) else None,
-        Y_candidates=None if candidates is None else _rows(candidates, source),
+        X=stacked([part.X for part in parts]),
+        Y=None if first.Y is None else stacked(truth),
+        Y_candidates=stacked(candidates) if has_candidates else None,
     )
-
-
-def _rows(matrices: Sequence[Any], source: Source) -> Matrix:
-    """Return matrices of the same width below one another."""
-    if len({matrix.shape[1] for matrix in matrices}) > 1:
-        raise source.error(
-            f"all parts need the same number of labels, got {[matrix.shape[1] for matrix in matrices]!r}"
-        )
-    if any(map(is_sparse, matrices)):
-        return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
-    return np.vstack(matrices)

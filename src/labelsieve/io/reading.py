@@ -5,24 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labelsieve._base import check_problem
 from labelsieve._candidates import binarize_tags
 from labelsieve.io.arff import read_arff
-from labelsieve.io.column_choice import choose_columns, label_file, no_labels_said, plain_name, xml_columns
 from labelsieve.io.dataset import Dataset
-from labelsieve.io.errors import DatasetError, Fail, Mention
+from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import RawTable, open_frame, open_table, stack_tables, table_format
 from labelsieve.io.labels import Labels, read_labels
-from labelsieve.io.matrices import Matrices, join, read_matlab, read_npy, read_npz, read_svmlight
-from labelsieve.io.mulan_xml import find_label_xml, label_names_in, parse_label_names
-from labelsieve.io.numeric_table import NumericTable, feature_matrix, fill_missing, label_matrix, stack
+from labelsieve.io.matrices import join, read_matlab, read_npy, read_npz, read_svmlight
+from labelsieve.io.mulan_xml import find_label_xml, xml_labels
+from labelsieve.io.numeric_table import stack
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
-from labelsieve.io.tables import require_unique, table_dataset
+from labelsieve.io.tables import table_dataset
 
 PathLike = str | os.PathLike[str]
 
@@ -135,7 +134,7 @@ def read(
     String attributes of ARFF files are left out; dates become seconds since 1970. A square label matrix in MATLAB files
     is taken as labels x samples. A MATLAB or NPZ part without candidates, next to one with candidates, has its truth as
     candidates. Labels of svmlight files are those that occur, in numerical order. A file may hold at most 32 cells per
-    byte (or 2**24 cells), and at most 2**22 columns.
+    byte, or 2**24 cells; a column of a sparse matrix counts as 64 cells.
 
     Examples
     --------
@@ -186,14 +185,22 @@ def read_files(
     """Read the parts of one dataset; the parameters are those of `read`."""
     if not paths:
         raise DatasetError("read needs at least one path, got an empty list; name the data file.")
+    parts = [Path(path) for path in paths]
+    origin = " + ".join(map(str, parts))
     if chunks is not None:
-        return _read_lazily([Path(part) for part in paths], options, name, chunks)
-    sources = [Source(part) for part in paths]
-    first, origin = sources[0], " + ".join(str(part.path) for part in sources)
+        from labelsieve.io.blocks import check_chunks, files_in, open_in_blocks
+
+        rows = check_chunks(chunks)
+        parts = [file for path in parts for file in files_in(path)]
+    sources = [Source(part) for part in parts]
+    first = sources[0]
     kind = ""
     try:
-        for source in sources:
-            source.raw  # noqa: B018 - the file is opened here, and nowhere else
+        if chunks is not None:
+            found = open_in_blocks(sources, options, rows)
+            if name is None:
+                name = Path(paths[0]).stem if len(paths) == 1 else _common_stem(sources)
+            return found.to_dataset(options, first.error, name=name, source=origin)
         kind = format_of(first)
         if any(format_of(part) != kind for part in sources):
             raise first.error("and the other parts must have the same format; convert one")
@@ -206,28 +213,27 @@ def read_files(
             )
         _check_options(first, kind, options)
         if kind in ("arff", "npy"):
-            read_one = partial(read_arff, id_column=options.id) if kind == "arff" else read_npy
-            table = stack([read_one(part) for part in sources], first.error)
-            declared = _declared_labels(first, kind, table.names) if options.labels is None else None
-            return _numeric_dataset(table, options, declared, first.error, name=own_name, source=origin)
-        found = _read_matrices(sources, kind, options)
-        X = fill_missing(found.X, options.missing, first.error, names=found.feature_names, coded=found.coded)
-        return Dataset(
-            X,
-            found.Y,
-            found.Y_candidates,
-            found.feature_names,  # type: ignore[arg-type]  # None stands for default names
-            found.label_names,  # type: ignore[arg-type]
-            (found.name or own_name) if name is None else name,
-            origin,
-            tuple(found.nominal),
-        )
+            table = stack(
+                [read_arff(part, options.id) if kind == "arff" else read_npy(part) for part in sources],
+                first.error,
+            )
+            if options.labels is None and kind == "arff":
+                declared = _declared_labels(first, table.names)
+                table = table if declared is None else replace(table, declared_labels=declared)
+            found = table.split(options, first.error, _second_file)
+        elif kind == "svmlight":
+            found = read_svmlight(sources)
+        else:
+            read_one = read_matlab if kind == "matlab" else read_npz
+            found = join([read_one(part, options) for part in sources], first)
+        own_name = (found.name or own_name) if name is None else name
+        return found.to_dataset(options, first.error, name=own_name, source=origin)
     except MemoryError:
         raise first.error("does not fit into memory; read a part of it, or check for damage") from None
     except DatasetError as error:
         if any(str(part.path) in str(error) for part in sources):
             raise
-        raise DatasetError(f"{origin}: ", *error.args) from None
+        raise DatasetError(f"{origin}: {error}") from None
     except Exception as error:  # on damaged files the libraries raise almost anything
         said = str(error).partition("\n")[0] or type(error).__name__
         form = f" as {_NAMES[kind]}" if kind else ""
@@ -253,7 +259,7 @@ def format_of(source: Source) -> str:
         return by_ending
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"<"):
-        raise source.error("is an XML file; give the data file as path and this one as ", Mention("labels"))
+        raise source.error("is an XML file; give the data file as path and this one as `labels`")
     if _SVMLIGHT_LINE.match(text):
         return "svmlight"
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -298,8 +304,8 @@ def _read_arrays(X: Any, Y: Any, name: str | None) -> Dataset:
 def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
     """Read a data frame."""
 
-    def fail(*parts: str | Mention) -> DatasetError:
-        return DatasetError("the table ", *parts, ".")
+    def fail(message: str) -> DatasetError:
+        return DatasetError(f"the table {message}.")
 
     raw = open_frame(frame)
     if not all(raw.frame.shape):
@@ -330,79 +336,15 @@ def _check_options(first: Source, kind: str, options: ReadOptions) -> None:
     for option, value in options.given.items():
         is_name = isinstance(value, str) or kind in ("arff", "npy")
         if option in unusable or (option in ("labels", "candidates") and not is_name):
-            raise first.error(
-                f"is {_NAMES[kind]}, so ", Mention(option, value), " cannot apply; leave it out"
-            )
+            raise first.error(f"is {_NAMES[kind]}, so `{option}={value!r}` cannot apply; leave it out")
 
 
-def _declared_labels(source: Source, kind: str, names: Sequence[str]) -> list[str] | None:
+def _declared_labels(source: Source, names: Sequence[str]) -> list[str] | None:
     """Return the labels that an XML file inside the archive or next to the file names."""
-    content = source.label_xml
-    if content is not None:
-        return xml_columns(
-            names, parse_label_names(content, source), f"the XML file in {source.path}", source.error
-        )
-    beside = find_label_xml(source) if kind == "arff" else None
-    return (
-        None
-        if beside is None
-        else xml_columns(names, label_names_in(Source(beside)), str(beside), source.error)
-    )
-
-
-def _numeric_dataset(
-    table: NumericTable,
-    options: ReadOptions,
-    declared: Sequence[str] | None,
-    fail: Fail,
-    **facts: Any,
-) -> Dataset:
-    """Make a dataset of a table of numbers and category codes."""
-    names, n_rows = table.names, table.values.shape[0]
-    files = {role: label_file(getattr(options, role), names) for role in ("labels", "candidates")}
-    xml = files["labels"]
-    if xml is not None and xml.suffix.lower() == ".xml":
-        declared = xml_columns(names, label_names_in(Source(xml)), str(xml), fail)
-        files["labels"], options = None, ReadOptions(**{**options.given, "labels": declared})
-    if declared is None:
-        declared = table.declared_labels
-        if declared == [] and options.labels is None:
-            raise fail(
-                "declares with -C in its relation name more labels than it has attributes; give ",
-                Mention("labels"),
-            )
-    choice = choose_columns(names, options, fail, declared=declared)
-    matrices: dict[str, Any] = {"labels": None, "candidates": None}
-    label_names: Sequence[str] = ()
-    for role, places in (("candidates", choice.candidates), ("labels", choice.labels or [])):
-        file = files[role]
-        if file is not None:
-            found = _second_file(file, n_rows)
-            matrices[role], label_names = found.Y, found.names
-        elif places:
-            matrices[role] = label_matrix(table.keep(places), fail)
-            label_names = [plain_name(names[place]) for place in places]
-            if table.is_headless:
-                label_names = [f"label{place}" for place in range(len(places))]
-    if not label_names:
-        raise no_labels_said((), fail)
-    features = [place for place in range(len(names)) if place not in choice.taken]
-    if not features:
-        raise fail("has no feature columns left besides its labels; check ", Mention("labels"))
-    X, feature_names, nominal = feature_matrix(table.keep(features), options.nominal, options.missing, fail)
-    if options.id is not None and table.row_ids is not None:
-        require_unique(table.row_ids, options.id, fail)
-    return Dataset(
-        X,
-        matrices["labels"],
-        matrices["candidates"],
-        tuple(feature_names),
-        tuple(label_names),
-        nominal=tuple(nominal),
-        row_ids=table.row_ids,  # type: ignore[arg-type]  # None numbers the rows
-        id_column=options.id,
-        **facts,
-    )
+    if source.label_xml is not None:
+        return xml_labels(source, source.label_xml, names, source.error)
+    beside = find_label_xml(source)
+    return None if beside is None else xml_labels(xml := Source(beside), xml.content, names, source.error)
 
 
 def _second_file(path: Path, n_rows: int) -> Labels:
@@ -411,43 +353,14 @@ def _second_file(path: Path, n_rows: int) -> Labels:
     kind = format_of(source)
     if kind in ("arff", "npy"):
         table = read_arff(source) if kind == "arff" else read_npy(source)
-        labels = Labels.of_matrix(label_matrix(table, source.error), table.names)
-        labels = labels.numbered() if table.is_headless else labels
+        places = range(len(table.names))
+        labels = Labels.of_matrix(table.labels(places, source.error), table.label_names(places))
     elif kind in ("delimited", "json", "parquet", "excel"):
         raw: RawTable = open_table(source, kind)
         found = read_labels(raw, range(len(raw.names)), None, source.error, must_vary=False)
         labels = Labels.of_matrix(found.Y, found.names)
-        labels = labels if raw.has_header else labels.numbered()
     else:
         raise source.error("must be a table or ARFF to hold the labels of another file; convert it")
     if labels.Y.shape[0] != n_rows:
         raise source.error(f"has {labels.Y.shape[0]} rows, but the data have {n_rows}; they must match")
     return labels
-
-
-def _read_matrices(sources: Sequence[Source], kind: str, options: ReadOptions) -> Matrices:
-    """Read files of whole matrices."""
-    if kind == "svmlight":
-        return read_svmlight(sources)
-    read_one = read_matlab if kind == "matlab" else read_npz
-    return join([read_one(part, options) for part in sources], sources[0])
-
-
-def _read_lazily(paths: Sequence[Path], options: ReadOptions, name: str | None, chunks: Any) -> Dataset:
-    """Open the parts of one dataset, or the files of a folder, to be read in blocks of rows."""
-    from labelsieve.io.blocks import check_chunks, files_in, open_in_blocks
-
-    rows = check_chunks(chunks)
-    sources = [Source(file) for path in paths for file in files_in(path)]
-    found = open_in_blocks(sources, options, rows, format_of)
-    own_name = paths[0].stem if len(paths) == 1 else _common_stem(sources)
-    return Dataset(
-        found.X,
-        found.Y,
-        found.Y_candidates,
-        tuple(found.feature_names or ()),
-        tuple(found.label_names or ()),
-        own_name if name is None else name,
-        " + ".join(map(str, paths)),
-        tuple(found.nominal),
-    )

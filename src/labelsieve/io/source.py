@@ -7,33 +7,24 @@ import gzip
 import hashlib
 import os
 import zipfile
-from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from labelsieve._text import printable
-from labelsieve.io.errors import DatasetError, Mention
+from labelsieve.io.errors import DatasetError
 
-#: No published benchmark is wider.
-MAX_COLUMNS = 2**22
-_COLUMNS_FREE = 2**18
 # A few bytes of a compressed format can stand for any number of cells; no real table packs more into a byte.
 _CELLS_FREE, _CELLS_PER_BYTE, _CELL_BYTES = 2**24, 32, 8
-_BLOCK_BYTES = 2**18  # what is computed from a block stays in the processor's cache
+# An empty column of a sparse matrix costs a name; hashed text has 2**20 columns.
+_CELLS_PER_COLUMN = 8
 _HEAD_BYTES = 2**16
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".zip"}
 
 
 class Source:
-    """A regular file, read once and as a whole.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. Gzip, bzip2 and zip are recognised by content.
-    """
+    """A regular file, read once and as a whole; gzip, bzip2 and zip are recognised by content."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -86,7 +77,7 @@ class Source:
     @cached_property
     def compression(self) -> str | None:
         """How the content is compressed; workbooks and NPZ files are archives, but not compressed content."""
-        magic = self._first_bytes(4)
+        magic = self.raw[:4]
         if magic.startswith(b"\x1f\x8b"):
             return "gzip"
         if magic.startswith(b"BZh"):
@@ -96,10 +87,10 @@ class Source:
     @cached_property
     def _members(self) -> list[zipfile.ZipInfo]:
         """The files of an archive."""
-        if self._first_bytes(4) != b"PK\x03\x04":
+        if self.raw[:4] != b"PK\x03\x04":
             return []
         try:
-            with zipfile.ZipFile(self.path if "raw" not in self.__dict__ else BytesIO(self.raw)) as archive:
+            with zipfile.ZipFile(BytesIO(self.raw)) as archive:
                 members = [member for member in archive.infolist() if not member.is_dir()]
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise self.error(f"is damaged or cut off ({error}); copy it again") from None
@@ -138,17 +129,8 @@ class Source:
 
     @property
     def head(self) -> bytes:
-        """The first 64 KiB of the content; an uncompressed file is not read any further."""
-        return self._first_bytes(_HEAD_BYTES) if self.compression is None else self.content[:_HEAD_BYTES]
-
-    def _first_bytes(self, count: int) -> bytes:
-        if "raw" in self.__dict__:
-            return self.raw[:count]
-        try:
-            with open(self.path, "rb") as stream:
-                return stream.read(count)
-        except OSError as error:
-            raise self.error(f"cannot be opened ({error}); check the path and its permissions") from None
+        """The first 64 KiB of the content."""
+        return self.content[:_HEAD_BYTES]
 
     @property
     def stem(self) -> str:
@@ -158,12 +140,11 @@ class Source:
             name = name[: -len(self.path.suffix)]
         return name[: -len(self.ending)] if self.ending and name.lower().endswith(self.ending) else name
 
-    def error(self, *parts: str | Mention, line: int | None = None) -> DatasetError:
+    def error(self, message: str, line: int | None = None) -> DatasetError:
         """Build the error that names this file and the line."""
-        place = f"{self.path}, line {line}: " if line is not None else f"{self.path}: "
+        place = f"{self.path}, line {line}" if line is not None else f"{self.path}"
         # Quoted pieces of a damaged file may hold anything; the message stays one printable line.
-        said = [printable(part) if isinstance(part, str) else part for part in parts]
-        return DatasetError(place, *said, ".")
+        return DatasetError(f"{place}: {printable(message)}.")
 
     @property
     def _most_cells(self) -> int:
@@ -178,10 +159,8 @@ class Source:
             )
 
     def check_columns(self, n_columns: int) -> None:
-        """Raise if a file of this size cannot have so many columns, each of which costs a name."""
-        limit = min(MAX_COLUMNS, max(_COLUMNS_FREE, 64 * self.size))
-        if n_columns > limit:
-            raise self.error(f"must have at most {limit} columns, got {n_columns}; correct the largest index")
+        """Raise if a file of this size cannot have so many sparse columns."""
+        self.check_cells(_CELLS_PER_COLUMN * n_columns)
 
     @property
     def text(self) -> bytes:
@@ -196,28 +175,9 @@ class Source:
         return text if text.endswith(b"\n") else text + b"\n"
 
 
-def line_blocks(text: bytes, first_line: int = 1) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(number of the first line, whole lines)``."""
-    start = 0
-    while start < len(text):
-        end = text.rfind(b"\n", start, start + _BLOCK_BYTES) + 1 or text.index(b"\n", start) + 1
-        lines = text[start:end]
-        yield first_line, lines
-        first_line += lines.count(b"\n")
-        start = end
-
-
 def ending_of(path: Path) -> str:
     """Return the ending of a file name in lower case, without that of a compression."""
     endings = [part.lower() for part in path.suffixes]
     if endings and endings[-1] in _COMPRESSED_ENDINGS:
         endings.pop()
     return endings[-1] if endings else ""
-
-
-def decode(line: bytes) -> str:
-    """Return the text of a line: UTF-8, or Latin-1 if it is not valid UTF-8, as older ARFF files are."""
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line.decode("latin-1")

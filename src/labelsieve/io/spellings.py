@@ -18,7 +18,9 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "<na>"
 #: Words for yes and no, in small letters.
 TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
 FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
-_SIGNS = {"+1": True, "-1": False, "-1.0": False}
+_LABEL_MARKS = {
+    "+1": True, "-1": False, "-1.0": False, "x": True, "✓": True, "✔": True, "✗": False, "✘": False,
+}  # fmt: skip
 #: Marks for a missing value that mean something else next to words.
 DASHES = frozenset({"-", "--", "–", "—"})
 #: What parts the tags of a cell, the likeliest first.
@@ -79,27 +81,20 @@ def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) ->
     comma = {text: bare[text] for text in bare if _DECIMAL_COMMA.fullmatch(bare[text])}
     has_commas = any("," in text for text in pointed.values())
     is_tie = len(comma) == len(pointed)
+    notes = []
     if len(comma) > len(pointed) or (is_tie and has_commas and commas_are_decimal):
         chosen = {text: number.replace(".", "").replace(",", ".") for text, number in comma.items()}
-        notes = ["decimal commas"]
-        if is_tie:
-            notes[0] += f" ({next(t for t in comma if ',' in t)} is below {_upper_end(comma)})"
+        notes.append("decimal commas")
     else:
         chosen = {text: number.replace(",", "") for text, number in pointed.items()}
-        example = next((text for text, number in pointed.items() if "," in number), None)
-        notes = (
-            [] if example is None else [f"commas part thousands: {example} is {float(chosen[example]):.15g}"]
-        )
+        notes += ["commas part thousands"] * has_commas
+    if is_tie and has_commas:
+        example = next(text for text, number in pointed.items() if "," in number)
+        notes[0] += f": {example} is {float(chosen[example]):.15g}"
     if any("%" in text for text in chosen):
         notes.append("per cent")
     meaning = {text: value for text, number in chosen.items() if (value := _plain(number)) is not None}
     return Reading(meaning, "; ".join(notes))
-
-
-def _upper_end(comma: dict[str, str]) -> str:
-    """The whole number above the first text that could have been thousands."""
-    text = next(text for text in comma if "," in text)
-    return f"{math.floor(float(comma[text].replace('.', '').replace(',', '.'))) + 1}"
 
 
 def _plain(text: str) -> float | None:
@@ -203,7 +198,7 @@ def read_truth(texts: Collection[str]) -> Reading | None:
 
 
 def truth_value(word: str) -> bool | None:
-    """Return what a word of a label says, or None if it is neither yes nor no.
+    """Return what a word or mark of a label says, or None if it is neither yes nor no.
 
     Examples
     --------
@@ -211,7 +206,13 @@ def truth_value(word: str) -> bool | None:
     (True, False, None)
     """
     word = word.strip().lower()
-    return True if word in TRUE else False if word in FALSE else _SIGNS.get(word)
+    if word in TRUE or word in FALSE:
+        return word in TRUE
+    try:
+        # 1.000000000000000000e+00 is what numpy.savetxt writes.
+        return _LABEL_MARKS[word] if word in _LABEL_MARKS else {0.0: False, 1.0: True}.get(float(word))
+    except ValueError:
+        return None
 
 
 def read_list(text: str) -> tuple[str, ...] | None:

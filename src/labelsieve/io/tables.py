@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._numerics.binary import is_binary
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
-from labelsieve.io.column_choice import NOMINAL_PREFIX, ColumnChoice, choose_columns, label_file
+from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.sparse import Matrix, is_sparse
+from labelsieve.io.column_choice import NOMINAL_PREFIX, ColumnChoice, choose_columns, require_unique
 from labelsieve.io.column_types import TypedColumn, infer_column_type, plain_numbers, texts_of
 from labelsieve.io.dataset import Column, Dataset
-from labelsieve.io.errors import Fail, Mention
-from labelsieve.io.features import Features, distinct, encode
+from labelsieve.io.errors import Fail
+from labelsieve.io.features import Features, encode
 from labelsieve.io.frames import RawTable
 from labelsieve.io.labels import Labels, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
@@ -50,19 +49,7 @@ def table_dataset(
     name: str,
     source: str,
 ) -> Dataset:
-    """Make a dataset of a table.
-
-    Parameters
-    ----------
-    raw : RawTable
-        The cells as written.
-    fail : Fail
-        Makes the error that names the table.
-    second_file : callable
-        Reads labels from another file.
-    file : Source or None
-        The one file the table comes from; None if it cannot be copied.
-    """
+    """Make a dataset of a table; `file` is the one file it comes from, None if it cannot be copied."""
     names, n_rows = raw.names, len(raw.frame)
     given = _given_roles(names, options, fail)
     choice = _choose(names, options, given, fail)
@@ -73,46 +60,42 @@ def table_dataset(
         choice = replace(choice, labels=found)
         typed = {place: column for place, column in typed.items() if place not in found}
 
-    def labels_of(said: Any, places: Sequence[int]) -> Labels | None:
-        file = label_file(said, names)
+    def labels_of(file: Path | None, places: Sequence[int]) -> Labels | None:
         if file is not None:
             return second_file(file, n_rows)
-        if not places:
-            return None
-        found = read_labels(raw, places, options.label_sep, fail, must_vary=not choice.is_declared)
-        return found if raw.has_header else found.numbered()
+        must_vary = not choice.is_declared
+        return read_labels(raw, places, options.label_sep, fail, must_vary=must_vary) if places else None
 
     truth, noisy = _aligned(
-        labels_of(options.labels, choice.labels or ()), labels_of(options.candidates, choice.candidates), fail
+        labels_of(choice.label_file, choice.labels or ()),
+        labels_of(choice.candidate_file, choice.candidates),
+        fail,
     )
     labels = noisy or truth
     assert labels is not None  # there are labels, or `_choose` has raised
-    features = encode(typed, names, n_rows, options, _coded_places(typed, options, choice), fail)
-    if not features.names:
-        raise fail(
-            "has no column left to learn from besides labels, identifiers and constant columns; check ",
-            Mention("labels"),
-            " and ",
-            Mention("roles"),
-        )
-    feature_names = distinct(features.names, taken=labels.names)
-    nominal = {*features.nominal}
-    id_place = _id_place(raw, typed, options.id, fail)
-    keeps_sparse = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
+    coded = {
+        place
+        for place, column in typed.items()
+        if options.nominal == "code"
+        or (options.nominal is None and choice.is_declared and column.categories is not None)
+    }
+    features = encode(typed, names, options, coded, fail, taken=labels.names)
+    row_ids, id_column = _row_names(raw, typed, options.id, fail)
+    is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
     return Dataset(
-        sp.csr_array(features.X) if keeps_sparse else features.X,
+        sp.csr_array(features.X) if is_sparse_frame else features.X,
         None if truth is None else truth.Y,
         None if noisy is None else noisy.Y,
-        feature_names=tuple(feature_names),
+        feature_names=tuple(features.names),
         label_names=tuple(labels.names),
         name=name,
         source=source,
-        nominal=tuple(new for old, new in zip(features.names, feature_names, strict=True) if old in nominal),
+        nominal=features.nominal,
         columns=_columns(raw, typed, [part for part in (noisy, truth) if part], features, options),
         column_of=features.column_of,
         label_column_of=np.array(labels.owners, dtype=np.intp),
-        row_ids=_row_ids(raw, id_place),  # type: ignore[arg-type]  # None numbers the rows
-        id_column=None if id_place is None else names[id_place],
+        row_ids=row_ids,  # type: ignore[arg-type]  # None numbers the rows
+        id_column=id_column,
         frame=raw.frame,
         values=_values(raw, typed),
         notes=raw.notes,
@@ -139,8 +122,7 @@ def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str]
     if said and options.labels is None:
         options = replace(options, labels=[names[place] for place in said])
     choice = choose_columns(names, options, fail, taken=taken)
-    files = [label_file(given, names) for given in (options.labels, options.candidates)]
-    if choice.labels == [] and not choice.candidates and not any(files):
+    if choice.labels == [] and not (choice.candidates or choice.label_file or choice.candidate_file):
         raise fail("got an empty list of label columns; name at least one")
     return choice if choice.labels is None else replace(choice, labels=sorted({*said, *choice.labels}))
 
@@ -183,17 +165,6 @@ def _declared_categories(cells: Any, name: str, fail: Fail) -> TypedColumn:
     return replace(column, categories=tuple(map(str, range(max(codes, default=0) + 1))))
 
 
-def _coded_places(typed: Mapping[int, TypedColumn], options: ReadOptions, choice: ColumnChoice) -> set[int]:
-    """Return the positions of categories that become codes."""
-    if options.nominal == "onehot":
-        return set()
-    return {
-        place
-        for place, column in typed.items()
-        if options.nominal == "code" or (choice.is_declared and column.categories is not None)
-    }
-
-
 def _aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[Labels | None, Labels | None]:
     """Return truth and candidates with the same labels in the same order."""
     if truth is None or noisy is None or truth.names == noisy.names:
@@ -201,56 +172,32 @@ def _aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[La
     if not (truth.separators or noisy.separators):
         if len(truth.names) != len(noisy.names):
             raise fail(
-                f"needs as many candidate columns as labels, got {len(noisy.names)} for {len(truth.names)}; check ",
-                Mention("candidates"),
+                f"needs as many candidate columns as labels, got {len(noisy.names)} for {len(truth.names)}; check "
+                "`candidates`"
             )
         return truth, replace(noisy, names=truth.names)
     names = [*truth.names, *(name for name in noisy.names if name not in set(truth.names))]
     return truth.reindexed(names), noisy.reindexed(names)
 
 
-def _id_place(
+def _row_names(
     raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None, fail: Fail
-) -> int | None:
-    """Return the position of the column that names the rows; a given one must do so."""
-    if id_column is not None:
-        place = raw.names.index(id_column)
-        require_unique(_id_texts(raw.cells(place)), id_column, fail)
-        return place
-    for place, column in typed.items():
-        if column.role == "id" and column.n_missing == 0 and len(set(column.values)) == len(column.values):
-            return place
-    return None
-
-
-def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:
-    """Raise if a column does not name every row, and each differently."""
-    seen: set[str] = set()
-    for name in row_ids:
-        if name in seen or not name:
-            problem = f"{name[:80]!r} twice" if name else "a row without a name"
-            raise fail(
-                f"column {column!r} must name every row once, got {problem}; name all rows, or leave out ",
-                Mention("id"),
-            )
-        seen.add(name)
-
-
-def _id_texts(cells: Any) -> list[str]:
-    return [
-        "" if text is None else ";".join(text) if isinstance(text, tuple) else text
-        for text in texts_of(cells)
-    ]
-
-
-def _row_ids(raw: RawTable, place: int | None) -> Sequence[Hashable] | None:
-    """Return the names of the rows: those of a column, or of the index of a frame if it names them."""
+) -> tuple[list[str] | None, str | None]:
+    """Return the names of the rows, from a column or the index of a frame, and the column."""
     import pandas as pd
 
-    if place is not None:
-        return _id_texts(raw.cells(place))
+    for place, column in typed.items():
+        name = raw.names[place]
+        if column.role != "id" or id_column not in (None, name):
+            continue
+        ids = ["" if text is None else text for text in column.values]
+        if id_column is not None:
+            require_unique(ids, id_column, fail)
+        if "" not in ids and len(set(ids)) == len(ids):
+            return ids, name
     index = raw.frame.index
-    return [*map(str, index)] if index.is_unique and not isinstance(index, pd.RangeIndex) else None
+    is_named = index.is_unique and not isinstance(index, pd.RangeIndex)
+    return [*map(str, index)] if is_named else None, None
 
 
 def _columns(
@@ -267,8 +214,7 @@ def _columns(
     twins = _equal_to_labels(features, labels[0])
     columns: dict[int, Column] = {}
     for found in labels:
-        for place, note in found.notes.items():
-            columns[place] = Column(raw.names[place], "label", found.n_missing[place], note)
+        columns |= found.columns
     for place, column in typed.items():
         notes = [column.note] if column.note else []
         if column.role == "text" and options.text != "tfidf":

@@ -13,8 +13,7 @@ from labelsieve._base import BaseSelector, StrOptions
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._prediction import LinearLabelPredictor
 
 
@@ -23,7 +22,7 @@ class LabelRegressor(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        "scale": [StrOptions({"standard", "minmax"}), None],
+        "scale": [StrOptions({"minmax", "standard"}), None],
     }
 
     scale: str | None

@@ -20,8 +20,7 @@ from sklearn.svm import SVC
 
 from labelsieve._numerics.batches import BUDGET, batches
 from labelsieve._numerics.result import logger
-from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense
 
 #: Pairs with more rows go to libsvm, as do those that a stack does not solve to its tolerance in time.
 STACK_ROWS = 128
@@ -56,16 +55,8 @@ class PairProblem(NamedTuple):
 def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: float) -> PairwiseClassifiers:
     """Train a linear SVM for every pair of labels that has rows on both sides.
 
-    On the side of label j against k stand the rows where j is credible and k is no candidate. Labels that
-    are candidates but not credible are on neither side. Pairs with an empty side are left out.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [2.0]])
-    >>> labels = np.array([[True, False], [False, True]])
-    >>> trained = train_pairwise(X, labels, labels, C=1.0)
-    >>> trained.coef, trained.intercept, trained.accuracy
-    (array([[-1.]]), array([1.]), array([1.]))
+    On the side of label j against k stand the rows where j is credible and k is not a candidate. Labels that
+    are candidates but not credible are on neither side.
     """
     first, second, sign, problems = _training_problems(credible, candidate)
     coef = np.empty((len(problems), X.shape[1]))
@@ -234,22 +225,11 @@ def solve_svms(
 
     Every step moves, in each open problem, the pair of coefficients that libsvm's second-order rule chooses
     (Fan, Chen and Lin, Journal of Machine Learning Research 6, 2005); a problem is done when its most violating
-    pair violates optimality by less than ``tol``. The numbers are double precision throughout, so ``tol`` may be
-    much smaller than libsvm's.
+    pair violates optimality by less than ``tol``, which may be much smaller than libsvm's.
 
     ``gram`` holds the inner products of the rows, n_problems x n_rows x n_rows; ``is_first`` says which rows are on
-    the positive side, ``is_used`` which are there, as problems with fewer rows are padded. Both sides must have
-    rows. Returns the coefficients of the rows in the weight vectors (in [0, C] on the positive side, in [-C, 0] on
-    the other, 0 on padding), the offsets, and which problems reached the tolerance.
-
-    Examples
-    --------
-    >>> x = np.array([[0.0], [2.0]])
-    >>> dual, intercept, converged = solve_svms(
-    ...     (x @ x.T)[None], np.array([[False, True]]), np.array([[True, True]]), C=1.0, tol=1e-9, max_iter=99
-    ... )
-    >>> dual @ x, intercept, converged
-    (array([[1.]]), array([-1.]), array([ True]))
+    the positive side, ``is_used`` which are there, as problems with fewer rows are padded. Returns the
+    coefficients of the rows in the weight vectors, the offsets, and which problems reached the tolerance.
     """
     dual = np.zeros(is_first.shape)
     intercept = np.zeros(len(gram))

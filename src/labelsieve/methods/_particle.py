@@ -7,27 +7,27 @@ n_samples x n_samples.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from labelsieve._base import COUNT, POSITIVE, BaseSelector, Integral, Interval, Real, StrOptions, as_generator
+from labelsieve._base import POSITIVE, BaseSelector, Integral, Interval, Real, StrOptions, as_generator
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.result import SolverResult, logger
 from labelsieve._numerics.scaling import Scaling, minmax_rows
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._prediction import LabelPredictor
-from labelsieve.methods._pairwise_svm import PairwiseClassifiers
 
 #: A gradient below this share of the largest diagonal entry counts as zero; it keeps out columns that
 #: depend on the chosen ones, for which the gradient is nothing but rounding.
 GRADIENT_TOLERANCE = 1e-10
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BaseParticle(LabelPredictor, BaseSelector):
     """Base of the two methods; a subclass scores features, scores labels and chooses among them."""
 
@@ -36,7 +36,6 @@ class BaseParticle(LabelPredictor, BaseSelector):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
         "weights": [StrOptions({"mean", "stacked"})],
-        "n_neighbors": COUNT,
         "alpha": [Interval(Real, 0, 1, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="right")],
         "C": POSITIVE,
@@ -47,43 +46,20 @@ class BaseParticle(LabelPredictor, BaseSelector):
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
 
-    classifiers_: PairwiseClassifiers
-    scaling_: Scaling
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        weights: str = "mean",
-        n_neighbors: int = 10,
-        alpha: float = 0.95,
-        threshold: float = 0.9,
-        C: float = 1.0,
-        exclude_self: bool = True,
-        fallback: str = "candidate",
-        cv: int = 10,
-        shuffle: bool = True,
-        scale: str | None = "minmax",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.weights = weights
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.threshold = threshold
-        self.C = C
-        self.exclude_self = exclude_self
-        self.fallback = fallback
-        self.cv = cv
-        self.shuffle = shuffle
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    weights: str = "mean"
+    n_neighbors: int = 10
+    alpha: float = 0.95
+    threshold: float = 0.9
+    C: float = 1.0
+    exclude_self: bool = True
+    fallback: str = "candidate"
+    cv: int = 10
+    shuffle: bool = True
+    scale: str | None = "minmax"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    random_state: Any = 0
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = Scaling.learn(X, self.scale)
@@ -124,9 +100,7 @@ class BaseParticle(LabelPredictor, BaseSelector):
     def _elicit(self, X: Matrix, Y: np.ndarray, folds: list[np.ndarray]) -> CredibleLabels:
         """Propagate labels without a fold, vote on the fold, and believe what reaches the threshold.
 
-        Where the vote supports no candidate of a row, ``fallback="candidate"`` believes the candidates with the
-        largest vote and ``fallback="labels"`` believes the supported labels although they are no candidates. A
-        row without candidates has no credible label.
+        A row without candidates has no credible label.
         """
         vote = np.empty(Y.shape)
         n_iter, converged = 0, True
@@ -184,14 +158,6 @@ def reconstruction_graph(X: Matrix, neighbors: np.ndarray) -> sp.csr_matrix:
     """Write every row as a non-negative combination of its neighbours, the weights scaled to sum to one.
 
     A row that no neighbour helps to reconstruct keeps a row of zeros.
-
-    Examples
-    --------
-    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 3.0]])
-    >>> reconstruction_graph(X, np.array([[1, 2], [0, 2], [0, 1]])).toarray()
-    array([[0.  , 0.  , 1.  ],
-           [0.  , 0.  , 1.  ],
-           [0.25, 0.75, 0.  ]])
     """
     n_rows, n_neighbors = neighbors.shape
     weights = np.zeros((n_rows, n_neighbors))
@@ -212,16 +178,8 @@ def propagate_labels(
 ) -> Propagation:
     """Spread the candidates over the graph, back onto the candidates, rows summing to one.
 
-    Repeats ``P <- alpha T P + (1 - alpha) Y``, restricted to the candidates and with rows divided by their
-    sums, until the spectral norm of the change is below ``tol``. There is no objective that this descends,
-    only a fixed point, so it has a loop of its own.
-
-    Examples
-    --------
-    >>> swap, Y = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]])), np.array([[1.0, 1.0], [1.0, 0.0]])
-    >>> propagate_labels(swap, Y, alpha=0.5, max_iter=99, tol=1e-6).confidence
-    array([[0.66666667, 0.33333333],
-           [1.        , 0.        ]])
+    Repeats ``P <- alpha T P + (1 - alpha) Y``, restricted to the candidates and with rows divided by their sums,
+    until the spectral norm of the change is below ``tol``: a fixed point, not the descent of an objective.
     """
     P = Y
     for n_iter in range(1, max_iter + 1):
@@ -237,24 +195,14 @@ def propagate_labels(
 
 
 def balance_confidence(P: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Give every label the mass of its candidates, then bring every row to [0, 1].
-
-    A label without candidates has no mass and stays at zero.
-
-    Examples
-    --------
-    >>> balance_confidence(np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]), np.array([[1, 1, 0], [0, 1, 0]]))
-    array([[1.        , 0.66666667, 0.        ],
-           [0.        , 1.        , 0.        ]])
-    """
+    """Give every label the mass of its candidates, then bring every row to [0, 1]."""
     return minmax_rows(P * _divide(Y.sum(axis=0, dtype=np.float64), P.sum(axis=0)))
 
 
 def neighbor_vote(C: np.ndarray, indices: np.ndarray, distances: np.ndarray) -> np.ndarray:
     """Average the neighbours' confidences, near ones a little heavier, and bring every row to [0, 1].
 
-    The weight of a neighbour is one minus its share of the summed distances. It is one where that says
-    nothing: all distances zero, or a single neighbour.
+    The weight of a neighbour is one minus its share of the summed distances, or one if that says nothing.
     """
     weights = 1.0 - _divide(distances, distances.sum(axis=1, keepdims=True))
     if indices.shape[1] == 1:
@@ -312,13 +260,6 @@ def solve_nnls(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
     The active-set method of Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23, runs on all
     problems at once: in every round each open problem lets the variable with the steepest gradient in, or
     shortens its step where a variable would turn negative. Columns that depend linearly on others never enter.
-    ``gram`` holds ``G = A A'`` of the rows to combine, n_problems x n_variables x n_variables, ``target`` the
-    vectors ``c = A b``.
-
-    Examples
-    --------
-    >>> solve_nnls(np.array([[[2.0, 1.0], [1.0, 2.0]]]), np.array([[4.0, 1.0]]))
-    array([[2., 0.]])
     """
     n_variables = target.shape[1]
     weights = np.zeros(target.shape)

@@ -8,22 +8,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import (
-    COUNT,
-    NON_NEGATIVE,
-    SCALE_CONSTRAINTS,
-    BaseSelector,
-    StrOptions,
-    nonnegative_features,
-)
+from labelsieve._base import NON_NEGATIVE, BaseSelector, StrOptions, nonnegative_features
 from labelsieve._numerics.graph import Graph, label_graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DRMFS(BaseSelector):
     """Select features by a robust non-negative regression that is smooth on two graphs.
 
@@ -98,41 +91,24 @@ class DRMFS(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **SCALE_CONSTRAINTS,
+        "scale": [StrOptions({"minmax"}), None],
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
-        "n_neighbors": COUNT,
-        "bandwidth": [StrOptions({"unit", "median"})],
         "solver": [StrOptions({"accelerated", "multiplicative"})],
+        "bandwidth": [StrOptions({"unit", "median"})],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        n_neighbors: int = 5,
-        bandwidth: str = "unit",
-        solver: str = "accelerated",
-        scale: str | None = "minmax",
-        max_iter: int = 2000,
-        tol: float = 1e-7,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.solver = solver
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    n_neighbors: int = 5
+    bandwidth: str = "unit"
+    solver: str = "accelerated"
+    scale: str | None = "minmax"
+    max_iter: int = 2000
+    tol: float = 1e-7
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         return self._descend(nonnegative_features(X, self.scale), Y)
@@ -190,7 +166,7 @@ class DRMFSProblem:
         """Diagonal that bounds half the Hessian of the reweighted problem, one number per feature.
 
         Row sums bound a matrix without negative entries, twice the degrees bound a Laplacian. A node's edge
-        to itself is no part of the Laplacian, so it does not count.
+        to itself is not part of the Laplacian, so it does not count.
         """
         row_sums = self.X @ np.ones(self.X.shape[1], dtype=self.X.dtype)
         return (

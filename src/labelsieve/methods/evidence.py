@@ -9,19 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from labelsieve._base import (
-    RANDOM_CONSTRAINTS,
-    BlockSelector,
-    Integral,
-    Interval,
-    Real,
-    RowProblem,
-    StrOptions,
-    as_generator,
-)
+from labelsieve._base import BlockSelector, Integral, Interval, Real, RowProblem, StrOptions, as_generator
 from labelsieve._numerics.candidate_precision import LabelScale, average_precision_rows
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve._row_problem import in_memory
 from labelsieve.methods._evidence.choice import (
     Choice,
@@ -32,12 +23,11 @@ from labelsieve.methods._evidence.choice import (
     most_stable,
     plan_fit,
 )
-from labelsieve.methods._evidence.gram import is_gram_cheaper
 from labelsieve.methods._evidence.path import Criterion, rank_features
-from labelsieve.methods._evidence.problem import Problem, Rows
+from labelsieve.methods._evidence.problem import Problem, Rows, is_gram_cheaper
 from labelsieve.size_curve import SizeCurve
 
-__all__ = ["EvidenceSelector", "SizeEvaluation", "evaluate_sizes", "solve_evidence"]
+__all__ = ["EvidenceSelector", "SizeEvaluation", "evaluate_sizes"]
 
 #: Bytes that the products of features and labels and the greedy steps may take.
 BUDGET = 2**32
@@ -49,6 +39,7 @@ _RANDOM_ORDERS_SEED = 1
 _CHOICES = ("cv_scores_", "cv_gap_", "cv_allowed_", "size_curve_")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EvidenceSelector(BlockSelector):
     """Select features by their evidence for the candidate labels, less what earlier features explain.
 
@@ -58,15 +49,14 @@ class EvidenceSelector(BlockSelector):
     ``E_j = sum_l max(z2_jl - t, 0)``.
 
     One feature after the other is added to the selection ``S``, each time the one with the largest
-    ``E_j(S) + epsilon E_j``, where ``E_j(S)`` is the evidence that is left of it beside the features taken
+    ``E_j(S) + epsilon E_j``, where ``E_j(S)`` is the evidence that is left of it next to the features taken
     before. ``epsilon``, the parameter ``redundancy``, leads from forward selection (0) to a filter (inf); by
     default inner cross-validation chooses it.
 
     This method is our own and has no paper. Under this package's protocol it ranks first with a linear
-    classifier, level with :class:`~labelsieve.RFS` on some data; its margin over plain filters such as
-    :class:`~labelsieve.SumF` is small, that over published methods large. It selects less stably than a
-    filter: another sample of the rows brings another list, chiefly where many features carry nearly the same
-    evidence. ``redundancy=inf`` is for whoever wants the same list again.
+    classifier, level with :class:`~labelsieve.RFS` on some data. Its margin over plain filters such as
+    :class:`~labelsieve.SumF` is small. It is less stable than a filter, chiefly if many features carry nearly
+    the same evidence; ``redundancy=inf`` is the most stable.
 
     Parameters
     ----------
@@ -75,7 +65,7 @@ class EvidenceSelector(BlockSelector):
         number by inner cross-validation. The ranking depends on it.
     redundancy : float or "auto", default="auto"
         ``epsilon``, the weight of the evidence that a feature has alone. inf orders the features by it and
-        nothing else, which is the most stable; at 1 it counts as much as the evidence left beside the
+        nothing else, which is the most stable; at 1 it counts as much as the evidence left next to the
         features taken; at 0 only the latter counts. "auto" takes inf, 1 or 0: the first whose predictions
         are not clearly worse than the best at the requested number of features, see `tolerance`.
     threshold : float, default=4.0
@@ -86,7 +76,7 @@ class EvidenceSelector(BlockSelector):
         some redundancy: a copy of a feature that was taken keeps ``ridge / (2 + ridge)`` of its evidence, a
         third at 1. With 0.1 it keeps 1/21, for a strictly non-redundant selection.
     tolerance : float, default=1.64
-        How much worse than the best a steadier redundancy may predict: as many standard errors of the
+        How much worse than the best a more stable redundancy may predict: as many standard errors of the
         difference, and never more than a hundredth of the best. 0 takes the best.
     n_folds : int, default=3
         Inner folds for the choice of the redundancy at a given number of features. The choice of the number
@@ -123,7 +113,7 @@ class EvidenceSelector(BlockSelector):
         How far the mean over all held-out rows, or over the folds where the number of features is chosen too,
         lies behind the best.
     cv_allowed_ : ndarray of shape (3,)
-        How far it may lie behind for a redundancy that is steadier; 0 where the number of features is chosen
+        How far it may lie behind for a more stable redundancy; 0 where the number of features is chosen
         too, as then the best pair is taken.
     size_curve_ : SizeCurve
         Mean average precision by number of features and inner fold at the redundancy used; only with
@@ -132,40 +122,34 @@ class EvidenceSelector(BlockSelector):
     Notes
     -----
     With standardised features ``Z`` and labels ``T`` (constant ones are 0, respectively left out),
-    ``G = Z'Z + ridge n I`` and ``C = Z'T``, what is left beside ``S`` is
+    ``G = Z'Z + ridge n I`` and ``C = Z'T``, what is left next to ``S`` is
 
     ``a_j = G_jj - G_jS G_SS^-1 G_Sj`` and ``c_jl = C_jl - G_jS G_SS^-1 C_Sl``,
 
-    the evidence for one label ``(1 + ridge) c_jl^2 / a_j``, which for empty ``S`` is ``z2_jl``. Every feature
-    taken adds a row to the Cholesky factor of ``G``, from which ``a`` and ``c`` are brought up to date. Of
-    features that are equal to ten digits, the first column is taken.
+    the evidence for one label ``(1 + ridge) c_jl^2 / a_j``, which for empty ``S`` is ``z2_jl``. Of features that
+    are equal to ten digits, the first column is taken.
 
-    Inner cross-validation ranks the features anew in every fold, regresses the labels on the first of them
+    Inner cross-validation ranks the features again in every fold, regresses the labels on the first of them
     (ridge regression with a tenth of their variance) and judges the label-ranking average precision of the
-    held-out rows against their *candidates*. These suffice for a choice: if wrong candidates appear at one
-    rate ``r`` whatever the features, the expected candidate is ``r + (1 - r) p`` where the true label has
-    probability ``p``, and the order of the labels is the same. Where wrong candidates depend on the features,
-    it is not. There is no choice, and the redundancy is 1, with fewer than 6 or ``2 n_folds`` rows and where
-    all features are kept; with "auto" and fewer than 6 rows half of the features are kept. The first
+    held-out rows against their *candidates*. These suffice for a choice if wrong candidates appear at one rate
+    whatever the features. There is no choice, and the redundancy is 1, with fewer than 6 or ``2 n_folds`` rows
+    and if all features are kept; with "auto" and fewer than 6 rows half of the features are kept. The first
     ``max_steps`` features are judged if there are more than 5000.
 
     "auto" tries twelve numbers in geometric steps up to 0.6 of the features, and all of them; above 5000
     features, up to `max_steps`. Its inner folds take at most 300 features one by one. The pair of number and
     redundancy with the highest mean is taken, of equal ones the smaller number, then the more stable redundancy.
 
-    Of up to 5000 dense features all pairs are formed once, and those of an inner fold by subtraction, where
-    this is cheaper than the products that the search asks for one by one. Sparse features are never made
-    dense. A search of ``m`` steps holds up to ``8 n_features (3 n_labels + m)`` bytes; where these would exceed
-    4 GiB, labels with fewer than 5 candidates are left out, and if that is not enough, the data refused. Where
-    rows come in blocks, one pass over them fetches the 64 columns of all pairs that a search is likely to need
-    next, for all searches in all folds.
+    A search of ``m`` steps holds up to ``8 n_features (3 n_labels + m)`` bytes. If these would exceed 4 GiB,
+    labels with fewer than 5 candidates are left out; if that is not enough, the fit fails. Sparse features are
+    never made dense.
 
-    Cost: a product of X with Y, then for every feature taken its products with all others and what is brought
-    up to date, ``O(n_features (n_labels + m))`` at step m; every inner fold repeats the search.
+    Cost: a product of X with Y, then for every feature taken its products with all others and
+    ``O(n_features (n_labels + m))`` at step m; every inner fold repeats the search.
 
     Examples
     --------
-    The second feature repeats the first; the third is worth less alone and more beside it.
+    The second feature repeats the first; the third is worth less alone and more next to it.
 
     >>> import numpy as np
     >>> from labelsieve.methods.evidence import EvidenceSelector
@@ -192,51 +176,58 @@ class EvidenceSelector(BlockSelector):
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "max_steps": [Interval(Integral, 1, None, closed="left")],
-        **RANDOM_CONSTRAINTS,
-        "verbose": ["verbose"],
     }
 
     ranking_depends_on_size: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | str | None = None,
-        *,
-        redundancy: float | str = "auto",
-        threshold: float = 4.0,
-        ridge: float = 1.0,
-        tolerance: float = 1.64,
-        n_folds: int = 3,
-        max_steps: int = 1000,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.redundancy = redundancy
-        self.threshold = threshold
-        self.ridge = ridge
-        self.tolerance = tolerance
-        self.n_folds = n_folds
-        self.max_steps = max_steps
-        self.random_state = random_state
-        self.verbose = verbose
+    redundancy: float | str = "auto"
+    threshold: float = 4.0
+    ridge: float = 1.0
+    tolerance: float = 1.64
+    n_folds: int = 3
+    max_steps: int = 1000
+    random_state: Any = 0
+    verbose: int = 0
 
     def _settled_params(self) -> dict[str, Any]:
         return {**super()._settled_params(), "redundancy": self.redundancy_}
 
-    def _solve_rows(self, problem: RowProblem) -> SolverResult:
-        is_size_chosen = isinstance(self.n_features_to_select, str)
-        return solve_evidence(
-            problem,
-            n_selected=None if is_size_chosen else self._n_selected(problem.n_features),
-            redundancy=None if isinstance(self.redundancy, str) else self.redundancy,
-            threshold=self.threshold,
-            ridge=self.ridge,
-            tolerance=self.tolerance,
+    def _solve_rows(
+        self, problem: RowProblem, *, folds: np.ndarray | None = None, budget: int = BUDGET
+    ) -> SolverResult:
+        """Rank the features; ``folds`` gives the inner fold of every row instead of a draw."""
+        n_samples, n_features = problem.shape
+        n_selected = None if self.n_features_to_select == "auto" else self._n_selected(n_features)
+        redundancy = None if isinstance(self.redundancy, str) else self.redundancy
+        plan = plan_fit(
+            problem.shape,
+            n_selected=n_selected,
+            redundancy=redundancy,
             n_folds=self.n_folds,
             max_steps=self.max_steps,
-            rng=as_generator(self.random_state),
         )
+        if folds is None or not plan.n_folds:
+            folds = _draw_folds(n_samples, plan.n_folds, as_generator(self.random_state))
+        rows, whole = _open_rows(problem, plan, folds, budget)
+        criterion = Criterion(self.threshold, self.ridge)
+        if not plan.n_folds:
+            choice = Choice(1.0 if redundancy is None else redundancy, n_selected or max(1, n_features // 2))
+        elif n_selected is None:
+            choice = best_pair(held_out_precision(rows, plan, criterion), plan.redundancies, plan.sizes)
+        else:
+            precision = held_out_precision(rows, plan, criterion)
+            choice = most_stable(precision, plan.redundancies, n_selected, self.tolerance)
+        n_steps = min(choice.n_selected, self.max_steps)
+        order, reached = rank_features(whole, choice.redundancy, criterion, n_steps, log_steps=True)
+        scores = np.empty(n_features, dtype=problem.dtype)
+        scores[order] = np.arange(n_features, 0, -1) / n_features
+        extra = {
+            "evidence": criterion.alone(whole.products, n_samples),
+            "criterion": reached,
+            "redundancy": float(choice.redundancy),
+            **choice.grounds,
+        }
+        return SolverResult(scores=scores, n_selected=choice.n_selected, extra=extra)
 
     def _store(self, result: SolverResult, n_selected: int) -> Self:
         for name in _CHOICES:
@@ -252,77 +243,16 @@ class EvidenceSelector(BlockSelector):
         return super()._store(result, n_selected)
 
 
-def solve_evidence(
-    problem: RowProblem,
-    *,
-    n_selected: int | None,
-    redundancy: float | None,
-    threshold: float,
-    ridge: float,
-    tolerance: float,
-    n_folds: int,
-    max_steps: int,
-    rng: np.random.Generator,
-    folds: np.ndarray | None = None,
-    budget: int = BUDGET,
-) -> SolverResult:
-    """Rank the features; None for the number of features or the redundancy has it chosen.
-
-    ``folds`` gives the inner fold of every row instead of a draw, ``budget`` the bytes that may be used.
-    """
-    n_samples, n_features = problem.shape
-    plan = plan_fit(
-        problem.shape, n_selected=n_selected, redundancy=redundancy, n_folds=n_folds, max_steps=max_steps
-    )
-    if folds is None or not plan.n_folds:
-        folds = _draw_folds(n_samples, plan.n_folds, rng)
-    rows, whole = _open_rows(problem, plan, folds, budget)
-    criterion = Criterion(threshold, ridge)
-    if not plan.n_folds:
-        choice = Choice(1.0 if redundancy is None else redundancy, n_selected or max(1, n_features // 2))
-    elif n_selected is None:
-        choice = best_pair(held_out_precision(rows, plan, criterion), plan.redundancies, plan.sizes)
-    else:
-        precision = held_out_precision(rows, plan, criterion)
-        choice = most_stable(precision, plan.redundancies, n_selected, tolerance)
-    n_steps = min(choice.n_selected, max_steps)
-    order, reached = rank_features(whole, choice.redundancy, criterion, n_steps, log_steps=True)
-    scores = np.empty(n_features, dtype=problem.dtype)
-    scores[order] = np.arange(n_features, 0, -1) / n_features
-    return SolverResult(
-        scores=scores,
-        n_selected=choice.n_selected,
-        extra={
-            "evidence": criterion.alone(whole.products, n_samples),
-            "criterion": reached,
-            "redundancy": float(choice.redundancy),
-            **choice.grounds,
-        },
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class SizeEvaluation:
-    """Precision of a ranking by its number of columns, and what it is compared with.
-
-    Attributes
-    ----------
-    curve : SizeCurve
-        Average precision on held-out rows at the redundancy chosen.
-    redundancy : float
-        The redundancy of the best pair of redundancy and size.
-    n_selected : int
-        The size of that pair.
-    random : ndarray of shape (n_random, n_sizes)
-        Mean over the folds for columns in random order.
-    baseline : float
-        The same without any column: labels in the order of their frequency.
-    """
+    """Precision of a ranking by its number of columns, with the best pair of redundancy and size."""
 
     curve: SizeCurve
     redundancy: float
     n_selected: int
+    #: Mean over the folds for columns in random order, n_random x n_sizes.
     random: np.ndarray
+    #: The same without any column: labels in the order of their frequency.
     baseline: float
 
 
@@ -339,23 +269,10 @@ def evaluate_sizes(
 ) -> SizeEvaluation:
     """Cross-validate how many columns to keep, as ``n_features_to_select="auto"`` does for features.
 
-    Parameters
-    ----------
-    selector : EvidenceSelector
-        Its parameters are used, except for the number of features.
-    X, Y : ndarray or sparse matrix
-        Checked features and 0/1 candidates of at least 6 rows.
-    column_of : ndarray of int of shape (n_features,) or None
-        Column of every feature, numbers from 0: sizes count columns, and a column is used with all its features.
-        None takes every feature for a column.
-    sizes : ndarray of int or None
-        Numbers of columns to try, ascending; None takes a grid.
-    n_folds : int or None
-        Number of folds; None takes that of the selector, but at least 5.
-    n_random : int
-        Number of random orders of the columns to judge as well.
-    on_fold : callable
-        Called after every fold.
+    The parameters of the selector are used, except for the number of features. ``column_of`` has the column of
+    every feature, numbers from 0: sizes count columns, and a column is used with all its features. ``sizes`` are
+    tried instead of a grid. ``n_folds=None`` takes that of the selector, but at least 5. ``n_random`` random orders
+    of the columns are judged as well, and ``on_fold`` is called after every fold.
     """
     columns = None if column_of is None else ColumnIndex(column_of)
     problem = in_memory(X, Y)
@@ -422,7 +339,7 @@ def _open_rows(problem: RowProblem, plan: Plan, folds: np.ndarray, budget: int) 
 def _affordable_labels(
     counts: np.ndarray, n_samples: int, plan: Plan, n_features: int, budget: int
 ) -> np.ndarray:
-    """Keep the labels that vary; where they take too much memory, without rare ones; or refuse."""
+    """Keep the labels that vary, without rare ones if memory is short; raise if that is not enough."""
     labels = LabelScale.of_counts(counts, n_samples).varying
     if plan.n_bytes(n_features, len(labels)) > budget:
         labels = labels[counts[labels] >= _FEWEST_CANDIDATES]

@@ -26,14 +26,14 @@ from labelsieve._numerics.products import inner, left_product, right_product, sq
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import WeightedRidge, with_constant
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve._prediction import LinearLabelPredictor
 
 #: Ridge of the three factors where they are not regularised, so that their systems can always be solved.
 _RIDGE = 1e-8
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FPML(LinearLabelPredictor, BaseSelector):
     """Select features and learn labels by factorising features and candidate labels together (fPML-style).
 
@@ -88,11 +88,10 @@ class FPML(LinearLabelPredictor, BaseSelector):
     -----
     Alternating exact least squares from the truncated singular value decomposition of Y, without random
     numbers. Without ``reg_all`` a ridge of 1e-8 on S, G and F, part of the objective, keeps their systems
-    solvable. Conventions of this library: the rank, the start, the stop, the intercept, and ``predict``, which
-    calls a label relevant from a decision value of 0.5.
+    solvable. Rank, start, stop, intercept and ``predict`` are conventions of this library.
 
-    A rank as large as the number of labels removes no noise. The weight of ``|X - SF|^2`` grows with the
-    number of features: with "standard" scaling it can drown the labels; lower ``lambda1`` then.
+    A rank as large as the number of labels removes no noise. With "standard" scaling ``|X - SF|^2`` can drown
+    the labels; lower ``lambda1`` then.
 
     Cost: products of X with ``n_components`` and with ``n_labels`` columns for every iteration; once a
     Cholesky factorisation of the smaller of rows and features.
@@ -128,32 +127,16 @@ class FPML(LinearLabelPredictor, BaseSelector):
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        lambda1: float = 1.0,
-        lambda2: float = 1.0,
-        lambda3: float = 10.0,
-        n_components: int | float = 0.6,
-        reg_all: bool = False,
-        fit_intercept: bool = True,
-        scale: str | None = "minmax",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.lambda3 = lambda3
-        self.n_components = n_components
-        self.reg_all = reg_all
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    lambda3: float = 10.0
+    n_components: int | float = 0.6
+    reg_all: bool = False
+    fit_intercept: bool = True
+    scale: str | None = "minmax"
+    max_iter: int = 200
+    tol: float = 1e-6
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = Scaling.learn(X, self.scale)

@@ -27,8 +27,7 @@ from labelsieve._numerics.products import inner, squared_norm
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._prediction import LinearLabelPredictor
 
 #: Added under the root of a row's squared norm, so that a zero row has a finite weight.
@@ -43,6 +42,7 @@ _NEAR_SHARE = 0.02
 _SAME_DENSITY = 1e-9
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LCFSPML(LinearLabelPredictor, BaseSelector):
     """Select features by a regression on the candidate labels that lie among their like.
 
@@ -63,9 +63,9 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
     beta : float or "auto", default="auto"
         Row-sparsity weight of W; "auto" is 0.3 times the weight that leaves W empty if every candidate is trusted.
     gamma : float or "auto", default="auto"
-        Sparsity weight of S; "auto" is 0.5 times the weight that leaves S empty beside an empty W.
+        Sparsity weight of S; "auto" is 0.5 times the weight that leaves S empty next to an empty W.
     lam : float, default=1.0
-        How much the distance to a centre counts beside the distance to the neighbours; lambda in [1]_.
+        How much the distance to a centre counts next to the distance to the neighbours; lambda in [1]_.
     theta : float, default=0.4
         Least confidence of a trusted candidate, see ``threshold``.
     threshold : {"value", "quantile"}, default="value"
@@ -77,7 +77,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         What ``label_confidence_`` is: the confidence by distances that the method uses, or its predictions XW, which
         tell wrong candidates far better, see Notes.
     max_rounds : int, default=5
-        How often, at most, the trusted labels are chosen anew.
+        How often, at most, the trusted labels are chosen again.
     max_iter : int, default=500
         Budget of sweeps in every round.
     tol : float, default=1e-4
@@ -111,20 +111,16 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
     In every round the objective is convex. A sweep solves for W exactly, with the norm of each row replaced by the
     quadratic that touches it (smoothed as ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective), then
     takes 20 accelerated proximal steps for S. After a round the distances are taken again over the better half of
-    the features; rounds end when the same candidates are trusted again. Only within a round does the objective fall.
+    the features; rounds end when the same candidates are trusted again.
 
-    Deviations from the authors' public program: its row weights are four times those of its objective, so that its
-    search stops between two optima; it returns an S that is not sparse, and starts from random maps. The weights it
-    was run with are unknown: ``beta``, ``gamma``, ``lam``, ``theta``, ``n_neighbors`` and the budget of rounds are
-    conventions of this library. Rows at the same place count as neighbours here, where the program drops them; a
-    label of which no row is a centre takes its densest.
+    Deviations from the authors' public program: its row weights are four times those of its objective, its S is not
+    sparse, and it starts from random maps. The weights it was run with are unknown: ``beta``, ``gamma``, ``lam``,
+    ``theta``, ``n_neighbors`` and the budget of rounds are conventions of this library. Rows at the same place
+    count as neighbours here; a label of which no row is a centre takes its densest.
 
-    What to expect, measured on `make_pml` with 300 rows, 50 features, 8 labels and 40 % noise: the confidence by
-    distances is weak (an area under the ROC curve of 0.56 for true against false candidates, where the predictions
-    XW reach 0.95). It lies between ``exp(-1) = 0.37`` and 1, mostly just above 0.37, so that ``theta=0.5`` would trust
-    only a quarter of the candidates; "quantile" does without such a number. S does not help there: with 200 rows and
-    features, ten of them informative, the best ten features held 0.80 of these with the automatic gamma, and 0.86
-    without S.
+    On `make_pml` with 300 rows, 50 features, 8 labels and 40 % noise, the confidence by distances has an area under
+    the ROC curve of 0.56 for true against false candidates, where the predictions XW reach 0.95. It lies between
+    ``exp(-1) = 0.37`` and 1, mostly just above 0.37; "quantile" does without a number. S does not help there.
 
     Cost: a Cholesky factorisation of the smaller of rows and features and 20 products with X'X for every sweep;
     for every round the distances among the rows of one label after the other, of many rows in blocks.
@@ -152,46 +148,31 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         "lam": NON_NEGATIVE,
         "theta": [Interval(Real, 0, 1, closed="both")],
         "threshold": [StrOptions({"value", "quantile"})],
-        "n_neighbors": COUNT,
         "confidence": [StrOptions({"distance", "prediction"})],
         "max_rounds": COUNT,
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 1.0,
-        beta: float | str = "auto",
-        gamma: float | str = "auto",
-        lam: float = 1.0,
-        theta: float = 0.4,
-        threshold: str = "value",
-        n_neighbors: int = 10,
-        confidence: str = "distance",
-        max_rounds: int = 5,
-        max_iter: int = 500,
-        tol: float = 1e-4,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.lam = lam
-        self.theta = theta
-        self.threshold = threshold
-        self.n_neighbors = n_neighbors
-        self.confidence = confidence
-        self.max_rounds = max_rounds
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    alpha: float = 1.0
+    beta: float | str = "auto"
+    gamma: float | str = "auto"
+    lam: float = 1.0
+    theta: float = 0.4
+    threshold: str = "value"
+    n_neighbors: int = 10
+    confidence: str = "distance"
+    max_rounds: int = 5
+    max_iter: int = 500
+    tol: float = 1e-4
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = standard_scaling(X)
         features, labels = Shifted(*scaling.split(X)), dense(Y)
-        problem, confidence, trusted = self._first_round(features, labels)
+        centred, ridge = centre_columns(labels), WeightedRidge(features)
+        curvature = 2 * largest_eigenvalue(ridge.normal_product, features.shape[1])
+        beta, gamma = self._sparsity_weights(features.transposed_times(centred))
+        confidence, trusted = self._trust(features.X, labels)
+        problem = LCFSPMLProblem(ridge, curvature, centred, centre_columns(trusted), self.alpha, beta, gamma)
         state, converged = problem.start(), True
         for n_rounds in range(1, self.max_rounds + 1):
             value = problem.objective(state)
@@ -217,17 +198,6 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
             "n_rounds": n_rounds,
         }
         return SolverResult(row_norms(state.W).astype(X.dtype), history, converged, extra=extra)
-
-    def _first_round(
-        self, features: Shifted, labels: np.ndarray
-    ) -> tuple[LCFSPMLProblem, np.ndarray, np.ndarray]:
-        """Return the problem of the first round, the confidence in the candidates and the trusted ones."""
-        Y, ridge = centre_columns(labels), WeightedRidge(features)
-        curvature = 2 * largest_eigenvalue(ridge.normal_product, features.shape[1])
-        beta, gamma = self._sparsity_weights(features.transposed_times(Y))
-        confidence, trusted = self._trust(features.X, labels)
-        problem = LCFSPMLProblem(ridge, curvature, Y, centre_columns(trusted), self.alpha, beta, gamma)
-        return problem, confidence, trusted
 
     def _trust(self, X: Matrix, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the confidence in the candidates by some features, and which of them are trusted."""
@@ -312,7 +282,7 @@ class LCFSPMLProblem:
         return self.ridge.solver(self.beta / weight * row_weights)(target)
 
     def _step_S(self, state: LCFSPMLState, XtR: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerated proximal steps on ``|XS - R|^2 + gamma |S|_1``; where it rose, go back and start anew."""
+        """Accelerated proximal steps on ``|XS - R|^2 + gamma |S|_1``; where it rose, go back and restart."""
         S, XtXS = state.S, state.XtXS
         if self.curvature == 0:
             return S, XtXS
@@ -348,8 +318,7 @@ def density_confidence(X: Matrix, Y: Matrix, *, n_neighbors: int, lam: float) ->
     With a, the mean distance to the nearest other rows with the label, and c, the distance to the nearest
     density peak, each relative to the largest of its kind, ``t = exp(-(1 + lam) a c / (lam a + c))``.
 
-    Rows that have close neighbours with the label and are near a centre of them are trusted. Distances are needed
-    among the rows of one label only, and of many rows a block at a time: nothing is n_samples x n_samples.
+    Distances are needed among the rows of one label only, and of many rows a block at a time.
 
     Examples
     --------
@@ -368,23 +337,11 @@ def density_confidence(X: Matrix, Y: Matrix, *, n_neighbors: int, lam: float) ->
 
 
 def trusted_candidates(confidence: np.ndarray, *, theta: float, threshold: str) -> np.ndarray:
-    """Return the 0/1 matrix of the candidates whose confidence is large enough.
-
-    With the threshold "value" it must exceed ``theta``; with "quantile" it must be no less than that quantile of
-    the confidences in the same label.
-
-    Examples
-    --------
-    >>> t = np.array([[0.4], [0.5], [0.6], [0.0]])
-    >>> trusted_candidates(t, theta=0.5, threshold="value").ravel()
-    array([0., 0., 1., 0.])
-    >>> trusted_candidates(t, theta=0.5, threshold="quantile").ravel()
-    array([0., 1., 1., 0.])
-    """
+    """Return the candidates whose confidence exceeds ``theta``, or reaches that quantile of its label, as 0/1."""
     if threshold == "value":
         trusted = confidence > theta
     else:
-        # Confidences are positive, so 0 is what is no candidate.
+        # Confidences are positive, so 0 is not a candidate.
         among = np.where(confidence > 0, confidence, np.nan)
         among[:, ~(confidence > 0).any(axis=0)] = 1.0
         trusted = confidence >= np.nanquantile(among, theta, axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,9 +19,10 @@ from labelsieve._numerics.information import (
     select_greedily,
 )
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LSMFS(BaseSelector):
     """Select features that say more about a label once another label is known (LSMFS-style).
 
@@ -70,19 +72,16 @@ class LSMFS(BaseSelector):
 
     Notes
     -----
-    Cost: one product of the labels with themselves per symbol of a feature, for all pairs of labels at once,
-    and one pass over the data per selected feature. Time grows with
-    ``n_samples n_features n_labels^2``, for sparse features with their non-zero entries instead; memory with
-    ``n_labels^2``.
+    Cost: time grows with ``n_samples n_features n_labels^2``, for sparse features with their non-zero entries
+    instead; memory with ``n_labels^2``. Besides, one pass over the data per selected feature.
 
-    The gain is symmetric in the two labels, for it is also ``I(y_i; y_j | f) - I(y_i; y_j)``, and that is how it
-    is computed. Counted information is too large by about ``0.72 (number of symbols - 1) / n_samples`` bits a
-    term. Summed over all pairs of labels that drowns what a feature tells: with ``average=False`` the selection
-    is much worse on few rows and many labels. ``criterion="max"`` takes the pair with the largest such error,
-    often one with a rare label.
+    The gain is symmetric in the two labels, for it is also ``I(y_i; y_j | f) - I(y_i; y_j)``. Counted information
+    is too large by about ``0.72 (number of symbols - 1) / n_samples`` bits a term. Summed over all pairs of labels
+    that drowns what a feature tells: with ``average=False`` the selection is much worse on few rows and many
+    labels. ``criterion="max"`` takes the pair with the largest such error, often one with a rare label.
 
     The program of this name in the package PyIT-MLFS adds ``max(0, -G_ij)`` instead, so it rewards the
-    redundant pairs and drops the supplementing ones. Candidate labels are taken as they are.
+    redundant pairs and drops the supplementing ones.
 
     References
     ----------
@@ -110,20 +109,10 @@ class LSMFS(BaseSelector):
 
     ranking_depends_on_size: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        criterion: str = "sum",
-        average: bool = True,
-        n_bins: int = 3,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.criterion = criterion
-        self.average = average
-        self.n_bins = n_bins
-        self.verbose = verbose
+    criterion: str = "sum"
+    average: bool = True
+    n_bins: int = 3
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         binned = bin_features(X, self.n_bins)
@@ -146,15 +135,8 @@ class LSMFS(BaseSelector):
 def supplementation(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
     """Yield, feature by feature, what knowing it adds to the information of every two labels on one another.
 
-    What it yields is ``I(y_i; y_j | f) - I(y_i; y_j)`` in bits, n_labels x n_labels, which is also
-    ``I(f; y_i | y_j) - I(f; y_i)``; positive where the labels supplement one another. The diagonal means nothing.
-
-    Examples
-    --------
-    >>> Y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> parity = bin_features(np.array([[0.0], [1.0], [1.0], [0.0]]), n_bins=3)
-    >>> float(next(supplementation(parity, Y))[0, 1])
-    1.0
+    This is ``I(y_i; y_j | f) - I(y_i; y_j) = I(f; y_i | y_j) - I(f; y_i)`` in bits, n_labels x n_labels; the
+    diagonal means nothing.
     """
     n_samples = Y.shape[0]
     table = plogp(np.arange(n_samples + 1, dtype=np.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,9 +16,10 @@ from labelsieve._numerics.information import (
     select_greedily,
 )
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MDMR(BaseSelector):
     """Select features that depend on the candidate labels and repeat one another little.
 
@@ -67,7 +69,7 @@ class MDMR(BaseSelector):
 
     Examples
     --------
-    The second feature repeats the first; the third is worth more beside it.
+    The second feature repeats the first; the third is worth more next to it.
 
     >>> import numpy as np
     >>> from labelsieve.methods.mdmr import MDMR
@@ -84,12 +86,8 @@ class MDMR(BaseSelector):
 
     ranking_depends_on_size: ClassVar[bool] = True
 
-    def __init__(
-        self, n_features_to_select: int | float | None = None, *, n_bins: int = 3, verbose: int = 0
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.n_bins = n_bins
-        self.verbose = verbose
+    n_bins: int = 3
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         Y = Y.astype(np.int32)

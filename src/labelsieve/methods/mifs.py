@@ -17,9 +17,10 @@ from labelsieve._numerics.products import inner, left_product, right_product, sq
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import WeightedRidge, conjugate_gradient
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MIFS(BaseSelector):
     """Select features by regression on few latent labels.
 
@@ -80,23 +81,21 @@ class MIFS(BaseSelector):
     term but the second, towards the limit W = 0 where no ranking is defined. The published method is
     therefore its early stop: gradient steps from a random start until the objective changes by less than 1e-3
     in a step, at most 300. That is the default, because it is what others compare with. After some hundreds of
-    steps the result hangs on single roundings: a step carries a short row of W past zero, where the gradient
-    jumps.
+    steps the result depends on single roundings.
 
     The published start, a W from [0, 1), makes X W many times too large, and the ranking keeps the random
-    numbers. So the default start deviates: ``init="balanced"`` scales W, ``init="uniform"`` is the published
-    one. Of 5 informative among 20 features, the first 5 hold 0.86 with "balanced" and 0.38 with "uniform"
-    (``make_pml(200, 20)``, ten seeds); of 5 among 100, 0.98 and 0.58.
+    numbers. So ``init="balanced"``, a deviation, scales W. Of 5 informative among 20 features, the first 5 hold
+    0.86 with "balanced" and 0.38 with "uniform" (``make_pml(200, 20)``, ten seeds).
 
-    ``update="unit-ball"``, a deviation that finds 0.96 and 0.98 of them, closes the escape: no row of B is
-    longer than 1, V and W are solved for exactly (W under the current reweighting), B row by row. Its rankings
-    hardly depend on the seed, and a small ``tol`` makes sense. It factorises a matrix of the smaller side of X
-    in every iteration.
+    ``update="unit-ball"``, a deviation that finds 0.96 of them, closes the escape: no row of B is longer than 1,
+    V and W are solved for exactly (W under the current reweighting), B row by row. Its rankings hardly depend
+    on the seed, and a small ``tol`` makes sense. It factorises a matrix of the smaller side of X in every
+    iteration.
 
     The step of a gradient is the first of 1, 0.1, 0.01, ... that keeps a tenth of the decrease promised by
     the slope. The random numbers of B belong to the labels, so the order of the labels does not matter. Rows
-    of W whose feature is 0 everywhere start at their minimiser 0; they could rank first otherwise. Candidate
-    labels are taken as they are; only fewer latent labels than labels can remove noise.
+    of W whose feature is 0 everywhere start at 0. Candidate labels are taken as they are; only fewer latent
+    labels than labels can remove noise.
 
     Cost: a few products of X with as many columns as there are latent labels for every iteration.
 
@@ -122,10 +121,9 @@ class MIFS(BaseSelector):
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
         "n_components": COUNT,
-        "n_neighbors": COUNT,
-        "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"gauss-seidel", "jacobi", "unit-ball"})],
         "init": [StrOptions({"uniform", "balanced"})],
+        "bandwidth": [StrOptions({"unit", "median"})],
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
 
@@ -133,38 +131,19 @@ class MIFS(BaseSelector):
         "check_containers_agree": "the published steps past zero multiply roundings; see Notes"
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 0.4,
-        beta: float = 1.0,
-        gamma: float = 0.8,
-        n_components: int = 10,
-        n_neighbors: int = 5,
-        bandwidth: str = "unit",
-        update: str = "gauss-seidel",
-        init: str = "balanced",
-        scale: str | None = "minmax",
-        max_iter: int = 300,
-        tol: float = 1e-3,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.update = update
-        self.init = init
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float = 0.4
+    beta: float = 1.0
+    gamma: float = 0.8
+    n_components: int = 10
+    n_neighbors: int = 5
+    bandwidth: str = "unit"
+    update: str = "gauss-seidel"
+    init: str = "balanced"
+    scale: str | None = "minmax"
+    max_iter: int = 300
+    tol: float = 1e-3
+    random_state: Any = None
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         X = Scaling.learn(X, self.scale).apply(X)
@@ -315,13 +294,7 @@ def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, 
 def backtrack(change: Callable[[float], float], slope: float) -> float:
     """Return the first step 1, 0.1, ... along a ray that keeps a tenth of the promised decrease, or 0.0.
 
-    ``change`` is the objective at a step minus that at the start; ``slope`` is the decrease per unit step that
-    the linear model promises. A direction without slope needs no step.
-
-    Examples
-    --------
-    >>> backtrack(lambda step: -4 * step + 10 * step**2, 4.0)
-    0.1
+    ``change`` is the objective at a step minus that at the start, ``slope`` the promised decrease per unit step.
     """
     step = 1.0
     for _ in range(20 if slope > 0 else 0):

@@ -8,7 +8,7 @@ import numpy as np
 
 from labelsieve._base import StrOptions
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.methods._pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
 from labelsieve.methods._particle import BaseParticle
 
@@ -85,19 +85,15 @@ class ParticleMAP(BaseParticle):
     for instance), W is the ridge regression of the propagated confidences on the features.
 
     The published program fills its likelihood tables with the true labels of the test rows. Here they are
-    counted on the training rows: "with" the label where it is credible, "without" where it is no candidate; the
+    counted on the training rows: "with" the label where it is credible, "without" where it is not a candidate; the
     prior counts candidates. ``predict`` follows the program: the posterior odds of each row are brought to
     [0, 1], and labels above 0.5 are predicted, so a row gets at least one label unless its odds are all equal.
     ``decision_function`` returns the logarithm of the odds; it is positive where Bayes' rule alone would choose
     the label.
 
-    ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the first stage of the
-    published program. Pairs without rows on one side cast no vote here. Among equally far neighbours the first
-    rows count. Classifiers of more than 128 rows are trained by libsvm, smaller ones many at once by a solver of
-    this package for the same problem.
+    The settings that reproduce the published program, ties and solvers are those of :class:`ParticleVLS`.
 
-    Cost: a search for the nearest rows, then a linear SVM for nearly every pair of labels, which is most of
-    the time.
+    Cost: that of :class:`ParticleVLS`, with one SVM less for every label.
 
     References
     ----------
@@ -156,16 +152,7 @@ class ParticleMAP(BaseParticle):
 
 
 def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.ndarray) -> np.ndarray:
-    """Logarithm of ``P(label | votes) / P(no label | votes)``, all counts raised by one (Laplace).
-
-    Examples
-    --------
-    One of four rows has the label as a candidate and won one pair; two rows without it won none.
-
-    >>> Y = np.array([[1], [0], [0], [0]])
-    >>> posterior_log_odds(Y, np.array([[0, 1]]), np.array([[2, 0]])).round(3)
-    array([[-1.504,  0.288]])
-    """
+    """Return the logarithm of ``P(label | votes) / P(no label | votes)``, all counts raised by one (Laplace)."""
     prior_odds = (1 + Y.sum(axis=0)) / (1 + (1 - Y).sum(axis=0))
     likelihood = (1 + wins_with) / (wins_with.shape[1] + wins_with.sum(axis=1, keepdims=True))
     likelihood_without = (1 + wins_without) / (
@@ -175,15 +162,7 @@ def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.nd
 
 
 def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Slope of each label's log odds over the votes, every row of the data counting once.
-
-    A label for which a single number of votes occurs has slope 0.
-
-    Examples
-    --------
-    >>> vote_slopes(np.array([[0.0, 2.0, 9.0], [1.0, 2.0, 3.0]]), np.array([[5, 1, 0], [0, 4, 0]]))
-    array([2., 0.])
-    """
+    """Return the slope of each label's log odds over the votes, every row counting once; 0 if votes do not vary."""
     votes = np.arange(log_odds.shape[1])
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     centred = votes - (counts @ votes)[:, None] / total

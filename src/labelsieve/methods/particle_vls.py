@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.methods._pairwise_svm import count_votes, mean_weights, stacked_norms, train_pairwise
 from labelsieve.methods._particle import BaseParticle
 
@@ -19,7 +19,7 @@ class ParticleVLS(BaseParticle):
     common objective. First, labels are propagated over the nearest neighbours of all folds but one, the
     neighbours of each row held out vote on its candidates, and those near the top of the vote are its
     credible labels. Second, a linear SVM separates every pair of labels: rows where one is credible and the
-    other is no candidate, against the reverse; and one more SVM separates each label from a virtual label
+    other is not a candidate, against the reverse; and one more SVM separates each label from a virtual label
     that stands between relevant and irrelevant.
 
     Parameters
@@ -122,7 +122,7 @@ class ParticleVLS(BaseParticle):
     ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         n_labels = candidates.shape[1]
         # The virtual label is credible in every row and a candidate in none: its pairs have all the credible
-        # rows of a label on one side, and all rows where the label is no candidate on the other.
+        # rows of a label on one side, and all rows where the label is not a candidate on the other.
         classifiers = train_pairwise(
             X,
             np.pad(credible, ((0, 0), (0, 1)), constant_values=True),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, BaseSelector, StrOptions
+from labelsieve._base import NON_NEGATIVE, POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.candidates import confidence_on_candidates
 from labelsieve._numerics.graph import Graph, laplacian_product, neighbor_graph
 from labelsieve._numerics.moments import centre_columns
@@ -23,8 +23,7 @@ from labelsieve._numerics.products import inner, squared_norm
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge, largest_eigenvalue
 from labelsieve._numerics.scaling import standard_scaling
-from labelsieve._numerics.sparse import dense
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve._prediction import LinearLabelPredictor
 
 #: Added under the root of a row's squared norm, so that a zero row has a finite weight.
@@ -35,6 +34,7 @@ _USUAL, _LARGEST_SHARE = 0.1, 0.5
 _INNER_STEPS = 5
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMFSLRS(LinearLabelPredictor, BaseSelector):
     """Select features by a regression on labels that are split into a low-rank and a sparse part.
 
@@ -102,14 +102,12 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     **The published setting switches the split off.** The authors' public program takes ``mu = 1e8``,
     ``alpha = 1e4``, ``beta = 1e6``, ``lam = 100`` and divides its steps by a Frobenius norm where the spectral norm
     belongs. On 300 rows, 50 features and 8 labels at 40 % noise its F then differs from Y by 1.1e-5 at most, its N is
-    0, and its W is that of the regression on the candidates to 2e-6; an exact solver with its ``alpha`` finds F = 0.
-    The published numbers are therefore those of a row-sparse regression, a strong selector. ``solver="authors"`` is
-    that regression; the default descends the model of the paper, with weights that are conventions of this library.
+    0, and its W is that of the regression on the candidates to 2e-6. ``solver="authors"`` is that row-sparse
+    regression, a strong selector; the default descends the model of the paper, with weights that are conventions of
+    this library.
 
     A graph that weighs much pulls F to constants and W to 0. On the data above, ``eta=1`` leaves every row of W
-    below 1e-4 and an F that hardly tells true from false candidates (0.53 of the area under the ROC curve),
-    ``eta=0.01`` the eight informative rows and 0.82. N is small there: 0.4 % of the candidates exceed
-    ``beta / mu``.
+    below 1e-4, ``eta=0.01`` the eight informative rows.
 
     Cost: a Cholesky factorisation of the smaller of rows and features for every sweep, and for every step of F
     O(n_samples n_labels^2) and a product with the sparse graph.
@@ -136,39 +134,21 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
         "lam": [StrOptions({"auto"}), *POSITIVE],
         "mu": POSITIVE,
         "eta": NON_NEGATIVE,
-        "n_neighbors": COUNT,
-        "bandwidth": [StrOptions({"unit", "median"})],
         "solver": [StrOptions({"exact", "authors"})],
+        "bandwidth": [StrOptions({"unit", "median"})],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.4,
-        lam: float | str = "auto",
-        mu: float = 1.0,
-        eta: float = 0.01,
-        n_neighbors: int = 20,
-        bandwidth: str = "median",
-        solver: str = "exact",
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.lam = lam
-        self.mu = mu
-        self.eta = eta
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    alpha: float = 1.0
+    beta: float = 0.4
+    lam: float | str = "auto"
+    mu: float = 1.0
+    eta: float = 0.01
+    n_neighbors: int = 20
+    bandwidth: str = "median"
+    solver: str = "exact"
+    max_iter: int = 200
+    tol: float = 1e-5
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = standard_scaling(X)
@@ -282,12 +262,6 @@ def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray,
 
     Goes through the products of all pairs of the shorter side, whose eigenvalues are the squares, unless squares
     of the size of the threshold would be lost in rounding.
-
-    Examples
-    --------
-    >>> shrink_singular_values(np.diag([3.0, 1.0]), 2.0)
-    (array([[1., 0.],
-           [0., 0.]]), 1.0)
     """
     if M.shape[0] < M.shape[1]:
         shrunk, norm = shrink_singular_values(M.T, threshold)

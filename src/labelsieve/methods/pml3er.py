@@ -10,20 +10,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import COUNT, NON_NEGATIVE, POSITIVE, Interval, Real
+from labelsieve._base import NON_NEGATIVE, POSITIVE, Interval, Real
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import squared_norm
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.scaling import minmax_rows
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.methods._label_regressor import LabelRegressor
 
 #: Largest change of an entry at which the propagation stands still, and its steps at most.
 _STILL, _MAX_STEPS = 1e-10, 10_000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PML3er(LabelRegressor):
     """Select features by the weights that predict which candidates explain the labels of neighbours (PML3er-style).
 
@@ -89,12 +90,12 @@ class PML3er(LabelRegressor):
     neighbours, in blocks, and the Gram matrix of the features or of the rows, the smaller.
 
     A round solves for W and b, then takes one proximal step for B and one for C, each of which descends. The
-    problem is not convex, so the start matters: C = Y, B = I, W = 0. The usual ``alpha`` of 0.95 drowns the
-    labels where most features are noise: it lowers the share of planted features found without any label
-    noise from 1.00 to 0.81 in 300 rows with 8 informative features of 50.
+    problem is not convex; it starts at C = Y, B = I, W = 0. The usual ``alpha`` of 0.95 drowns the labels if most
+    features are noise: it lowers the share of planted features found without any label noise from 1.00 to 0.81
+    in 300 rows with 8 informative features of 50.
 
-    Rows of E are brought to [0, 1], which hides how many labels a row has; a single label is constant in
-    every row, and leaves nothing to explain. Computations are in float64.
+    Rows of E are brought to [0, 1], which hides how many labels a row has; a single label leaves nothing to
+    explain. Computations are in float64.
 
     References
     ----------
@@ -118,36 +119,19 @@ class PML3er(LabelRegressor):
         "lambda2": NON_NEGATIVE,
         "lambda3": POSITIVE,
         "alpha": [Interval(Real, 0, 1, closed="left")],
-        "n_neighbors": COUNT,
         "fit_intercept": ["boolean"],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        lambda1: float = 1.0,
-        lambda2: float = 1.0,
-        lambda3: float = 0.1,
-        alpha: float = 0.5,
-        n_neighbors: int = 10,
-        fit_intercept: bool = True,
-        scale: str | None = "standard",
-        max_iter: int = 500,
-        tol: float = 1e-4,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.lambda3 = lambda3
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    lambda3: float = 0.1
+    alpha: float = 0.5
+    n_neighbors: int = 10
+    fit_intercept: bool = True
+    scale: str | None = "standard"
+    max_iter: int = 500
+    tol: float = 1e-4
+    verbose: int = 0
 
     def _regress(self, X: Shifted, Y: np.ndarray) -> SolverResult:
         # Distances, and so the neighbours, do not depend on the offset.
@@ -172,16 +156,7 @@ class PML3er(LabelRegressor):
 def enrich_labels(
     X: Matrix, Y: np.ndarray, *, n_neighbors: int, alpha: float, bandwidth: str = "mean"
 ) -> np.ndarray:
-    """Degrees of relevance in [0, 1], of all labels in all rows: the candidates, spread over neighbours.
-
-    Examples
-    --------
-    >>> X, Y = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> enrich_labels(X, Y, n_neighbors=1, alpha=0.5).round(2)
-    array([[1.  , 0.3 , 0.  ],
-           [1.  , 0.75, 0.  ],
-           [0.33, 0.  , 1.  ]])
-    """
+    """Return degrees of relevance in [0, 1], of all labels in all rows: the candidates, spread over neighbours."""
     return minmax_rows(propagate(transitions(X, n_neighbors, bandwidth), Y, alpha=alpha))
 
 

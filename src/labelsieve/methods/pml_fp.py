@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from labelsieve._base import POSITIVE
 from labelsieve._numerics.norms import row_norms
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve.methods._partial_ranking.base import PartialRanker
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMLFP(PartialRanker):
     """Select features by the weights of a label ranker that trusts candidates with a near prototype.
 
@@ -69,19 +70,9 @@ class PMLFP(PartialRanker):
     for the subset T of its candidates with the smallest ratio of a submodular cost to its size, found by trying all
     subsets of up to 12 candidates, and beyond by Wolfe's minimum-norm algorithm with a certificate.
 
-    P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective.
-    Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of 1e-6,
-    part of the recorded objective, makes the solution unique. Computations are in float64. W comes from L-BFGS on
-    a rounded hinge whose duality gap is at most ``tol``; unless the data are large, Newton's method solves that
-    problem to the end. A step that would raise the objective, taken with the exact hinge, is not made.
+    Start, solver and prediction are those of :class:`PMLLC`.
 
-    [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_`` is
-    our reading of it: the average number of labels that the rows trust, rounded, at least 1. Only differences of
-    labels count: a row with no candidate or with every label a candidate teaches nothing about features.
-
-    Cost: an L-BFGS for W in every alternation, each step of which takes two products of X with ``n_labels``
-    columns and ``O(n_labels log n_labels)`` for a row; then a search among the subsets of the candidates of
-    every row.
+    Cost: that of :class:`PMLLC`, and once the distances of the rows to the prototypes.
 
     References
     ----------
@@ -104,38 +95,19 @@ class PMLFP(PartialRanker):
         "C3": POSITIVE,
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        C1: float = 1.0,
-        C3: float = 1.0,
-        scale: str | None = "minmax",
-        max_iter: int = 50,
-        tol: float = 1e-4,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.C1 = C1
-        self.C3 = C3
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    C1: float = 1.0
+    C3: float = 1.0
+    scale: str | None = "minmax"
+    max_iter: int = 50
+    tol: float = 1e-4
+    verbose: int = 0
 
     def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[np.ndarray, None]:
         return self.C3 * prototype_distances(X, candidates), None
 
 
 def prototype_distances(X: Matrix, candidates: np.ndarray) -> np.ndarray:
-    """Distance of every row to the mean row of each of its candidates; 0 for the other labels.
-
-    Examples
-    --------
-    >>> prototype_distances(np.array([[0.0], [4.0]]), np.array([[True, True], [False, True]]))
-    array([[0., 2.],
-           [0., 2.]])
-    """
+    """Return the distance of every row to the mean row of each of its candidates; 0 for the other labels."""
     # Column k of the prototypes is the mean for label k; a label that is never a candidate has none.
     prototypes = X.T @ candidates.astype(np.float64) / np.maximum(candidates.sum(axis=0), 1)
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if is_sparse(X) else row_norms(X) ** 2

@@ -9,23 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._base import (
-    COUNT,
-    NON_NEGATIVE,
-    SCALE_CONSTRAINTS,
-    BaseSelector,
-    StrOptions,
-    as_generator,
-    nonnegative_features,
-)
+from labelsieve._base import COUNT, NON_NEGATIVE, BaseSelector, StrOptions, as_generator, nonnegative_features
 from labelsieve._numerics.candidates import uniform_per_label
 from labelsieve._numerics.norms import l21_weights, multiplicative_step, row_norms, smooth_l21_norm
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMLFSLA(BaseSelector):
     """Select features by aligning a latent space of the features with one of the cleaned labels.
 
@@ -96,12 +88,12 @@ class PMLFSLA(BaseSelector):
     exact one. ``update="coded"`` serves to reproduce published numbers. In both forms the norms of the rows of
     QM are smoothed by 2e-16 under the root.
 
-    Without the rows of T summing to 1, T = 0 would make both label terms 0. It also means that a row with many
-    true labels weighs as much as a row with one, and that a feature which raises all labels together cannot be
-    seen. Labels reach the features only through the latent spaces: independent features leave little such
-    space to share. Of 10 informative among 100 features, the first 10 hold 0.71, 0.64 and 0.40 at noise 0, 0.2
-    and 0.4 with "bounded", 0.48, 0.45 and 0.32 with "exact", 0.41, 0.24 and 0.20 with "coded"
-    (``make_pml(300, 100, n_informative=10, n_labels=10)``, ten seeds).
+    The rows of T sum to 1, since T = 0 would make both label terms 0. So a row with many true labels weighs as much
+    as a row with one, and a feature which raises all labels together cannot be seen. Labels reach the features
+    only through the latent spaces: independent features leave little such space to share. Of 10 informative
+    among 100 features, the first 10 hold 0.71, 0.64 and 0.40 at noise 0, 0.2 and 0.4 with "bounded", 0.48, 0.45
+    and 0.32 with "exact", 0.41, 0.24 and 0.20 with "coded" (``make_pml(300, 100, n_informative=10,
+    n_labels=10)``, ten seeds).
 
     The default weights are those of a later comparison; the authors search a grid from 1e-3 to 1e3. The random
     numbers of M belong to the labels, so the order of the labels does not matter.
@@ -124,7 +116,7 @@ class PMLFSLA(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **SCALE_CONSTRAINTS,
+        "scale": [StrOptions({"minmax"}), None],
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
@@ -133,34 +125,17 @@ class PMLFSLA(BaseSelector):
         "update": [StrOptions({"bounded", "exact", "coded"})],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 100.0,
-        beta: float = 1.0,
-        gamma: float = 10.0,
-        n_components: int | str | None = None,
-        rank_by: str = "qm",
-        update: str = "bounded",
-        scale: str | None = "minmax",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.n_components = n_components
-        self.rank_by = rank_by
-        self.update = update
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float = 100.0
+    beta: float = 1.0
+    gamma: float = 10.0
+    n_components: int | str | None = None
+    rank_by: str = "qm"
+    update: str = "bounded"
+    scale: str | None = "minmax"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    random_state: Any = None
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         X = nonnegative_features(X, self.scale)
@@ -262,14 +237,18 @@ class PMLFSLAProblem:
         weighted_R = _weighted_rows(state.R)
         Q = multiplicative_step(Q, transposed_product(self.X, L), Q @ (L.T @ L) + gamma * (weighted_R @ M.T))
         XQ = right_product(self.X, Q.T)
-        L = capped_step(L, XQ + beta * P, L @ (Q.T @ Q) + beta * L, largest)
+        # The minimum of the separable bound within [0, largest] is the step, cut: so the objective does not rise.
+        L = np.minimum(multiplicative_step(L, XQ + beta * P, L @ (Q.T @ Q) + beta * L), largest)
 
         if is_coded:
             T = _into_distributions(self.is_candidate * state.PM)
         else:
             T = project_rows_on_simplex(state.PM, self.is_candidate)
             weighted_R = _weighted_rows(Q @ M)
-        P = capped_step(P, alpha * (T @ M.T) + beta * L, label_weight * (P @ (M @ M.T)) + beta * P, largest)
+        P = np.minimum(
+            multiplicative_step(P, alpha * (T @ M.T) + beta * L, label_weight * (P @ (M @ M.T)) + beta * P),
+            largest,
+        )
         M = multiplicative_step(
             M, label_weight * (P.T @ T), label_weight * (P.T @ P @ M) + gamma * (Q.T @ weighted_R)
         )
@@ -277,30 +256,11 @@ class PMLFSLAProblem:
         return state, self.objective(state, XQ)
 
 
-def capped_step(
-    factor: np.ndarray, numerator: np.ndarray, denominator: np.ndarray, largest: float
-) -> np.ndarray:
-    """Take a multiplicative step within [0, largest], overwriting the two parts.
-
-    A step minimises a separable quadratic bound of the objective, whose minimum within a range is the step,
-    cut: so this one does not raise the objective either.
-    """
-    return np.minimum(multiplicative_step(factor, numerator, denominator), largest)
-
-
 def project_rows_on_simplex(M: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Return, for every row, the nearest numbers >= 0 that sum to 1 and are 0 where not allowed.
 
-    A row in which nothing is allowed becomes 0. The projection lowers all allowed entries by one number and
-    cuts at 0. Of the sorted entries ``v_1 >= v_2 >= ...`` those stay positive whose ``v_r`` exceeds
-    ``(v_1 + ... + v_r - 1) / r``.
-
-    Examples
-    --------
-    >>> M = np.array([[0.9, 0.5, 3.0], [0.1, 0.2, 0.3]])
-    >>> project_rows_on_simplex(M, np.array([[True, True, False], [False, False, False]]))
-    array([[0.7, 0.3, 0. ],
-           [0. , 0. , 0. ]])
+    The projection lowers all allowed entries by one number and cuts at 0. Of the sorted entries
+    ``v_1 >= v_2 >= ...`` those stay positive whose ``v_r`` exceeds ``(v_1 + ... + v_r - 1) / r``.
     """
     ordered = np.where(allowed, M, -np.inf)
     ordered.sort(axis=1)

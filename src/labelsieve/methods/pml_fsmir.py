@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -10,14 +11,13 @@ import numpy as np
 from labelsieve._base import (
     COUNT,
     POSITIVE,
-    SCALE_CONSTRAINTS,
     BlockSelector,
     RowProblem,
     StrOptions,
     as_generator,
     scale_nonnegative,
 )
-from labelsieve._numerics.information import information_of_pairs
+from labelsieve._numerics.information import cooccurrence, information_of_pairs
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import SolverResult
 from labelsieve.methods._fsmir.block_descent import BlockDescent
@@ -27,17 +27,13 @@ from labelsieve.methods._fsmir.factorization import (
     multiplicative_sweep,
     start_factors,
 )
-from labelsieve.methods._fsmir.labels import (
-    derive_confidence,
-    derive_target,
-    label_counts,
-    symbol_information,
-)
+from labelsieve.methods._fsmir.labels import derive_confidence, derive_target, symbol_information
 
 #: The objective must stand still over this many iterations: single ones may be slow or rejected.
 _WINDOW = 10
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMLFSMIR(BlockSelector):
     """Select features with labels reconstructed from their mutual information (PML-FSMIR).
 
@@ -134,7 +130,7 @@ class PMLFSMIR(BlockSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BlockSelector._parameter_constraints,
-        **SCALE_CONSTRAINTS,
+        "scale": [StrOptions({"minmax"}), None],
         "alpha": POSITIVE,
         "beta": POSITIVE,
         "gamma": POSITIVE,
@@ -148,44 +144,22 @@ class PMLFSMIR(BlockSelector):
         "init": [StrOptions({"nndsvda", "nndsvd", "random"})],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        n_components: int | Literal["sqrt"] = "sqrt",
-        reconstruct_labels: bool = True,
-        reconstruct_weights: bool = True,
-        w_update: Literal["exact", "printed"] = "exact",
-        solver: Literal["cd", "mu"] = "cd",
-        mi_estimator: Literal["distinct", "binned"] = "distinct",
-        n_bins: int = 10,
-        init: Literal["nndsvda", "nndsvd", "random"] = "nndsvda",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.n_components = n_components
-        self.reconstruct_labels = reconstruct_labels
-        self.reconstruct_weights = reconstruct_weights
-        self.w_update = w_update
-        self.solver = solver
-        self.mi_estimator = mi_estimator
-        self.n_bins = n_bins
-        self.init = init
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    n_components: int | Literal["sqrt"] = "sqrt"
+    reconstruct_labels: bool = True
+    reconstruct_weights: bool = True
+    w_update: Literal["exact", "printed"] = "exact"
+    solver: Literal["cd", "mu"] = "cd"
+    mi_estimator: Literal["distinct", "binned"] = "distinct"
+    n_bins: int = 10
+    init: Literal["nndsvda", "nndsvd", "random"] = "nndsvda"
+    scale: Literal["minmax"] | None = "minmax"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    random_state: Any = None
+    verbose: int = 0
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
         if self.w_update == "printed" and self.solver != "mu":
@@ -196,7 +170,7 @@ class PMLFSMIR(BlockSelector):
         rows, n_labels = problem.rows, problem.n_labels
         n_components = self._latent_size(problem.shape)
         # Weigh the candidates.
-        counts = label_counts(rows)
+        counts = rows.fold(cooccurrence, ["Y"])
         information = information_of_pairs(counts, rows.n_rows)
         derive_confidence(rows, information if self.reconstruct_labels else None)
         if self.reconstruct_labels:

@@ -11,7 +11,6 @@ import numpy as np
 from labelsieve._base import (
     COUNT,
     NON_NEGATIVE,
-    SCALE_CONSTRAINTS,
     BaseSelector,
     Integral,
     Interval,
@@ -32,13 +31,13 @@ from labelsieve._numerics.norms import (
 )
 from labelsieve._numerics.products import inner, right_product, squared_norm, transposed_product
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 #: Entries of U that are updated at once.
 BLOCK_SIZE = 1 << 15
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMLFSSO(BaseSelector):
     """Select features through a latent space that labels and features share.
 
@@ -90,18 +89,16 @@ class PMLFSSO(BaseSelector):
     -----
     The authors' program differs from the multiplicative updates of its objective: the sparsity term pulls
     twice as hard, and the M step uses the W from before the V step. It starts from uniform random factors
-    whose X W is hundreds of times too large; the first V step shrinks V accordingly, and only the stale W
-    makes M shrink as well. Exact updates from that start leave V tiny and never fit the labels. So "exact",
-    the default because it descends the stated objective, scales the random start with three numbers such that
-    U V, U M and X W begin with the means of what they approximate. "coded" starts unscaled.
+    whose X W is hundreds of times too large, from where exact updates never fit the labels. So "exact", the
+    default because it descends the stated objective, scales the random start with three numbers such that
+    U V, U M and X W begin with the means of what they approximate.
 
     Exact updates are over-relaxed: their ratios are raised to a power that grows while the objective falls. A
     sweep that would raise it is taken back. That halves the number of sweeps.
 
     The random numbers of V belong to the labels, so the order of the labels does not matter. Rankings still
-    vary with the seed; average several or lower ``tol`` where that matters. A latent space larger than the
-    number of labels, as published, can repeat the candidate labels exactly and then removes no noise. The
-    graph term can be lowered by shrinking U and growing V and M; its value does not measure smoothness.
+    vary with the seed. A latent space larger than the number of labels, as published, can repeat the candidate
+    labels exactly and then removes no noise.
 
     Cost: ``O(n_samples k^2 + n_features k^2)`` for k components and every sweep.
 
@@ -124,49 +121,29 @@ class PMLFSSO(BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **SCALE_CONSTRAINTS,
+        "scale": [StrOptions({"minmax"}), None],
         "alpha": NON_NEGATIVE,
         "beta": NON_NEGATIVE,
         "gamma": NON_NEGATIVE,
         "theta": NON_NEGATIVE,
         "n_components": [*COUNT, Interval(RealNotInt, 0, 1, closed="right")],
-        "n_neighbors": COUNT,
-        "bandwidth": [StrOptions({"unit", "median"})],
         "update": [StrOptions({"exact", "coded"})],
+        "bandwidth": [StrOptions({"unit", "median"})],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        theta: float = 1.0,
-        n_components: int | float = 0.8,
-        n_neighbors: int = 5,
-        bandwidth: str = "unit",
-        update: str = "exact",
-        scale: str | None = "minmax",
-        max_iter: int = 400,
-        tol: float = 1e-3,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.theta = theta
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.update = update
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    theta: float = 1.0
+    n_components: int | float = 0.8
+    n_neighbors: int = 5
+    bandwidth: str = "unit"
+    update: str = "exact"
+    scale: str | None = "minmax"
+    max_iter: int = 400
+    tol: float = 1e-3
+    random_state: Any = None
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         X = nonnegative_features(X, self.scale)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from labelsieve._base import POSITIVE
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.methods._partial_ranking.base import PartialRanker
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMLLC(PartialRanker):
     """Select features by the weights of a label ranker that trusts candidates occurring together.
 
@@ -68,10 +70,10 @@ class PMLLC(PartialRanker):
     linearisation of the last term, a heuristic.
 
     P starts at Y, which [1]_ leaves open, and slacks are clipped at 0 in the update of P as in the objective.
-    Features are centred, implicitly if sparse. That changes nothing but the intercepts, on which a ridge of 1e-6,
-    part of the recorded objective, makes the solution unique. Computations are in float64. W comes from L-BFGS on
-    a rounded hinge whose duality gap is at most ``tol``; unless the data are large, Newton's method solves that
-    problem to the end. A step that would raise the objective, taken with the exact hinge, is not made.
+    Features are centred, implicitly if sparse, which changes only the intercepts. A ridge of 1e-6 on these, part of
+    the recorded objective, makes the solution unique. Computations are in float64. W comes from L-BFGS on a
+    rounded hinge whose duality gap is at most ``tol``; unless the data are large, Newton's method solves that
+    problem to the end. A step that would raise the objective is not made.
 
     [1]_ predicts the average number of relevant labels, which candidates do not tell. ``n_labels_predicted_`` is
     our reading of it: the average number of labels that the rows trust, rounded, at least 1. Only differences of
@@ -104,24 +106,12 @@ class PMLLC(PartialRanker):
         "C2": POSITIVE,
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        C1: float = 1.0,
-        C2: float = 1.0,
-        scale: str | None = "minmax",
-        max_iter: int = 50,
-        tol: float = 1e-4,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.C1 = C1
-        self.C2 = C2
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    C1: float = 1.0
+    C2: float = 1.0
+    scale: str | None = "minmax"
+    max_iter: int = 50
+    tol: float = 1e-4
+    verbose: int = 0
 
     def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[None, np.ndarray]:
         S = cooccurrence_rates(candidates)
@@ -129,15 +119,7 @@ class PMLLC(PartialRanker):
 
 
 def cooccurrence_rates(candidates: np.ndarray) -> np.ndarray:
-    """Share of the rows with label k that have label l too; a zero row for a label that never occurs.
-
-    Examples
-    --------
-    >>> cooccurrence_rates(np.array([[True, True, False], [True, False, False]]))
-    array([[1. , 0.5, 0. ],
-           [1. , 1. , 0. ],
-           [0. , 0. , 0. ]])
-    """
+    """Return the share of the rows with label k that have label l too; a zero row for a label that never occurs."""
     Y = candidates.astype(np.float64)
     together = Y.T @ Y
     count = np.diag(together)[:, None]

@@ -19,7 +19,7 @@ from labelsieve._numerics.norms import row_norms, squared_row_norms
 from labelsieve._numerics.products import inner, squared_norm
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.ridge import Shifted, WeightedRidge, conjugate_gradient
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.methods._label_regressor import LabelRegressor
 
 Rows: TypeAlias = slice | np.ndarray
@@ -30,6 +30,7 @@ _RIDGE = 1e-8
 _MAX_CUTS = 30
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMLLD(LabelRegressor):
     """Select features by the weights that turn them into label distributions (PML-LD with linear features).
 
@@ -103,10 +104,9 @@ class PMLLD(LabelRegressor):
 
     Notes
     -----
-    Cost: stage 1 takes ``n d q + n q^2`` for every conjugate gradient iteration, a few a round, with n rows, d
-    features and q labels; ``q^3`` a round and group; once ``n^2 d`` for the neighbours, in blocks. Stage 2
-    takes ``n d q`` for every conjugate gradient iteration. The preconditioner of both is the inverse of the
-    Gram matrix of the features or of the rows, the smaller; none where both are large.
+    Cost: both stages take ``n d q`` for every conjugate gradient iteration with n rows, d features and q labels,
+    stage 1 ``q^3`` a round and group besides; once ``n^2 d`` for the neighbours, in blocks, and the inverse of the
+    Gram matrix of the features or of the rows, the smaller.
 
     The objectives are those of the authors' program. There, the features are a kernel matrix, so that no
     feature has a weight: the linear reading is ours, and so are ``rho``, without which stage 1 repeats Y where
@@ -119,10 +119,9 @@ class PMLLD(LabelRegressor):
     the *true* labels and that on a *random* one correlate by 0.9998 (300 rows, 50 features, 8 labels, noise
     0.4). With ``C1=10, C2=1``, which stands in a comment of the program, by 0.18.
 
-    **Distributions hide common features.** Their rows sum to 1, so the weights of a feature sum to 0 over the
-    labels: stage 2 does not see a feature that raises all labels together. Stage 1 does.
-
-    A row without candidates counts as one of which all labels are wrong. Computations are in float64.
+    **Distributions hide common features.** Their rows sum to 1, so stage 2 does not see a feature that raises
+    all labels together. Stage 1 does. A row without candidates counts as one of which all labels are wrong.
+    Computations are in float64.
 
     References
     ----------
@@ -146,49 +145,27 @@ class PMLLD(LabelRegressor):
         "lambda2": NON_NEGATIVE,
         "rho": POSITIVE,
         "n_groups": COUNT,
-        "n_neighbors": COUNT,
         "bandwidth": [*POSITIVE, StrOptions({"median"})],
         "C1": POSITIVE,
         "C2": NON_NEGATIVE,
         "epsilon": NON_NEGATIVE,
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        stage: int = 1,
-        lambda1: float = 0.01,
-        lambda2: float = 0.01,
-        rho: float = 0.1,
-        n_groups: int = 1,
-        n_neighbors: int = 10,
-        bandwidth: float | str = 10.0,
-        C1: float = 0.03,
-        C2: float = 0.03,
-        epsilon: float = 0.01,
-        scale: str | None = "standard",
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.stage = stage
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.rho = rho
-        self.n_groups = n_groups
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.C1 = C1
-        self.C2 = C2
-        self.epsilon = epsilon
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    stage: int = 1
+    lambda1: float = 0.01
+    lambda2: float = 0.01
+    rho: float = 0.1
+    n_groups: int = 1
+    n_neighbors: int = 10
+    bandwidth: float | str = 10.0
+    C1: float = 0.03
+    C2: float = 0.03
+    epsilon: float = 0.01
+    scale: str | None = "standard"
+    max_iter: int = 100
+    tol: float = 1e-5
+    random_state: Any = None
+    verbose: int = 0
 
     def _regress(self, X: Shifted, Y: np.ndarray) -> SolverResult:
         # Distances, and so neighbours and groups, do not depend on the offset.
@@ -217,7 +194,7 @@ def group_rows(X: Matrix, n_groups: int, rng: np.random.Generator) -> list[Rows]
 
     kmeans = KMeans(min(n_groups, X.shape[0]), n_init=1, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
-        # Of rows that coincide there are fewer groups, which is no fault.
+        # Equal rows make fewer groups, which is not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
         groups = kmeans.fit_predict(X)
     return [np.flatnonzero(groups == group) for group in np.unique(groups)]
@@ -313,15 +290,7 @@ def improve_correlation(D: np.ndarray, Z: np.ndarray, order: np.ndarray) -> np.n
 
 
 def margins(Y: np.ndarray) -> np.ndarray:
-    """1 / c for the c candidates of a row, -1 / (q - c) for its other labels.
-
-    Examples
-    --------
-    >>> margins(np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]))
-    array([[ 0.5 ,  0.5 , -0.5 , -0.5 ],
-           [-0.25, -0.25, -0.25, -0.25],
-           [ 0.25,  0.25,  0.25,  0.25]])
-    """
+    """Return 1 / c for the c candidates of a row, -1 / (q - c) for its other labels."""
     n_candidates = Y.sum(axis=1, keepdims=True)
     n_others = Y.shape[1] - n_candidates
     return np.where(Y > 0, 1 / np.maximum(n_candidates, 1), -1 / np.maximum(n_others, 1))

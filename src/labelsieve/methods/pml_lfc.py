@@ -26,6 +26,7 @@ _SLOWNESS = 10
 _MAX_HALVINGS = 60
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PMLLFC(LabelRegressor):
     """Select features by the weights that predict confidences, alike where rows are alike (PML-LFC-style).
 
@@ -83,17 +84,14 @@ class PMLLFC(LabelRegressor):
     Notes
     -----
     Cost: ``S P``, the main part of a round, takes ``c d q`` for c candidates in all, d features and q labels,
-    label by label, or ``n^2 (d + q)`` in blocks of rows where labels are so many that this is less; S is never
-    kept. Its norm, a constant, takes ``n^2 (d + q)`` once. Besides there is the Gram matrix of the features or
-    of the rows, the smaller.
+    or ``n^2 (d + q)`` if that is less; S is never kept. Its norm takes ``n^2 (d + q)`` once.
 
     A round solves for W and b, then takes a projected gradient step for P, halved until it descends as far as
     its quadratic model says. The problem is not convex in P; it starts at P = Y and W = 0.
 
-    The abstract of [1]_ wants rows alike whose candidates are, whatever their features, which "or" gives, and
-    rows unlike that are in both, which both do. "or" is the default because "and" says of most rows that they
-    have nothing in common. Of ten planted features among a hundred, "or" finds shares of 0.99, 0.99 and 0.96
-    and "and" 0.98, 0.94 and 0.85 at noise 0, 0.2 and 0.4 (300 rows, 10 labels, ten seeds).
+    "or" is the default because "and" says of most rows that they have nothing in common. Of ten planted features
+    among a hundred, "or" finds shares of 0.99, 0.99 and 0.96 and "and" 0.98, 0.94 and 0.85 at noise 0, 0.2 and
+    0.4 (300 rows, 10 labels, ten seeds).
 
     A row without candidates has no confidence, and a row at the mean of all features no cosine: 0 is taken.
     Computations are in float64.
@@ -120,26 +118,13 @@ class PMLLFC(LabelRegressor):
         "similarity": [StrOptions({"and", "or"})],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        lambda1: float = 0.1,
-        lambda2: float = 1.0,
-        similarity: str = "or",
-        scale: str | None = "standard",
-        max_iter: int = 300,
-        tol: float = 1e-5,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.similarity = similarity
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    lambda1: float = 0.1
+    lambda2: float = 1.0
+    similarity: str = "or"
+    scale: str | None = "standard"
+    max_iter: int = 300
+    tol: float = 1e-5
+    verbose: int = 0
 
     def _regress(self, X: Shifted, Y: np.ndarray, start: np.ndarray | None = None) -> SolverResult:
         """Solve from a W, by default 0, and b = 0."""
@@ -167,7 +152,7 @@ class Similarity:
         n_samples, n_labels = Y.shape
         width = _SLOWNESS * X.X.nnz / n_samples if is_sparse(X.X) else X.shape[1]
         by_labels = 4 * np.count_nonzero(Y) * n_labels * (width + _SLOWNESS)
-        #: Whether labels are so many that computing all similarities anew, row by row, is the cheaper.
+        #: Whether labels are so many that computing all similarities again, row by row, is cheaper.
         self.by_rows = n_samples**2 * (2 * width + 4 * n_labels + 3 * _SLOWNESS) < by_labels
 
     def product(self, P: np.ndarray) -> np.ndarray:
@@ -278,7 +263,7 @@ class PMLLFCProblem:
             # What J is above its tangent, but for the share of S; all without differences of large numbers.
             excess = length / 2 + self.lambda2 / 4 * (2 * inner(PtP, gram) + squared_norm(rise))
             allowed = length / (2 * step)
-            # S is dear: ask it only where its share might decide.
+            # S is expensive: use it only where its share might decide.
             if excess - self.largest_share(length) <= allowed:
                 S_moved = self.S.product(moved)
                 if excess - self.lambda2 / 2 * inner(change, S_moved - SP) <= allowed:

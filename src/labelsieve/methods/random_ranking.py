@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labelsieve._base import BlockSelector, RowProblem, as_generator
@@ -10,6 +11,7 @@ from labelsieve._numerics.result import SolverResult
 __all__ = ["RandomRanking"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomRanking(BlockSelector):
     """Rank the features by chance, whatever the data say.
 
@@ -42,9 +44,7 @@ class RandomRanking(BlockSelector):
         "check_planted_features_are_found": "chance does not look at the data"
     }
 
-    def __init__(self, n_features_to_select: int | float | None = None, *, random_state: Any = None) -> None:
-        super().__init__(n_features_to_select)
-        self.random_state = random_state
+    random_state: Any = None
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
         scores = as_generator(self.random_state).random((problem.n_features,))

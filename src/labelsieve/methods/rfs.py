@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from labelsieve._base import POSITIVE, BlockSelector, RowProblem, StrOptions
-from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
 from labelsieve._numerics.norms import l21_weights, row_norms, squared_row_norms
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling, scale_columns, standardizing
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 #: Features whose system is still solved where the rows come in blocks.
 MOST_FEATURES = 5000
@@ -24,6 +23,7 @@ _USUAL, _LARGEST_SHARE = 3.0, 0.9
 _MEDIAN_STEPS, _MEDIAN_TOLERANCE = 500, 1e-9
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RFS(BlockSelector):
     """Select features with a row-sparse regression that is robust against outlying rows.
 
@@ -71,11 +71,10 @@ class RFS(BlockSelector):
     Features that are left out keep weights of the size of that smoothing, 1e-8 or so, in the order of their
     gradients, so they are ranked as well: at large ``alpha`` as by a filter.
 
-    The weight matters. On the eight datasets of the profile ``paper-lite`` (3 folds, 20 % flip noise, a linear
-    SVM, mean over the sizes) average precision and micro-F1 were 0.501 and 0.379 with ``alpha=10``, 0.512 and
-    0.395 with ``sqrt(n)``, 0.521 and 0.405 with ``3 sqrt(n)`` and with "auto". ``3 sqrt(n)`` exceeds the weight
-    that leaves out every feature on five of the datasets, "auto" on none. Its share of 0.9 was chosen among
-    0.5, 0.75 and 0.9 on these same datasets.
+    On the eight datasets of the profile ``paper-lite`` (3 folds, 20 % flip noise, a linear SVM, mean over the
+    sizes) average precision was 0.501 with ``alpha=10``, 0.512 with ``sqrt(n)``, 0.521 with ``3 sqrt(n)`` and with
+    "auto". ``3 sqrt(n)`` exceeds the weight that leaves out every feature on five of the datasets, "auto" on
+    none. Its share of 0.9 was chosen among 0.5, 0.75 and 0.9 on these same datasets.
 
     Cost: ``O(n_samples n_features m)`` for every iteration, where m is the smaller of the two, and the memory
     of an m x m system.
@@ -100,25 +99,15 @@ class RFS(BlockSelector):
         "alpha": [StrOptions({"auto"}), *POSITIVE],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float | str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    alpha: float | str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-8
+    verbose: int = 0
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
         rows, dtype = problem.rows, problem.dtype
         scaling = standardizing(rows)
-        rows.derive(_standardize, scaling)
+        rows.derive(_standardize, ["X"], scaling, gives="X")
         regression = _regression(problem)
         alpha = _automatic_weight(rows) if isinstance(self.alpha, str) else float(self.alpha)
 
@@ -153,10 +142,9 @@ class RFSState(NamedTuple):
     feature_weights: np.ndarray
 
 
-@block_function("X", gives=("X",))
-def _standardize(rows: Mapping[str, Any], scaling: Scaling) -> tuple[Columns, None]:
+def _standardize(X: Matrix, scaling: Scaling) -> Matrix:
     """Standardise dense features; sparse ones are not centred."""
-    return {"X": scaling.split(rows["X"])[0]}, None
+    return scaling.split(X)[0]
 
 
 def _regression(problem: RowProblem) -> _ByFeatures | _ByRows:
@@ -189,12 +177,12 @@ class _ByFeatures:
 
     def __init__(self, rows: RowBlocks) -> None:
         self.rows = rows
-        #: Labels are taken as differences from their means, which cost fewer digits when they are centred anew.
-        self.means = rows.fold(_label_counts) / rows.n_rows
+        #: Labels are taken as differences from their means, which cost fewer digits when they are centred again.
+        self.means = rows.fold(_label_counts, ["Y"]) / rows.n_rows
 
     def visit(self, W: np.ndarray | None = None, intercept: np.ndarray | None = None) -> tuple[_Sums, float]:
         """Weigh the rows by how well a point meets them, all alike if there is none; returns their sums and loss."""
-        sums: _Sums = self.rows.fold(_weighted_sums, W, intercept, self.means)
+        sums: _Sums = self.rows.fold(_weighted_sums, ["X", "Y"], W, intercept, self.means)
         return sums, sums.loss
 
     def solve(self, seen: _Sums, feature_weights: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -212,21 +200,19 @@ class _ByFeatures:
         return W, self.means + mean_y - mean_x @ W
 
 
-@block_function("Y")
-def _label_counts(rows: Mapping[str, Any]) -> tuple[Columns, np.ndarray]:
-    return {}, np.asarray(rows["Y"].sum(axis=0), dtype=np.float64).ravel()
+def _label_counts(Y: Matrix) -> np.ndarray:
+    return np.asarray(Y.sum(axis=0), dtype=np.float64).ravel()
 
 
-@block_function("X", "Y")
 def _weighted_sums(
-    rows: Mapping[str, Any], W: np.ndarray | None, intercept: np.ndarray | None, means: np.ndarray
-) -> tuple[Columns, _Sums]:
-    X, Y = rows["X"], dense(rows["Y"])
+    X: Matrix, Y: Matrix, W: np.ndarray | None, intercept: np.ndarray | None, means: np.ndarray
+) -> _Sums:
+    Y = dense(Y)
     weights = _row_weights(X, Y, W, intercept)
     roots = np.sqrt(weights)[:, None]
     B = _scale_rows(X, roots)
     Y = Y - means
-    sums = _Sums(
+    return _Sums(
         float((0.5 / weights).sum()),
         float(weights.sum()),
         np.asarray(weights @ X),
@@ -234,7 +220,6 @@ def _weighted_sums(
         dense(B.T @ B),
         np.asarray(B.T @ (roots * Y)),
     )
-    return {}, sums
 
 
 class _ByRows:
@@ -295,28 +280,24 @@ def _automatic_weight(rows: RowBlocks) -> float:
 
 
 def _vanishing_weight(rows: RowBlocks) -> float:
-    """A weight below which not all features are left out; above it they are, if no row of Y is its median.
+    """Return a weight below which not all features are left out; above it they are, if no row of Y is its median.
 
-    Without features the intercept ``b`` is the geometric median of the rows of ``Y``. Moving feature ``j`` by
-    ``-t v`` and the intercept by ``t s v`` for a unit vector ``v`` changes the loss at the rate
-
-    ``sum_i <u_i, v> (s - x_ij) + sum_k |s - x_kj|``,
-
-    where ``u_i`` is the direction from label row ``i`` to ``b`` and ``k`` runs over the rows that equal ``b``. The
-    weights stay 0 only if ``alpha`` exceeds the largest rate at which the loss can fall. The feature with the
-    largest gradient shows one.
+    Without features the intercept ``b`` is the geometric median of the rows of ``Y``. Moving feature ``j`` by ``-t v``
+    and the intercept by ``t s v`` for a unit vector ``v`` changes the loss at the rate
+    ``sum_i <u_i, v> (s - x_ij) + sum_k |s - x_kj|``, where ``u_i`` is the direction from label row ``i`` to ``b`` and
+    ``k`` runs over the rows that equal ``b``. The feature with the largest gradient shows how fast the loss can fall.
     """
-    label_sets, counts = rows.fold(_label_sets, combine=_merge_counts)
+    label_sets, counts = rows.fold(_label_sets, ["Y"], combine=_merge_counts)
     median = _geometric_median(label_sets, counts)
     directions, at_median = _directions(median, label_sets)
     shared = -(counts @ directions) / max(1, counts[at_median].sum())
-    gradient = rows.fold(_pull, median, shared)
+    gradient = rows.fold(_pull, ["X", "Y"], median, shared)
     norms = row_norms(gradient)
     best = int(np.argmax(norms))
     if norms[best] == 0:
         return 0.0
     along, slope, values, often = rows.fold(
-        _slopes, best, median, gradient[best] / norms[best], combine=_merge_slopes
+        _slopes, ["X", "Y"], best, median, gradient[best] / norms[best], combine=_merge_slopes
     )
     if not len(values):
         return float(along)
@@ -326,10 +307,9 @@ def _vanishing_weight(rows: RowBlocks) -> float:
     return float(along - s * slope - often @ np.abs(values - s))
 
 
-@block_function("Y")
-def _label_sets(rows: Mapping[str, Any]) -> tuple[Columns, tuple[np.ndarray, np.ndarray]]:
+def _label_sets(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """List the distinct rows of ``Y`` and count them."""
-    return {}, np.unique(dense(rows["Y"]), axis=0, return_counts=True)
+    return np.unique(dense(Y), axis=0, return_counts=True)
 
 
 def _merge_counts(
@@ -364,22 +344,18 @@ def _directions(point: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return difference / np.where(at_point, 1, distance)[:, None], at_point
 
 
-@block_function("X", "Y")
-def _pull(rows: Mapping[str, Any], median: np.ndarray, shared: np.ndarray) -> tuple[Columns, np.ndarray]:
-    """Gradient of the loss by the weights of every feature, where there are none yet."""
-    directions, at_median = _directions(median, dense(rows["Y"]))
-    return {}, np.asarray(rows["X"].T @ (directions + np.outer(at_median, shared)))
+def _pull(X: Matrix, Y: Matrix, median: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Return the gradient of the loss by the weights of every feature, where there are none yet."""
+    directions, at_median = _directions(median, dense(Y))
+    return np.asarray(X.T @ (directions + np.outer(at_median, shared)))
 
 
-@block_function("X", "Y")
-def _slopes(
-    rows: Mapping[str, Any], feature: int, median: np.ndarray, direction: np.ndarray
-) -> tuple[Columns, Any]:
-    """How the loss changes along one feature: at rows off the median in all, at those on it by value."""
-    directions, at_median = _directions(median, dense(rows["Y"]))
-    x = dense(rows["X"][:, [feature]]).ravel()
+def _slopes(X: Matrix, Y: Matrix, feature: int, median: np.ndarray, direction: np.ndarray) -> tuple[Any, ...]:
+    """Return how the loss changes along one feature: at rows off the median in all, at those on it by value."""
+    directions, at_median = _directions(median, dense(Y))
+    x = dense(X[:, [feature]]).ravel()
     slopes = directions @ direction
-    return {}, (slopes @ x, slopes.sum(), *np.unique(x[at_median], return_counts=True))
+    return slopes @ x, slopes.sum(), *np.unique(x[at_median], return_counts=True)
 
 
 def _merge_slopes(a: Any, b: Any) -> Any:

@@ -12,7 +12,6 @@ from labelsieve._base import (
     COUNT,
     NON_NEGATIVE,
     POSITIVE,
-    SCALE_CONSTRAINTS,
     BaseSelector,
     StrOptions,
     as_generator,
@@ -28,13 +27,14 @@ from labelsieve._numerics.norms import (
 )
 from labelsieve._numerics.products import inner, left_product, right_product, squared_norm, transposed_product
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve._prediction import LinearLabelPredictor
 
 #: Projected gradient steps on the loadings in every sweep.
 _LOADING_STEPS = 3
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SCMFS(LinearLabelPredictor, BaseSelector):
     """Select features that read off the few modes which features and labels have in common.
 
@@ -101,10 +101,9 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
     2e-16 under the root.
 
     ``label_confidence_``, ``coef_``, ``decision_function`` and ``predict``, which calls a label relevant from
-    a decision value of 0.5, are conventions of this library. Candidate labels are taken as they are; only
-    fewer modes than labels can remove noise. Non-negative factors cannot say that a *low* value of a feature
-    speaks for a label. The random numbers of B belong to the labels, so the order of the labels does not
-    matter.
+    a decision value of 0.5, are conventions of this library. Only fewer modes than labels can remove noise.
+    Non-negative factors cannot say that a *low* value of a feature speaks for a label. The random numbers of B
+    belong to the labels, so the order of the labels does not matter.
 
     References
     ----------
@@ -123,7 +122,7 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
-        **SCALE_CONSTRAINTS,
+        "scale": [StrOptions({"minmax"}), None],
         "alpha": NON_NEGATIVE,
         "beta": POSITIVE,
         "gamma": NON_NEGATIVE,
@@ -131,32 +130,16 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         "update": [StrOptions({"bounded", "published"})],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        alpha: float = 0.01,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        n_components: int | None = None,
-        update: str = "bounded",
-        scale: str | None = "minmax",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(n_features_to_select)
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.n_components = n_components
-        self.update = update
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float = 0.01
+    beta: float = 1.0
+    gamma: float = 1.0
+    n_components: int | None = None
+    update: str = "bounded"
+    scale: str | None = "minmax"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    random_state: Any = None
+    verbose: int = 0
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = nonnegative_scaling(X, self.scale)
@@ -169,7 +152,8 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         """Descend the objective for ``X >= 0`` from positive factors."""
         problem = SCMFSProblem(self, X, Y)
         Z = np.hstack([np.sqrt(self.alpha) * start.Q, np.sqrt(self.beta) * start.B])
-        state = problem.state(start.W, start.V, into_unit_ball(Z) if self.update == "bounded" else Z)
+        Z = into_unit_ball(Z) if self.update == "bounded" else Z
+        state = problem.state(start.W, start.V, Z)
         value = problem.objective(state, problem.explained(state.V))
         state, history, converged = self._iterate(problem.sweep, state, value)
         W = state.W.astype(X.dtype, copy=False)
@@ -254,14 +238,12 @@ class SCMFSProblem:
         P = right_product(self.X, W.T)
         V = multiplicative_step(V, P + self.target(Z), V + V @ (Z @ Z.T))
         VtT = self.explained(V)
-        step = bounded_loadings if self.params.update == "bounded" else multiplicative_loadings
-        state = SCMFSState(W, V, step(V.T @ V, VtT, Z), P)
+        if self.params.update == "bounded":
+            Z = bounded_loadings(V.T @ V, VtT, Z)
+        else:
+            Z = multiplicative_step(Z, VtT.copy(), V.T @ V @ Z)
+        state = SCMFSState(W, V, Z, P)
         return state, self.objective(state, VtT)
-
-
-def multiplicative_loadings(VtV: np.ndarray, VtT: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """One published step towards the non-negative Z that minimises |T - VZ|^2."""
-    return multiplicative_step(Z, VtT.copy(), VtV @ Z)
 
 
 def bounded_loadings(VtV: np.ndarray, VtT: np.ndarray, Z: np.ndarray) -> np.ndarray:

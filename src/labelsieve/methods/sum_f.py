@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from labelsieve._base import BlockSelector, RowProblem
-from labelsieve._blocks.blocks import Columns, block_function
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.moments import column_moments, merge_moments
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.sparse import columns_of, dense, is_sparse
+from labelsieve._numerics.sparse import Matrix, columns_of, dense, is_sparse
 
 #: Largest share of a feature's variance that a label may explain. One that explains all of it has an infinite
 #: F, and beyond this share the within-class variance is mostly rounding.
@@ -62,7 +60,9 @@ class SumF(BlockSelector):
         # One pass over the rows, more for very many labels.
         scores = np.zeros(problem.n_features)
         for labels in batches(problem.n_labels, problem.n_features, _LARGEST_EXCESS):
-            scores += _sum_of_statistics(problem.rows.fold(_class_moments, labels, combine=_merge))
+            scores += _sum_of_statistics(
+                problem.rows.fold(_class_moments, ["X", "Y"], labels, combine=_merge)
+            )
         return SolverResult(scores=scores.astype(problem.dtype))
 
 
@@ -96,9 +96,8 @@ def _sum_of_statistics(moments: _ClassMoments) -> np.ndarray:
     return sums
 
 
-@block_function("X", "Y")
-def _class_moments(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, _ClassMoments]:
-    X, Y = rows["X"], columns_of(rows["Y"], labels)
+def _class_moments(X: Matrix, Y: Matrix, labels: slice) -> _ClassMoments:
+    Y = columns_of(Y, labels)
     X = X.tocsr() if is_sparse(X) else X
     n_samples, n_features = X.shape
     mean, deviation = column_moments(X)
@@ -112,7 +111,7 @@ def _class_moments(rows: Mapping[str, Any], labels: slice) -> tuple[Columns, _Cl
     else:
         for block in batches(n_features, max(n_samples, Y.shape[1])):
             excess[block] = (X[:, block].astype(np.float64) - mean[block]).T @ Y
-    return {}, _ClassMoments(n_samples, mean, deviation, n_positive, excess)
+    return _ClassMoments(n_samples, mean, deviation, n_positive, excess)
 
 
 def _merge(a: _ClassMoments, b: _ClassMoments) -> _ClassMoments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from labelsieve._numerics.information import count_in_rows, information_of_count
 from labelsieve._numerics.result import SolverResult
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SumMI(BlockSelector):
     """Score every feature by its mutual information with the candidate labels, summed over the labels.
 
@@ -53,9 +55,7 @@ class SumMI(BlockSelector):
         "n_bins": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(self, n_features_to_select: int | float | None = None, *, n_bins: int = 3) -> None:
-        super().__init__(n_features_to_select)
-        self.n_bins = n_bins
+    n_bins: int = 3
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
         scores = np.zeros(problem.n_features)

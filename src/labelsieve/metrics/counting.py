@@ -6,9 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from labelsieve._numerics.binary import is_binary
-from labelsieve._numerics.sparse import check_structure, dense
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.sparse import Matrix, check_structure, dense
 
 
 def as_labels(Y: Matrix, name: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.metrics.counting import as_labels, require_same_shape
 
 EmptyRows = Literal["skip", "perfect"]

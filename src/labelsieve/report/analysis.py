@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from labelsieve.bench import RunError
-from labelsieve.report.comparison import Comparison, compare_with_references
-from labelsieve.report.paper import PaperCheck, check_against_paper, repeats_paper
-from labelsieve.report.summary import Facts, Summary
-from labelsieve.report.variations import ablation_effects, ablations, noise_curves, sweeps
+from labelsieve.report.comparison import Comparison
+from labelsieve.report.paper import repeats_paper, shared_cells
+from labelsieve.report.statistics import average_ranks
+from labelsieve.report.summary import DIGITS, Facts, Summary, arrange, spread
 
 __all__ = ["Analysis", "analyse"]
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Numbers of a report."""
+    """Numbers of a report: comparisons of the methods, and effects of varying one thing."""
 
     summary: Summary
     #: The conditions of the tables.
     main: Comparison
-    #: The same under every other noise and classifier, by name.
-    others: dict[str, Comparison]
-    #: From `compare_with_references`.
-    challenges: pd.DataFrame
-    #: From `noise_curves`.
-    noise: pd.DataFrame
-    #: From `ablations`: classifier, metric -> data sets by variants.
-    ablations: dict[tuple[str, str], pd.DataFrame]
-    #: From `ablation_effects`.
-    effects: pd.DataFrame
-    #: From `sweeps`.
-    sweeps: pd.DataFrame
-    #: Comparison with the paper by condition, the main one first; empty unless the experiment is the paper's.
-    papers: dict[str, PaperCheck]
 
     @property
     def facts(self) -> Facts:
@@ -43,23 +33,173 @@ class Analysis:
         return self.summary.facts
 
     @property
-    def compares_variants(self) -> bool:
-        """Tell if variants of an ablation are compared, because there are no methods."""
-        return bool(self.summary.compared) and not self.summary.methods_with_role("method")
+    def noun(self) -> str:
+        """What is compared: methods, or the variants of an ablation if there are no methods."""
+        return "method" if self.summary.methods_with_role("method") else "variant"
 
     @property
     def several_judges(self) -> bool:
         """Tell if there are several classifiers or conventions."""
         return len(self.facts.classifiers) > 1
 
+    @cached_property
+    def others(self) -> dict[str, Comparison]:
+        """Comparisons under every noise and classifier except the main ones, by name."""
+        summary, facts, main = self.summary, self.facts, self.main
+        found = {}
+        for classifier, level in product(facts.classifiers, facts.noise_rates):
+            noise = {name: level for name in summary.datasets if (name, level) in facts.conditions}
+            if classifier == main.classifier and noise.items() <= main.noise.items():
+                continue
+            parts = [f"noise {level}"] if len(facts.noise_rates) > 1 else []
+            parts += [classifier] if self.several_judges else []
+            found[", ".join(parts)] = Comparison(summary, classifier, noise, main.control)
+        return found
+
+    @cached_property
+    def papers(self) -> dict[str, pd.DataFrame]:
+        """Cells shared with the paper by condition, the main one first; empty unless the experiment is the paper's."""
+        if not repeats_paper(self.summary.experiment):
+            return {}
+        conditions = {self.main.classifier: self.main, **self.others}
+        found = {name: shared_cells(comparison) for name, comparison in conditions.items()}
+        if found[self.main.classifier].empty:
+            return {}
+        return {name: cells for name, cells in found.items() if len(cells)}
+
+    @cached_property
+    def noise(self) -> pd.DataFrame:
+        """Methods over the rates of each noise model that has several, by the main classifier.
+
+        The columns are model, dataset, method, metric, rate and value.
+        """
+        rates = self.facts.noise_rates.items()
+        levels = pd.DataFrame(
+            [(noise, noise.rsplit(" ", 1)[0], rate) for noise, rate in rates if rate is not None],
+            columns=["noise", "model", "rate"],
+        )
+        table = self.summary.scores.merge(levels, on="noise").rename(columns={"mean": "value"})
+        table = table[table["classifier"] == self.main.classifier].sort_values("rate", kind="stable")
+        key = ["model", "dataset", "method", "metric"]
+        table = table[table.groupby(key)["rate"].transform("size") > 1][[*key, "rate", "value"]]
+        names = levels["model"].unique(), self.summary.datasets, self.summary.shown, self.facts.metrics
+        return arrange(table, **dict(zip(key, names, strict=True)))
+
+    @cached_property
+    def ablations(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """Classifier, metric -> datasets by variants of a method, the first of them whole; NaN for gaps."""
+        variants, noise = self.summary.methods_with_role("ablation"), self.facts.usual_noise
+        if len(variants) < 2:
+            return {}
+        found = {}
+        for classifier, metric in product(self.facts.classifiers, self.facts.metrics):
+            scores = self.summary.select(classifier, noise)
+            found[classifier, metric] = spread(scores[scores["metric"] == metric], noise, variants)
+        return found
+
+    @cached_property
+    def effects(self) -> pd.DataFrame:
+        """Gains of the whole method over every variant, and of variants over those that differ in one parameter.
+
+        The columns are classifier, fuller, lesser, sets (what only the lesser sets), metric, dataset and gain, by how
+        much the fuller is better on a data set that has both.
+        """
+        params = {method.name: method.params for method in self.summary.experiment.all_methods()}
+        variants = self.summary.methods_with_role("ablation")
+        rows = []
+        for classifier, fuller, lesser in product(self.facts.classifiers, variants, variants):
+            own, fewer = params[fuller], params[lesser]
+            differing = {name: value for name, value in fewer.items() if own.get(name) != value}
+            is_one_part = len(differing) == 1 and set(own) == set(fewer) - set(differing)
+            if not self.ablations or fuller == lesser or not (fuller == variants[0] or is_one_part):
+                continue
+            sets = ", ".join(f"{name} = {str(value).lower()}" for name, value in differing.items())
+            for metric in self.facts.metrics:
+                cost = self.summary.cost(metric, self.ablations[classifier, metric])
+                gain = (cost[lesser] - cost[fuller]).round(DIGITS).dropna()
+                rows += [(classifier, fuller, lesser, sets, metric, *item) for item in gain.items()]
+        columns = ["classifier", "fuller", "lesser", "sets", "metric", "dataset", "gain"]
+        return pd.DataFrame(rows, columns=columns)
+
+    @cached_property
+    def sweeps(self) -> pd.DataFrame:
+        """Sweeps of one or two parameters.
+
+        The columns are classifier, method, parameters (joined by " × "), setting (in words), first and second (values
+        of the parameters), dataset, metric and value, NaN for gaps.
+        """
+        groups: dict[tuple[str, tuple[str, ...]], dict[tuple[Any, ...], str]] = {}
+        for sweep in self.summary.experiment.sweeps:
+            names = tuple(sweep.parameters)
+            if len(names) <= 2:
+                group = groups.setdefault((sweep.method, names), {})
+                group |= {tuple(one.params[name] for name in names): one.name for one in sweep.methods()}
+        key = ["classifier", "dataset", "noise", "method", "metric"]
+        scores = self.summary.scores.set_index(key)["mean"].to_dict()
+        rows = []
+        for ((slug, names), group), classifier, (dataset, noise), metric in product(
+            groups.items(), self.facts.classifiers, self.facts.usual_noise.items(), self.facts.metrics
+        ):
+            found = {
+                values: scores.get((classifier, dataset, noise, group[values], metric), np.nan)
+                for values in _rising(group)
+            }
+            if not np.isnan(list(found.values())).all():
+                head = {"classifier": classifier, "method": slug, "parameters": " × ".join(names)}
+                rows += [
+                    {
+                        **head,
+                        "setting": ", ".join(map("{} = {}".format, names, values)),
+                        **dict(zip(("first", "second"), values, strict=False)),
+                        "dataset": dataset,
+                        "metric": metric,
+                        "value": value,
+                    }
+                    for values, value in found.items()
+                ]
+        columns = ["setting", "first", "second", "dataset", "metric", "value"]
+        table = pd.DataFrame(rows, columns=[*_SWEEP, *columns], dtype=object)
+        return table.astype({"value": float})
+
+    @cached_property
+    def settings(self) -> pd.DataFrame:
+        """Best and worst setting of every sweep by average rank over the metrics on data sets without gaps."""
+        rows = []
+        for key, group in self.sweeps.groupby(_SWEEP, sort=False):
+            settings = group["setting"].unique()
+            signs = group["metric"].map(lambda metric: self.summary.cost(metric, 1))
+            costs = (group["value"] * signs).to_numpy().reshape(-1, len(settings))
+            costs = costs[~np.isnan(costs).any(axis=1)]
+            if len(settings) < 2 or not len(costs):
+                continue
+            ranks = average_ranks(costs, "lower")
+            best, worst = ranks.argmin(), ranks.argmax()
+            gain = costs[:, worst] - costs[:, best]
+            ahead = f"{(gain > 0).sum()} of {len(gain)}"
+            row = (settings[best], ranks[best], settings[worst], ranks[worst], ahead, gain.mean())
+            rows.append((*key, *row, np.ptp(costs, axis=1).mean(), len(settings)))
+        columns = ["best", "best_rank", "worst", "worst_rank", "ahead", "gain", "range", "n_settings"]
+        return pd.DataFrame(rows, columns=[*_SWEEP, *columns])
+
+
+_SWEEP = ["classifier", "method", "parameters"]
+
+
+def _rising(values: Any) -> list[Any]:
+    """Sort values; those without an order stay as they came."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return list(values)
+
 
 def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
-    """Compute everything that a report says.
+    """Compare the methods of a run, complete or not.
 
     Parameters
     ----------
     summary : Summary
-        The run, complete or not.
+        The run.
     control : str or None, default=None
         The method that the others are compared with. Default: the experiment's, or else the first.
 
@@ -68,7 +208,7 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
     RunError
         Nothing has finished, or `control` is not one of the methods.
     """
-    facts, experiment = summary.facts, summary.experiment
+    facts, experiment, methods = summary.facts, summary.experiment, summary.compared
     if not facts.coverage.n_done:
         failed = facts.coverage.n_failed
         advice = f"{failed} failed: see labelsieve bench status" if failed else "run the experiment first"
@@ -80,50 +220,11 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
             f"{experiment.name}: the finished cells hold no numbers; check that sizes.counts are numbers of features "
             "that there are, and run the experiment again."
         )
-    classifier, noise = facts.classifiers[0], facts.usual_noise
-    main = Comparison(summary, classifier, noise, _control(summary, control))
-    others = _other_conditions(main)
-    papers = {}
-    if repeats_paper(experiment) and (check := check_against_paper(main)):
-        papers = {classifier: check}
-        papers |= {name: found for name, other in others.items() if (found := check_against_paper(other))}
-    variants = ablations(summary, noise)
-    return Analysis(
-        summary=summary,
-        main=main,
-        others=others,
-        challenges=compare_with_references(main),
-        noise=noise_curves(summary, classifier),
-        ablations=variants,
-        effects=ablation_effects(summary, variants),
-        sweeps=sweeps(summary, noise),
-        papers=papers,
-    )
-
-
-def _control(summary: Summary, asked: str | None) -> str:
-    methods = summary.compared
-    if asked is None:
-        configured = summary.experiment.control
-        return configured if configured in methods else next(iter(methods), "")
-    if asked not in methods:
+    if control is None:
+        control = experiment.control if experiment.control in methods else next(iter(methods), "")
+    elif control not in methods:
         known = ", ".join(methods) or "none, as this run compares no methods"
         raise RunError(
-            f"the control must be one of the methods ({known}), got {asked!r}; choose one of them."
+            f"the control must be one of the methods ({known}), got {control!r}; choose one of them."
         )
-    return asked
-
-
-def _other_conditions(main: Comparison) -> dict[str, Comparison]:
-    """Compare under every noise and classifier except the main ones."""
-    summary, facts = main.summary, main.summary.facts
-    found = {}
-    for classifier in facts.classifiers:
-        for level in facts.noise_rates:
-            noise = {name: level for name in summary.datasets if (name, level) in facts.conditions}
-            if classifier == main.classifier and noise.items() <= main.noise.items():
-                continue
-            parts = [f"noise {level}"] if len(facts.noise_rates) > 1 else []
-            parts += [classifier] if len(facts.classifiers) > 1 else []
-            found[", ".join(parts)] = Comparison(summary, classifier, noise, main.control)
-    return found
+    return Analysis(summary, Comparison(summary, facts.classifiers[0], facts.usual_noise, control))

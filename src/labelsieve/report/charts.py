@@ -7,9 +7,9 @@ row for each series, a dot for each item) and a scatter of ours against theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,10 +17,8 @@ import pandas as pd
 
 from labelsieve._text import printable
 from labelsieve.report.analysis import Analysis
-from labelsieve.report.run_tables import by_dataset
-from labelsieve.report.summary import STABILITY, Summary
-from labelsieve.report.variations import is_numeric
-from labelsieve.report.wording import metric_title
+from labelsieve.report.summary import CURVE, STABILITY, Summary, spread
+from labelsieve.report.tables import metric_title
 
 __all__ = ["Chart", "Choice", "Panel", "Series", "charts_of", "page_charts"]
 
@@ -115,35 +113,25 @@ def page_charts(analysis: Analysis, charts: dict[str, Chart]) -> dict[str, Any]:
     made = {}
     for name, chart in charts.items():
         names = [choice.name for choice in chart.choices]
-        content = {
-            "kind": chart.kind,
-            "choices": [
-                {"name": choice.name, "options": choice.options, "better": choice.better or None}
-                for choice in chart.choices
-            ],
-            "panels": {
-                ",".join(map(str, key)): {"rows": panel.rows, "items": panel.items or None}
-                for key, panel in chart.panels.items()
-            },
-            "series": None if chart.series == methods else [one._asdict() for one in chart.series],
+        made[name] = vars(chart) | {
+            "panels": {",".join(map(str, key)): panel for key, panel in chart.panels.items()},
+            "series": None if chart.series == methods else chart.series,
             # Only data sets are shown side by side.
             "all": names.index("data set") if "data set" in names else None,
-            "from": chart.start,
-            "log": chart.log_x,
-            "logY": chart.log_y,
-            "bandWords": chart.band_words,
         }
-        content |= {
-            key: getattr(chart, key) for key in ("x", "y", "value", "item", "spread", "order", "band")
-        }
-        made[name] = {key: value for key, value in content.items() if value not in (None, "", False)}
-    return {"series": _plain([one._asdict() for one in methods]), "charts": _plain(made)}
+    found: dict[str, Any] = _plain({"series": methods, "charts": made})
+    return found
 
 
 def _plain(value: Any) -> Any:
     """Four digits are more than a chart can show, and names must not steer the page."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items() if part is not None or key in ("x", "main")}
+        missing = (None, "", ())
+        return {
+            key: _plain(part) for key, part in value.items() if part not in missing or key in ("x", "main")
+        }
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     if isinstance(value, float):
@@ -172,23 +160,41 @@ def _metric_choice(summary: Summary, metrics: Iterable[str]) -> Choice:
     return Choice("metric", tuple(map(metric_title, names, directions)), directions, names)
 
 
+def _lines(
+    frame: pd.DataFrame, choices: Mapping[str, Choice], series: Iterable[Series], **options: Any
+) -> Chart:
+    """Make a chart of a frame with a column per choice, series, x (NaN for a level), y and perhaps e."""
+    series = tuple(series)
+    names = [one.name for one in series]
+    known = [choice.files or choice.options for choice in choices.values()]
+    values = [name for name in "xye" if name in frame]
+    lines = frame.groupby([*choices, "series"], sort=False)[values].agg(list)
+    panels: dict[tuple[int, ...], Panel] = {}
+    for (*key, name), *row in lines.itertuples(name=None):
+        line = dict(zip(values, row, strict=True))
+        line["x"] = None if pd.isna(line["x"][0]) else line["x"]
+        panels.setdefault(tuple(map(tuple.index, known, key)), Panel({})).rows[names.index(name)] = line
+    return Chart("lines", tuple(choices.values()), panels, series, **options)
+
+
+def _dots(table: pd.DataFrame, main: pd.Series, names: Sequence[str]) -> Panel:
+    """Make a row of dots for every column of a table, with its items in the rows."""
+    rows = {
+        names.index(name): {"main": float(main[name]), "items": values.tolist()}
+        for name, values in table.items()
+    }
+    return Panel(rows, tuple(table.index))
+
+
 def _ranks(analysis: Analysis) -> Chart | None:
-    main = analysis.main
+    main, shown = analysis.main, analysis.summary.shown
     if len(main.ranked_methods) < 2:
         return None
     metrics = _metric_choice(analysis.summary, main.metrics)
-    position = analysis.summary.shown.index
-    overall = {
-        position(name): {"main": rank, "items": main.average_ranks.loc[name].tolist()}
-        for name, rank in main.overall.items()
-    }
-    panels: dict[tuple[int, ...], Panel] = {(0,): Panel(overall, metrics.options)}
+    overall = main.average_ranks.T.set_axis(list(metrics.options))
+    panels: dict[tuple[int, ...], Panel] = {(0,): _dots(overall, pd.Series(main.overall), shown)}
     for place, (metric, ranks) in enumerate(main.ranks.items(), start=1):
-        average = main.average_ranks[metric]
-        rows = {
-            position(name): {"main": float(average[name]), "items": ranks[name].tolist()} for name in ranks
-        }
-        panels[place,] = Panel(rows, tuple(main.ranked_datasets))
+        panels[place,] = _dots(ranks, main.average_ranks[metric], shown)
     return Chart(
         "dots",
         (Choice("metric", ("all metrics", *metrics.options)),),
@@ -206,116 +212,86 @@ def _ranks(analysis: Analysis) -> Chart | None:
 def _curves(analysis: Analysis) -> Chart | None:
     """Every metric against the number of features, at the noise of the tables, by all classifiers."""
     summary, noise = analysis.summary, analysis.main.noise
-    facts = summary.facts
-    positions = {
-        "metric": facts.metrics,
-        "dataset": tuple(noise),
-        "classifier": facts.classifiers,
-        "method": summary.shown,
-    }
-    means = pd.concat([summary.select(judge, noise, summary.means) for judge in facts.classifiers])
+    judges = summary.facts.classifiers
+    means = pd.concat([summary.select(judge, noise, summary.means) for judge in judges])
     means = means[means["method"].isin(summary.shown)]
-    keys = [means[name].map({value: n for n, value in enumerate(names)}) for name, names in positions.items()]
-    panels: dict[tuple[int, ...], Panel] = {}
-    for *key, place, size, kept, mean, std in zip(
-        *keys, means["size"], means["n_features"], means["mean"], means["fold_std"], strict=True
-    ):
-        rows = panels.setdefault(tuple(key), Panel({})).rows
-        row = rows.setdefault(place, {"x": None if np.isnan(size) else [], "y": [], "e": []})
-        for name, value in (("x", kept), ("y", mean), ("e", std)):
-            if row[name] is not None:
-                row[name].append(value)
-    has_sizes = any(len(row["x"] or ()) > 1 for panel in panels.values() for row in panel.rows.values())
-    if not has_sizes:
+    if not (means.groupby(CURVE)["size"].count() > 1).any():
         return None
-    choices = (
-        _metric_choice(summary, facts.metrics),
-        Choice("data set", tuple(noise)),
-        Choice("judged by", facts.classifiers),
+    means = means.assign(x=means["n_features"].where(means["size"].notna()))
+    choices = {
+        "metric": _metric_choice(summary, summary.facts.metrics),
+        "dataset": Choice("data set", tuple(noise)),
+        "classifier": Choice("judged by", judges),
+    }
+    return _lines(
+        means.rename(columns={"method": "series", "mean": "y", "fold_std": "e"}),
+        choices,
+        method_series(analysis),
+        across="data set",
+        first_judge=True,
+        x="features kept",
+        log_x=True,
+        spread="over folds",
     )
-    return Chart(
-        "lines", choices, panels, method_series(analysis), across="data set", first_judge=True, x="features kept",
-        log_x=True, spread="over folds",
-    )  # fmt: skip
 
 
 def _paper(analysis: Analysis) -> Chart | None:
     if not analysis.papers:
         return None
-    metrics = analysis.papers[analysis.main.classifier].metrics
+    metrics = list(analysis.papers[analysis.main.classifier]["metric"].unique())
     panels: dict[tuple[int, ...], Panel] = {}
-    for (m, metric), (j, check) in product(enumerate(metrics), enumerate(analysis.papers.values())):
-        if metric in check.metrics:
-            ours, theirs = check.table(metric, "ours"), check.table(metric, "theirs")
+    for place, cells in enumerate(analysis.papers.values()):
+        for metric, part in cells[cells["metric"].isin(metrics)].groupby("metric", sort=False):
+            datasets, methods = part["dataset"].unique(), part["method"].unique()
+            ours, theirs = (spread(part, datasets, methods, whose) for whose in ("ours", "theirs"))
             rows = {
                 analysis.summary.shown.index(name): {"x": theirs[name].tolist(), "y": ours[name].tolist()}
-                for name in ours
+                for name in methods
             }
-            panels[m, j] = Panel(rows, tuple(ours.index))
+            panels[metrics.index(metric), place] = Panel(rows, tuple(datasets))
     choices = _metric_choice(analysis.summary, metrics), Choice("judged by", tuple(analysis.papers))
-    return Chart(
-        "scatter",
-        choices,
-        panels,
-        method_series(analysis),
-        across="metric",
-        first_judge=True,
-        x="printed",
-        y="ours",
-    )
+    series = method_series(analysis)
+    return Chart("scatter", choices, panels, series, across="metric", first_judge=True, x="printed", y="ours")
 
 
 def _by_dataset(analysis: Analysis, quantities: dict[str, str], choice: str, **options: Any) -> Chart:
     """Costs or stability: a row for each method, an item for each data set; the median stands out."""
-    panels: dict[tuple[int, ...], Panel] = {}
-    for place, name in enumerate(quantities):
-        frame = by_dataset(analysis.summary, name)
-        rows = {
-            analysis.summary.shown.index(method): {
-                "main": float(values.median()),
-                "items": values.tolist(),
-            }
-            for method, values in frame.items()
-        }
-        if rows:
-            panels[place,] = Panel(rows, tuple(frame.index))
+    tables = {place: analysis.summary.by_dataset(name) for place, name in enumerate(quantities)}
+    panels: dict[tuple[int, ...], Panel] = {
+        (place,): _dots(table, table.median(), analysis.summary.shown)
+        for place, table in tables.items()
+        if len(table)
+    }
     choices = (Choice(choice, tuple(quantities.values())),)
     series = method_series(analysis)
     return Chart("dots", choices, panels, series, across=choice, value="median", **options)
 
 
-def _convergence(analysis: Analysis) -> Chart | None:
-    descents = analysis.facts.descents
-    methods = tuple(dict.fromkeys(found.method for found in descents))
-    datasets = list(analysis.summary.datasets)
-    panels: dict[tuple[int, ...], Panel] = {}
-    for found in descents:
-        rows = panels.setdefault((methods.index(found.method),), Panel({})).rows
-        steps = list(range(len(found.objective)))
-        rows[datasets.index(found.dataset)] = {"x": steps, "y": list(found.objective)}
-    return Chart(
-        "lines", (Choice("method", methods),), panels, tuple(map(Series, datasets)), across="method", x="iteration",
-        y="objective", log_y=True,
-    )  # fmt: skip
-
-
-def _noise(analysis: Analysis) -> Chart | None:
-    models = tuple(analysis.noise["model"].unique())
-    datasets, metrics = tuple(analysis.summary.datasets), analysis.facts.metrics
-    panels: dict[tuple[int, ...], Panel] = {}
-    for (model, dataset, method, metric), curve in analysis.noise.groupby(
-        ["model", "dataset", "method", "metric"], sort=False
-    ):
-        key = metrics.index(metric), datasets.index(dataset), models.index(model)
-        rows = panels.setdefault(key, Panel({})).rows
-        place = analysis.summary.shown.index(method)
-        rows[place] = {"x": curve["rate"].tolist(), "y": curve["value"].tolist()}
-    choices = (
-        _metric_choice(analysis.summary, metrics),
-        Choice("data set", datasets),
-        Choice("noise", models),
+def _convergence(analysis: Analysis) -> Chart:
+    descents = pd.DataFrame(analysis.facts.descents, columns=["dataset", "method", "objective"])
+    steps = descents["objective"].map(lambda path: list(range(len(path))))
+    frame = descents.assign(x=steps).explode(["x", "objective"])
+    choice = Choice("method", tuple(descents["method"].unique()))
+    return _lines(
+        frame.rename(columns={"dataset": "series", "objective": "y"}),
+        {"method": choice},
+        map(Series, analysis.summary.datasets),
+        across="method",
+        x="iteration",
+        y="objective",
+        log_y=True,
     )
-    return Chart("lines", choices, panels, method_series(analysis), across="data set", x="noise rate")
+
+
+def _noise(analysis: Analysis) -> Chart:
+    frame = analysis.noise
+    choices = {
+        "metric": _metric_choice(analysis.summary, analysis.facts.metrics),
+        "dataset": Choice("data set", tuple(analysis.summary.datasets)),
+        "model": Choice("noise", tuple(frame["model"].unique())),
+    }
+    frame = frame.rename(columns={"method": "series", "rate": "x", "value": "y"})
+    return _lines(frame, choices, method_series(analysis), across="data set", x="noise rate")
 
 
 def _ablation(analysis: Analysis) -> Chart | None:
@@ -325,63 +301,50 @@ def _ablation(analysis: Analysis) -> Chart | None:
     metrics, judges = analysis.facts.metrics, analysis.facts.classifiers
     panels: dict[tuple[int, ...], Panel] = {}
     for (judge, metric), table in analysis.ablations.items():
-        values = table.dropna()
+        names, values = list(table), table.dropna()
         if len(values):
-            rows = {
-                column: {"main": float(values[name].mean()), "items": values[name].tolist()}
-                for column, name in enumerate(table)
-            }
-            panels[metrics.index(metric), judges.index(judge)] = Panel(rows, tuple(values.index))
+            panels[metrics.index(metric), judges.index(judge)] = _dots(values, values.mean(), names)
     choices = _metric_choice(analysis.summary, metrics), Choice("judged by", judges)
-    series = tuple(Series(name, control=place == 0) for place, name in enumerate(table))
+    series = tuple(Series(name, control=place == 0) for place, name in enumerate(names))
     return Chart("dots", choices, panels, series, value="mean")
 
 
-def _single_sweeps(analysis: Analysis) -> Chart | None:
+def _single_sweeps(analysis: Analysis) -> Chart:
     """Parameters that were varied alone: a line for each data set."""
-    table = analysis.sweeps[analysis.sweeps["second"].isna()]
-    datasets = list(analysis.summary.datasets)
-    lines = [
-        (key, datasets.index(dataset), curve["first"].tolist(), curve["value"].astype(float).tolist())
-        for (*key, dataset), curve in table.groupby([*_SWEPT, "dataset"], sort=False)
-        if is_numeric(curve["first"])
-    ]
-    return _sweep_chart(analysis, lines, datasets, "value of the parameter")
+    table = analysis.sweeps[analysis.sweeps["second"].isna()].rename(columns={"dataset": "series"})
+    return _sweep_chart(
+        analysis, _numeric(table, "first"), analysis.summary.datasets, "value of the parameter"
+    )
 
 
-def _double_sweeps(analysis: Analysis) -> Chart | None:
+def _double_sweeps(analysis: Analysis) -> Chart:
     """Two parameters: a line for each value of the second, means over the data sets without gaps."""
-    table = analysis.sweeps[analysis.sweeps["second"].notna()]
-    found, names = [], []
-    for key, group in table.groupby(_SWEPT, sort=False):
-        if not is_numeric(group["first"]) or not is_numeric(group["second"]):
-            continue
-        grids = group.pivot(index="dataset", columns=["second", "first"], values="value").dropna()
-        second = str(key[1]).split(" × ")[1]
-        for value, line in grids.astype(float).mean().groupby(level="second"):
-            names.append(f"{second} = {value:g}")
-            if len(grids):
-                line = line.droplevel("second").sort_index()
-                found.append((key, names[-1], line.index.tolist(), line.tolist()))
-    series = list(dict.fromkeys(names))
-    lines = [(key, series.index(name), x, y) for key, name, x, y in found]
-    return _sweep_chart(analysis, lines, series, "value of the first parameter")
+    table = _numeric(analysis.sweeps[analysis.sweeps["second"].notna()], "first", "second")
+    is_whole = table["value"].notna().groupby([table[name] for name in (*_SWEPT, "dataset")]).transform("all")
+    keys = [*_SWEPT, "second", "first"]
+    table = table[is_whole].sort_values(["second", "first"], kind="stable")
+    table = table.groupby(keys, sort=False)["value"].mean().reset_index()
+    values = table["second"].map("{:g}".format)
+    table = table.assign(series=table["parameters"].str.split(" × ").str[1] + " = " + values)
+    return _sweep_chart(analysis, table, table["series"].unique(), "value of the first parameter")
 
 
 _SWEPT = ["method", "parameters", "metric", "classifier"]
 
 
-def _sweep_chart(analysis: Analysis, lines: list[Any], series: list[str], x: str) -> Chart | None:
-    """Make a chart of lines, each with its key (method, parameters, metric, classifier), series, x and y."""
-    titles = tuple(dict.fromkeys(f"{method}: {parameters}" for (method, parameters, *_), *_ in lines))
-    metrics, judges = analysis.facts.metrics, analysis.facts.classifiers
-    panels: dict[tuple[int, ...], Panel] = {}
-    for (method, parameters, metric, judge), place, places, values in lines:
-        key = titles.index(f"{method}: {parameters}"), metrics.index(metric), judges.index(judge)
-        panels.setdefault(key, Panel({})).rows[place] = {"x": places, "y": values}
-    choices = (
-        Choice("parameter", titles),
-        _metric_choice(analysis.summary, metrics),
-        Choice("judged by", judges),
-    )
-    return Chart("lines", choices, panels, tuple(map(Series, series)), across="parameter", x=x, log_x=True)
+def _numeric(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Keep the sweeps of numbers; truth values are none."""
+    is_number = table[[*columns]].map(lambda value: isinstance(value, Real) and not isinstance(value, bool))
+    sweeps = [table["method"], table["parameters"]]
+    return table[is_number.all(axis=1).groupby(sweeps).transform("all")]
+
+
+def _sweep_chart(analysis: Analysis, table: pd.DataFrame, series: Iterable[str], x: str) -> Chart:
+    table = table.rename(columns={"first": "x", "value": "y"})
+    table["parameter"] = table["method"] + ": " + table["parameters"]
+    choices = {
+        "parameter": Choice("parameter", tuple(table["parameter"].unique())),
+        "metric": _metric_choice(analysis.summary, analysis.facts.metrics),
+        "classifier": Choice("judged by", analysis.facts.classifiers),
+    }
+    return _lines(table, choices, map(Series, series), across="parameter", x=x, log_x=True)

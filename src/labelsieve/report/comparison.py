@@ -21,9 +21,9 @@ from labelsieve.report.statistics import (
     rank_methods,
     win_tie_loss,
 )
-from labelsieve.report.summary import Summary
+from labelsieve.report.summary import Summary, spread
 
-__all__ = ["ALPHA", "Comparison", "compare_with_references"]
+__all__ = ["ALPHA", "Comparison"]
 
 #: Level of all tests.
 ALPHA = 0.05
@@ -48,15 +48,15 @@ class Comparison:
         """Names of the metrics."""
         return self.summary.facts.metrics
 
-    def table(self, metric: str, value: str = "mean") -> pd.DataFrame:
-        """Mean, std or fold_std of a metric: data sets by methods and references, NaN for gaps."""
-        rows = self._scores[self._scores["metric"] == metric]
-        table = rows.pivot(index="dataset", columns="method", values=value)
-        return table.reindex(index=list(self.noise), columns=list(self.summary.shown)).astype(float)
-
     @cached_property
-    def _scores(self) -> pd.DataFrame:
+    def scores(self) -> pd.DataFrame:
+        """Rows of `Summary.scores` under these conditions."""
         return self.summary.select(self.classifier, self.noise)
+
+    def table(self, metric: str, value: str = "mean") -> pd.DataFrame:
+        """Mean, std or fold_std of a metric: datasets by methods and references, NaN for gaps."""
+        rows = self.scores[self.scores["metric"] == metric]
+        return spread(rows, self.noise, self.summary.shown, value)
 
     @cached_property
     def means(self) -> dict[str, pd.DataFrame]:
@@ -191,21 +191,19 @@ class Comparison:
         n_methods, n_datasets = len(self.ranked_methods), len(self.ranked_datasets)
         return bonferroni_dunn_cd(n_methods, n_datasets, alpha=ALPHA) if self.has_control else None
 
+    @cached_property
+    def challenges(self) -> pd.DataFrame:
+        """Count the datasets on which a method beats a reference, by reference, method and metric.
 
-def compare_with_references(comparison: Comparison) -> pd.DataFrame:
-    """Count the data sets on which a method beats a reference, by reference, method and metric.
-
-    The columns are reference, method, metric, wins and compared, the number of data sets where both have results.
-    Pairs without any are left out.
-    """
-    summary = comparison.summary
-    costs = {
-        metric: summary.cost(metric, table).to_dict("series") for metric, table in comparison.means.items()
-    }
-    rows = []
-    for reference, method, metric in product(summary.references, summary.compared, comparison.metrics):
-        own, other = (costs[metric][name].to_numpy() for name in (method, reference))
-        n_compared = int((np.isfinite(own) & np.isfinite(other)).sum())
-        rows.append((reference, method, metric, int((own < other).sum()), n_compared))
-    found = pd.DataFrame(rows, columns=["reference", "method", "metric", "wins", "compared"])
-    return found[found.groupby(["reference", "method"])["compared"].transform("sum") > 0]
+        The column compared counts the datasets where both have results. Pairs without any are left out.
+        """
+        costs = {metric: self.summary.cost(metric, self.means[metric]) for metric in self.metrics}
+        rows = []
+        for reference, method, metric in product(
+            self.summary.references, self.summary.compared, self.metrics
+        ):
+            ours, theirs = costs[metric][method].to_numpy(), costs[metric][reference].to_numpy()
+            compared = np.isfinite(ours) & np.isfinite(theirs)
+            rows.append((reference, method, metric, int((ours < theirs).sum()), int(compared.sum())))
+        found = pd.DataFrame(rows, columns=["reference", "method", "metric", "wins", "compared"])
+        return found[found.groupby(["reference", "method"])["compared"].transform("sum") > 0]

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from labelsieve._figures import ACCENT, FAINT, INK, PageFigure, chart_style
 from labelsieve.report.analysis import Analysis
-from labelsieve.report.cd_diagram import WIDTH, draw_cd_diagram, draw_control_diagram
+from labelsieve.report.cd_diagram import WIDTH, draw_cd_diagram, shorten, text_width
 from labelsieve.report.charts import Chart, Panel, Series
-from labelsieve.report.comparison import ALPHA
-from labelsieve.report.styles import Styles, shorten, text_width
-from labelsieve.report.tables import show
-from labelsieve.report.wording import listed, metric_words
+from labelsieve.report.tables import listed, metric_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_chart", "draw_figures", "draw_win_tie_loss"]
+__all__ = ["draw_chart", "draw_figures", "styles"]
 
 _COLUMNS = 2
 # Letters that fit into the titles of a panel and of a figure.
@@ -30,8 +27,16 @@ _PANEL_LETTERS, _TITLE_LETTERS = 30, 60
 _FEW_POINTS, _MARKERS_PER_CURVE = 7, 3
 # Values that differ by less are equal except for rounding.
 _LEVEL = 1e-12
-# Blue, grey and orange: apart for every colour vision, with a readable colour for numbers on them.
-_OUTCOMES = (("wins", "#0072b2", "#ffffff"), ("ties", "#c4cad0", "#111111"), ("losses", "#e69f00", "#111111"))
+# Blue, orange and green are those of Okabe and Ito, "Color universal design" (2008). The others were searched
+# for: no two, nor the accent or the grey, come closer than 10 in CIE Lab to an eye that lacks one kind of
+# cone (simulated after Machado et al. 2009), and all are seen on white and on black.
+_COLORS = ("#0072b2", "#e69f00", "#009e73", "#d98cc0", "#33bbcc", "#a0522d", "#bb99ff", "#bb9955")
+_MARKERS = "s^DvPX<>phd*8H"
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1.5, 1)))
+_REFERENCE_DASHES: tuple[Any, ...] = tuple(
+    (0, pattern)
+    for pattern in ((6, 2), (1.2, 1.6), (6, 2, 1.2, 2), (3, 3), (10, 3), (4, 1.5, 1, 1.5, 1, 1.5))
+)
 
 
 def draw_figures(analysis: Analysis, charts: Mapping[str, Chart]) -> Iterator[tuple[str, PageFigure]]:
@@ -54,58 +59,78 @@ def _rank_figures(analysis: Analysis) -> Iterator[tuple[str, PageFigure]]:
         yield f"cd_{metric}", draw_cd_diagram(ranks, main.nemenyi_cd, title=title, control=control)
         if main.bonferroni_dunn_cd is not None:
             critical = main.bonferroni_dunn_cd
-            yield (
-                f"control_{metric}",
-                draw_control_diagram(ranks, critical, control=main.control, title=title),
-            )
-            duels = main.duels[main.duels["metric"] == metric].set_index("method")
-            outcomes = duels[["wins", "ties", "losses", "adjusted"]].T.to_dict("list")
-            yield f"win_tie_loss_{metric}", draw_win_tie_loss(outcomes, control=main.control, title=title)
+            picture = draw_cd_diagram(ranks, critical, title=title, control=main.control, around_control=True)
+            yield f"control_{metric}", picture
 
 
 def draw_chart(name: str, chart: Chart) -> Iterator[tuple[str, PageFigure]]:
     """Draw a chart: one figure per combination of its choices, except the one that its panels go across."""
-    fixed = [choice for choice in chart.choices if choice.name != chart.across]
-    place = next((n for n, choice in enumerate(chart.choices) if choice.name == chart.across), None)
-    counts = [
-        1 if chart.first_judge and choice.name == "judged by" else len(choice.options) for choice in fixed
-    ]
-    for options in product(*map(range, counts)):
-        panels: dict[str, Panel] = {}
-        for key, panel in sorted(chart.panels.items()):
-            if key[:place] + (() if place is None else key[place + 1 :]) == options:
-                panels["" if place is None else chart.choices[place].options[key[place]]] = panel
-        if not panels:
+    figures: dict[tuple[str, str], dict[str, Panel]] = {}
+    names = [choice.name for choice in chart.choices]
+    for key, panel in sorted(chart.panels.items()):
+        if chart.first_judge and dict(zip(names, key, strict=True)).get("judged by"):
             continue
-        stem, titles = name, []
-        for choice, option in zip(fixed, options, strict=True):
+        stem, across, titles = name, "", []
+        for choice, option in zip(chart.choices, key, strict=True):
+            if choice.name == chart.across:
+                across = choice.options[option]
+                continue
             # Metrics have names; of other choices, the first option goes without saying.
             stem += f"_{choice.files[option]}" if choice.files else f"_{option + 1}" if option else ""
             titles += [choice.options[option]] if choice.files or len(choice.options) > 1 else []
-        yield stem, _draw(chart, panels, ", ".join(titles) or name)
+        figures.setdefault((stem, ", ".join(titles) or name), {})[across] = panel
+    for (stem, title), panels in figures.items():
+        yield stem, _draw(chart, panels, title)
 
 
 @chart_style()
 def _draw(chart: Chart, panels: Mapping[str, Panel], title: str) -> PageFigure:
     names = [one.name for one in chart.series]
-    styles = Styles(
-        tuple(one.name for one in chart.series if not one.reference),
-        tuple(one.name for one in chart.series if one.reference),
-        next((one.name for one in chart.series if one.control), None),
-    )
+    looks = styles(chart.series)
     drawn = {place for panel in panels.values() for place in panel.rows}
     shown = [name for place, name in enumerate(names) if place in drawn]
     if chart.kind == "dots":
-        figure = _draw_dots(chart, panels, styles)
+        figure = _draw_dots(chart, panels, looks)
     else:
-        figure, handles = _draw_grid(chart, panels, styles)
+        figure, handles = _draw_grid(chart, panels, looks)
         _legend(figure, handles, shown)
     figure.suptitle(shorten([title], _TITLE_LETTERS)[title], x=0.012, ha="left")
     where = f" by {listed(panels)}" if list(panels) != [""] else ""
     return PageFigure(figure, f"{title}{where}: {listed(shown)}.")
 
 
-def _draw_grid(chart: Chart, panels: Mapping[str, Panel], styles: Styles) -> tuple[Figure, dict[str, Any]]:
+def styles(series: Iterable[Series]) -> list[dict[str, Any]]:
+    """Line styles for matplotlib, the same in every figure of a report.
+
+    Each method has a colour and a marker, after eight the lines are dashed as well; references are grey and dashed,
+    and the control is drawn on top, thick.
+
+    Examples
+    --------
+    >>> [look["color"] for look in styles([Series("mifs"), Series("all-features", reference=True)])]
+    ['#0072b2', '#7d8590']
+    """
+    looks: list[dict[str, Any]] = []
+    methods, references = count(), count()
+    for one in series:
+        if one.reference:
+            dashes = _REFERENCE_DASHES[next(references) % len(_REFERENCE_DASHES)]
+            looks.append({"color": FAINT, "linestyle": dashes, "linewidth": 1.2, "zorder": 2})
+        elif one.control:
+            looks.append({"color": ACCENT, "marker": "o", "markersize": 5, "linewidth": 2.3, "zorder": 4})
+        else:
+            place = next(methods)
+            color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
+            dashes = _DASHES[place // len(_COLORS) % len(_DASHES)]
+            # A cross or star covers less of its square.
+            shape = {"marker": marker, "markersize": 5.5 if marker in "PX*" else 4.2}
+            looks.append({"color": color, "linestyle": dashes, "linewidth": 1.4, "zorder": 3, **shape})
+    return looks
+
+
+def _draw_grid(
+    chart: Chart, panels: Mapping[str, Panel], looks: Sequence[dict[str, Any]]
+) -> tuple[Figure, dict[str, Any]]:
     """Draw lines or points in panels two to a row; returns the figure and what its legend shows."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -122,11 +147,15 @@ def _draw_grid(chart: Chart, panels: Mapping[str, Panel], styles: Styles) -> tup
     for place, (axes, (title, panel)) in enumerate(zip(grid, panels.items(), strict=False)):
         for position, row in sorted(panel.rows.items()):
             name = chart.series[position].name
-            look = styles.line(name)
+            look = looks[position]
             if is_scatter:
                 look = {"marker": ".", **look, "linestyle": "none", "alpha": 0.85}
             handles[name] = Line2D([], [], **look)
-            (_draw_points if is_scatter else _draw_line)(axes, row, position, {**look, "clip_on": False})
+            style = {**look, "clip_on": False}
+            if is_scatter:
+                axes.plot(_numbers(row["x"]), _numbers(row["y"]), **style)
+            else:
+                _draw_line(axes, row, position, style)
         axes.set_title(shorten([title], _PANEL_LETTERS)[title])
         if place >= len(panels) - columns:
             axes.set_xlabel(chart.x)
@@ -144,28 +173,15 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def _draw_line(axes: Axes, row: Mapping[str, Any], position: int, style: dict[str, Any]) -> None:
-    """Draw a curve with gaps or, for a value without a place, a level."""
-    y = _numbers(row["y"])
+    """Draw a curve or, for a value without a place, a level."""
     if row["x"] is None:
         style.pop("marker", None)
-        axes.axhline(float(y[0]), **style)
+        axes.axhline(float(row["y"][0]), **style)
         return
-    is_there = np.isfinite(y)
-    before, after = np.r_[False, is_there[:-1]], np.r_[is_there[1:], False]
-    alone = np.flatnonzero(is_there & ~before & ~after)
-    there = np.flatnonzero(is_there)
-    if "marker" in style:
-        # Markers of the curves start at different places, so that they do not cover one another.
-        step = 1 if len(there) <= _FEW_POINTS else round(len(there) / _MARKERS_PER_CURVE)
-        marked = np.union1d(there[position % step :: step], alone)
-    else:
-        # A point without neighbours would not be seen.
-        style, marked = {**style, "marker": ".", "markersize": 5}, alone
-    axes.plot(_numbers(row["x"]), y, markevery=marked.tolist(), **style)
-
-
-def _draw_points(axes: Axes, row: Mapping[str, Any], position: int, style: dict[str, Any]) -> None:
-    axes.plot(_numbers(row["x"]), _numbers(row["y"]), **style)
+    n_points = len(row["x"])
+    # Markers of the curves start at different places, so that they do not cover one another.
+    step = 1 if n_points <= _FEW_POINTS else round(n_points / _MARKERS_PER_CURVE)
+    axes.plot(_numbers(row["x"]), _numbers(row["y"]), markevery=(position % step, step), **style)
 
 
 def _finish_lines(axes: Axes, chart: Chart, panel: Panel) -> None:
@@ -220,7 +236,7 @@ def _make_square(axes: Axes, panel: Panel) -> None:
     axes.grid()
 
 
-def _draw_dots(chart: Chart, panels: Mapping[str, Panel], styles: Styles) -> Figure:
+def _draw_dots(chart: Chart, panels: Mapping[str, Panel], looks: Sequence[dict[str, Any]]) -> Figure:
     """Draw panels side by side with a row for each series: a dot, and a ring for each item."""
     from matplotlib.figure import Figure
 
@@ -235,7 +251,7 @@ def _draw_dots(chart: Chart, panels: Mapping[str, Panel], styles: Styles) -> Fig
                 continue
             items = _numbers(row["items"])
             items = items[np.isfinite(items)]
-            color = styles.line(chart.series[position].name)["color"]
+            color = looks[position]["color"]
             axes.plot([items.min(), items.max()], [line] * 2, color=color, linewidth=1, alpha=0.4)
             axes.plot(
                 items,
@@ -286,71 +302,4 @@ def _legend(figure: Figure, handles: Mapping[str, Any], names: Sequence[str]) ->
         columnspacing=1.4,
         labelspacing=0.35,
         handletextpad=0.6,
-    )
-
-
-@chart_style()
-def draw_win_tie_loss(
-    comparisons: Mapping[str, Sequence[float]], *, control: str, title: str = "", alpha: float = ALPHA
-) -> PageFigure:
-    """Draw on how many data sets a control wins, ties and loses against every other method.
-
-    Parameters
-    ----------
-    comparisons : mapping of str to (wins, ties, losses, p_value)
-        By opponent; p-values adjusted for their number (Holm).
-    control : str
-        Whose wins these are.
-    title : str
-        What was compared: the metric.
-    alpha : float, default=0.05
-        P-values below it are bold and carry a star.
-
-    Examples
-    --------
-    >>> picture = draw_win_tie_loss({"mifs": (6, 1, 1, 0.03), "rfs": (2, 0, 6, 0.4)}, control="pml-fsmir")
-    >>> picture.description
-    'Wins, ties and losses of pml-fsmir: mifs 6, 1, 1 (p 0.030); rfs 2, 0, 6 (p 0.400).'
-    """
-    from matplotlib.figure import Figure
-
-    names = list(comparisons)
-    counts = np.array([comparisons[name][:3] for name in names], dtype=float)
-    p_values = [float(comparisons[name][3]) for name in names]
-    figure = Figure(figsize=(WIDTH, 0.24 * len(names) + 0.85), layout="constrained")
-    axes = figure.subplots()
-    _name_rows(axes, [Series(name) for name in names])
-    starts = np.cumsum(counts, axis=1) - counts
-    handles = {}
-    for column, (outcome, color, ink) in enumerate(_OUTCOMES):
-        widths, left = counts[:, column], starts[:, column]
-        handles[outcome] = axes.barh(range(len(names)), widths, left=left, height=0.72, color=color)
-        for row in np.flatnonzero(widths).tolist():
-            middle = left[row] + widths[row] / 2
-            axes.text(
-                middle, row, f"{widths[row]:g}", ha="center", va="center_baseline", color=ink, fontsize=8.5
-            )
-    total = counts.sum(axis=1).max()
-    for row, p_value in enumerate(p_values):
-        is_different = p_value < alpha
-        axes.text(
-            1.02 * total,
-            row,
-            f"p {show(p_value, 'p')}{' *' if is_different else ''}",
-            va="center_baseline",
-            fontsize=8.5,
-            fontweight="bold" if is_different else "normal",
-        )
-    axes.set_xlim(0, 1.28 * total)
-    axes.xaxis.set_visible(False)
-    axes.spines[:].set_visible(False)
-    short = shorten([control], 30)[control]
-    figure.suptitle(f"{title}: {short} against…" if title else f"{short} against…", x=0.012, ha="left")
-    _legend(figure, handles, list(handles))
-    outcomes = "; ".join(
-        f"{name} {', '.join(f'{count:g}' for count in row)} (p {show(p_value, 'p')})"
-        for name, row, p_value in zip(names, counts, p_values, strict=True)
-    )
-    return PageFigure(
-        figure, f"{title + ': w' if title else 'W'}ins, ties and losses of {control}: {outcomes}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import uuid
@@ -19,14 +20,13 @@ from labelsieve import __version__
 from labelsieve._pages import render
 from labelsieve._text import count
 from labelsieve.bench import RunError
+from labelsieve.report import method_sections as methods
+from labelsieve.report import run_sections as runs
 from labelsieve.report.analysis import Analysis, analyse
 from labelsieve.report.charts import Chart, charts_of, page_charts
 from labelsieve.report.findings import find, missing_parts
-from labelsieve.report.run_tables import configuration_text
-from labelsieve.report.sections import Section, make_sections
-from labelsieve.report.summary import Summary
-from labelsieve.report.tables import FORMATS, as_records
-from labelsieve.report.wording import listed
+from labelsieve.report.summary import Summary, as_records
+from labelsieve.report.tables import FORMATS, Section, listed
 
 __all__ = [
     "FIGURE_FORMATS",
@@ -44,6 +44,21 @@ FIGURE_FORMATS = ("pdf", "svg", "png")
 _GENERATOR = "labelsieve report"
 # Files and folders of a report; a folder with anything else in it is not replaced.
 _CONTENT = {PAGE: (), "tables": tuple(FORMATS), "figures": FIGURE_FORMATS}
+_SECTIONS = (
+    methods.ranks,
+    methods.curves,
+    methods.metrics,
+    methods.references,
+    methods.statistics,
+    methods.paper,
+    runs.costs,
+    runs.stability,
+    runs.noise,
+    runs.ablation,
+    runs.sensitivity,
+    runs.failures,
+    runs.provenance,
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +99,7 @@ class Report:
                 for metric, row in tests.reindex(list(main.ranks)).iterrows()
             },
             "tables": {
-                table.stem: as_records(table)
+                table.stem: as_records(table.flat)
                 for section in self.sections
                 for table in (*section.tables, *section.folded)
             },
@@ -94,9 +109,12 @@ class Report:
 def make_report(summary: Summary, *, control: str | None = None) -> Report:
     """Compute everything that a report shows; `control` is that of `analyse`."""
     analysis = analyse(summary, control=control)
-    return Report(
-        analysis, tuple(missing_parts(analysis)), tuple(find(analysis)), tuple(make_sections(analysis))
-    )
+    found = (section for part in _SECTIONS for section in part(analysis))
+    sections = [section for section in found if section.texts or section.all_tables]
+    if not summary.compared:
+        # A run of sweeps alone shows them first.
+        sections.sort(key=lambda section: section.anchor != "sensitivity")
+    return Report(analysis, tuple(missing_parts(analysis)), tuple(find(analysis)), tuple(sections))
 
 
 def write_report(
@@ -158,7 +176,7 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
         sections=report.sections,
         charts=report.charts,
         failures=analysis.facts.failures,
-        configuration=configuration_text(analysis.summary),
+        configuration=json.dumps(analysis.facts.runs[-1].configuration, indent=2),
         generator=f"{_GENERATOR} {__version__}",
         formats=listed([name.upper() for name in figures]),
     )
@@ -240,10 +258,9 @@ def _write_figures(
 def _facts(analysis: Analysis) -> str:
     """Describe the run in one line."""
     experiment, summary = analysis.summary.experiment, analysis.summary
-    what = "variant" if analysis.compares_variants else "method"
     parts = [
         count(len(summary.datasets), "data set"),
-        *([count(len(summary.compared), what)] if summary.compared else []),
+        *([count(len(summary.compared), analysis.noun)] if summary.compared else []),
         *([count(len(summary.references), "reference")] if summary.references else []),
         count(experiment.folds, "fold"),
         count(len(experiment.seeds), "seed"),

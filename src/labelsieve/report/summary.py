@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from labelsieve.bench.config import Experiment
 from labelsieve.bench.results import CellRecord, DatasetFacts, Results, RunRecord, Score
 from labelsieve.inspection.stability import jaccard_stability, kuncheva_stability, nogueira_stability
 
-__all__ = ["CURVE", "DIGITS", "STABILITY", "Facts", "Summary", "rounded", "summarise"]
+__all__ = ["CURVE", "DIGITS", "STABILITY", "Facts", "Summary", "arrange", "rounded", "spread", "summarise"]
 
 #: Columns that identify a curve: one metric against the number of features.
 CURVE = ["dataset", "noise", "method", "classifier", "metric"]
@@ -33,23 +33,7 @@ STABILITY: dict[str, Callable[[Any], float]] = {
     "jaccard": jaccard_stability,
 }
 
-
-class Place(NamedTuple):
-    """A method on a data set under a noise."""
-
-    dataset: str
-    noise: str
-    method: str
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A place that is not counted because cells are missing or failed."""
-
-    place: Place
-    n_done: int
-    n_failed: int
-    n_planned: int
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -59,7 +43,8 @@ class Coverage:
     n_planned: int
     n_done: int
     n_failed: int
-    gaps: tuple[Gap, ...]
+    #: What is left out as cells are missing or failed: dataset, noise, method, done, failed, planned.
+    gaps: tuple[Record, ...]
     #: Data sets without any result.
     untouched: tuple[str, ...]
 
@@ -67,63 +52,6 @@ class Coverage:
     def complete(self) -> bool:
         """Tell if every planned cell finished."""
         return self.n_done == self.n_planned
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Cost of the fits of a method on a data set; None if it was not measured."""
-
-    dataset: str
-    method: str
-    #: Mean seconds of a fit.
-    seconds: float | None
-    #: Largest memory of a fit, in MiB.
-    peak_mib: float | None
-    #: Mean number of iterations.
-    n_iter: float | None
-    #: Share of the fits that converged.
-    converged: float | None
-
-
-@dataclass(frozen=True)
-class Stability:
-    """Similarity of the features selected in different folds and seeds, averaged over the sizes."""
-
-    dataset: str
-    method: str
-    #: Name of the index -> value.
-    index: dict[str, float]
-    n_rankings: int
-
-
-@dataclass(frozen=True)
-class Descent:
-    """Objective of one fit at the start and after every iteration."""
-
-    dataset: str
-    method: str
-    objective: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Cells of one method and data set that failed for one reason."""
-
-    dataset: str
-    method: str
-    error: str
-    traceback: str
-    #: The cells in words.
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Note:
-    """A warning and the number of cells of a method that raised it."""
-
-    method: str
-    text: str
-    n_cells: int
 
 
 @dataclass(frozen=True)
@@ -141,11 +69,17 @@ class Facts:
     #: Data set -> the noise shown in its tables.
     usual_noise: dict[str, str]
     coverage: Coverage
-    costs: tuple[Cost, ...]
-    stability: tuple[Stability, ...]
-    descents: tuple[Descent, ...]
-    failures: tuple[Failure, ...]
-    notes: tuple[Note, ...]
+    #: Of the fits of a method on a data set: dataset, method, seconds and n_iter (means), peak_mib (the largest) and
+    #: converged (a share); None if not measured.
+    costs: tuple[Record, ...]
+    #: Similarity of the features selected in folds and seeds, mean over sizes: dataset, method, index, n_rankings.
+    stability: tuple[Record, ...]
+    #: Objective of one fit at the start and after every iteration: dataset, method, objective.
+    descents: tuple[Record, ...]
+    #: Cells that failed for one reason: dataset, method, error, traceback, cells (in words).
+    failures: tuple[Record, ...]
+    #: Warnings, most frequent first: method, text, n_cells.
+    notes: tuple[Record, ...]
     #: Calls of the runner. Only the last keeps its configuration (without folder) and environment.
     runs: tuple[RunRecord, ...]
     #: Stored cells that failed their checksum.
@@ -182,9 +116,19 @@ class Summary:
         ).reset_index()
 
     def select(self, classifier: str, noise: Mapping[str, str], frame: pd.DataFrame | None = None) -> Any:
-        """Rows of the scores, or of another frame, of one classifier and one noise per data set."""
+        """Rows of the scores, or of another frame, of one classifier and one noise per dataset."""
         frame = self.scores if frame is None else frame
         return frame[(frame["classifier"] == classifier) & (frame["noise"] == frame["dataset"].map(noise))]
+
+    def by_dataset(self, name: str) -> pd.DataFrame:
+        """A cost or an index of stability: data sets by those methods that have any value."""
+        facts = self.facts
+        rows = (
+            [{**found, **found["index"]} for found in facts.stability] if name in STABILITY else facts.costs
+        )
+        table = pd.DataFrame(rows, columns=["dataset", "method", name]).dropna()
+        frame = spread(table, self.datasets, self.shown, name)
+        return frame.dropna(how="all").dropna(how="all", axis=1)
 
     def cost(self, metric: str, values: Any) -> Any:
         """Change the sign of a metric if higher is better, so that the smallest value is best."""
@@ -217,26 +161,25 @@ class Summary:
 def summarise(results: Results) -> Summary:
     """Average the results of a run, complete or not, and keep the facts that a report needs."""
     # Summaries are published: the folder of the configuration is not part of them.
-    experiment, cells = results.experiment.model_copy(update={"folder": None}), results.cells
+    experiment = results.experiment.model_copy(update={"folder": None})
+    names = [*CURVE[:3], "seed", "fold", "draw"]
+    cells = pd.DataFrame([[getattr(cell, name) for name in names] for cell in results.cells], columns=names)
+    scores = pd.DataFrame(list(results.scores), columns=Score._fields).rename(columns={"judge": "classifier"})
+    scores = scores.astype({"size": float}).join(cells, on="cell")
     planned = _count_judgements(results)
-    means = _average(results, planned)
-    scored = {score.metric for score in results.scores}
-    judged = {score.judge for score in results.scores}
-    metrics = tuple(name for name in experiment.metric_names if name in scored)
-    classifiers = tuple(judge.name for judge in experiment.judges() if judge.name in judged)
-    rates = {cell.noise: cell.noise_rate for cell in cells}
-    conditions = tuple(dict.fromkeys((cell.dataset, cell.noise) for cell in cells))
-    usual = _usual_noise(results.datasets, conditions, rates)
+    metrics, judged = set(scores["metric"]), set(scores["classifier"])
+    conditions = tuple(dict.fromkeys((cell.dataset, cell.noise) for cell in results.cells))
+    rates = {cell.noise: cell.noise_rate for cell in results.cells}
     *earlier, last = results.runs
     facts = Facts(
         datasets=tuple(results.datasets.values()),
-        metrics=metrics,
-        classifiers=classifiers,
+        metrics=tuple(name for name in experiment.metric_names if name in metrics),
+        classifiers=tuple(judge.name for judge in experiment.judges() if judge.name in judged),
         noise_rates=rates,
         conditions=conditions,
-        usual_noise=usual,
+        usual_noise=_usual_noise(results.datasets, conditions, rates),
         coverage=_coverage(results, planned),
-        costs=_costs(cells),
+        costs=_costs(results.cells),
         stability=(),
         descents=(),
         failures=_failures(results),
@@ -247,11 +190,33 @@ def summarise(results: Results) -> Summary:
         ),
         n_altered=results.n_altered,
     )
-    summary = Summary(experiment, facts, means)
-    facts = replace(
-        facts, stability=_stability(results, summary), descents=_descents(cells, summary.compared)
-    )
+    summary = Summary(experiment, facts, _average(scores, planned, experiment.metric_names))
+    descents = _descents(results.cells, summary.compared)
+    facts = replace(facts, stability=_stability(results, scores, summary), descents=descents)
     return replace(summary, facts=facts)
+
+
+def arrange(frame: pd.DataFrame, **names: Iterable[str]) -> pd.DataFrame:
+    """Sort rows by the position of their values among the names of each column; other values are left out.
+
+    Examples
+    --------
+    >>> arrange(pd.DataFrame({"method": ["rfs", "mine", "mifs"]}), method=["mifs", "rfs"])["method"].tolist()
+    ['mifs', 'rfs']
+    """
+    positions = {column: {name: n for n, name in enumerate(known)} for column, known in names.items()}
+    places = pd.DataFrame({column: frame[column].map(known) for column, known in positions.items()})
+    order = places.dropna().sort_values(list(names), kind="stable").index
+    return frame.loc[order].reset_index(drop=True)
+
+
+def spread(
+    frame: pd.DataFrame, datasets: Iterable[str], methods: Iterable[str], value: str = "mean"
+) -> pd.DataFrame:
+    """Pivot rows into datasets by methods, in the given order; NaN for gaps."""
+    table = frame.pivot(index="dataset", columns="method", values=value).astype(float)
+    table = table.reindex(index=list(datasets), columns=list(methods))
+    return table.rename_axis(index="data set", columns=None)
 
 
 def rounded(value: float) -> float:
@@ -263,6 +228,13 @@ def rounded(value: float) -> float:
     0.666667
     """
     return float(f"{value:.6g}")
+
+
+def as_records(frame: pd.DataFrame) -> list[Record]:
+    """Return the rows of a frame in values that JSON can hold; what is missing or infinite is None."""
+    known = frame.notna() & ~frame.isin([np.inf, -np.inf])
+    records: list[Record] = frame.astype(object).where(known, None).to_dict("records")
+    return records
 
 
 def _count_judgements(results: Results) -> pd.DataFrame:
@@ -282,32 +254,20 @@ def _count_judgements(results: Results) -> pd.DataFrame:
 def _coverage(results: Results, planned: pd.DataFrame) -> Coverage:
     touched = planned.groupby(["dataset", "noise"])[["done", "failed"]].transform("sum").sum(axis=1) > 0
     incomplete = planned[touched & (planned["done"] < planned["planned"])]
-    gaps = incomplete.groupby(CURVE[:3], sort=False)[["done", "failed", "planned"]].sum()
+    gaps = incomplete.groupby(CURVE[:3], sort=False)[["done", "failed", "planned"]].sum().reset_index()
     started = set(planned.loc[touched, "dataset"])
     n_planned, n_done, n_failed = (int(planned[name].sum()) for name in ("planned", "done", "failed"))
-    return Coverage(
-        n_planned,
-        n_done,
-        n_failed,
-        tuple(Gap(Place(*place), *map(int, counts)) for place, *counts in gaps.itertuples(name=None)),
-        tuple(name for name in results.datasets if name not in started),
-    )
+    untouched = tuple(name for name in results.datasets if name not in started)
+    return Coverage(n_planned, n_done, n_failed, tuple(as_records(gaps)), untouched)
 
 
-def _average(results: Results, planned: pd.DataFrame) -> pd.DataFrame:
+def _average(scores: pd.DataFrame, planned: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """Average complete places over folds, seeds and draws; curves stand in the order of the plan."""
-    repetition = ["seed", "fold", "draw"]
-    cells = pd.DataFrame(
-        [[getattr(cell, name) for name in (*CURVE[:3], *repetition)] for cell in results.cells],
-        columns=[*CURVE[:3], *repetition],
-    )
-    scores = pd.DataFrame(list(results.scores), columns=Score._fields).rename(columns={"judge": "classifier"})
     complete = planned.loc[planned["done"] == planned["planned"], CURVE[:4]].reset_index(names="place")
-    table = scores.astype({"size": float}).join(cells, on="cell").merge(complete, on=CURVE[:4])
-    positions = {name: position for position, name in enumerate(results.experiment.metric_names)}
-    table["position"] = table["metric"].map(positions)
+    table = scores.merge(complete, on=CURVE[:4])
+    table["position"] = table["metric"].map({name: position for position, name in enumerate(metrics)})
     # Sorted by repetition: the last digits must not depend on which cell finished first.
-    order = ["place", "position", "size", *repetition]
+    order = ["place", "position", "size", "seed", "fold", "draw"]
     table = table.dropna(subset="position").sort_values(order, na_position="first", ignore_index=True)
     point = [*CURVE, "size"]
     points = table.groupby(point, sort=False, dropna=False)
@@ -332,31 +292,21 @@ def _usual_noise(
     return {name: min(noises[name], key=distance) for name in datasets if name in noises}
 
 
-def _costs(cells: Iterable[CellRecord]) -> tuple[Cost, ...]:
+def _costs(cells: Iterable[CellRecord]) -> tuple[Record, ...]:
     """Average time, memory, iterations and convergence of the finished fits by data set and method."""
-    groups: dict[tuple[str, str], list[CellRecord]] = defaultdict(list)
-    for cell in cells:
-        if cell.status == "done":
-            groups[cell.dataset, cell.method].append(cell)
-
-    def mean(values: Iterable[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return float(np.mean(known)) if known else None
-
-    return tuple(
-        Cost(
-            dataset,
-            method,
-            mean(cell.fit_seconds for cell in group),
-            max((cell.peak_mib for cell in group if cell.peak_mib is not None), default=None),
-            mean(cell.n_iter for cell in group),
-            mean(cell.converged for cell in group),
-        )
-        for (dataset, method), group in groups.items()
+    names = ["dataset", "method", "fit_seconds", "peak_mib", "n_iter", "converged"]
+    rows = [[getattr(cell, name) for name in names] for cell in cells if cell.status == "done"]
+    fits = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(names[2:], float))
+    costs = fits.groupby(names[:2], sort=False).agg(
+        seconds=("fit_seconds", "mean"),
+        peak_mib=("peak_mib", "max"),
+        n_iter=("n_iter", "mean"),
+        converged=("converged", "mean"),
     )
+    return tuple(as_records(costs.reset_index()))
 
 
-def _stability(results: Results, summary: Summary) -> tuple[Stability, ...]:
+def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tuple[Record, ...]:
     """Compare the rankings of folds and seeds at every size, at the usual noise, by the first classifier.
 
     A ranking counts at the sizes it was judged at, because some methods rank again for every size. The first draw
@@ -365,32 +315,31 @@ def _stability(results: Results, summary: Summary) -> tuple[Stability, ...]:
     facts = summary.facts
     if not facts.classifiers:
         return ()
-    judged = {
-        (score.cell, score.n_features) for score in results.scores if score.judge == facts.classifiers[0]
-    }
-    groups: dict[tuple[str, str, str, int], list[np.ndarray]] = defaultdict(list)
-    for index, n_kept in sorted(judged):
-        cell = results.cells[index]
+    size = [*CURVE[:3], "n_features"]
+    judged = summary.select(facts.classifiers[0], facts.usual_noise, scores[scores["draw"] == 0])
+    judged = judged[["cell", *size]].drop_duplicates().sort_values("cell", kind="stable")
+    rows = []
+    for (*place, n_kept), group in judged.groupby(size, sort=False):
+        every = [results.cells[cell].ranking for cell in group["cell"]]
         # All features are the same set for every method.
-        if cell.ranking is not None and cell.draw == 0 and n_kept < len(cell.ranking):
-            groups[cell.dataset, cell.noise, cell.method, n_kept].append(cell.ranking)
-    table = summary.select(facts.classifiers[0], facts.usual_noise, summary.means)
-    table = table[(table["metric"] == facts.metrics[0]) & table["size"].notna()]
-    sizes = {place: group.tolist() for place, group in table.groupby(CURVE[:3])["n_features"]}
-    found = []
-    for (dataset, noise), method in (
-        (item, method) for item in facts.usual_noise.items() for method in summary.shown
-    ):
-        kept = sizes.get((dataset, noise, method), [])
-        rankings = [(groups[dataset, noise, method, n_kept], n_kept) for n_kept in kept]
-        selections = [_selected(group, n_kept) for group, n_kept in rankings if len(group) > 1]
-        if selections:
-            values = {
-                name: float(np.mean([measure(selected) for selected in selections]))
-                for name, measure in STABILITY.items()
-            }
-            found.append(Stability(dataset, method, values, len(selections[0])))
-    return tuple(found)
+        rankings = [ranking for ranking in every if ranking is not None and n_kept < len(ranking)]
+        if len(rankings) > 1:
+            selected = _selected(rankings, n_kept)
+            values = [measure(selected) for measure in STABILITY.values()]
+            rows.append((*place, n_kept, len(rankings), *values))
+    found = pd.DataFrame(rows, columns=[*size, "n_rankings", *STABILITY])
+    means = summary.means
+    shown = means[(means["classifier"] == facts.classifiers[0]) & (means["metric"] == facts.metrics[0])]
+    found = arrange(shown.merge(found, on=size), dataset=facts.usual_noise, method=summary.shown)
+    return tuple(
+        {
+            "dataset": dataset,
+            "method": method,
+            "index": group[list(STABILITY)].mean().to_dict(),
+            "n_rankings": int(group["n_rankings"].iloc[0]),
+        }
+        for (dataset, method), group in found.groupby(["dataset", "method"], sort=False)
+    )
 
 
 def _selected(rankings: Sequence[np.ndarray], n_kept: int) -> np.ndarray:
@@ -400,17 +349,18 @@ def _selected(rankings: Sequence[np.ndarray], n_kept: int) -> np.ndarray:
     return masks
 
 
-def _descents(cells: Iterable[CellRecord], methods: Sequence[str]) -> tuple[Descent, ...]:
+def _descents(cells: Iterable[CellRecord], methods: Sequence[str]) -> tuple[Record, ...]:
     """Take the objective of one fit per method and data set; the others look alike."""
-    found: dict[tuple[str, str], Descent] = {}
+    found: dict[tuple[str, str], Record] = {}
     for cell in cells:
         if cell.method in methods and cell.objective is not None and len(cell.objective) > 1:
-            path = tuple(rounded(value) for value in cell.objective.tolist())
-            found.setdefault((cell.method, cell.dataset), Descent(cell.dataset, cell.method, path))
+            path = [rounded(value) for value in cell.objective.tolist()]
+            record = {"dataset": cell.dataset, "method": cell.method, "objective": path}
+            found.setdefault((cell.method, cell.dataset), record)
     return tuple(found.values())
 
 
-def _failures(results: Results) -> tuple[Failure, ...]:
+def _failures(results: Results) -> tuple[Record, ...]:
     """Group failures by data set, method and error; a ranking counts once for all its judgements."""
     groups: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for judgement in results.judgements:
@@ -420,7 +370,13 @@ def _failures(results: Results) -> tuple[Failure, ...]:
             judge = f", {judgement.judge}" if cell.status == "done" else ""
             group[f"{_in_words(cell)}{judge}"] = judgement.traceback or ""
     return tuple(
-        Failure(dataset, method, error, next(filter(None, group.values()), ""), tuple(group))
+        {
+            "dataset": dataset,
+            "method": method,
+            "error": error,
+            "traceback": next(filter(None, group.values()), ""),
+            "cells": list(group),
+        }
         for (dataset, method, error), group in groups.items()
     )
 
@@ -433,7 +389,7 @@ def _in_words(cell: CellRecord) -> str:
     return f"{cell.noise}, seed {cell.seed}, fold {cell.fold}{size}{draw}"
 
 
-def _notes(results: Results) -> tuple[Note, ...]:
+def _notes(results: Results) -> tuple[Record, ...]:
     """Count the warnings of rankings and judgements, most frequent first."""
     raised = [(cell.method, cell.notes) for cell in results.cells]
     raised += [
@@ -442,4 +398,12 @@ def _notes(results: Results) -> tuple[Note, ...]:
         if found.status == "done"
     ]
     counts = Counter((method, text) for method, notes in raised for text in dict.fromkeys(notes))
-    return tuple(Note(method, text, n_cells) for (method, text), n_cells in counts.most_common())
+    return count_notes(counts)
+
+
+def count_notes(counts: Counter[tuple[str, str]]) -> tuple[Record, ...]:
+    """Record how many cells of a method raised a warning, most frequent first."""
+    return tuple(
+        {"method": method, "text": text, "n_cells": n_cells}
+        for (method, text), n_cells in counts.most_common()
+    )

@@ -27,7 +27,7 @@ from labelsieve.bench.results import RunRecord
 from labelsieve.bench.runner import environment
 from labelsieve.bench.store import now
 from labelsieve.io.writing import replacing
-from labelsieve.report.summary import CURVE, Coverage, Facts, Note, Summary
+from labelsieve.report.summary import CURVE, Coverage, Facts, Summary, count_notes
 
 __all__ = ["ENDING", "is_summary", "merge_summaries", "read_summary", "write_summary"]
 
@@ -140,7 +140,7 @@ def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") 
     joined = {field.name: _join([getattr(facts, field.name) for facts in every]) for field in fields(Facts)}
     notes: Counter[tuple[str, str]] = Counter()
     for note in joined["notes"]:
-        notes[note.method, note.text] += note.n_cells
+        notes[note["method"], note["text"]] += note["n_cells"]
     earlier = [
         replace(run, number=number, configuration={}, environment={})
         for number, run in enumerate(joined["runs"], start=1)
@@ -151,7 +151,7 @@ def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") 
         "classifiers": tuple(
             judge.name for judge in experiment.judges() if judge.name in joined["classifiers"]
         ),
-        "notes": tuple(Note(*key, n_cells) for key, n_cells in notes.most_common()),
+        "notes": count_notes(notes),
         "runs": (*earlier, last),
     }
     means = pd.concat([summary.means for _, summary in parts], ignore_index=True)

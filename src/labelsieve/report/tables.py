@@ -1,26 +1,41 @@
-"""Tables of a report: a frame of numbers in full, written as CSV, Markdown and LaTeX (booktabs)."""
+"""Tables and sections of a report: frames of numbers in full, written as CSV, Markdown and LaTeX (booktabs)."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.cells import cell_len
 
 from labelsieve._text import csv_cell, one_line
 
-__all__ = ["FORMATS", "Cell", "Table", "as_csv", "as_latex", "as_markdown", "as_records", "mark_best"]
+__all__ = [
+    "FORMATS",
+    "Cell",
+    "Section",
+    "Table",
+    "as_csv",
+    "as_latex",
+    "as_markdown",
+    "cross",
+    "listed",
+    "mark_best",
+    "metric_title",
+    "metric_words",
+    "show",
+]
 
 _MISSING = "–"
 #: Endings of columns that hold the deviations of the column before them.
 FOLDS, SIZES = " std over folds", " std over sizes"
+# Also words that start with a number, by which they sort: "3 of 8", "2/0/1, +0.1", "0.40 / 0.32".
+_NUMBER = re.compile(r"[–∞]|[−+<]?\d(?:[\d.,/() ]|of|(?<= )[−+])*")
 
 
 class Cell(NamedTuple):
@@ -31,8 +46,6 @@ class Cell(NamedTuple):
     mark: str = ""
     folds: str = ""
     sizes: str = ""
-    #: The number that a page sorts by; empty for gaps and texts.
-    sort_key: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,26 +66,19 @@ class Table:
     #: Column -> heading over it and its neighbours.
     groups: Mapping[str, str] = field(default_factory=dict)
     #: Marks of the cells, by row and column.
-    marks: pd.DataFrame | None = None
-    #: Numbers by which columns of words are sorted.
-    keys: pd.DataFrame | None = None
-    #: Number of rows below a line at the end, such as averages; they are not sorted.
+    marks: pd.DataFrame = field(default_factory=pd.DataFrame)
+    #: Number of rows below a line at the end, such as averages; they have two decimals and are not sorted.
     n_foot: int = 0
-    foot_form: str = ".2f"
+
+    @property
+    def flat(self) -> pd.DataFrame:
+        """The frame with the names of its rows as the first column."""
+        return self.frame.reset_index(allow_duplicates=True)
 
     @cached_property
     def columns(self) -> list[str]:
         """Headings, without the first and without deviations."""
         return [name for name in self.frame.columns if not name.endswith((FOLDS, SIZES))]
-
-    @cached_property
-    def numeric(self) -> list[bool]:
-        """Tell if columns hold numbers, or words that sort by a number; the first included."""
-        worded = set() if self.keys is None else set(self.keys.columns)
-        kinds = [pd.api.types.is_numeric_dtype(self.frame.index)]
-        return kinds + [
-            name in worded or pd.api.types.is_numeric_dtype(self.frame[name]) for name in self.columns
-        ]
 
     @property
     def headings(self) -> list[str]:
@@ -82,46 +88,70 @@ class Table:
     @property
     def heading_groups(self) -> list[tuple[str, int]]:
         """Headings over the columns with the number of columns each covers; empty if no column has one."""
-        if not self.groups:
-            return []
-        names = ["", *(self.groups.get(column, "") for column in self.columns)]
-        return [(name, len(list(run))) for name, run in groupby(names)]
-
-    @property
-    def rows(self) -> list[list[Cell]]:
-        """Cells of the body, the name of the row first."""
-        return self._cells[: len(self.frame) - self.n_foot]
-
-    @property
-    def foot(self) -> list[list[Cell]]:
-        """Cells of the rows below the line."""
-        return self._cells[len(self.frame) - self.n_foot :]
+        names = [self.groups.get(heading, "") for heading in self.headings]
+        return [(name, len(list(run))) for name, run in groupby(names)] if self.groups else []
 
     @cached_property
-    def _cells(self) -> list[list[Cell]]:
-        columns = [[Cell(show(value, "")) for value in self.frame.index]]
-        columns += [self._column(column) for column in self.columns]
-        return [list(row) for row in zip(*columns, strict=True)]
+    def numeric(self) -> list[bool]:
+        """Tell if columns hold numbers, or words that start with one; the first column included."""
+        kinds = [pd.api.types.is_numeric_dtype(self.frame.index)]
+        for place, name in enumerate(self.columns, start=1):
+            texts = (row[place].text for row in self.cells)
+            is_number = pd.api.types.is_numeric_dtype(self.frame[name])
+            kinds.append(is_number or all(map(_NUMBER.fullmatch, texts)))
+        return kinds
 
-    def _column(self, column: str) -> list[Cell]:
+    @cached_property
+    def cells(self) -> list[tuple[Cell, ...]]:
+        """Cells by row, the name of the row first."""
         n_rows = len(self.frame)
-        form = self.form if isinstance(self.form, str) else self.form.get(column, ".3f")
-        forms = [form] * (n_rows - self.n_foot) + [self.foot_form] * self.n_foot
-        values = self.frame[column].tolist()
-        keys = values if self.keys is None or column not in self.keys else self.keys[column].tolist()
-        marks = [""] * n_rows if self.marks is None or column not in self.marks else self.marks[column]
-        folds, sizes = (self._deviations(column + ending, form) for ending in (FOLDS, SIZES))
-        return [
-            Cell(show(value, form), mark, fold, size, _sort_key(key))
-            for value, form, mark, fold, size, key in zip(
-                values, forms, marks, folds, sizes, keys, strict=True
+        columns = [[Cell(show(value, "")) for value in self.frame.index]]
+        for name in self.columns:
+            form = self.form if isinstance(self.form, str) else self.form.get(name, ".3f")
+            texts = map(show, self.frame[name], [form] * (n_rows - self.n_foot) + [".2f"] * self.n_foot)
+            folds, sizes = (
+                [
+                    "" if math.isnan(value) else f"{value:{form}}"
+                    for value in self.frame.get(column, [math.nan] * n_rows)
+                ]
+                for column in (name + FOLDS, name + SIZES)
             )
-        ]
+            columns.append(list(map(Cell, texts, self.marks.get(name, [""] * n_rows), folds, sizes)))
+        return list(zip(*columns, strict=True))
 
-    def _deviations(self, column: str, form: str) -> list[str]:
-        if column not in self.frame:
-            return [""] * len(self.frame)
-        return ["" if math.isnan(value) else f"{value:{form}}" for value in self.frame[column]]
+    @property
+    def rows(self) -> list[tuple[Cell, ...]]:
+        """Cells of the body."""
+        return self.cells[: len(self.cells) - self.n_foot]
+
+    @property
+    def foot(self) -> list[tuple[Cell, ...]]:
+        """Cells of the rows below the line."""
+        return self.cells[len(self.cells) - self.n_foot :]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of the page under a heading."""
+
+    anchor: str
+    title: str
+    texts: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    #: Tables to look things up in; folded on the page.
+    folded: tuple[Table, ...] = ()
+    #: Tables for programs; files only.
+    files: tuple[Table, ...] = ()
+
+    @property
+    def charts(self) -> tuple[str, ...]:
+        """Names of the charts of this section, if the run has their data."""
+        return (self.anchor, "settings") if self.anchor == "sensitivity" else (self.anchor,)
+
+    @property
+    def all_tables(self) -> tuple[Table, ...]:
+        """All tables; each becomes a file."""
+        return (*self.tables, *self.folded, *self.files)
 
 
 def show(value: Any, form: str) -> str:
@@ -144,6 +174,18 @@ def show(value: Any, form: str) -> str:
     return re.sub(r"^([-+])(?=0\.?0*$)", "", f"{value:{form}}").replace("-", "−")
 
 
+def cross(
+    rows: pd.DataFrame, index: Any, columns: str, order: Sequence[Iterable[Any]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Pivot the columns words and mark: names of rows by names of columns, in the given order."""
+    names = dict(zip(("index", "columns"), map(list, order), strict=True))
+    words, marks = (
+        rows.pivot(index=index, columns=columns, values=value).reindex(**names).rename_axis(columns=None)
+        for value in ("words", "mark")
+    )
+    return words, marks.astype(object).fillna("")
+
+
 def mark_best(values: pd.DataFrame, others: Sequence[str] = ()) -> pd.DataFrame:
     """Mark the lowest value of every row and the second; of the columns in `others`, what is lower than all.
 
@@ -164,54 +206,26 @@ def mark_best(values: pd.DataFrame, others: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(marks, index=values.index, columns=values.columns)
 
 
-def _sort_key(value: Any) -> str:
-    if value is None or isinstance(value, str) or math.isnan(value):
-        return ""
-    return repr(float(value)) if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def as_csv(table: Table) -> str:
     """Write a table as CSV, numbers in full; no name is taken for a formula."""
-    frame = table.frame.reset_index(allow_duplicates=True)
-    frame = frame.map(lambda value: csv_cell(value) if isinstance(value, str) else value)
+    frame = table.flat.map(lambda value: csv_cell(value) if isinstance(value, str) else value)
     frame.columns = [csv_cell(name) for name in frame.columns]
     text: str = frame.to_csv(index=False, lineterminator="\n")
     return text
 
 
-def as_records(table: Table) -> list[dict[str, Any]]:
-    """Return a table as values that JSON can hold: a dictionary per row, numbers in full.
-
-    Examples
-    --------
-    >>> as_records(Table("ranks", "Ranks", pd.DataFrame({"rank": [1.5]}, index=pd.Index(["mifs"], name="method"))))
-    [{'method': 'mifs', 'rank': 1.5}]
-    """
-    frame = table.frame.reset_index(allow_duplicates=True)
-    # JSON has no infinity.
-    known = frame.notna() & ~frame.isin([np.inf, -np.inf])
-    records: list[dict[str, Any]] = frame.astype(object).where(known, None).to_dict("records")
-    return records
-
-
 def as_markdown(table: Table) -> str:
     """Write a table as Markdown with aligned columns; bold is best, underlined second."""
     marks = {"best": "**{}**", "second": "<ins>{}</ins>", "ahead": "{} †"}
-    lines = [[_in_markdown(name) for name in table.headings]]
-    lines += _dressed(table, _in_markdown, marks, " ± ")
-    widths = [max(3, *map(cell_len, column)) for column in zip(*lines, strict=True)]
-    rule = ["-" * (width - 1) + ":" if is_number else "-" * width
-            for width, is_number in zip(widths, table.numeric, strict=True)]  # fmt: skip
-    written = []
-    for line in (lines[0], rule, *lines[1:]):
-        padding = [" " * (width - cell_len(text)) for width, text in zip(widths, line, strict=True)]
-        cells = [
-            space + text if is_number else text + space
-            for text, space, is_number in zip(line, padding, table.numeric, strict=True)
-        ]
-        written.append(f"| {' | '.join(cells)} |")
+    rows = [[_in_markdown(name) for name in table.headings], *_dressed(table, _in_markdown, marks, " ± ")]
+    columns = []
+    for (heading, *texts), is_number in zip(zip(*rows, strict=True), table.numeric, strict=True):
+        width = max(3, len(heading), *map(len, texts))
+        rule = "-" * (width - is_number) + ":" * is_number
+        columns.append([f"{text:{'>' if is_number else '<'}{width}}" for text in (heading, rule, *texts)])
+    lines = [f"| {' | '.join(line)} |" for line in zip(*columns, strict=True)]
     note = [_in_markdown(table.note), ""] if table.note else []
-    return "\n".join([f"### {_in_markdown(table.title)}", "", *note, *written]) + "\n"
+    return "\n".join([f"### {_in_markdown(table.title)}", "", *note, *lines]) + "\n"
 
 
 def as_latex(table: Table) -> str:
@@ -222,7 +236,7 @@ def as_latex(table: Table) -> str:
         rows[-table.n_foot][0] = "\\midrule\n" + rows[-table.n_foot][0]
     columns: Any = [_in_latex(name) for name in table.headings]
     if table.groups:
-        over = ["", *(_in_latex(table.groups.get(name, "")) for name in table.columns)]
+        over = [_in_latex(table.groups.get(name, "")) for name in table.headings]
         columns = pd.MultiIndex.from_arrays([over, columns])
     caption = _in_latex(f"{table.title}. {table.note}" if table.note else table.title)
     text: str = (
@@ -259,7 +273,7 @@ def _dressed(
             + (f"{plus_minus}{cell.folds}" if cell.folds else "")
             for cell in row
         ]
-        for row in (*table.rows, *table.foot)
+        for row in table.cells
     ]
 
 
@@ -293,3 +307,46 @@ _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 
 def _in_latex(text: str) -> str:
     return _LATEX_SPECIAL.sub(lambda match: _LATEX[match[0]], one_line(text))
+
+
+_METRIC_WORDS = {
+    "macro_f1": "macro-F1",
+    "micro_f1": "micro-F1",
+    "samples_f1": "samples-F1",
+    "one_error": "one-error",
+}
+
+
+def metric_words(metric: str) -> str:
+    """Name a metric in a sentence.
+
+    Examples
+    --------
+    >>> metric_words("ranking_loss"), metric_words("macro_f1")
+    ('ranking loss', 'macro-F1')
+    """
+    return _METRIC_WORDS.get(metric, metric.replace("_", " "))
+
+
+def metric_title(metric: str, direction: Literal["higher", "lower"]) -> str:
+    """Name a metric with an arrow that points to better values.
+
+    Examples
+    --------
+    >>> metric_title("ranking_loss", "lower"), metric_title("macro_f1", "higher")
+    ('Ranking loss ↓', 'Macro-F1 ↑')
+    """
+    words = metric_words(metric)
+    return f"{words[0].upper()}{words[1:]} {'↑' if direction == 'higher' else '↓'}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Join names with commas and "and".
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    *others, last = [*names] or [""]
+    return f"{', '.join(others)} and {last}" if others else last

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 
 from labelsieve.report.summary import CURVE, DIGITS, Summary, rounded
 
-__all__ = ["TwoRuns", "compare_runs"]
+__all__ = ["compare_runs"]
 
 _NAMES = dict(zip(CURVE, ("data sets", "noises", "methods", "classifiers", "metrics"), strict=True))
 #: Settings that may change the numbers that both have.
@@ -18,37 +17,19 @@ _SETTINGS = ("folds", "seeds", "random_draws", "classifiers", "sizes", "metrics"
 _MEAN = ["method", "classifier", "metric"]
 
 
-@dataclass(frozen=True)
-class TwoRuns:
-    """Common and different parts of two runs.
+def compare_runs(first: Summary, second: Summary) -> dict[str, Any]:
+    """Compare what is complete in both, at the sizes that both have.
 
-    The frames have the columns method, classifier, metric, direction, n_shared (data sets under a noise), first and
-    second (means), fold_std (deviation over the folds of one size on one data set, root mean square over both runs),
-    difference (second minus first) and better ("first", "second" or "").
+    Returns
+    -------
+    found : dict
+        - "differences": frame with the columns method, classifier, metric, direction, n_shared (data sets under a
+          noise), first and second (means), fold_std (deviation over the folds of one size on one data set, root mean
+          square over both runs), difference (second minus first) and better ("first", "second" or "");
+        - "by_dataset": the same for every dataset and noise;
+        - "only_first" and "only_second": "methods" and so on -> those that only one has;
+        - "settings" and "other_data": settings that differ, and data sets whose data differ.
     """
-
-    differences: pd.DataFrame
-    #: The same for every dataset and noise.
-    by_dataset: pd.DataFrame
-    #: "methods" and so on -> those that only the first has, and only the second.
-    only_first: dict[str, tuple[str, ...]]
-    only_second: dict[str, tuple[str, ...]]
-    #: Settings that differ, and data sets whose data differ.
-    settings: tuple[str, ...]
-    other_data: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Values that JSON can hold."""
-        frames = {
-            name: frame.astype(object).where(frame.notna(), None).to_dict("records")
-            for name, frame in (("differences", self.differences), ("by_dataset", self.by_dataset))
-        }
-        names = ("only_first", "only_second", "settings", "other_data")
-        return {**frames, **{name: getattr(self, name) for name in names}}
-
-
-def compare_runs(first: Summary, second: Summary) -> TwoRuns:
-    """Compare what is complete in both, at the sizes that both have."""
     point = [*CURVE, "size", "n_features"]
     shared = first.means.merge(second.means, on=point, suffixes=("_first", "_second"))
     shared = shared[shared["metric"].isin(first.facts.metrics)]
@@ -65,18 +46,18 @@ def compare_runs(first: Summary, second: Summary) -> TwoRuns:
     means["fold_std"] = _rounded_root(groups["square"].mean())
     means["n_shared"] = groups.size()
     settings = [run.experiment.model_dump(include={*_SETTINGS}, mode="json") for run in (first, second)]
-    return TwoRuns(
-        _differences(means.reset_index(), first),
-        _differences(table, first, "dataset", "noise"),
-        _only(first, second),
-        _only(second, first),
-        tuple(key for key in _SETTINGS if settings[0][key] != settings[1][key]),
-        tuple(
+    return {
+        "differences": _differences(means.reset_index(), first),
+        "by_dataset": _differences(table, first, "dataset", "noise"),
+        "only_first": _only(first, second),
+        "only_second": _only(second, first),
+        "settings": [key for key in _SETTINGS if settings[0][key] != settings[1][key]],
+        "other_data": [
             name
             for name, facts in first.datasets.items()
             if name in second.datasets and facts.checksum != second.datasets[name].checksum
-        ),
-    )
+        ],
+    }
 
 
 def _differences(table: pd.DataFrame, run: Summary, *places: str) -> pd.DataFrame:

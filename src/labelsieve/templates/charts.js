@@ -300,8 +300,8 @@
     const box = { left: 52, right: width - (hasNames ? 170 : 14), top: 26, bottom: height - (isAlone ? 44 : 24) };
     const node = frame(width, height, "lines");
     const most = Math.max(2, Math.floor((box.right - box.left) / 70));
-    const x = scale(rows.flatMap(([, row]) => row.x || []), chart.log, box.left, box.right, most);
-    const y = scale(rows.flatMap(([, row]) => row.y), chart.logY, box.bottom, box.top, height > 220 ? 6 : 4, 0.05);
+    const x = scale(rows.flatMap(([, row]) => row.x || []), chart.log_x, box.left, box.right, most);
+    const y = scale(rows.flatMap(([, row]) => row.y), chart.log_y, box.bottom, box.top, height > 220 ? 6 : 4, 0.05);
     const metric = chart.choices.findIndex((choice) => choice.better);
     const better = metric >= 0 ? `${chart.choices[metric].better[key[metric]]} is better` : chart.y || "";
     axes(node, x, y, box, { x: isAlone ? chart.x : "", y: better });
@@ -366,13 +366,13 @@
     const box = { left: 16 + 7.8 * longest, right: width - 16, top: 26, bottom: 30 + 24 * rows.length };
     const node = frame(width, box.bottom + (chart.band ? 46 : 26), "dots");
     const values = rows.flatMap(([, row]) => [row.main, ...row.items]);
-    if (chart.from !== undefined) values.push(chart.from);
-    const x = scale(values, chart.log, box.left, box.right, Math.max(2, Math.floor((box.right - box.left) / 60)), chart.from === undefined ? 0.03 : 0);
+    if (chart.start !== undefined) values.push(chart.start);
+    const x = scale(values, chart.log_x, box.left, box.right, Math.max(2, Math.floor((box.right - box.left) / 60)), chart.start === undefined ? 0.03 : 0);
     if (chart.band) {
       const best = Math.min(...rows.map(([, row]) => row.main));
       const end = Math.min(box.right, x.at(best + chart.band));
       node.append(svg("rect", { class: "reach", x: round(x.at(best)), y: box.top, width: round(end - x.at(best)), height: box.bottom - box.top }),
-        svg("text", { class: "name", x: box.left, y: box.bottom + 36 }, `shaded: ${chart.bandWords}`));
+        svg("text", { class: "name", x: box.left, y: box.bottom + 36 }, `shaded: ${chart.band_words}`));
     }
     axes(node, x, { ticks: [] }, box, {});
     const points = [];

@@ -3,10 +3,13 @@
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
   const body = table.tBodies[0];
+  // Cells of numbers may go on in words: "3 of 8". A gap has no number.
   const key = (cell) => {
-    const value = cell.dataset.v;
-    if (value === "") return null;
-    return value === undefined ? cell.textContent.trim() : Number(value);
+    const text = cell.textContent.trim();
+    if (!cell.classList.contains("n")) return text;
+    if (text.includes("∞")) return text.startsWith("−") ? -Infinity : Infinity;
+    const number = parseFloat(text.replace("−", "-").replace("<", ""));
+    return Number.isNaN(number) ? null : number;
   };
   heads.forEach((head, column) => {
     const button = document.createElement("button");
@@ -21,7 +24,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const rows = [...body.rows].map((row) => [key(row.cells[column]), row]);
       rows.sort(([a], [b]) => {
         if (a === null || b === null) return (a === null) - (b === null);
-        return turn * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+        return turn * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true }));
       });
       body.append(...rows.map(([, row]) => row));
     });

@@ -11,23 +11,10 @@ import numpy as np
 
 from labelsieve._numerics.candidate_precision import fit_ridge
 from labelsieve._numerics.result import logger
-from labelsieve.methods._evidence.gram import LARGEST_GRAM
 from labelsieve.methods._evidence.passes import FoldModels, Precision, judge, merge_precision
 from labelsieve.methods._evidence.path import Criterion, rank_features
-from labelsieve.methods._evidence.problem import Problem, Rows
+from labelsieve.methods._evidence.problem import LARGEST_GRAM, Problem, Rows
 from labelsieve.size_curve import SizeCurve
-
-__all__ = [
-    "REDUNDANCIES",
-    "Choice",
-    "ColumnIndex",
-    "Plan",
-    "best_pair",
-    "held_out_precision",
-    "most_stable",
-    "plan_fit",
-    "size_grid",
-]
 
 #: What "auto" chooses from, most stable first: a filter, half and half, forward selection.
 REDUNDANCIES = (np.inf, 1.0, 0.0)
@@ -47,12 +34,7 @@ _EQUAL = 1e-12
 
 
 class ColumnIndex:
-    """Features grouped by the column of the table that they were encoded from.
-
-    Parameters
-    ----------
-    column_of : ndarray of int of shape (n_features,)
-        Column of every feature: numbers from 0, each used at least once.
+    """Features grouped by their columns, which are numbers from 0, each used at least once.
 
     Examples
     --------
@@ -93,23 +75,15 @@ class ColumnIndex:
 class Plan:
     """The searches of one fit, known beforehand so that operations and bytes can be counted.
 
-    Parameters
-    ----------
-    redundancies : tuple of float
-        The redundancies to try, most stable first; the one to use if there is one.
-    sizes : ndarray of int
-        The numbers of features or columns to try, ascending.
-    n_folds : int
-        Inner folds; 0 if there is nothing to choose, or too little to choose by.
-    inner_steps : int
-        Greedy steps of a search in an inner fold.
-    most_steps : int
-        Largest number of greedy steps of the search in all rows.
+    ``n_folds`` is 0 if there is nothing to choose, or too few rows to choose by.
     """
 
+    #: Redundancies to try, most stable first.
     redundancies: tuple[float, ...]
+    #: Numbers of features or columns to try, ascending.
     sizes: np.ndarray
     n_folds: int
+    #: Greedy steps of a search in an inner fold, and the most of the search in all rows.
     inner_steps: int
     most_steps: int
 
@@ -137,22 +111,10 @@ def plan_fit(
     sizes: np.ndarray | None = None,
     least_folds: int = _SIZE_FOLDS,
 ) -> Plan:
-    """Plan the fit to features of a shape.
+    """Plan the fit to features of a shape; None for a number or a redundancy has it chosen by cross-validation.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and features.
-    n_selected, redundancy : int or None, float or None
-        None has it chosen by cross-validation.
-    n_folds, max_steps : int
-        As in `EvidenceSelector`.
-    n_columns : int or None
-        Number of columns that the features were encoded from, if sizes count columns.
-    sizes : ndarray or None
-        Numbers of features or columns to try, ascending; None takes a grid.
-    least_folds : int
-        Minimum number of folds if the number of features is chosen.
+    With ``n_columns`` sizes count columns. ``sizes`` are those to try instead of a grid, ``least_folds`` is the minimum
+    number of folds if the number of features is chosen.
     """
     n_samples, n_features = shape
     n_units = n_features if n_columns is None else n_columns
@@ -195,17 +157,7 @@ def size_grid(n_features: int, max_steps: int, *, is_wide: bool | None = None) -
 
 @dataclass(frozen=True)
 class Choice:
-    """The redundancy and the number of features to use.
-
-    Parameters
-    ----------
-    redundancy : float
-        Redundancy.
-    n_selected : int
-        Number of features or columns.
-    grounds : mapping
-        What it was chosen by: fitted attributes without their underscore.
-    """
+    """Redundancy and number of features or columns to use, and the fitted attributes that explain the choice."""
 
     redundancy: float
     n_selected: int
@@ -224,31 +176,16 @@ def held_out_precision(
     """Compute the average precision of held-out rows against their candidates.
 
     In every fold the features are ranked once for each redundancy, and the labels regressed on the first of
-    them, as many as each size says.
-
-    Parameters
-    ----------
-    rows : Rows
-        All rows with their folds.
-    plan : Plan
-        Redundancies and sizes to try.
-    criterion : Criterion
-        What counts as evidence.
-    columns : ColumnIndex or None
-        Makes sizes count columns; a column is used with all its features.
-    orders : sequence of ndarray
-        Other orders of the features or columns to judge, after those of the redundancies.
-    on_fold : callable
-        Called after every fold.
+    them, as many as each size says. With ``columns`` sizes count columns, each used with all its features.
+    ``orders`` are judged as well, after those of the redundancies.
     """
     models = []
     for fold in range(rows.n_folds):
         logger.info("inner fold %d of %d", fold + 1, rows.n_folds)
         models.append(_learn(rows.without(fold), plan, criterion, columns, orders))
         on_fold()
-    precision: Precision = rows.rows.fold(
-        judge, models, len(plan.sizes), len(plan.redundancies), combine=merge_precision
-    )
+    shared = models, len(plan.sizes), len(plan.redundancies)
+    precision: Precision = rows.rows.fold(judge, ["X", "Y", "fold"], *shared, combine=merge_precision)
     return precision
 
 
@@ -287,19 +224,8 @@ def _learn(
 def most_stable(precision: Precision, redundancies: tuple[float, ...], size: int, tolerance: float) -> Choice:
     """Choose the most stable redundancy that is not clearly worse than the best.
 
-    How far it may lie behind the best: `tolerance` standard errors of the difference over the rows, but no
-    more than a hundredth of the best mean.
-
-    Parameters
-    ----------
-    precision : Precision
-        At one size. If no row has any, the first redundancy is taken.
-    redundancies : tuple of float
-        What there is to choose from, most stable first.
-    size : int
-        The number of features.
-    tolerance : float
-        Standard errors.
+    It may lie behind the best by `tolerance` standard errors of the difference over the rows, but no more than a
+    hundredth of the best mean. If no row has a precision, the first redundancy is taken.
 
     Examples
     --------
@@ -326,15 +252,6 @@ def best_pair(precision: Precision, redundancies: tuple[float, ...], sizes: np.n
     """Choose the redundancy and the size with the highest mean over the folds.
 
     Of equally good pairs the smaller size is taken, then the more stable redundancy.
-
-    Parameters
-    ----------
-    precision : Precision
-        At all sizes; what follows the redundancies is not chosen from.
-    redundancies : tuple of float
-        Most stable first.
-    sizes : ndarray of shape (n_sizes,)
-        Ascending.
     """
     scores = precision.means[:, : len(redundancies)]
     mean = scores.mean(axis=0)

@@ -6,41 +6,17 @@ their folds, so that those of a fold, and those outside it, are slices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve._blocks.blocks import Columns, add, block_function
+from labelsieve._blocks.blocks import add
 from labelsieve._numerics.candidate_precision import RidgeModels
 from labelsieve._numerics.moments import column_moments, merge_moments
-from labelsieve._numerics.scaling import Scaling, largest_values, scale_columns
-from labelsieve._numerics.sparse import is_sparse
+from labelsieve._numerics.scaling import Scaling, largest_values
+from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._numerics.standardized import ProductSums, product_sums, second_moments
-from labelsieve._numerics.typing import Matrix
-
-__all__ = [
-    "FoldModels",
-    "FoldMoments",
-    "Precision",
-    "Sight",
-    "by_columns",
-    "gram_of_some",
-    "judge",
-    "keep_labels",
-    "look",
-    "merge_fold_moments",
-    "merge_precision",
-    "merge_sight",
-    "moments_by_fold",
-    "order_features",
-    "order_labels",
-    "products",
-    "products_of_columns",
-    "summarize",
-    "times",
-]
 
 #: Share of the rows in which a sparse feature must be stored for one product with all rows to be the faster.
 _MANY_ROWS = 0.1
@@ -54,82 +30,59 @@ FoldModels = list[tuple[np.ndarray, RidgeModels]]
 # Columns that are derived
 
 
-@block_function("X", gives=("X", "fold"))
-def order_features(rows: Mapping[str, Any], folds: np.ndarray) -> tuple[Columns, None]:
-    """Put the features into the order of the folds: float64, rows that can be taken."""
-    X = rows["X"].tocsr() if is_sparse(rows["X"]) else rows["X"]
-    X = X.astype(np.float64, copy=False)
-    fold = folds[rows["first_row"] : rows["first_row"] + X.shape[0]]
-    order = _order(fold)
-    return {"X": X if order is None else X[order], "fold": fold if order is None else fold[order]}, None
+def in_double_rows(X: Matrix) -> Matrix:
+    """Return features in float64, whose rows can be taken."""
+    return (X.tocsr() if is_sparse(X) else X).astype(np.float64, copy=False)
 
 
-@block_function("Y", gives=("Y",))
-def order_labels(rows: Mapping[str, Any], folds: np.ndarray) -> tuple[Columns, None]:
-    """Put the labels into the order of the folds."""
-    Y = rows["Y"]
-    order = _order(folds[rows["first_row"] : rows["first_row"] + Y.shape[0]])
-    return {"Y": Y if order is None else Y[order]}, None
+def order_by_fold(M: Any, rows: slice, folds: np.ndarray) -> Any:
+    """Put rows into the order of their folds."""
+    fold = folds[rows]
+    return M if (fold[1:] >= fold[:-1]).all() else M[np.argsort(fold, kind="stable")]
 
 
-def _order(fold: np.ndarray) -> np.ndarray | None:
-    """Order rows by their folds; None for rows that are in order."""
-    return None if (fold[1:] >= fold[:-1]).all() else np.argsort(fold, kind="stable")
+def sorted_folds(rows: slice, folds: np.ndarray) -> np.ndarray:
+    """Return the folds of the rows in that order."""
+    return np.sort(folds[rows])
 
 
-@block_function("Y", gives=("Y",))
-def keep_labels(rows: Mapping[str, Any], labels: np.ndarray) -> tuple[Columns, None]:
+def keep_labels(Y: Matrix, labels: np.ndarray) -> Matrix:
     """Leave out the other labels."""
-    return {"Y": rows["Y"][:, labels]}, None
-
-
-@block_function("X", gives=("X",))
-def times(rows: Mapping[str, Any], factor: np.ndarray) -> tuple[Columns, None]:
-    """Multiply the features."""
-    return {"X": scale_columns(rows["X"], factor)}, None
-
-
-@block_function("X", gives=("columns",))
-def by_columns(rows: Mapping[str, Any]) -> tuple[Columns, None]:
-    """Store sparse features by columns, for who asks for some of these."""
-    return {"columns": rows["X"].tocsc() if is_sparse(rows["X"]) else rows["X"]}, None
+    kept: Matrix = Y[:, labels]
+    return kept
 
 
 # Passes
 
 
-class Sight(NamedTuple):
-    """What is seen of features and labels at first: largest values and numbers of candidates, by fold."""
+class FirstPass(NamedTuple):
+    """Largest values of the features and numbers of candidates, by fold."""
 
     largest: np.ndarray
     counts: np.ndarray
 
 
-@block_function("X", "Y", "fold")
-def look(rows: Mapping[str, Any], n_folds: int) -> tuple[Columns, Sight]:
+def first_pass(X: Matrix, Y: Matrix, folds: np.ndarray, n_folds: int) -> FirstPass:
     """Find the largest values of the features, and count the candidates."""
-    X, Y = rows["X"], rows["Y"]
     largest, counts = np.zeros((n_folds, X.shape[1])), np.zeros((n_folds, Y.shape[1]))
-    for fold, own in enumerate(_slices(rows["fold"], n_folds)):
+    for fold, own in enumerate(_slices(folds, n_folds)):
         if own.stop > own.start:
             largest[fold] = largest_values(_rows_of(X, own))
             counts[fold] = np.asarray(_rows_of(Y, own).sum(axis=0)).ravel()
-    return {}, Sight(largest, counts)
+    return FirstPass(largest, counts)
 
 
-def merge_sight(a: Sight, b: Sight) -> Sight:
-    """Combine what was seen in two blocks."""
-    return Sight(np.maximum(a.largest, b.largest), a.counts + b.counts)
+def merge_first_pass(a: FirstPass, b: FirstPass) -> FirstPass:
+    """Combine the results of two blocks."""
+    return FirstPass(np.maximum(a.largest, b.largest), a.counts + b.counts)
 
 
-@block_function("X", "fold")
-def moments_by_fold(rows: Mapping[str, Any], n_folds: int) -> tuple[Columns, FoldMoments]:
-    """Means and squared deviations of the features in every fold."""
-    X = rows["X"]
+def moments_by_fold(X: Matrix, folds: np.ndarray, n_folds: int) -> FoldMoments:
+    """Compute means and squared deviations of the features in every fold."""
     nothing = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    return {}, [
+    return [
         (own.stop - own.start, *(column_moments(_rows_of(X, own)) if own.stop > own.start else nothing))
-        for own in _slices(rows["fold"], n_folds)
+        for own in _slices(folds, n_folds)
     ]
 
 
@@ -147,95 +100,88 @@ def merge(
     return a[0] + b[0], *merge_moments(*a, *b)
 
 
-@block_function("X", "Y", "fold")
 def products(
-    rows: Mapping[str, Any],
+    X: Matrix,
+    Y: Matrix,
+    folds: np.ndarray,
     n_folds: int,
     held_out: int | None,
     scaling: Scaling,
     labels: np.ndarray,
     gram_scaling: Scaling | None,
-) -> tuple[Columns, tuple[ProductSums, Any]]:
+) -> tuple[ProductSums, Any]:
     """Add up Z'Y of the rows outside a fold, and on demand Z'Z of those in it; of all rows if there is none."""
-    X, Y = rows["X"], rows["Y"]
     sums: Any = None
-    for part in _outside(rows["fold"], n_folds, held_out):
+    for part in _outside(folds, n_folds, held_out):
         added = product_sums(_rows_of(X, part), _rows_of(Y, part)[:, labels], scaling)
         sums = added if sums is None else add(sums, added)
     if gram_scaling is None:
-        return {}, (sums, 0)
-    own = slice(0, X.shape[0]) if held_out is None else _slices(rows["fold"], n_folds)[held_out]
-    return {}, (sums, second_moments(_rows_of(X, own), gram_scaling))
+        return sums, 0
+    own = slice(0, X.shape[0]) if held_out is None else _slices(folds, n_folds)[held_out]
+    return sums, second_moments(_rows_of(X, own), gram_scaling)
 
 
-@block_function("X", "columns", "fold")
 def products_of_columns(
-    rows: Mapping[str, Any], n_folds: int, features: np.ndarray, scaling: Scaling
-) -> tuple[Columns, tuple[np.ndarray, np.ndarray]]:
+    X: Matrix, columns: Matrix, folds: np.ndarray, n_folds: int, features: np.ndarray, scaling: Scaling
+) -> tuple[np.ndarray, np.ndarray]:
     """Multiply some scaled features with all features, fold by fold, and sum them.
 
     The products have the shape (n_chosen, n_folds, n_features), the sums (n_chosen, n_folds). Sparse features are
     not centred.
     """
-    X, columns, fold = rows["X"], rows["columns"], rows["fold"]
     found = np.empty((len(features), n_folds, X.shape[1]))
-    if not is_sparse(X):
-        Z, slices = scaling.apply(columns[:, features]), _slices(fold, n_folds)
+    if not is_sparse(columns):
+        Z, slices = scaling.apply(columns[:, features]), _slices(folds, n_folds)
         for i, own in enumerate(slices):
             np.matmul(Z[own].T, X[own], out=found[:, i])
-        return {}, (found, np.stack([Z[own].sum(axis=0) for own in slices], axis=1))
+        return found, np.stack([Z[own].sum(axis=0) for own in slices], axis=1)
     sums = np.empty((len(features), n_folds))
     for i, feature in enumerate(features.tolist()):
         stored = slice(*columns.indptr[feature : feature + 2])
         seen, values = columns.indices[stored], columns.data[stored] * scaling.factor[i]
         is_many = len(seen) > _MANY_ROWS * X.shape[0]
         Z = np.zeros((X.shape[0] if is_many else len(seen), n_folds))
-        Z[seen if is_many else np.arange(len(seen)), fold[seen]] = values
+        Z[seen if is_many else np.arange(len(seen)), folds[seen]] = values
         found[i] = ((X if is_many else X[seen]).T @ Z).T
         sums[i] = Z.sum(axis=0)
-    return {}, (found, sums)
+    return found, sums
 
 
-@block_function("X", "fold")
 def gram_of_some(
-    rows: Mapping[str, Any], n_folds: int, held_out: int | None, scaling: Scaling, chosen: list[np.ndarray]
-) -> tuple[Columns, tuple[np.ndarray, ...]]:
+    X: Matrix,
+    folds: np.ndarray,
+    n_folds: int,
+    held_out: int | None,
+    scaling: Scaling,
+    chosen: list[np.ndarray],
+) -> tuple[np.ndarray, ...]:
     """Z'Z of some features, several times, in the rows outside a fold; in all rows if there is none."""
     grams = tuple(np.zeros((len(features), len(features))) for features in chosen)
     for gram, features in zip(grams, chosen, strict=True):
-        X = rows["X"][:, features]
-        for part in _outside(rows["fold"], n_folds, held_out):
-            gram += second_moments(_rows_of(X, part), scaling.of(features))
-    return {}, grams
+        some = X[:, features]
+        for part in _outside(folds, n_folds, held_out):
+            gram += second_moments(_rows_of(some, part), scaling.of(features))
+    return grams
 
 
 class Precision(NamedTuple):
-    """How precise predictions of held-out rows are, by redundancy and number of features.
+    """Precision of predictions of held-out rows, by redundancy and number of features."""
 
-    Parameters
-    ----------
-    n_rows : ndarray of shape (n_folds,)
-        Rows of every fold that have a precision.
-    means : ndarray of shape (n_folds, n_orders, n_sizes)
-        Their mean precision, of the redundancies first; 0 where there are none.
-    differences, deviations : ndarray of shape (n_redundancies, n_redundancies, n_sizes)
-        Means, and sums of squared deviations from them, of the differences of every two redundancies, over all folds.
-    """
-
+    #: Rows of every fold that have a precision.
     n_rows: np.ndarray
+    #: Their mean precision, n_folds x n_orders x n_sizes, of the redundancies first; 0 if there are none.
     means: np.ndarray
+    #: Means, and sums of squared deviations, of the differences of every two redundancies at every size.
     differences: np.ndarray
     deviations: np.ndarray
 
 
-@block_function("X", "Y", "fold")
 def judge(
-    rows: Mapping[str, Any], models: list[FoldModels], n_sizes: int, n_compared: int
-) -> tuple[Columns, Precision]:
+    X: Matrix, Y: Matrix, folds: np.ndarray, models: list[FoldModels], n_sizes: int, n_compared: int
+) -> Precision:
     """Judge the predictions of every row by the models that were learnt outside its fold."""
-    X, Y = rows["X"], rows["Y"]
     precision = np.full((X.shape[0], len(models[0]), n_sizes), np.nan)
-    for own, of_fold in zip(_slices(rows["fold"], len(models)), models, strict=True):
+    for own, of_fold in zip(_slices(folds, len(models)), models, strict=True):
         if own.stop == own.start:
             continue
         features, labels = _rows_of(X, own), _rows_of(Y, own)
@@ -245,7 +191,7 @@ def judge(
             if regressions.weights:
                 judged = regressions.precision(features[:, chosen], labels)
                 precision[own, i, : judged.shape[1]] = judged
-    return {}, summarize(precision, rows["fold"], len(models), n_compared)
+    return summarize(precision, folds, len(models), n_compared)
 
 
 def summarize(

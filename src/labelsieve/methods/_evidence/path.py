@@ -10,9 +10,7 @@ from labelsieve._numerics.batches import batches
 from labelsieve._numerics.result import logger
 from labelsieve.methods._evidence.problem import Problem
 
-__all__ = ["Criterion", "GreedyPath", "rank_features"]
-
-#: Weight of all evidence beside that above the threshold; it orders features that have none above it.
+#: Weight of all evidence next to that above the threshold; it orders features that have none above it.
 _TIE_BREAK = 1e-6
 #: What is left of a feature's variance is never taken for less.
 _SMALLEST_REST = 1e-10
@@ -24,25 +22,16 @@ _BITS = 33
 
 @dataclass(frozen=True)
 class Criterion:
-    """What counts as evidence.
-
-    Parameters
-    ----------
-    threshold : float
-        Evidence of a feature for a label that counts as noise.
-    ridge : float
-        Share of a feature's variance that is added to it in a greedy search.
-    """
+    """What counts as evidence: the noise ``threshold``, and the ``ridge`` of a greedy search."""
 
     threshold: float
     ridge: float
 
     def alone(self, products: np.ndarray, n_samples: int) -> np.ndarray:
-        """Evidence of every feature alone: ``sum_l max(z2 - threshold, 0)`` with ``z2 = n correlation^2``.
+        """Return the evidence of every feature alone: ``sum_l max(z2 - threshold, 0)`` with ``z2 = n correlation^2``.
 
-        ``products`` are those of standardised features and labels, summed over ``n_samples`` rows.
-
-        A millionth of ``sum_l z2`` is added, which orders the features without evidence above the threshold.
+        ``products`` are those of standardised features and labels. A millionth of ``sum_l z2`` is added, which orders
+        the features without evidence above the threshold.
         """
         weight = np.full(len(products), 1 / n_samples)
         return _thresholded(products, weight, self.threshold)
@@ -51,31 +40,13 @@ class Criterion:
 def rank_features(
     problem: Problem, redundancy: float, criterion: Criterion, n_steps: int, *, log_steps: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Order all features, best first, and return with the order what decided it.
+    """Order all features, best first; returns the criterion of each when it was taken, or at the end, as well.
 
-    Parameters
-    ----------
-    problem : Problem
-        The rows to learn from.
-    redundancy : float
-        Weight of the evidence alone beside the evidence that is left; inf for nothing but the former.
-    criterion : Criterion
-        What counts as evidence.
-    n_steps : int
-        How many features are taken one by one. The others follow in the order of the criterion at the end.
-    log_steps : bool, default=False
-        Log every feature taken.
-
-    Returns
-    -------
-    order : ndarray of shape (n_features,)
-        Columns, best first.
-    reached : ndarray of shape (n_features,)
-        For every feature the criterion when it was taken, or at the end.
+    ``n_steps`` features are taken one by one, the others follow in the order of the criterion at the end.
     """
     alone = criterion.alone(problem.products, problem.n_samples)
     if np.isinf(redundancy):
-        return np.argsort(-_steady(alone), kind="stable"), alone
+        return np.argsort(-_rounded(alone), kind="stable"), alone
     path = GreedyPath(problem, redundancy * alone, criterion, n_steps)
     for step in range(1, n_steps + 1):
         best = path.best()
@@ -92,18 +63,8 @@ class GreedyPath:
 
     With the set S taken, ``a_j`` is what is left of the variance of feature j, times n and plus the ridge;
     ``c_jl`` is what is left of its product with label l. Both are kept up to date by the Cholesky factor of
-    ``Z'Z + ridge n I``, to which every feature taken adds a row.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows to learn from.
-    head_start : ndarray of shape (n_features,)
-        What is added to the evidence that is left of a feature, at every step.
-    criterion : Criterion
-        What counts as evidence.
-    n_steps : int
-        How many features can be taken.
+    ``Z'Z + ridge n I``, to which every feature taken adds a row. ``head_start`` is added to the evidence that is
+    left of a feature, at every step.
     """
 
     def __init__(self, problem: Problem, head_start: np.ndarray, criterion: Criterion, n_steps: int) -> None:
@@ -120,7 +81,7 @@ class GreedyPath:
 
     def best(self) -> int:
         """Return the free feature with the largest criterion, of equal ones the first."""
-        return int(np.argmax(np.where(self.is_free, _steady(self.reached), -np.inf)))
+        return int(np.argmax(np.where(self.is_free, _rounded(self.reached), -np.inf)))
 
     def likely(self) -> np.ndarray:
         """Return the free features as they would be taken if none changed the criterion of another."""
@@ -144,7 +105,7 @@ class GreedyPath:
     def order(self) -> np.ndarray:
         """Return all features: the taken ones in turn, then the others by their criterion."""
         free = np.flatnonzero(self.is_free)
-        rest = free[np.argsort(-_steady(self.reached[free]), kind="stable")]
+        rest = free[np.argsort(-_rounded(self.reached[free]), kind="stable")]
         return np.concatenate([np.array(self.taken, dtype=np.intp), rest])
 
     def _left(self, removed: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
@@ -179,7 +140,7 @@ def _thresholded(
     return total
 
 
-def _steady(values: np.ndarray) -> np.ndarray:
+def _rounded(values: np.ndarray) -> np.ndarray:
     """Round to about ten digits, so that the last bits of a product cannot decide between equal features."""
     mantissa, exponent = np.frexp(values)
     rounded: np.ndarray = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)

@@ -1,49 +1,183 @@
-"""Features and labels of some rows as the greedy path wants them: standardised, and only their products."""
+"""Features and labels of some rows as the greedy path wants them: standardised, and only their products.
+
+The columns of Z'Z, the Gram matrix of the standardised features, are made on demand, or all formed at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
+from typing import TypeAlias
 
 import numpy as np
 
+from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
+from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidate_precision import LabelScale, TrainingMoments
-from labelsieve._numerics.scaling import Scaling, range_factors, scaling_of_moments
+from labelsieve._numerics.scaling import Scaling, range_factors, scale_columns, scaling_of_moments
+from labelsieve._numerics.sparse import by_columns
 from labelsieve._row_problem import RowProblem
-from labelsieve.methods._evidence.gram import ColumnStore, FormedGram, Gram, GramOnDemand, without_fold
-from labelsieve.methods._evidence.passes import (
-    keep_labels,
-    look,
-    merge,
-    merge_fold_moments,
-    merge_sight,
-    moments_by_fold,
-    order_features,
-    order_labels,
-    products,
-    times,
-)
+from labelsieve.methods._evidence import passes
 
-__all__ = ["Problem", "Rows"]
+#: Most features for which all pairs are ever formed.
+LARGEST_GRAM = 5000
+#: How many operations of a matrix product take the time of one of a matrix-vector product, which waits for memory.
+_MEMORY_BOUND = 8
+#: Standard deviation in all rows over that in the kept rows from which on a difference of sums has lost too much.
+_LARGEST_LOSS = 100
+#: Columns that a pass over the rows fetches, of those that a search is likely to ask for next; one in memory.
+_AHEAD = 64
+#: Numbers in the columns that are kept: 128 MiB in memory, where another is soon made, else 512.
+_KEPT_IN_MEMORY, _KEPT = 2**24, 2**26
+
+#: Says which features a search may take next, likely ones first.
+Likely: TypeAlias = Callable[[], np.ndarray]
+
+
+class FormedGram:
+    """Z'Z as a matrix."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def column(self, feature: int, likely: Likely) -> np.ndarray:
+        """Return one column; not to be changed."""
+        column: np.ndarray = self.matrix[feature]
+        return column
+
+    def blocks(self, chosen: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        """Return rows and columns of some features, several times."""
+        return (self.matrix[np.ix_(features, features)] for features in chosen)
+
+
+class ColumnStore:
+    """Products of single features with all features, in every inner fold: what all searches ask for.
+
+    Those asked for last are kept. In memory a column is made when it is asked for; elsewhere a pass over the rows
+    fetches it together with others that are likely to be asked for soon.
+    """
+
+    def __init__(self, rows: RowBlocks, n_folds: int, scaling: Scaling) -> None:
+        self.rows = rows
+        self.n_folds = n_folds
+        self.scaling = scaling
+        is_here = isinstance(rows, MemoryBlocks) and len(rows.sizes) == 1
+        room = (_KEPT_IN_MEMORY if is_here else _KEPT) // (n_folds * len(scaling.factor))
+        self.most = max(1, room)
+        self.n_ahead = 1 if is_here else min(_AHEAD, self.most)
+        #: By feature, the one asked for last at the end: products (n_folds x n_features) and sums (n_folds).
+        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._is_ready = False
+
+    def of(self, feature: int, likely: Likely) -> tuple[np.ndarray, np.ndarray]:
+        """Return the products of a standardised feature with all features, and its sums, in every fold."""
+        if feature not in self._kept:
+            self._fetch(feature, likely)
+        self._kept[feature] = self._kept.pop(feature)
+        return self._kept[feature]
+
+    def fetch(self, features: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the products of features scaled in another way; one pass over the rows."""
+        if not self._is_ready:
+            self.rows.derive(by_columns, ["X"], gives="columns")
+            self._is_ready = True
+        products, sums = self.rows.fold(
+            passes.products_of_columns, ["X", "columns", "fold"], self.n_folds, features, scaling.of(features)
+        )
+        return products, sums
+
+    def _fetch(self, feature: int, likely: Likely) -> None:
+        wanted = [feature]
+        if self.n_ahead > 1:
+            others = (other for other in likely().tolist() if other not in self._kept and other != feature)
+            wanted += [other for other, _ in zip(others, range(self.n_ahead - 1), strict=False)]
+        for oldest in list(self._kept)[: max(0, len(self._kept) + len(wanted) - self.most)]:
+            del self._kept[oldest]
+        products, sums = self.fetch(np.array(wanted), self.scaling)
+        for i, known in enumerate(wanted):
+            # Copied, as one that stays would keep all that came with it.
+            self._kept[known] = products[i].copy(), sums[i].copy()
+
+
+class GramOnDemand:
+    """Z'Z of the rows outside an inner fold, or of all rows, column by column."""
+
+    def __init__(self, store: ColumnStore, scaling: Scaling, held_out: int | None) -> None:
+        self.store = store
+        self.scaling = scaling
+        self.held_out = held_out
+
+    def column(self, feature: int, likely: Likely) -> np.ndarray:
+        """Return one column; not to be changed."""
+        factor, offset = self.scaling.factor, np.asarray(self.scaling.offset)
+        if factor[feature] == 0:
+            return np.zeros(len(factor))
+        in_all = self.store.scaling.factor[feature]
+        ratio = factor[feature] / in_all if in_all > 0 else np.inf
+        if ratio > _LARGEST_LOSS:
+            # Where it hardly varies, it is far from the mean of all rows: it is centred again.
+            products, sums = (part[0] for part in self.store.fetch(np.array([feature]), self.scaling))
+            ratio = 1.0
+        else:
+            products, sums = self.store.of(feature, likely)
+        seen = np.arange(self.store.n_folds) != (-1 if self.held_out is None else self.held_out)
+        column: np.ndarray = products[seen].sum(axis=0)
+        column -= offset * sums[seen].sum()
+        column *= factor * ratio
+        return column
+
+    def blocks(self, chosen: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        """Return rows and columns of some features, several times; one pass over the rows."""
+        shared = self.store.n_folds, self.held_out, self.scaling, list(chosen)
+        return iter(self.store.rows.fold(passes.gram_of_some, ["X", "fold"], *shared))
+
+
+def is_gram_cheaper(n_features: int, n_columns: float, n_folds: int, *, is_sparse: bool) -> bool:
+    """Say whether to form Z'Z, given how many columns will be asked for, each counted by its share of the rows.
+
+    A column of sparse features is so cheap that their Z'Z is never formed.
+    """
+    if is_sparse or n_features > LARGEST_GRAM:
+        return False
+    # In units of n_samples * n_features; half of a symmetric matrix need not be computed.
+    return n_features * (2 if n_folds else 1) < 2 * _MEMORY_BOUND * n_columns
+
+
+def without_fold(
+    gram: np.ndarray,
+    part: np.ndarray,
+    scaling: Scaling,
+    kept: Scaling,
+    n_kept: int,
+    column: Callable[[int], np.ndarray],
+) -> np.ndarray:
+    """Return Z'Z of the rows outside a fold, from that of all rows and the part of the fold.
+
+    ``scaling`` standardises the features over all rows, ``kept`` over the other rows; ``column`` computes a column of
+    the result again.
+    """
+    matrix: np.ndarray = gram - part
+    # To the means and deviations of the kept rows.
+    shift = (np.asarray(kept.offset) - np.asarray(scaling.offset)) * scaling.factor
+    ratio = np.divide(kept.factor, scaling.factor, out=np.zeros_like(shift), where=scaling.factor > 0)
+    for rows in batches(len(matrix), len(matrix)):
+        matrix[rows] -= n_kept * np.outer(shift[rows], shift)
+        matrix[rows] *= np.outer(ratio[rows], ratio)
+    # A feature that hardly varies in the kept rows is a small difference of large sums: it is computed again.
+    for feature in np.flatnonzero(ratio > _LARGEST_LOSS).tolist():
+        matrix[feature] = matrix[:, feature] = column(feature)
+    return matrix
+
+
+Gram: TypeAlias = FormedGram | GramOnDemand
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What some rows say: Z'Z and Z'T of the standardised features Z and labels T.
+    """Z'Z and Z'T of some rows, with standardised features Z and labels T.
 
-    Parameters
-    ----------
-    n_samples : int
-        How many rows there are.
-    features : Scaling
-        What standardises the features; a factor of 0 marks those that are constant.
-    labels : LabelScale
-        The labels that vary, and what standardises them.
-    gram : Gram
-        Z'Z.
-    products : ndarray of shape (n_features, n_varying)
-        Z'T.
+    A factor of 0 marks a constant feature; ``labels`` are those that vary, the columns of ``products``.
     """
 
     n_samples: int
@@ -53,7 +187,7 @@ class Problem:
     products: np.ndarray
 
     def moments(self, chosen: Sequence[np.ndarray]) -> Iterator[TrainingMoments]:
-        """What regressions on some of the features need, several times."""
+        """Yield what regressions on some of the features need, several times."""
         for features, gram in zip(chosen, self.gram.blocks(chosen), strict=True):
             yield TrainingMoments(
                 self.n_samples, self.features.of(features), self.labels, gram, self.products[features]
@@ -61,14 +195,9 @@ class Problem:
 
 
 class Rows:
-    """The problem of all rows, and of those that are left without an inner fold.
+    """The problem of all rows, and of those outside an inner fold.
 
-    Parameters
-    ----------
-    problem : RowProblem
-        Features and candidates.
-    folds : ndarray of shape (n_samples,)
-        Inner fold of every row; all 0 if there are no folds.
+    ``folds`` holds the fold of every row; all 0 if there are no folds.
     """
 
     def __init__(self, problem: RowProblem, folds: np.ndarray) -> None:
@@ -78,14 +207,20 @@ class Rows:
         self._is_sparse = problem.is_sparse
         self._n_outside = self.n_samples - np.bincount(folds)
         folds = folds.astype(np.min_scalar_type(self.n_folds))
-        self.rows.derive(order_features, folds)
-        self.rows.derive(order_labels, folds)
-        self._largest, self._counts = self.rows.fold(look, self.n_folds, combine=merge_sight)
+        self.rows.derive(passes.in_double_rows, ["X"], gives="X")
+        for name in ("X", "Y"):
+            self.rows.derive(passes.order_by_fold, [name, "rows"], folds, gives=name)
+        self.rows.derive(passes.sorted_folds, ["rows"], folds, gives="fold")
+        self._largest, self._counts = self.rows.fold(
+            passes.first_pass, ["X", "Y", "fold"], self.n_folds, combine=passes.merge_first_pass
+        )
         factor = range_factors(self._largest.max(axis=0))
         if (factor != 1).any():
-            self.rows.derive(times, factor)
+            self.rows.derive(scale_columns, ["X"], factor, gives="X")
             self._largest *= factor
-        self._moments = self.rows.fold(moments_by_fold, self.n_folds, combine=merge_fold_moments)
+        self._moments = self.rows.fold(
+            passes.moments_by_fold, ["X", "fold"], self.n_folds, combine=passes.merge_fold_moments
+        )
         self._gram: np.ndarray | None = None
 
     @property
@@ -97,7 +232,7 @@ class Rows:
     def keep_labels(self, labels: np.ndarray) -> None:
         """Leave out the other labels for good."""
         if len(labels) < self._counts.shape[1]:
-            self.rows.derive(keep_labels, labels)
+            self.rows.derive(passes.keep_labels, ["Y"], labels, gives="Y")
             self._counts = self._counts[:, labels]
 
     def whole(self, *, form_gram: bool) -> Problem:
@@ -119,9 +254,9 @@ class Rows:
         return [fold for fold in range(self.n_folds) if fold != held_out]
 
     def _scaling(self, held_out: int | None) -> Scaling:
-        """What standardises the features over the rows outside a fold."""
+        """Return what standardises the features over the rows outside a fold."""
         seen = self._seen(held_out)
-        n_samples, mean, deviation = reduce(merge, (self._moments[fold] for fold in seen))
+        n_samples, mean, deviation = reduce(passes.merge, (self._moments[fold] for fold in seen))
         return scaling_of_moments(n_samples, mean, deviation, self._largest[seen].max(axis=0))
 
     def _problem(self, held_out: int | None, *, form_gram: bool) -> Problem:
@@ -129,16 +264,15 @@ class Rows:
         n_samples = self.n_samples if held_out is None else int(self._n_outside[held_out])
         labels = LabelScale.of_counts(self._counts[self._seen(held_out)].sum(axis=0), n_samples)
         in_all = self._scaling(None)
-        sums, part = self.rows.fold(
-            products, self.n_folds, held_out, scaling, labels.varying, in_all if form_gram else None
-        )
+        shared = self.n_folds, held_out, scaling, labels.varying, in_all if form_gram else None
+        sums, part = self.rows.fold(passes.products, ["X", "Y", "fold"], *shared)
         gram: Gram = GramOnDemand(self._store, scaling, held_out)
         if form_gram and self._gram is None:
             self._gram = part
             gram = FormedGram(part)
         elif self._gram is not None:
-            anew = partial(gram.column, likely=_nothing)
-            gram = FormedGram(without_fold(self._gram, part, in_all, scaling, n_samples, anew))
+            column = partial(gram.column, likely=_nothing)
+            gram = FormedGram(without_fold(self._gram, part, in_all, scaling, n_samples, column))
         return Problem(n_samples, scaling, labels, gram, labels.scale_products(sums.centred()))
 
 

@@ -12,18 +12,18 @@ double precision: the last steps gain less than single precision can tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve._blocks.blocks import Columns, add, block_function
+from labelsieve._blocks.blocks import add
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.products import gram, inner
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.methods._fsmir.factorization import (
     FactorizationProblem,
     Factors,
@@ -39,13 +39,13 @@ from labelsieve.methods._fsmir.factorization import (
 
 #: A coordinate with less curvature is left alone: its component is dead and may revive.
 _FLAT = 1e-30
-#: Work of one outer iteration: coordinate sweeps over U and at most so many rounds on (V, W). Fewer of both for many
+#: Work of one outer iteration: coordinate sweeps over U and the most rounds on (V, W). Fewer of both for many
 #: sparse rows, where they cost more than the products and gain no more in the same time.
 _U_SWEEPS = 4
 _ROUNDS = 5
 _U_SWEEPS_OF_MANY = 2
 _ROUNDS_OF_MANY = 2
-#: Work of one round: at most so many sweeps over V, and over W.
+#: Work of one round: the most sweeps over V, and over W.
 _V_SWEEPS = 2
 _W_SWEEPS = 10
 #: A round that gains less than this share of the first one ends the rounds.
@@ -64,7 +64,7 @@ _W_BLOCK = 8192
 _FEWEST_ROWS = 8
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
 _WARM_UP = 20
-#: More rows than these are many: the start is found on so many of them, and so many sweeps carry it over to all.
+#: Of more rows than these, the start is found on a sample of this size, and the sweeps below carry it over to all.
 _MANY_ROWS = 2**14
 _EXTENSION = 2
 
@@ -147,7 +147,7 @@ class BlockDescent:
         if sample is self.problem:
             return self.warm_up(factors, _WARM_UP)
         V, W = BlockDescent(sample).warm_up(factors, _WARM_UP).ahead
-        del sample  # the memory of so many rows, which all rows may need now
+        del sample  # free its memory for all rows
         start_at_ones(self.problem, n_components)
         return self.warm_up(Factors(V, W), _EXTENSION)
 
@@ -170,7 +170,9 @@ class BlockDescent:
         row_step = _RowStep(
             state.ahead.V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.reach.step
         )
-        visit: Visit = problem.rows.fold(_visit_rows, row_step)
+        # Without momentum, which is how it starts, what was before does not matter.
+        needs = ["X", "T", "U", "before" if state.momentum else "U"]
+        visit: Visit = problem.rows.fold(_visit_rows, needs, row_step, gives="new")
         value = problem.constant - 2 * visit.linear + inner(H, visit.square) + problem.label_penalty(W, WL)
         # A plain step cannot rise but for the rounding of single precision.
         if value > state.value:
@@ -254,7 +256,7 @@ class BlockDescent:
         """Accelerated proximal gradient sweeps from W over blocks of its rows, with one step length per row.
 
         ``SV`` is U'U V. The Laplacian term is bounded by a multiple of the identity around ``centre``, whose
-        product with L is known: it is the dearest product for many labels.
+        product with L is known: it is the most expensive product for many labels.
         """
         firsts = range(0, len(W), self.block_rows)
         # V'SV within a block is at most its row sums because V >= 0; small blocks allow long steps.
@@ -292,20 +294,19 @@ class BlockDescent:
         return new_W
 
 
-@block_function("X", "T", "U", "before", gives=("new",))
-def _visit_rows(rows: Mapping[str, Any], step: _RowStep) -> tuple[Columns, Visit]:
+def _visit_rows(
+    X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowStep
+) -> tuple[np.ndarray, Visit]:
     """Descend on the columns of U from ahead of it.
 
     Nothing is accepted yet, but the Grams ahead of the new U are taken as if it were: rows are visited once.
     """
-    U = rows["U"]
-    # At first there is none before, and no momentum.
-    before, new = rows.get("before", U), np.empty_like(U)
+    new = np.empty_like(U)
     visits = (
-        _visit(X, T, U[piece], before[piece], new[piece], step)
-        for piece, X, T in row_pieces(rows["X"], rows["T"])
+        _visit(X_piece, T_piece, U[piece], before[piece], new[piece], step)
+        for piece, X_piece, T_piece in row_pieces(X, T)
     )
-    return {"new": new}, reduce(add, visits)
+    return new, reduce(add, visits)
 
 
 def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, new: np.ndarray, step: _RowStep) -> Visit:

@@ -12,7 +12,7 @@ float32 data lose no accuracy where it costs nothing to keep it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, add, block_function, stack
+from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks, add, stack
 from labelsieve._numerics.batches import BUDGET, batches
 from labelsieve._numerics.norms import EPSILON, l21_norm, l21_weights
 from labelsieve._numerics.products import gram, inner, left_product, right_product, squared_norm
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._row_problem import RowProblem
 
 #: Rows that are visited together. Every block adds a product with all features, which many rows are to be worth.
@@ -88,23 +87,25 @@ class FactorizationProblem:
     @cached_property
     def constant(self) -> float:
         """The part of F that does not depend on the factors: |T|^2 + alpha |X|^2."""
-        of_labels, of_features = self.rows.fold(_squared_norms)
+        of_labels, of_features = self.rows.fold(_squared_norms, ["X", "T"])
         return float(of_labels + self.alpha * of_features)
 
     def sample(self, n_rows: int) -> FactorizationProblem:
-        """Draw so many rows, into memory, with the penalties that belong to them; of no more, the problem itself."""
+        """Draw some rows into memory, with penalties to match; return the problem itself if it has no more."""
         n_samples = self.rows.n_rows
         if n_samples <= n_rows:
             return self
         places = np.sort(np.random.default_rng(0).choice(n_samples, n_rows, replace=False))
-        drawn = [list(parts) for parts in zip(*self.rows.fold(_draw_rows, places), strict=True)]
+        drawn = [
+            list(parts) for parts in zip(*self.rows.fold(_draw_rows, ["X", "T", "rows"], places), strict=True)
+        ]
         X, T = (stack(parts) for parts in drawn)
         share = n_rows / n_samples
         return self.of_arrays(X, T, self.information, self.alpha, share * self.beta, share * self.gamma)
 
     def grams(self) -> Grams:
         """Compress U, X and T to what V and W see of them; one touch of X."""
-        return self.rows.fold(_grams_of_rows)
+        return self.rows.fold(grams_of, ["U", "X", "T"])
 
     def label_penalty(self, W: np.ndarray, WL: np.ndarray | None = None) -> float:
         """Return beta tr(W L W') + gamma |W|_21; ``WL`` is W L where it is known."""
@@ -171,7 +172,9 @@ def multiplicative_update(
     alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
 
     G = V @ W
-    grams: Grams = problem.rows.fold(_multiply_rows, V, G, G @ G.T + alpha * (V @ V.T), alpha)
+    grams: Grams = problem.rows.fold(
+        _multiply_rows, ["X", "T", "U"], V, G, G @ G.T + alpha * (V @ V.T), alpha, gives="U"
+    )
     numerator = grams.UT @ W.T + alpha * grams.UX
     denominator = (grams.S @ G) @ W.T + alpha * (grams.S @ V) + EPSILON
     V = V * (numerator / denominator)
@@ -188,39 +191,29 @@ def multiplicative_update(
     return Factors(V, W), grams
 
 
-@block_function("X", "T", "U", gives=("U",))
 def _multiply_rows(
-    rows: Mapping[str, Any], V: np.ndarray, G: np.ndarray, H: np.ndarray, alpha: float
-) -> tuple[Columns, Grams]:
+    X: Matrix, T: Matrix, old_U: np.ndarray, V: np.ndarray, G: np.ndarray, H: np.ndarray, alpha: float
+) -> tuple[np.ndarray, Grams]:
     """Update U, and take its Grams while the rows are at hand."""
-    old_U = rows["U"]
     H = H.astype(old_U.dtype)
     U = np.empty_like(old_U)
-    for piece, X, T in row_pieces(rows["X"], rows["T"]):
-        numerator = attraction(X, T, V, G, alpha)
+    for piece, X_piece, T_piece in row_pieces(X, T):
+        numerator = attraction(X_piece, T_piece, V, G, alpha)
         denominator = old_U[piece] @ H
         denominator += EPSILON
         numerator /= denominator
         np.multiply(old_U[piece], numerator, out=U[piece])
-    return {"U": U}, grams_of(U, rows["X"], rows["T"])
+    return U, grams_of(U, X, T)
 
 
-@block_function("X", "T", "U")
-def _grams_of_rows(rows: Mapping[str, Any]) -> tuple[Columns, Grams]:
-    return {}, grams_of(rows["U"], rows["X"], rows["T"])
+def _squared_norms(X: Matrix, T: Matrix) -> tuple[float, float]:
+    return squared_norm(T), squared_norm(X)
 
 
-@block_function("X", "T")
-def _squared_norms(rows: Mapping[str, Any]) -> tuple[Columns, tuple[float, float]]:
-    return {}, (squared_norm(rows["T"]), squared_norm(rows["X"]))
-
-
-@block_function("X", "T")
-def _draw_rows(rows: Mapping[str, Any], places: np.ndarray) -> tuple[Columns, list[tuple[Matrix, Matrix]]]:
+def _draw_rows(X: Matrix, T: Matrix, rows: slice, places: np.ndarray) -> list[tuple[Matrix, Matrix]]:
     """Return the rows that stand at some of the ascending places among all."""
-    first, n_rows = rows["first_row"], rows["T"].shape[0]
-    own = places[slice(*np.searchsorted(places, (first, first + n_rows)))] - first
-    return {}, [(rows["X"][own], rows["T"][own])]
+    own = places[slice(*np.searchsorted(places, (rows.start, rows.stop)))] - rows.start
+    return [(X[own], T[own])]
 
 
 #: Power iterations and extra directions of the subspace iteration; a start needs no more accuracy.
@@ -234,44 +227,41 @@ def start_factors(
     """Strictly positive start: U and V by ``init``, W constant so that UVW has the mean of T."""
     data = problem.data
     if init == "random":
-        sums = data.rows.fold(_random_rows, n_components, rng.bit_generator, data.dtype)
+        sums = data.rows.fold(_random_rows, ["rows"], n_components, rng.bit_generator, data.dtype, gives="U")
         _skip(rng, data.rows.n_rows * n_components)
         V = rng.random((n_components, data.n_features))
     else:
         V, sums = nndsvd(data, n_components, fill=1.0 if init == "nndsvda" else 0.01)
     total = float(sums @ V.sum(axis=1)) * data.n_labels
-    level = data.rows.fold(_sum_of_labels) / total if total > 0 else 0.0
+    level = data.rows.fold(_sum_of_entries, ["T"]) / total if total > 0 else 0.0
     return Factors(V.astype(np.float64), np.full((data.n_features, data.n_labels), level))
 
 
 def start_at_ones(problem: FactorizationProblem, n_components: int) -> None:
     """Let U be 1 everywhere."""
-    problem.rows.fold(_ones, n_components, problem.data.dtype)
+    problem.rows.fold(_ones, ["rows"], n_components, problem.data.dtype, gives="U")
 
 
-@block_function("T", gives=("U",))
-def _ones(rows: Mapping[str, Any], n_components: int, dtype: np.dtype[Any]) -> tuple[Columns, int]:
-    return {"U": np.ones((rows["T"].shape[0], n_components), dtype=dtype)}, 0
+def _ones(rows: slice, n_components: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, int]:
+    return np.ones((rows.stop - rows.start, n_components), dtype=dtype), 0
 
 
-@block_function("T")
-def _sum_of_labels(rows: Mapping[str, Any]) -> tuple[Columns, float]:
-    return {}, float(rows["T"].sum())
+def _sum_of_entries(T: Matrix) -> float:
+    return float(T.sum())
 
 
-@block_function("T", gives=("U",))
 def _random_rows(
-    rows: Mapping[str, Any], n_components: int, bit_generator: np.random.BitGenerator, dtype: np.dtype[Any]
-) -> tuple[Columns, np.ndarray]:
+    rows: slice, n_components: int, bit_generator: np.random.BitGenerator, dtype: np.dtype[Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw the share of these rows in the one stream of numbers; returns the sum of every column."""
     rng = np.random.Generator(deepcopy(bit_generator))
-    _skip(rng, rows["first_row"] * n_components)
-    U = rng.random((rows["T"].shape[0], n_components)).astype(dtype)
-    return {"U": U}, U.sum(axis=0)
+    _skip(rng, rows.start * n_components)
+    U = rng.random((rows.stop - rows.start, n_components)).astype(dtype)
+    return U, U.sum(axis=0)
 
 
 def _skip(rng: np.random.Generator, n_numbers: int) -> None:
-    """Wind a generator on by so many numbers of `Generator.random`."""
+    """Advance a generator by some numbers of `Generator.random`."""
     if isinstance(rng.bit_generator, np.random.PCG64 | np.random.PCG64DXSM):
         rng.bit_generator.advance(n_numbers)
         return
@@ -287,27 +277,20 @@ def nndsvd(data: RowProblem, n_components: int, *, fill: float = 1.0) -> tuple[n
     Boutsidis and Gallopoulos, "SVD based initialization: a head start for nonnegative matrix factorization",
     Pattern Recognition 41(4), 2008. ``fill`` replaces zeros, as a share of the mean of ``X``, since multiplicative
     updates never leave a zero; 1 is the variant called NNDSVDa.
-
-    Examples
-    --------
-    >>> from labelsieve._row_problem import in_memory
-    >>> data = in_memory(np.array([[1.0, 2.0], [2.0, 4.0]]), np.eye(2))
-    >>> V, _ = nndsvd(data, 1)
-    >>> (data.rows.gather("U") @ V).round(6)
-    array([[1., 2.],
-           [2., 4.]])
     """
     projection, values, right, total = leading_singular_vectors(data, n_components)
-    sides: _Sides = data.rows.fold(_measure_sides, projection, combine=_merge_sides)
+    sides: _Sides = data.rows.fold(_measure_sides, ["image"], projection, combine=_merge_sides)
     taken = np.zeros((3, n_components), dtype=data.dtype)
     largest = data.dtype.type(0)
     for j in range(n_components):
         taken[:, j], right[j], highest = _positive_part(sides, values[j], right[j], j)
         largest = max(largest, highest)
     filling = fill * total / (data.shape[0] * data.shape[1])
-    # What is next to nothing beside the largest entry is a zero with rounding.
+    # Tiny next to the largest entry means zero with rounding.
     right[right < 1e-6 * right.max()] = filling
-    sums: np.ndarray = data.rows.fold(_take_sides, projection, taken, 1e-6 * largest, filling)
+    sums: np.ndarray = data.rows.fold(
+        _take_sides, ["image"], projection, taken, 1e-6 * largest, filling, gives="U"
+    )
     data.rows.rename({}, drop=("image",))
     return right, sums
 
@@ -325,10 +308,10 @@ def leading_singular_vectors(
     basis = np.random.default_rng(0).standard_normal((data.n_features, width)).astype(dtype)
     for _ in range(_POWER_ITERATIONS):
         basis, _ = np.linalg.qr(basis)
-        basis = rows.fold(_there_and_back, basis)
+        basis = rows.fold(_there_and_back, ["X"], basis)
     basis, _ = np.linalg.qr(basis)
     # The singular vectors of the tall image by way of its small Gram matrix, in float64 against the squaring.
-    gram, total = rows.fold(_image, basis)
+    gram, total = rows.fold(_image, ["X"], basis, gives="image")
     squares, rotation = np.linalg.eigh(gram)
     leading = np.argsort(-squares, kind="stable")[:n_components]
     values = np.sqrt(np.maximum(squares[leading], 0))
@@ -339,18 +322,14 @@ def leading_singular_vectors(
     return projection, values.astype(dtype), (basis @ rotation).T.copy(), total
 
 
-@block_function("X")
-def _there_and_back(rows: Mapping[str, Any], basis: np.ndarray) -> tuple[Columns, np.ndarray]:
-    X = rows["X"]
-    return {}, np.asarray(X.T @ (X @ basis))
+def _there_and_back(X: Matrix, basis: np.ndarray) -> np.ndarray:
+    return np.asarray(X.T @ (X @ basis))
 
 
-@block_function("X", gives=("image",))
-def _image(rows: Mapping[str, Any], basis: np.ndarray) -> tuple[Columns, tuple[np.ndarray, float]]:
-    X = rows["X"]
+def _image(X: Matrix, basis: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, float]]:
     image = np.asarray(X @ basis)
     total = float((X.data if is_sparse(X) else X).sum(dtype=np.float64))
-    return {"image": image}, ((image.T @ image).astype(np.float64), total)
+    return image, ((image.T @ image).astype(np.float64), total)
 
 
 class _Sides(NamedTuple):
@@ -360,11 +339,10 @@ class _Sides(NamedTuple):
     largest: np.ndarray
 
 
-@block_function("image")
-def _measure_sides(rows: Mapping[str, Any], projection: np.ndarray) -> tuple[Columns, _Sides]:
-    left = rows["image"] @ projection
+def _measure_sides(image: np.ndarray, projection: np.ndarray) -> _Sides:
+    left = image @ projection
     sides = [np.maximum(sign * left.T, 0, order="C") for sign in (1, -1)]
-    return {}, _Sides(
+    return _Sides(
         np.array([[column @ column for column in side] for side in sides]),
         np.array([side.max(axis=1, initial=0) for side in sides]),
     )
@@ -398,13 +376,12 @@ def _positive_part(
     return ((1, -1)[chosen], size, norm), size * part / np.linalg.norm(part), highest
 
 
-@block_function("image", gives=("U",))
 def _take_sides(
-    rows: Mapping[str, Any], projection: np.ndarray, taken: np.ndarray, least: float, filling: float
-) -> tuple[Columns, np.ndarray]:
+    image: np.ndarray, projection: np.ndarray, taken: np.ndarray, least: float, filling: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Make U of the left vectors; returns the sum of every column."""
-    U = rows["image"] @ projection
+    U = image @ projection
     for column, (sign, size, norm) in zip(U.T, taken.T, strict=True):
         column[:] = size * (np.maximum(sign * column, 0) if sign else np.abs(column)) / norm
     U[least > U] = filling
-    return {"U": U}, U.sum(axis=0)
+    return U, U.sum(axis=0)

@@ -11,87 +11,43 @@ and counts are integers, so blocks of rows give the counts of all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsieve._blocks.blocks import Columns, MemoryBlocks, RowBlocks, block_function
+from labelsieve._blocks.blocks import RowBlocks
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.information import cooccurrence, information_of_pairs, plogp
-from labelsieve._numerics.sparse import columns_of, dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.information import cooccurrence, plogp
+from labelsieve._numerics.sparse import Matrix, columns_of, dense, is_sparse
 
 #: Confidences are made dense from this share of candidates on: dense products are faster there.
 _CROWDED = 0.1
 
 
-def label_confidence(Y: Matrix) -> Matrix:
-    """Turn candidates into confidences.
-
-    Examples
-    --------
-    >>> label_confidence(np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
-    array([[1., 1.],
-           [1., 0.],
-           [0., 1.],
-           [0., 0.]])
-    """
-    rows = MemoryBlocks([{"Y": Y}])
-    derive_confidence(rows, information_of_pairs(label_counts(rows), rows.n_rows))
-    return rows.gather("confidence")
-
-
-def label_counts(rows: RowBlocks) -> np.ndarray:
-    """Count, for every pair of labels, the rows of which both are candidates; one pass over the labels."""
-    return rows.fold(_count_block)
-
-
-@block_function("Y")
-def _count_block(rows: Mapping[str, Any]) -> tuple[Columns, np.ndarray]:
-    return {}, cooccurrence(rows["Y"])
-
-
 def derive_confidence(rows: RowBlocks, information: np.ndarray | None) -> None:
     """Weigh the candidates by their information on each other, or, without it, all alike."""
-    if information is None:
-        rows.derive(_take_candidates)
-        return
-    rows.derive(_support_block, information)
-    largest = rows.fold(_largest_support, combine=max)
+    largest = 0.0
+    if information is not None:
+        rows.derive(_support, ["Y"], information, gives="support")
+        largest = rows.fold(_largest_value, ["support"], combine=max)
     # Where every label is constant, there is no information either.
-    if largest > 0:
-        rows.derive(_divide_support, largest)
-    else:
-        rows.derive(_take_candidates)
+    rows.derive(_divided, ["support"] if largest > 0 else ["Y"], largest or 1.0, gives="confidence")
     rows.rename({}, drop=("support",))
 
 
-@block_function("Y", gives=("confidence",))
-def _take_candidates(rows: Mapping[str, Any]) -> tuple[Columns, None]:
-    return {"confidence": rows["Y"]}, None
+def _largest_value(support: Matrix) -> float:
+    return float((support.data if is_sparse(support) else support).max(initial=0))
 
 
-@block_function("Y", gives=("support",))
-def _support_block(rows: Mapping[str, Any], information: np.ndarray) -> tuple[Columns, None]:
-    return {"support": _support(rows["Y"], information)}, None
-
-
-@block_function("support")
-def _largest_support(rows: Mapping[str, Any]) -> tuple[Columns, float]:
-    support = rows["support"]
-    return {}, float((support.data if is_sparse(support) else support).max(initial=0))
-
-
-@block_function("support", gives=("confidence",))
-def _divide_support(rows: Mapping[str, Any], largest: float) -> tuple[Columns, None]:
-    confidence = rows["support"].copy()
+def _divided(support: Matrix, largest: float) -> Matrix:
+    confidence = support.copy()
     # A sparse matrix would be multiplied by the reciprocal, and its largest entry not be 1.
     values = confidence.data if is_sparse(confidence) else confidence
     values /= largest
-    return {"confidence": confidence}, None
+    return confidence
 
 
 def _support(Y: Matrix, information: np.ndarray) -> Matrix:
@@ -115,13 +71,12 @@ def _support(Y: Matrix, information: np.ndarray) -> Matrix:
 
 def derive_target(rows: RowBlocks, n_candidates: float, n_labels: int, dtype: np.dtype[Any]) -> None:
     """Let the rows have ``T`` as the factorisation wants it: in the dtype of the features, dense if crowded."""
-    rows.derive(_target_block, n_candidates > _CROWDED * rows.n_rows * n_labels, dtype)
+    is_crowded = n_candidates > _CROWDED * rows.n_rows * n_labels
+    rows.derive(_target, ["confidence"], is_crowded, dtype, gives="T")
 
 
-@block_function("confidence", gives=("T",))
-def _target_block(rows: Mapping[str, Any], is_crowded: bool, dtype: np.dtype[Any]) -> tuple[Columns, None]:
-    T = rows["confidence"]
-    return {"T": (dense(T) if is_crowded else T).astype(dtype, copy=False)}, None
+def _target(confidence: Matrix, is_crowded: bool, dtype: np.dtype[Any]) -> Matrix:
+    return (dense(confidence) if is_crowded else confidence).astype(dtype, copy=False)
 
 
 #: Equal values computed in different summation orders differ in the last bits; they must stay one symbol.
@@ -132,27 +87,18 @@ _MOST_SYMBOLS = 2**22
 _MOST_PAIRS = 2**22
 
 
-def symbol_mutual_information(T: Matrix, n_bins: int | None = None) -> np.ndarray:
-    """Mutual information of every pair of columns of a matrix with entries in [0, 1], mostly zero.
-
-    Zero is a symbol of its own. ``n_bins=None`` takes every distinct value, rounded to 12 decimals, as a symbol,
-    which overestimates the information of columns with nearly as many values as rows; a number takes equal-width
-    bins over (0, 1]. The result is symmetric, non-negative and in bits; the diagonal holds the entropies.
-
-    Examples
-    --------
-    >>> T = np.array([[0.2, 0.7], [0.2, 0.7], [0.9, 0.0], [0.0, 0.4]])
-    >>> symbol_mutual_information(T)
-    array([[1.5, 1.5],
-           [1.5, 1.5]])
-    """
-    return symbol_information(MemoryBlocks([{"confidence": T}]), T.shape[1], n_bins)
-
-
 def symbol_information(rows: RowBlocks, n_labels: int, n_bins: int | None) -> np.ndarray:
-    """Do the same for the column ``confidence`` of rows in blocks; a few passes over the labels."""
+    """Compute the mutual information of every pair of columns of ``confidence``, in [0, 1] and mostly zero.
+
+    Takes a few passes over the labels. Zero is a symbol of its own. ``n_bins=None`` takes every distinct value, rounded
+    to 12 decimals, as a symbol, which overestimates the information of columns with nearly as many values as rows; a
+    number takes equal-width bins over (0, 1]. The result is symmetric, non-negative and in bits; the diagonal holds
+    the entropies.
+    """
     most = _MOST_SYMBOLS if n_bins is None and len(rows.sizes) > 1 else None
-    symbols, counts, both = rows.fold(_count_symbols, n_bins, combine=partial(_merge, most=most))
+    symbols, counts, both = rows.fold(
+        _count_symbols, ["confidence"], n_bins, combine=partial(_merge, most=most)
+    )
     n_samples, label_of = rows.n_rows, symbols // _base(n_bins)
     ones = np.diag(both)
     marginal = np.bincount(label_of, plogp(counts), minlength=n_labels) + plogp(n_samples - ones)
@@ -161,14 +107,15 @@ def symbol_information(rows: RowBlocks, n_labels: int, n_bins: int | None) -> np
     # A value that occurs once adds f(1) = 0 to every table, alone or together with any other value.
     repeated = counts > 1
     counts, label_of = counts[repeated], label_of[repeated]
-    rows.derive(_indicate, symbols[repeated], n_bins)
+    rows.derive(_symbols, ["confidence"], symbols[repeated], n_bins, gives="symbols")
+    rows.derive(_present, ["confidence"], n_bins, gives="present")
     first = np.searchsorted(label_of, np.arange(n_labels + 1))
     against_zero = np.zeros((n_labels, n_labels))
     # No more pairs of symbols occur than there are, nor than pairs of entries in the same row.
     n_pairs = np.minimum(both.sum(axis=1), np.diff(first) * len(counts))
     for labels in _label_batches(n_pairs):
         own = slice(first[labels.start], first[labels.stop])
-        together, seen = (part.tocoo() for part in rows.fold(_count_pairs, own))
+        together, seen = (part.tocoo() for part in rows.fold(_count_pairs, ["symbols", "present"], own))
         label_of_own, shape = label_of[own] - labels.start, (labels.stop - labels.start, n_labels)
         joint[labels] += _sum_cells(label_of_own, label_of, together, plogp(together.data), shape)
         # A symbol without another label: all its rows, but for those where both were seen.
@@ -211,11 +158,9 @@ class _SymbolCounts(NamedTuple):
     both: np.ndarray
 
 
-@block_function("confidence")
-def _count_symbols(rows: Mapping[str, Any], n_bins: int | None) -> tuple[Columns, _SymbolCounts]:
-    entries = _entries(rows["confidence"], n_bins)
-    symbols, counts = np.unique(entries.data, return_counts=True)
-    return {}, _SymbolCounts(symbols, counts.astype(np.float64), cooccurrence(_present(entries)))
+def _count_symbols(confidence: Matrix, n_bins: int | None) -> _SymbolCounts:
+    symbols, counts = np.unique(_entries(confidence, n_bins).data, return_counts=True)
+    return _SymbolCounts(symbols, counts.astype(np.float64), cooccurrence(_present(confidence, n_bins)))
 
 
 def _merge(a: _SymbolCounts, b: _SymbolCounts, most: int | None) -> _SymbolCounts:
@@ -229,23 +174,26 @@ def _merge(a: _SymbolCounts, b: _SymbolCounts, most: int | None) -> _SymbolCount
     return _SymbolCounts(symbols, counts, a.both + b.both)
 
 
-@block_function("confidence", gives=("symbols", "present"))
-def _indicate(rows: Mapping[str, Any], chosen: np.ndarray, n_bins: int | None) -> tuple[Columns, None]:
-    """Say which of the chosen symbols every row has, and which labels it has any symbol of."""
-    entries = _entries(rows["confidence"], n_bins)
+def _symbols(confidence: Matrix, chosen: np.ndarray, n_bins: int | None) -> Any:
+    """Indicate which of the chosen symbols every row has."""
+    entries = _entries(confidence, n_bins)
     places = np.searchsorted(chosen, entries.data)
     found = np.append(chosen, -1)[places] == entries.data
-    indicator = sp.csr_matrix(
+    return sp.csr_matrix(
         (np.ones(found.sum()), (entries.row[found], places[found])), shape=(entries.shape[0], len(chosen))
     )
-    return {"symbols": indicator, "present": _present(entries)}, None
 
 
-@block_function("symbols", "present")
-def _count_pairs(rows: Mapping[str, Any], own: slice) -> tuple[Columns, tuple[Any, Any]]:
+def _present(confidence: Matrix, n_bins: int | None) -> Any:
+    """Indicate which labels every row has any symbol of."""
+    entries = _entries(confidence, n_bins)
+    return sp.csr_matrix((np.ones(entries.nnz), (entries.row, entries.col)), shape=entries.shape)
+
+
+def _count_pairs(symbols: Any, present: Any, own: slice) -> tuple[Any, Any]:
     """Count some symbols with all symbols, and with the presence of all labels."""
-    chosen = columns_of(rows["symbols"], own).T
-    return {}, (chosen @ rows["symbols"], chosen @ rows["present"])
+    chosen = columns_of(symbols, own).T
+    return chosen @ symbols, chosen @ present
 
 
 def _base(n_bins: int | None) -> int:
@@ -263,7 +211,3 @@ def _entries(T: Matrix, n_bins: int | None) -> Any:
     row, column = entries.row[nonzero], entries.col[nonzero]
     numbers = column.astype(np.int64) * _base(n_bins) + values[nonzero].astype(np.int64)
     return sp.coo_matrix((numbers, (row, column)), shape=T.shape)
-
-
-def _present(entries: Any) -> Any:
-    return sp.csr_matrix((np.ones(entries.nnz), (entries.row, entries.col)), shape=entries.shape)

@@ -13,8 +13,7 @@ from labelsieve._base import POSITIVE, BaseSelector, StrOptions
 from labelsieve._numerics.norms import row_norms
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import dense, is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._prediction import LinearLabelPredictor
 from labelsieve.methods._partial_ranking.confidence import update_confidence
 from labelsieve.methods._partial_ranking.rank_svm import RankSVM
@@ -77,14 +76,8 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
     ) -> SolverResult:
         """Minimise over W, b and the confidences P, from ``P = candidates`` and ``W = 0``.
 
-        The objective, with ``F = (X - offset) W + b``, ``c_i`` candidates in row i and
-        ``gamma_i = c_i (q - c_i) + c_i^2 / 2``, is ::
-
-            |W|^2 + bias_ridge |b|^2 + C1 sum_i (1 / gamma_i) sum_kl max(0, P_ik - P_il) max(0, 1 - F_ik + F_il)
-            + sum(cost * P) - sum_i P_i affinity P_i'
-
-        subject to ``0 <= P <= candidates`` and ``sum_k P_ik >= 1`` in rows with candidates. Each half step
-        accepts only what does not raise it, so the history, taken with the exact hinge, never rises.
+        The objective is that of the two methods with ``F = (X - offset) W + b``, ``bias_ridge |b|^2`` and the general
+        terms ``sum(cost * P) - sum_i P_i affinity P_i'``. Each half step accepts only what does not raise it.
         """
         cost, affinity = self._confidence_terms(X, candidates)
         n_labels = candidates.shape[1]

@@ -45,15 +45,10 @@ def update_confidence(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose the trusted labels of every row again; no row's objective rises.
 
-    F holds the scores, ``weight`` the weight of the slacks ``max(0, 1 - F_k + F_l)`` of each row. The present
-    confidences are ``level`` on the ``trusted`` labels, 0 elsewhere. ``cost`` is a further linear cost of
-    confidence, n_samples x n_labels; ``affinity`` is the matrix S above, symmetric and non-negative: what trusting
-    two labels together earns.
-
-    Without ``affinity`` the result is optimal. With it, the result is optimal for rows of at most
-    `ENUMERATION_LIMIT` candidates if the affinity is positive semidefinite, and for every row whose linear
-    costs are at most the row sums of the affinity among its candidates; other rows are improved by
-    linearising the affinity until nothing changes.
+    ``weight`` weighs the slacks ``max(0, 1 - F_k + F_l)`` of each row. The present confidences are ``level`` on the
+    ``trusted`` labels. ``cost`` is a further linear cost of confidence; ``affinity`` is the matrix S above, symmetric
+    and non-negative. Without it the result is optimal. With it, it is optimal for rows of at most `ENUMERATION_LIMIT`
+    candidates if S is positive semidefinite, and if trusting all is; other rows are improved by linearising S.
     """
     trusted, level = trusted.copy(), level.copy()
     # The derivative of the squared hinge by a candidate's lowered score is -2 times its slacks.
@@ -82,19 +77,9 @@ def minimise_lovasz(linear: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.n
     """Solve the problem without S for a batch of rows, exactly up to a certified 1e-10.
 
     A base of h, a vector x with ``x(T) <= h(T)`` for all T and equality for T = A, bounds the optimum from
-    below by ``min x``, or by the sum of its negative entries if there are any. Sets of smallest entries
-    bound it from above. Wolfe's algorithm moves x towards the base of smallest norm, where both meet (Fujishige,
-    "Submodular functions and optimization", 2nd ed., 2005, sections 7.1 and 9).
-
-    ``linear`` holds the linear costs, n_rows x n_candidates; ``B`` the non-negative costs of trusting the first
-    label and not the second, with a zero diagonal. Returns the set T of each row, and its level: 1 if h(T) is
-    negative, else ``1 / |T|``.
-
-    Examples
-    --------
-    >>> B = np.array([[[0.0, 0.1, 0.1], [0.1, 0.0, 0.1], [0.1, 0.1, 0.0]]])
-    >>> minimise_lovasz(np.array([[1.0, 1.05, 3.0]]), B)
-    (array([[ True,  True, False]]), array([0.5]))
+    below, sets of its smallest entries bound it from above. Wolfe's algorithm moves x towards the base of smallest
+    norm, where both meet (Fujishige, "Submodular functions and optimization", 2nd ed., 2005, sections 7.1 and 9).
+    Returns the set T of each row, and its level: 1 if h(T) is negative, else ``1 / |T|``.
     """
     balanced = linear + (B.sum(axis=2) - B.sum(axis=1)) / 2
     x = _greedy_base(np.argsort(balanced, axis=1), linear, B)

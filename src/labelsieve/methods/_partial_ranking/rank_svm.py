@@ -14,8 +14,7 @@ from scipy.optimize import minimize
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.norms import squared_row_norms
-from labelsieve._numerics.sparse import is_sparse
-from labelsieve._numerics.typing import Matrix
+from labelsieve._numerics.sparse import Matrix, is_sparse
 
 #: Scores whose pairs are summed at once; the temporaries, of 256 KiB each, stay in the cache.
 BLOCK_SIZE = 1 << 15
@@ -43,11 +42,6 @@ def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = Fals
     The loss of a row is ``sum max(0, s_l - s_k) ** p`` over relevant k and irrelevant l, with p = 2 if
     ``squared`` and 1 otherwise; the scores of relevant labels are lowered by the margin already. It is
     homogeneous of degree p, so its value is ``(scores * gradient).sum() / p``.
-
-    Examples
-    --------
-    >>> pair_hinge(np.array([[0.5, 0.0, 2.0]]), np.array([[True, False, False]]), squared=True)
-    array([[-3.,  0.,  3.]])
     """
     order = np.argsort(scores, axis=1)
     ascending = np.take_along_axis(scores, order, axis=1)
@@ -126,15 +120,8 @@ class PairCurvature:
     """Second derivative, by the scores, of the ranking loss of some rows, as a linear map.
 
     A relevant and an irrelevant label are tied where their slack lies inside the rounding. Among the sorted
-    labels of the other kind, those tied to one label lie side by side: running sums add them up, in O(q) time
-    and memory per row, however many ties there are. Only the ``rows`` with ties have any curvature; the map leaves
-    the others out. ``diagonal`` is its diagonal, n_tied x n_labels.
-
-    Examples
-    --------
-    >>> tie = PairCurvature(np.array([[0.5, 0.0, 2.0]]), np.array([[True, False, False]]), np.ones(1), 1.0)
-    >>> tie.product(np.array([[3.0, 1.0, 7.0]]))
-    array([[ 2., -2.,  0.]])
+    labels of the other kind, those tied to one label lie side by side: running sums add them up. Only the ``rows``
+    with ties have any curvature; the map leaves the others out.
     """
 
     def __init__(self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float) -> None:

@@ -1,0 +1,111 @@
+"""Progress of the runs of an experiment, on a terminal and in a log."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from labelsieve._text import one_line, printable, shortened
+from labelsieve.cli._console import download_bars, duration, shows_progress
+
+if TYPE_CHECKING:
+    from labelsieve.bench.cells import CellResult, Task
+    from labelsieve.bench.config import DatasetSpec
+    from labelsieve.bench.plan import Cell
+
+# Seconds between lines of progress if there is no terminal.
+_PAUSE = 30.0
+
+
+class RunProgress:
+    """Progress of a run: a bar per dataset on a terminal, a line now and then elsewhere.
+
+    Parameters
+    ----------
+    console : Console
+        Where progress goes.
+    alarms : Console
+        Where failures go, shown even if progress is not.
+    """
+
+    def __init__(self, console: Console, alarms: Console) -> None:
+        self._console = console
+        self._alarms = alarms
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            disable=not shows_progress(console),
+            speed_estimate_period=3600,
+        )
+        self._bars: dict[str, TaskID] = {}
+        #: Missing judgement -> how often it is planned.
+        self._missing = Counter[str]()
+        self._n_missing = self._n_cells = 0
+        self._start = self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+    def loading(self, spec: DatasetSpec) -> None:
+        """Download a dataset of the catalogue that is not here yet."""
+        from labelsieve.datasets.fetch import availability, fetch, is_known
+
+        # The user's files may have the name of a dataset of the catalogue.
+        if not spec.path and is_known(spec.name) and availability(spec.name) == "download":
+            with download_bars(self._console) as bars:
+                fetch(spec.name, progress=bars)
+
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
+        """Draw one bar per dataset."""
+        keys: dict[str, list[str]] = defaultdict(list)
+        for cell in cells:
+            keys[cell.dataset.name] += [part.key for part in cell.judgements if not part.obstacle]
+        for name, own in keys.items():
+            missing = [key for key in own if key not in outcomes]
+            self._missing.update(missing)
+            self._bars[name] = self._progress.add_task(
+                printable(name), total=len(own), completed=len(own) - len(missing)
+            )
+        self._n_cells = sum(map(len, keys.values()))
+        self._n_missing = self._missing.total()
+        self._start = time.monotonic()
+        if self._n_missing < self._n_cells:
+            n_finished = self._n_cells - self._n_missing
+            self._console.print(f"{n_finished} of {self._n_cells} cells were finished before.")
+
+    def finished(self, task: Task, result: CellResult) -> None:
+        """Show failures and advance the bar."""
+        cell = task.cell
+        judges = {judgement.key: f", {judgement.judge.name}" for judgement in cell.judgements}
+        failures = [
+            ("", result.error),
+            *((judges[key], part.error) for key, part in result.judgements.items()),
+        ]
+        for judge, error in failures:
+            if error is not None:
+                self._alarms.print(one_line(f"failed: {cell}{judge}: {shortened(error)}"))
+        n_now = sum(self._missing.pop(key, 0) for key in judges)
+        self._progress.update(self._bars[cell.dataset.name], advance=n_now)
+        left, now = self._missing.total(), time.monotonic()
+        if self._progress.disable and left and now - self._last_line > _PAUSE:
+            self._last_line = now
+            estimate = (now - self._start) * left / (self._n_missing - left)
+            self._console.print(
+                f"{self._n_cells - left} of {self._n_cells} cells; about {duration(estimate)} left"
+            )
+
+    def remark(self, text: str) -> None:
+        """Pass a remark on."""
+        self._alarms.print(one_line(text))
