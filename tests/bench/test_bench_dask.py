@@ -64,7 +64,7 @@ def test_a_scheduler_that_is_killed_is_told_and_the_run_goes_on_anywhere(undistu
     known = bench.finished(folder)
     assert 0 < len(known) < bench.N_SMALL
     message = bench.fails(config, "--dask", cluster.address)
-    assert re.search(r"--dask: no scheduler answers at .*; check the address\.$", message)
+    assert re.search(r"--dask: No scheduler answered at", message)
     bench.here(config)
     assert bench.stored(folder) == undisturbed
     assert known.items() <= bench.finished(folder).items()

@@ -241,11 +241,12 @@ def test_a_lost_scheduler_is_reported_as_such(tmp_path, monkeypatch):
 
     with running_scheduler(tmp_path / "cluster") as cluster:
         cluster.start_worker()
-        client = distributed.Client(cluster.address, timeout=5)
+        client = distributed.Client(cluster.address, timeout=5, set_as_default=False)
         client.wait_for_workers(1, timeout=60)
-        rows = on_cluster(client)
-        assert descend(rows) == in_memory()
-        threading.Timer(0.5, cluster.scheduler.kill).start()
-        with pytest.raises(LostClusterError, match=f"scheduler at {cluster.address}"):
-            rows.fold(wait_for_long, ["X"])
+        with client.as_current():
+            rows = on_cluster(client)
+            assert descend(rows) == in_memory()
+            threading.Timer(0.5, cluster.scheduler.kill).start()
+            with pytest.raises(LostClusterError, match=f"scheduler at {cluster.address}"):
+                rows.fold(wait_for_long, ["X"])
         client.close(timeout=1)

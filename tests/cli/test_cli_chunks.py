@@ -90,11 +90,15 @@ def test_blocks_may_lie_on_a_cluster(capsys, planted):
 
 
 def test_no_scheduler_at_the_address_is_one_clear_error(capsys, table):
-    dask = pytest.importorskip("dask")
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
     command = ("select", table, *SUM_F, "--chunk-rows", "7", "--dask")
     with dask.config.set({"distributed.comm.timeouts.connect": "300ms"}):
         assert "300ms" in fails(capsys, 1, *command, "tcp://127.0.0.1:1")
     assert "'nowhere'" in fails(capsys, 1, *command, "nowhere")
+    # Later fits of this process do not look for a cluster.
+    assert dask.config.get("scheduler", None) is None
+    with pytest.raises(ValueError, match="No clients"):
+        distributed.Client.current()
 
 
 def test_something_else_at_the_address_is_one_clear_error(capsys, table):

@@ -31,7 +31,25 @@ _CHECK_SECONDS, _PATIENCE_SECONDS = 2.0, 40.0
 
 
 class LostClusterError(RuntimeError):
-    """A cluster that lost its scheduler, all of its workers, or several workers during the same task."""
+    """A cluster that cannot be reached, or lost its scheduler, all workers, or several workers during one task."""
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Client]:
+    """Connect to a scheduler. Inside the context, fits run on its cluster."""
+    try:
+        # A default client would stay the default of this process if it could not connect.
+        client = Client(address, set_as_default=False)
+    except OSError:
+        patience = dask.config.get("distributed.comm.timeouts.connect")
+        raise LostClusterError(
+            f"No scheduler answered at {address!r} within {patience}. Check the address, or set "
+            "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT to wait longer."
+        ) from None
+    except (ValueError, MemoryError):  # the answer of another kind of server looks like a huge message
+        raise LostClusterError(f"{address!r} is not the address of a dask scheduler.") from None
+    with client, client.as_current():
+        yield client
 
 
 class ClusterBlocks(LazyBlocks):

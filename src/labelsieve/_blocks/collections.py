@@ -104,6 +104,6 @@ def _active_client() -> Any:
     if distributed is None:
         return None
     try:
-        return distributed.default_client()
+        return distributed.Client.current()
     except ValueError:
         return None

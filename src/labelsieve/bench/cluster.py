@@ -12,8 +12,9 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
-from distributed import Client, Future, KilledWorker, as_completed
+from distributed import Future, KilledWorker, as_completed
 
+from labelsieve._blocks.cluster import LostClusterError, connect
 from labelsieve._text import count
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult, Task
@@ -22,7 +23,7 @@ from labelsieve.bench.process import CellProcess, Death, settle
 
 __all__ = ["run_on_dask"]
 
-_SECONDS_TO_CONNECT = 30
+_SECONDS_TO_WAIT = 30
 
 
 def run_on_dask(
@@ -48,28 +49,25 @@ def run_on_dask(
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=_SECONDS_TO_CONNECT)
-    except (OSError, ValueError) as error:
-        raise RunError(f"--dask: no scheduler answers at {address!r} ({error}); check the address.") from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
-        except TimeoutError:
-            raise RunError(f"--dask: the scheduler at {address!r} has no workers; start some.") from None
+        with connect(address) as client:
+            client.wait_for_workers(1, timeout=_SECONDS_TO_WAIT)
 
-        def submit(task: Task) -> Future[Any]:
-            return client.submit(_run_here, experiment, task, pure=False)
+            def submit(task: Task) -> Future[Any]:
+                return client.submit(_run_here, experiment, task, pure=False)
 
-        try:
             task_of = {submit(task): task for task in tasks}
             finished = ((task_of.pop(future), _outcome(future)) for future in as_completed(list(task_of)))
             # dask blames every cell that a dying worker had, so these run again, one at a time.
             yield from settle(finished, lambda task: _outcome(submit(task)), remark)
-        except (asyncio.CancelledError, concurrent.futures.CancelledError):
-            raise RunError(
-                f"--dask: the scheduler at {address!r} is gone; finished cells are stored. Start it again, then run "
-                "the same command."
-            ) from None
+    except LostClusterError as error:
+        raise RunError(f"--dask: {error}") from None
+    except TimeoutError:
+        raise RunError(f"--dask: the scheduler at {address!r} has no workers; start some.") from None
+    except (asyncio.CancelledError, concurrent.futures.CancelledError):
+        raise RunError(
+            f"--dask: the scheduler at {address!r} is gone; finished cells are stored. Start it again, then run "
+            "the same command."
+        ) from None
 
 
 def _outcome(future: Future[Any]) -> CellResult | Death:

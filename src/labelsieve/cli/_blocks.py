@@ -53,28 +53,15 @@ def dask_cluster(address: str | None, console: Console) -> Iterator[None]:
         yield
         return
     try:
-        import dask
-        from distributed import Client
-
-        from labelsieve._blocks.cluster import LostClusterError
+        from labelsieve._blocks.cluster import LostClusterError, connect
     except ImportError:
         raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
     try:
-        client = Client(address)  # type: ignore[no-untyped-call]
-    except OSError:
-        patience = dask.config.get("distributed.comm.timeouts.connect")
-        raise DatasetError(
-            f"--dask: no scheduler answered at {address!r} within {patience}; check the address, or set "
-            "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT to wait longer."
-        ) from None
-    except (ValueError, MemoryError):  # the answer of another kind of server looks like a huge message
-        raise DatasetError(f"--dask: {address!r} is not the address of a dask scheduler.") from None
-    with client:
-        console.print(f"note: the dashboard of the cluster is at {client.dashboard_link}")
-        try:
+        with connect(address) as client:
+            console.print(f"note: the dashboard of the cluster is at {client.dashboard_link}")
             yield
-        except LostClusterError as error:
-            raise DatasetError(str(error)) from None
+    except LostClusterError as error:
+        raise DatasetError(f"--dask: {error}") from None
 
 
 def size_hint(files: Sequence[str], console: Console) -> None:
