@@ -1,9 +1,9 @@
-"""Load a data set of the catalogue by name: found, downloaded, verified, read.
+"""Load a dataset of the catalogue by name: find or download its files, verify and read them.
 
 Four environment variables decide where files come from:
 
 ``LABELSIEVE_DATA``
-    A folder of one's own with ``<name>/<file>``; looked at first, never written to.
+    A folder of your own with ``<name>/<file>``. It is searched first and never written to.
 ``LABELSIEVE_CACHE``
     Where downloads are kept; by default the system's cache folder.
 ``LABELSIEVE_MIRROR``
@@ -46,10 +46,10 @@ ProgressFactory = Callable[[str], Any]
 
 
 def load(name: str) -> Dataset:
-    """Load a data set of the catalogue.
+    """Load a dataset of the catalogue.
 
-    Its files are looked for in ``LABELSIEVE_DATA``, then in the cache, then downloaded; checksums are
-    verified before reading, size and cardinality after it.
+    The files come from ``LABELSIEVE_DATA``, else from the cache, else from the network. Checksums are verified before
+    reading, size and cardinality after it.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def load(name: str) -> Dataset:
     Raises
     ------
     DatasetError
-        The name is unknown, or a file cannot be had or is not the one of the catalogue.
+        The name is unknown, or a file is missing or differs from the catalogue.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def _from_files(entry: CatalogEntry) -> Dataset:
 
 
 def fetch(name: str, *, progress: ProgressFactory | None = None) -> dict[str, Path]:
-    """Find or download the files of a data set; returns the path of each, verified, none if it is built in.
+    """Find or download the files of a dataset and return their verified paths; no paths if it is built in.
 
     Parameters
     ----------
@@ -104,14 +104,12 @@ def fetch(name: str, *, progress: ProgressFactory | None = None) -> dict[str, Pa
 
 
 def is_known(name: str) -> bool:
-    """Whether the catalogue has a data set of that name."""
+    """Return whether the catalogue has a dataset of that name."""
     return _key(name) in CATALOG
 
 
 def _key(name: str) -> str:
-    """How the catalogue spells a name."""
-    if not isinstance(name, str):
-        raise DatasetError(f"the name of a data set must be a string such as 'yeast', got {name!r}.")
+    """Spell a name as the catalogue does."""
     return name.lower().replace("-", "_")
 
 
@@ -121,7 +119,7 @@ def find_entry(name: str) -> CatalogEntry:
     if key not in CATALOG:
         close = difflib.get_close_matches(key, CATALOG, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(CATALOG)}."
-        raise DatasetError(f"the name of a data set of the catalogue was expected, got {name!r}; {hint}")
+        raise DatasetError(f"expected the name of a dataset in the catalogue, got {name!r}; {hint}")
     return CATALOG[key]
 
 
@@ -145,7 +143,7 @@ def cache_folder() -> Path:
 
 
 def _local_folder() -> Path | None:
-    """Return the user's own folder of data, if he named one."""
+    """Return the folder that ``LABELSIEVE_DATA`` names, if any."""
     named = os.environ.get("LABELSIEVE_DATA")
     if not named:
         return None
