@@ -462,8 +462,13 @@ def _require_nonnegative(values: np.ndarray, scale: str | None, *, is_sparse: bo
 def as_generator(random_state: Any) -> np.random.Generator:
     """Return a local generator for scikit-learn's ``random_state``, or the generator itself."""
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)
+        random_state = random_state.randint(2**31)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state must be None, an integer of at least 0 or a generator. Got {random_state!r}."
+        ) from None
 
 
 def _numbered(n_labels: int) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, logit
 
+from labelsieve._base import as_generator
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidates import is_binary
 from labelsieve._numerics.norms import squared_row_norms
@@ -101,7 +102,7 @@ def add_candidates(
     check_structure(X, "X")
     container, truth = _check_labels(Y)
     # A child stream: labels that were themselves drawn from the same seed must not meet their own numbers.
-    rng = _generator(random_state).spawn(1)[0]
+    rng = as_generator(random_state).spawn(1)[0]
 
     if model == "instance":
         extra = _confuse_alike(truth, X, float(rate), rng)
@@ -123,18 +124,6 @@ def add_candidates(
         return candidates
     candidates = _union(truth, extra)
     return candidates if isinstance(container, sp.sparray) else sp.csr_matrix(candidates)
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    """The generator of a seed; a RandomState, the kind scikit-learn passes about, draws one."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"random_state must be None, an integer of at least 0 or a generator. Got {random_state!r}."
-        ) from None
 
 
 def draw_distinct(

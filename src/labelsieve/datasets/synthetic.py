@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve._base import as_generator
 from labelsieve._numerics.sparse import dense
 from labelsieve.datasets.noise import add_candidates, draw_distinct
 from labelsieve.io.dataset import Dataset
@@ -116,7 +117,7 @@ def make_pml(
             raise ValueError(f"{name} must be a number in {interval}. Got {share!r}.")
 
     # One stream for each part, so that e.g. more noise or more features leave the others as they were.
-    streams = np.random.default_rng(random_state).spawn(5)
+    streams = as_generator(random_state).spawn(5)
     X_informative = dense(_entries(n_samples, n_informative, density, streams[0]))
     X_redundant = _redundant(X_informative, n_redundant, streams[1])
     X_rest = _entries(n_samples, n_features - n_informative - n_redundant, density, streams[2])
