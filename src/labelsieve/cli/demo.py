@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -98,11 +96,8 @@ def demo(
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
     if not has_matplotlib():
         notes.print("For the picture and the page: pip install 'labelsieve[plot]'")
-    # The shell may not find the program by name, as in `.venv/bin/labelsieve demo`.
-    is_found = shutil.which("labelsieve") or Path(sys.argv[0]).name != "labelsieve"
-    program = "labelsieve" if is_found else sys.argv[0]
     for command in ("select {} -k auto", "issues {}"):
-        notes.print(f"Try next: {program} {command.format(output / 'digits.csv')}")
+        notes.print(f"Try next: labelsieve {command.format(output / 'digits.csv')}")
 
 
 def _print_answers(found: Audit, ranking: Ranking, console: Console) -> None:

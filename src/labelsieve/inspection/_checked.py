@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidates import is_binary
-from labelsieve._numerics.sparse import entries, is_sparse
+from labelsieve._numerics.sparse import entries
 
 _INTERCEPT_PENALTY, _WEIGHT_PENALTY, _LABEL_PENALTY = 0.1, 30.0, 10.0
 _MOST_LABEL_EFFECTS = 2000
@@ -40,9 +40,7 @@ class Checks:
         if checked is None:
             return None
         try:
-            # Iterating over a frame gives its column names, and a damaged sparse matrix must not be read.
-            parts = () if is_sparse(checked) or hasattr(checked, "iloc") else checked
-            rows, labels, answers = (np.asarray(part).ravel() for part in parts)
+            rows, labels, answers = (np.asarray(part).ravel() for part in checked)
         except (TypeError, ValueError):
             raise ValueError(
                 f"checked must be a tuple of three sequences, rows, labels and answers, got {type(checked).__name__}. "
