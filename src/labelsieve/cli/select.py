@@ -34,7 +34,7 @@ from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.stability import SelectionStability
-from labelsieve.inspection.wording import arbitrary_note, headline, size_note, stability_note
+from labelsieve.inspection.wording import answers, arbitrary_note, headline, stability_note
 from labelsieve.io.copies import write_selected
 from labelsieve.methods._evidence.choice import SizeCurve
 
@@ -204,8 +204,8 @@ def _formatted(found: Audit, ranking: Ranking, ending: str, everything: bool, co
     with console.capture() as captured:
         console.print(ranking_table(found, ranking, console, everything=everything), "", sep="\n")
         if found.size_curve is not None:
-            note = size_note(found.size_curve, found.dataset.n_columns, found.unit)
-            console.print(_size_table(found, found.size_curve, console), "", note, "", sep="\n")
+            _, size, *_ = answers(found)
+            console.print(_size_table(found, found.size_curve, console), "", size.plain, "", sep="\n")
         if found.stability is not None:
             table = _stability_table(found, found.stability, ranking, console)
             console.print(table, "", stability_note(found), "", sep="\n")

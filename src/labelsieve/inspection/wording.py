@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from labelsieve._text import printable, short
 from labelsieve.inspection.stability import STABLE, EvidenceTest
-from labelsieve.methods._evidence.choice import SizeCurve
 
 if TYPE_CHECKING:
     from labelsieve.inspection.ranking import Ranking
@@ -167,16 +164,6 @@ def arbitrary_note(ranking: Ranking, unit: str) -> str:
     if ranking.measure == "evidence":
         return f"{many} have no evidence above noise: chance put them there."
     return f"{many} have the {ranking.measure} 0: column order alone put them there."
-
-
-def size_note(curve: SizeCurve, n_columns: int, unit: str) -> str:
-    """Say which number of columns is best, and which is hardly worse."""
-    best = int(np.searchsorted(curve.sizes, curve.best))
-    note = f"The best precision, {curve.mean[best]:.3f}, is that of {curve.best} of {n_columns} {unit}s."
-    if curve.enough == curve.best:
-        return f"{note} No smaller number is within the spread of the folds."
-    reached = curve.mean[np.searchsorted(curve.sizes, curve.enough)]
-    return f"{note} {curve.enough} are within the spread of the folds: {reached:.3f}."
 
 
 def stability_note(audit: Audit) -> str:
