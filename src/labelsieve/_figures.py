@@ -97,6 +97,10 @@ class PageFigure:
 
         The same figure gives the same bytes: no file holds a date. No file is left half written.
         """
+        if Path(stem).name != stem:
+            raise ValueError(
+                f"stem must be a file name without folders. Got {stem!r}. Name the folder apart."
+            )
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{stem}.{name}" for name in formats]
         for path in paths:
