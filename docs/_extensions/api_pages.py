@@ -28,6 +28,7 @@ MODULES = {
 }
 #: Names of the first module come from many; where from -> another title than its own.
 _PARTS_OF_TOP = {
+    "labelsieve.methods._evidence": "Select and check",
     "labelsieve.methods": "Methods",
     "labelsieve.inspection.displays": "Displays",
     "labelsieve.contract": "Write a method",

@@ -28,6 +28,7 @@ from .inspection.stability import evidence_test as evidence_test
 from .inspection.stability import selection_stability as selection_stability
 from .methods import METHODS as METHODS
 from .methods._columns import ColumnSelector as ColumnSelector
+from .methods._evidence.choice import SizeCurve as SizeCurve
 from .methods.drmfs import DRMFS as DRMFS
 from .methods.evidence import EvidenceSelector as EvidenceSelector
 from .methods.fpml import FPML as FPML
@@ -53,7 +54,6 @@ from .methods.scmfs import SCMFS as SCMFS
 from .methods.sum_f import SumF as SumF
 from .methods.sum_mi import SumMI as SumMI
 from .metrics import METRICS as METRICS
-from .size_curve import SizeCurve as SizeCurve
 from .validation import pml_cross_validate as pml_cross_validate
 
 __version__: str

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -29,8 +29,8 @@ from labelsieve._candidates import binarize_tags, check_candidates
 from labelsieve._numerics.result import SolverResult, iterate, logger
 from labelsieve._numerics.scaling import Scaling, row_extremes
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_sparse
-from labelsieve._ranked import RankedFeatures
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
+from labelsieve._text import html_table
 
 __all__ = [
     "COUNT",
@@ -41,6 +41,7 @@ __all__ = [
     "Integral",
     "Interval",
     "Options",
+    "RankedFeatures",
     "Real",
     "RealNotInt",
     "RowProblem",
@@ -66,6 +67,9 @@ COUNT: list[Any] = [Interval(Integral, 1, None, closed="left")]
 
 #: Methods that take rows in blocks, for those that must say that they do not.
 TAKES_BLOCKS = ("EvidenceSelector", "GMM", "PMLFSMIR", "RFS", "RandomRanking", "SumF", "SumMI")
+
+#: Rows of the table of a fitted selector in a notebook.
+_ROWS_SHOWN = 10
 
 #: How scikit-learn validates features and labels.
 _TABLE: dict[str, Any] = {
@@ -493,3 +497,36 @@ def _progress_log(verbose: int) -> Iterator[None]:
         logger.setLevel(level)
         if handler:
             logger.removeHandler(handler)
+
+
+class RankedFeatures(NamedTuple):
+    """Names and worth of the features, best first, what that worth is, and how many of them are selected."""
+
+    names: list[str]
+    worth: np.ndarray
+    measure: str
+    n_selected: int
+
+    @classmethod
+    def of(cls, selector: Any, feature_names: Sequence[object] | None = None) -> RankedFeatures:
+        """Take the findings of a fitted selector; without `feature_names`, with the names of the fit."""
+        order = np.argsort(selector.ranking_, kind="stable")
+        # Scores that say nothing but the place come with the evidence that led there.
+        measure = "evidence" if hasattr(selector, "evidence_") else "score"
+        worth = selector.evidence_ if measure == "evidence" else selector.scores_
+        if feature_names is None:
+            feature_names = getattr(selector, "feature_names_in_", [f"x{j}" for j in range(len(order))])
+        if len(feature_names) != len(order):
+            raise ValueError(f"feature_names must have {len(order)} entries, got {len(feature_names)}.")
+        return cls([str(feature_names[j]) for j in order], worth[order], measure, int(selector.n_features_))
+
+    def to_html(self) -> str:
+        """Return the selected features as a short table."""
+        n_shown = min(self.n_selected, _ROWS_SHOWN)
+        n_left = self.n_selected - n_shown
+        return html_table(
+            f"{self.n_selected} of {len(self.names)} features selected",
+            ("place", "feature", self.measure),
+            [(place + 1, self.names[place], f"{self.worth[place]:.4g}") for place in range(n_shown)],
+            f"and {n_left} more" if n_left else "",
+        )

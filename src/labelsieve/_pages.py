@@ -11,8 +11,6 @@ from typing import Any
 
 from labelsieve._text import printable
 
-__all__ = ["render"]
-
 # Takes the place of the policy until the style sheet is known whose digest it names.
 _POLICY_PLACE = "the policy of this page"
 
@@ -21,18 +19,8 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **va
     """Fill a template with values whose texts may come from data.
 
     A page loads nothing, runs nothing but its own script and obeys no style sheet but its own, whatever the names in
-    it say: attributes cannot hold styles.
-
-    Parameters
-    ----------
-    template : str
-        Name of a file among the templates.
-    scripts : sequence of str, default=()
-        Files of the one script of the page, in the order they run.
-    data : object, default=None
-        What the script finds as JSON in the element ``data``; None leaves it out.
-    **values
-        What the template needs.
+    it say: attributes cannot hold styles. The files `scripts` become one script, which finds `data` as JSON in the
+    element ``data``.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import html
-import io
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "closest",
-    "count",
-    "csv_cell",
-    "csv_text",
-    "error_text",
-    "html_table",
-    "near",
-    "one_line",
-    "printable",
-    "shortened",
-]
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # Unicode categories that control the terminal instead of showing something: control characters (escape sequences
 # begin with one), format characters (they reverse the writing direction), surrogates, line and paragraph separators.
@@ -91,6 +80,18 @@ def shortened(text: str, most: int = 1000) -> str:
     return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} letters more)"
 
 
+def short(name: object, most: int = 36) -> str:
+    """Cut a name that would leave no room for others.
+
+    Examples
+    --------
+    >>> short("temperature", 8), short("age", 8)
+    ('tempe...', 'age')
+    """
+    shown = one_line(name)
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Write a number and its noun.
 
@@ -133,18 +134,17 @@ def csv_cell(text: str) -> str:
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
-def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    r"""Write rows as CSV: numbers in full, None as an empty cell, texts as `csv_cell`.
+def csv_text(frame: DataFrame) -> str:
+    r"""Write a frame as CSV: numbers in full, missing values as empty cells, texts as `csv_cell`.
 
     Examples
     --------
-    >>> csv_text([("name", "score"), ("=1+1", 0.5), ("age", None)])
+    >>> from pandas import DataFrame
+    >>> csv_text(DataFrame({"name": ["=1+1", "age"], "score": [0.5, None]}))
     "name,score\n'=1+1,0.5\nage,\n"
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    return stream.getvalue()
+    safe = frame.map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell).rename(columns=csv_cell)
+    return safe.to_csv(index=False, lineterminator="\n")
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Iterable[object]], note: str = "") -> str:

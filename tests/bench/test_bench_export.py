@@ -113,7 +113,7 @@ def test_the_examples_of_the_help_run(capsys, monkeypatch, tmp_path):
     (tmp_path / "tiny.toml").write_text(profile.replace('"*"', '"mifs"'), "utf-8")
     monkeypatch.setitem(PROFILES, "tiny", tmp_path / "tiny.toml")
     texts = f"{bench_command.MERGE_EPILOG}{bench_command.EXPORT_EPILOG.replace('tiny', 'both')}"
-    examples = [line for line in texts.splitlines() if line.startswith("labelsieve ")]
+    examples = [line for line in texts.splitlines() if line.startswith("  labelsieve ")]
     assert len(examples) == 7
     for example in examples:
         if "first.csv.gz" in example:

@@ -20,7 +20,7 @@ from rich.console import Console
 
 import labelsieve
 from conftest import RUN, fails, run, run_alone
-from labelsieve.cli import EPILOG, Terminated, _console, main, raise_on_sigterm
+from labelsieve.cli import EPILOG, _console, main
 from labelsieve.io import Dataset, write
 
 pytestmark = pytest.mark.usefixtures("plain_terminal")
@@ -150,31 +150,19 @@ def test_a_command_runs_without_standard_output(table):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGTERM")
-@pytest.mark.parametrize("n_signals", [1, 2])  # systems often signal twice
-def test_a_terminated_program_says_so_and_leaves_nothing(table, n_signals):
+def test_a_terminated_program_says_so_and_leaves_nothing(table):
     program = f"import sys; from labelsieve.cli import main; {RUN}"
     endless = ["-m", "pml-fsmir", *("-p", "verbose=1"), *("-p", "max_iter=1000000000"), *("-p", "tol=0")]
     command = [sys.executable, "-c", program, "select", table, "--labels", "2", *endless, "-o", "r.csv"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr.readline().startswith("iteration 1 of")  # now it is at work
-        for _ in range(n_signals):
+        for _ in range(2):  # systems often signal twice
             process.send_signal(signal.SIGTERM)
         out, err = process.communicate()
     assert (process.returncode, out) == (143, "")
     assert err.splitlines()[-1].startswith("error: terminated")
     assert "Traceback" not in err
     assert os.listdir() == ["data.csv"]
-
-
-def test_termination_is_an_interrupt_once():
-    came = threading.Event()
-    with raise_on_sigterm(came):
-        with pytest.raises(KeyboardInterrupt) as caught:
-            signal.raise_signal(signal.SIGTERM)
-        assert caught.type is Terminated
-        assert came.is_set()
-        signal.raise_signal(signal.SIGTERM)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_a_handler_of_the_calling_program_stays(capsys):

@@ -33,7 +33,7 @@ def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
     np.testing.assert_allclose(
         [score for _, score in ranking(out)], [score for _, score in ranking(whole)], rtol=1e-9
     )
-    assert "data: 60 rows, 5 features, 2 labels; sum-f: 2 features selected" in err
+    assert "data: 60 rows, 5 columns, 2 labels, sum-f; 2 features selected" in err
     assert not {"label_issues", "evidence_test"} & set(json.loads(out))
 
 

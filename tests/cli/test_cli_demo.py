@@ -21,18 +21,15 @@ pytestmark = pytest.mark.usefixtures("plain_terminal")
 def same_fit():
     """All demos fit the same digits: once for the tests that only look at the output."""
 
-    def once(function):
-        found = []
+    found, inspect_dataset = [], demo.inspect_dataset
 
-        def remembered(*arguments, **options):
-            if not found:
-                found.append(function(*arguments, **options))
-            return found[0]
-
-        return remembered
+    def once(*arguments, **options):
+        if not found:
+            found.append(inspect_dataset(*arguments, **options))
+        return found[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "inspect_dataset", once(demo.inspect_dataset))
+        patch.setattr(demo, "inspect_dataset", once)
         yield
 
 
@@ -84,28 +81,6 @@ def test_the_commands_that_the_demo_proposes_run(capsys, monkeypatch, demonstrat
     assert len(commands) == 2
     for command in commands:
         assert run(capsys, *shlex.split(command))[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("started", "on_path", "told"),
-    [
-        (".venv/bin/labelsieve", "", ".venv/bin/labelsieve"),
-        (".venv/bin/labelsieve", ".venv/bin", "labelsieve"),
-        ("pytest", "", "labelsieve"),
-    ],
-)
-def test_the_demo_proposes_the_command_it_was_started_by(
-    capsys, monkeypatch, same_fit, started, on_path, told
-):
-    script = Path(".venv/bin/labelsieve").absolute()
-    script.parent.mkdir(parents=True)
-    script.touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(Path(on_path).absolute()))
-    monkeypatch.setattr("sys.argv", [started, "demo"])
-    monkeypatch.setattr("labelsieve.cli.demo.has_matplotlib", lambda: False)
-    err = run(capsys, "demo")[2]
-    assert f" {told} select labelsieve-demo/digits.csv -k auto\n" in err
-    assert f" {told} issues labelsieve-demo/digits.csv\n" in err
 
 
 def test_the_demo_without_matplotlib_in_ascii(capsys, monkeypatch, same_fit):

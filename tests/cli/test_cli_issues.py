@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 
 import numpy as np
@@ -246,13 +245,6 @@ def test_a_wrong_review_is_one_error_and_nothing_is_written(named, header, line,
         assert named_in_error in fails(capsys, 1, *command, *options, "-o", "out.csv")
 
 
-def test_another_file_than_a_review_is_an_error_before_the_data_are_read(named, capsys):
-    with open("other.csv", "w") as stream:
-        stream.write("bird 0,0,label_a,1,0.5,keep\n")
-    for command in (["issues", named, "--checked", "other.csv"], ["apply-review", named, "other.csv"]):
-        assert "'verdict'" in fails(capsys, 1, *command, "--labels", "2", "-o", "out.csv")
-
-
 @pytest.mark.parametrize(
     ("arguments", "named_in_error"),
     [
@@ -291,15 +283,6 @@ def test_wrong_names_of_rows_are_an_error(table, named, capsys):
     options = ["--labels", "2", "--id", "bird", "-o", "clean.csv"]
     for command in (["issues", named, "--checked", "review.csv"], ["apply-review", named, "review.csv"]):
         assert "'bird'" in fails(capsys, 2, *command, *options)
-
-
-def test_a_full_disk_leaves_no_review(table, capsys):
-    if not os.path.exists("/dev/full"):
-        pytest.skip("this system has no full device")
-    os.symlink("/dev/full", "full.csv")
-    code, out, err = run(capsys, "issues", table, "--labels", "2", "-o", "full.csv")
-    assert (code, out) == (1, "")
-    assert "error: full.csv" in err
 
 
 def test_labels_that_all_rows_have_cannot_be_drawn(capsys):

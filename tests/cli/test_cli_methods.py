@@ -43,17 +43,6 @@ def test_every_method_is_explained_with_all_that_its_docstring_says(capsys, slug
     assert record["cost"], f"add a paragraph 'Cost: ...' to the Notes of {record['class']}"
 
 
-def test_the_explanation_names_paper_choices_cost_and_reconstruction(capsys):
-    _, out, _ = run(capsys, "methods", "pmfs-lrs")
-    assert re.search(r"^Paper\n  \[1\] Sun, Chen, Liu et al\., \"Partial multi-label", out, re.MULTILINE)
-    assert re.search(r"^Reconstruction\n  no\n", out, re.MULTILINE)
-    assert re.search(r"^Cost\n  A Cholesky factorisation", out, re.MULTILINE)
-    assert re.search(r"^  solver = 'exact'  \{\"exact\", \"authors\"\}$", out, re.MULTILINE)
-    assert re.search(r"^      \|H\(XW - F\)\|\^2 \+ eta", out, re.MULTILINE)
-    assert re.search(r"^Reconstruction\n  yes", run(capsys, "methods", "fpml")[1], re.MULTILINE)
-    assert re.search(r"^Paper\n  None\.\n", run(capsys, "methods", "evidence")[1], re.MULTILINE)
-
-
 def test_an_explanation_for_programs_is_one_object(capsys):
     record = json.loads(run(capsys, "methods", "drmfs", "--json")[1])
     assert (record["method"], record["class"], record["reconstruction"]) == ("drmfs", "DRMFS", False)

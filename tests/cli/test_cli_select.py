@@ -25,11 +25,6 @@ def found_in(capsys, *arguments):
     return json.loads(out, parse_constant=pytest.fail)
 
 
-def page_data(path="page.html"):
-    with open(path, encoding="utf-8") as stream:
-        return json.loads(re.search(r'id="data">([^<]*)<', stream.read())[1])
-
-
 def test_the_table_ranks_the_planted_features_first(capsys, table):
     code, out, err = run(capsys, "select", table, "--labels", "2", "-k", "2")
     assert code == 0
@@ -174,20 +169,6 @@ def test_stability_is_the_selection_frequency_in_subsamples(capsys, table):
     assert found["stability"]["n_resamples"] == 6
     # 2^2 / ((2 * 0.6 - 1) * 5)
     assert found["stability"]["expected_by_chance"] == pytest.approx(4)
-
-
-def test_the_page_has_what_was_asked_for(capsys, table):
-    options = ("-k", "2", "-m", "sum-f", "--html", "page.html", "--check-labels")
-    assert run(capsys, "select", table, "--labels", "2", *options)[0] == 0
-    data = page_data()
-    assert (data["measure"], data["kept"], data["resamples"]) == ("score", 2, 0)
-    assert "curve" not in data
-    assert len(data["rows"]["i"]) > 0
-    assert run(capsys, "select", table, "--labels", "2", "-k", "auto", "--html", "page.html")[0] == 0
-    data = page_data()
-    assert data["measure"] == "evidence"
-    assert data["best"] == data["kept"]
-    assert "rows" not in data
 
 
 def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):

@@ -63,20 +63,11 @@ def test_without_checks_nothing_looks_like_a_probability(data):
     X, Y, _ = data
     issues = find_label_issues(X, Y)
     assert issues.probability is None
-    assert list(issues.to_frame()) == [
-        "row",
-        "label",
-        "rank",
-        "least_supported_percent",
-        "support",
-        "verdict",
-    ]
+    columns = "row label rank least_supported_percent support verdict"
+    assert list(issues.to_frame()) == columns.split()
     assert list(issues.label_summary()) == ["label", "n_candidates", "n_flagged"]
     assert issues.share_wrong is None
     text = str(issues)
-    assert "systematic noise" in text
-    assert "draw_candidates" in text
-    assert "not a probability" in text
     assert "least supported percent 0.187" in text  # 1 of 536
     assert "estimated" not in text
 
@@ -131,11 +122,6 @@ def test_checks_may_be_given_in_small_integers(data):
     )
     assert rows.max() * Y.shape[1] > 255  # a place among all would not fit
     assert small.verdicts() == wide.verdicts()
-
-
-def test_the_last_candidate_is_among_all(data):
-    X, Y, _ = data
-    assert "least supported percent 100" in find_label_issues(X, Y).summary(n_shown=int(Y.sum()))
 
 
 def test_the_pile_to_look_at_holds_what_looks_rather_wrong_than_right(data):

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from html_page import HtmlPage
-from labelsieve import EvidenceSelector, SumF, selection_stability
+from labelsieve import EvidenceSelector, SumF
 from labelsieve.inspection import wording
 from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.pixels import draw_label_issues, draw_overview
 from labelsieve.inspection.stability import EvidenceTest, SelectionStability
 from labelsieve.io import Dataset
-from labelsieve.size_curve import SizeCurve
 
 HOSTILE = ("<script>alert(1)</script>", 'a"onload="x', "{{ 7 * 7 }}", "&amp;", "plain")
 
@@ -166,27 +165,3 @@ def test_stable_columns_are_compared_with_chance(automatic):
     note = wording.stability_note(replace(automatic, stability=stability))
     assert note.startswith("2 features are selected in at least 60%")
     assert "at most 0.2" in note
-
-
-def test_the_best_and_the_smallest_good_number_are_named():
-    sizes = np.array([1, 2, 5])
-    flat = SizeCurve(sizes, np.array([[0.5, 0.8, 0.85], [0.5, 0.8, 0.77]]))
-    note = wording.size_note(flat, 5, "feature")
-    assert "0.810, is that of 5 of 5 features" in note
-    assert "2 are within the spread of the folds: 0.800" in note
-    steep = SizeCurve(sizes, np.array([[0.5, 0.8, 0.9], [0.5, 0.8, 0.9]]))
-    assert "No smaller number" in wording.size_note(steep, 5, "feature")
-
-
-def test_results_have_short_representations(automatic, data):
-    assert repr(automatic) == f"Audit('<i>data': 40 rows, 5 columns, 2 labels, keep {automatic.n_kept})"
-    assert repr(automatic.evidence_test) == "EvidenceTest(p_value=0.05, total=10, 19 permutations)"
-    curve, stability = (
-        automatic.size_curve,
-        selection_stability(SumF(2), data.X, data.candidates, n_resamples=4),
-    )
-    assert (
-        repr(curve)
-        == f"SizeCurve({len(curve.sizes)} sizes, 5 folds, best {curve.best}, enough {curve.enough})"
-    )
-    assert repr(stability).startswith("SelectionStability(4 subsamples, ")

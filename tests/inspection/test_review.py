@@ -185,20 +185,9 @@ def test_unknown_ids_are_refused_with_a_hint_at_spreadsheets(tmp_path, ids):
         read_review(path, data_of(names=ids))
 
 
-def test_a_review_may_number_the_rows_of_named_data(tmp_path, ids):
-    path = saved(tmp_path / "review.csv", "sample,label,verdict\n0,=1+1,keep\n")
-    assert read_review(path, data_of(names=ids)).rows.tolist() == [0]
-
-
 def test_names_that_a_review_file_cannot_tell_apart_are_refused():
     with pytest.raises(DatasetError, match="'=x' and \"'=x\" look the same in a review file"):
         places_text(np.array([0]), np.array([0]), data_of(np.ones((1, 2)), ("=x", "'=x")))
-
-
-def test_an_empty_review_decides_nothing(tmp_path):
-    review = read_review(saved(tmp_path / "review.csv", "sample,label,verdict\n"), data_of())
-    assert (len(review.rows), review.n_kept, review.n_removed) == (0, 0, 0)
-    assert n_verdicts(tmp_path / "review.csv") == 0
 
 
 def test_files_without_verdicts_have_none(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 from sklearn.metrics import label_ranking_average_precision_score
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import KFold
 
 from labelsieve import MDMR, EvidenceSelector, RandomRanking, SumF, choose_size
 from labelsieve.datasets import make_pml
@@ -156,10 +156,3 @@ def test_features_whose_squares_overflow_or_vanish_have_the_same_curve(problem, 
     X, Y = problem
     expected = choose_size(SumF(), X, Y, sizes=[1, 4])
     np.testing.assert_allclose(choose_size(SumF(), X * size, Y, sizes=[1, 4]).scores, expected.scores)
-
-
-def test_any_splitter_will_do(problem):
-    assert choose_size(SumF(), *problem, sizes=[2, 4], cv=ShuffleSplit(4, random_state=0)).scores.shape == (
-        4,
-        2,
-    )

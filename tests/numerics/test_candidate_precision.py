@@ -9,7 +9,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 from labelsieve._numerics.candidate_precision import average_precision_rows, ridge_precision
 from labelsieve._numerics.scaling import standard_scaling
 from labelsieve._numerics.standardized import StandardizedFeatures
-from labelsieve.size_curve import SizeCurve
+from labelsieve.methods._evidence.choice import SizeCurve
 
 
 def problem(seed, n_samples=60, n_features=9, n_labels=5):

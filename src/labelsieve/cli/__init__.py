@@ -23,6 +23,7 @@ from typer.core import TyperCommand
 
 from labelsieve import __version__
 from labelsieve._text import one_line
+from labelsieve.bench import RunError, RunInterrupted, require_packages
 
 EPILOG = """\
 \b
@@ -104,6 +105,8 @@ def _program(args: list[str]) -> typer.Typer:
         if name != called:
             app.command(name, help=sentence)(lambda: None)
             continue
+        if name in ("bench", "report"):
+            require_packages()
         function = name.replace("-", "_")
         module = import_module(f"labelsieve.cli.{function}")
         if hasattr(module, "app"):  # a command with subcommands
@@ -160,8 +163,7 @@ def raise_on_sigterm(came: threading.Event) -> Iterator[None]:
 
 def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     """Return the message and the exit code of an error."""
-    from labelsieve.bench import RunError, RunInterrupted
-    from labelsieve.io.errors import DatasetError
+    from labelsieve.io.errors import DatasetError  # imports pandas
 
     if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
         ending = "terminated; no half-written file is left." if terminated else "interrupted."

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 
 _BAR_WIDTH, _MIN_BAR_WIDTH = 20, 5
-_MAX_NAME = 36
 # Rich puts this much between two columns of our tables.
 _GAP = 3
 _LOG = logging.getLogger("labelsieve")
@@ -83,20 +82,6 @@ def shows_progress(console: Console) -> bool:
 
 
 @contextmanager
-def shown_if_long(bars: Progress) -> Iterator[None]:
-    """Show progress bars after a second."""
-    timer = threading.Timer(PATIENCE, bars.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        bars.stop()
-
-
-@contextmanager
 def progress(console: Console) -> Iterator[Status]:
     """Show a status line on a terminal after a second. Solvers report their iterations to it by logging."""
     status = Status(console)
@@ -104,10 +89,15 @@ def progress(console: Console) -> Iterator[Status]:
     if status.visible:
         _LOG.setLevel(logging.DEBUG)  # the level at which blocks of rows are logged
     _LOG.addHandler(status)
+    timer = threading.Timer(PATIENCE, status.bars.start)
+    timer.daemon = True
+    timer.start()
     try:
-        with shown_if_long(status.bars):
-            yield status
+        yield status
     finally:
+        timer.cancel()
+        timer.join()
+        status.bars.stop()
         _LOG.removeHandler(status)
         _LOG.setLevel(level)
 
@@ -221,18 +211,6 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def bar(console: Console, share: float, width: int) -> str:
-    """Draw a share of a width. A share above zero is visible."""
-    block = "#" if console.options.ascii_only else "█"
-    return block * max(round(width * share), int(share > 0))
-
-
-def short(name: object) -> str:
-    """Cut a name that would leave no room for others."""
-    shown = printable(name)
-    return shown if len(shown) <= _MAX_NAME else f"{shown[: _MAX_NAME - 3]}..."
-
-
 def lay_out(
     console: Console,
     columns: Mapping[str, Sequence[object]],
@@ -250,7 +228,9 @@ def lay_out(
         used = sum(max(map(len, (name, *cells))) + _GAP for name, cells in texts.items())
         width = min(console.width - used, _BAR_WIDTH)
         if width >= _MIN_BAR_WIDTH:
-            texts[""] = [bar(console, share, width) for share in shares]
+            block = "#" if console.options.ascii_only else "█"
+            # A share above zero is visible.
+            texts[""] = [block * max(round(width * share), int(share > 0)) for share in shares]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, cells in texts.items():
         is_numeric = all(re.fullmatch(r"([-+]?[\d.]+(e[-+]\d+)?( ?%)?)?|-", cell) for cell in cells)

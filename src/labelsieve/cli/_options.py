@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -16,14 +17,13 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from rich.console import Console
 
-from labelsieve._text import count, near
+from labelsieve._text import count, near, short
 from labelsieve.cli._console import (
     Status,
     download_bars,
     lay_out,
     messages,
     progress,
-    short,
     warnings_as_notes,
 )
 from labelsieve.datasets.catalog import CatalogEntry
@@ -68,13 +68,7 @@ Missing = Annotated[
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Files and the options that say how to read them, declared once for all commands.
-
-    Raises
-    ------
-    typer.BadParameter
-        An option cannot be meant, whatever the files hold.
-    """
+    """Files and the options that say how to read them, declared once for all commands."""
 
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Data file, its parts, or a catalogue name.")
@@ -254,12 +248,9 @@ def parse_value(text: str) -> int | float | bool | str | None:
     words = {"true": True, "false": False, "none": None, "inf": math.inf}
     if text.lower() in words:
         return words[text.lower()]
-    for kind in (int, float):
-        try:
-            value = kind(text)
-        except ValueError:
-            continue
-        if math.isfinite(value):
+    with suppress(ValueError, SyntaxError):
+        value = ast.literal_eval(text)
+        if isinstance(value, (int, float)):
             return value
     return text
 

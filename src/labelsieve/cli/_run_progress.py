@@ -25,12 +25,7 @@ _PAUSE = 30.0
 class RunProgress:
     """Progress of a run: a bar per dataset on a terminal, a line now and then elsewhere.
 
-    Parameters
-    ----------
-    console : Console
-        Where progress goes.
-    alarms : Console
-        Where failures go, shown even if progress is not.
+    Failures go to the console `alarms`, even if progress is not shown.
     """
 
     def __init__(self, console: Console, alarms: Console) -> None:

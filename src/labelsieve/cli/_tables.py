@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console, RenderableType
 
-from labelsieve.cli._console import lay_out, short
+from labelsieve._text import short
+from labelsieve.cli._console import lay_out
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 

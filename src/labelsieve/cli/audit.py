@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from labelsieve.cli._console import lay_out, results, short, typed
+from labelsieve._text import short
+from labelsieve.cli._console import lay_out, results, typed
 from labelsieve.cli._options import (
     AsJson,
     Checked,

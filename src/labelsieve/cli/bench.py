@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from joblib import cpu_count
 from rich.table import Table
 
 from labelsieve._text import closest, one_line, printable, shortened
-from labelsieve.bench import RunError, RunInterrupted, require_packages
-from labelsieve.cli import bench_doctor
+from labelsieve.bench import RunError, RunInterrupted
+from labelsieve.bench.config import PROFILES, Experiment, load_experiment, restrict
+from labelsieve.bench.export import FORMATS
+from labelsieve.bench.export import export as write_rows
+from labelsieve.bench.merge import merge as merge_files
+from labelsieve.bench.results import read_results, read_status
+from labelsieve.bench.runner import run as run_cells
+from labelsieve.bench.store import database_path
+from labelsieve.cli import Command, bench_doctor
 from labelsieve.cli._console import duration, messages, results, typed
 from labelsieve.cli._options import AsJson, write_errors
 from labelsieve.cli._run_progress import RunProgress
-
-if TYPE_CHECKING:
-    from labelsieve.bench.config import Experiment
+from labelsieve.cli.report import find_source, read_means
+from labelsieve.report.summary_file import is_summary, merge_summaries, write_summary
 
 #: Exit code of a complete run with failed cells.
 FAILED_CELLS = 3
@@ -38,44 +45,35 @@ Trust = Annotated[
 ]
 
 _RUN_EPILOG = """\
+\b
 Examples:
-
-labelsieve bench run tiny
-
-labelsieve bench run paper-lite --jobs 2
-
-labelsieve bench run my.toml --out runs/mine
-
-labelsieve bench run paper-weights --rankings runs/paper
-
-labelsieve bench run paper --datasets birds --datasets yeast --out runs/paper-1
+  labelsieve bench run tiny
+  labelsieve bench run paper-lite --jobs 2
+  labelsieve bench run my.toml --out runs/mine
+  labelsieve bench run paper-weights --rankings runs/paper
+  labelsieve bench run paper --datasets birds --datasets yeast --out runs/paper-1
 
 You can stop or kill a run at any moment; the same command continues it.
 """
 
 MERGE_EPILOG = """\
+\b
 Examples:
-
-labelsieve bench run tiny --datasets planted --out runs/planted
-
-labelsieve bench run tiny --datasets digits --out runs/digits
-
-labelsieve bench merge runs/planted runs/digits --out runs/both
-
-labelsieve bench merge first.csv.gz runs/digits --out both.csv.gz
+  labelsieve bench run tiny --datasets planted --out runs/planted
+  labelsieve bench run tiny --datasets digits --out runs/digits
+  labelsieve bench merge runs/planted runs/digits --out runs/both
+  labelsieve bench merge first.csv.gz runs/digits --out both.csv.gz
 
 Runs may differ in datasets, seeds, noises, methods and references. An experiment that has all of them continues in the
 new folder. Files written by report --summary can be merged with runs on other datasets.
 """
 
 EXPORT_EPILOG = """\
+\b
 Examples:
-
-labelsieve bench export tiny
-
-labelsieve bench export tiny --to parquet
-
-labelsieve bench export runs/tiny --to csv --out tiny.csv
+  labelsieve bench export tiny
+  labelsieve bench export tiny --to parquet
+  labelsieve bench export runs/tiny --to csv --out tiny.csv
 
 pandas.read_csv and pandas.read_parquet open the file.
 """
@@ -88,7 +86,7 @@ def bench(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command("run", epilog=_RUN_EPILOG)
+@app.command("run", cls=Command, epilog=_RUN_EPILOG)
 def run_command(
     config: Annotated[
         str,
@@ -120,10 +118,6 @@ def run_command(
     as_json: AsJson = False,
 ) -> None:
     """Run the cells of an experiment that are not finished yet."""
-    require_packages()
-    from labelsieve.bench.config import load_experiment, restrict
-    from labelsieve.bench.store import database_path
-
     experiment = load_experiment(config)
     if datasets:
         experiment = restrict(experiment, datasets)
@@ -135,7 +129,7 @@ def run_command(
     _run(experiment, out or Path("runs") / experiment.name, jobs, dask, quiet, as_json, **options)
 
 
-@app.command("retry-failed")
+@app.command("retry-failed", cls=Command, epilog="Example: labelsieve bench retry-failed runs/tiny")
 def retry_failed(
     run: RunArgument,
     jobs: Jobs = None,
@@ -144,14 +138,7 @@ def retry_failed(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the failed and missing cells of a run, with its stored configuration.
-
-    Example: labelsieve bench retry-failed runs/tiny
-    """
-    require_packages()
-    from labelsieve.bench.results import read_results
-    from labelsieve.bench.store import database_path
-
+    """Run the failed and missing cells of a run, with its stored configuration."""
     folder = database_path(run).parent
     experiment = read_results(folder).experiment
     if experiment.import_paths() and not trust:
@@ -172,15 +159,11 @@ def _run(
     **options: Any,
 ) -> None:
     """Run an experiment, show its progress and its outcome."""
-    from joblib import cpu_count
-
-    from labelsieve.bench.runner import run
-
     notes = messages(quiet=quiet)
     jobs = jobs or cpu_count()
     with RunProgress(notes, messages()) as progress:
         try:
-            counts = run(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
+            counts = run_cells(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
         except RunInterrupted as stop:
             raise RunInterrupted(f"{stop}; continue with: {typed()}") from stop.__cause__
     if as_json:
@@ -201,15 +184,9 @@ def _run(
         raise typer.Exit(FAILED_CELLS)
 
 
-@app.command()
+@app.command(cls=Command, epilog="Example: labelsieve bench status tiny")
 def status(run: RunArgument, as_json: AsJson = False) -> None:
-    """Count the finished, failed and missing cells of a run for every dataset.
-
-    Example: labelsieve bench status tiny
-    """
-    require_packages()
-    from labelsieve.bench.results import read_status
-
+    """Count the finished, failed and missing cells of a run for every dataset."""
     found = read_status(run)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -231,20 +208,14 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         console.print(one_line(remark), soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=Command, epilog="Example: labelsieve bench profiles tiny > my.toml")
 def profiles(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Profile to print, as a start for your own.")
+        str | None, typer.Argument(metavar="[NAME]", help="Profile to print, as a start for your own.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the built-in experiments, or print one.
-
-    Example: labelsieve bench profiles tiny > my.toml
-    """
-    require_packages()
-    from labelsieve.bench.config import PROFILES, load_experiment
-
+    """List the built-in experiments, or print one."""
     if name is not None:
         if name not in PROFILES:
             raise typer.BadParameter(f"no profile {name!r}; {closest(name, PROFILES)}", param_hint="NAME")
@@ -265,12 +236,13 @@ def profiles(
     results().print(table)
 
 
-@app.command(epilog=MERGE_EPILOG)
+@app.command(cls=Command, epilog=MERGE_EPILOG)
 def merge(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN", help="Run folders, their names below runs/, or files written by report --summary."
+            metavar="RUN...",
+            help="Run folders, their names below runs/, or files written by report --summary.",
         ),
     ],
     out: Annotated[
@@ -279,9 +251,6 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Merge runs that are parts of one experiment."""
-    require_packages()
-    from labelsieve.report.summary_file import is_summary
-
     if len(runs) < 2:
         raise typer.BadParameter("expected two runs or more, got one", param_hint="RUN")
     if is_summary(out):
@@ -300,9 +269,6 @@ def merge(
 
 
 def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
-    from labelsieve.bench.merge import merge as merge_files
-    from labelsieve.bench.store import database_path
-
     found = merge_files([database_path(run) for run in runs], out, command=typed())
     messages().print(
         f"{found['rankings']} rankings and {found['judgements']} judgements are in {one_line(out)}; {found['done']} of "
@@ -316,9 +282,6 @@ def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
 
 
 def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
-    from labelsieve.cli.report import find_source, read_means
-    from labelsieve.report.summary_file import merge_summaries, write_summary
-
     if out.exists():
         raise RunError(f"{out}: exists already; choose another file with --out.")
     merged = merge_summaries([(run, read_means(find_source(run)[0])) for run in runs], command=typed())
@@ -338,7 +301,7 @@ def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
     }
 
 
-@app.command(epilog=EXPORT_EPILOG)
+@app.command(cls=Command, epilog=EXPORT_EPILOG)
 def export(
     run: RunArgument,
     to: Annotated[
@@ -349,12 +312,6 @@ def export(
     ] = None,
 ) -> None:
     """Write every number of a run to one table: a row for each judged size and metric."""
-    require_packages()
-    from labelsieve.bench.export import FORMATS
-    from labelsieve.bench.export import export as write_rows
-    from labelsieve.bench.results import read_results
-    from labelsieve.bench.store import database_path
-
     form = to or (out.suffix[1:] if out is not None else "csv")
     if form not in FORMATS:
         raise typer.BadParameter(f"expected one of {', '.join(FORMATS)}, got {form!r}", param_hint="--to")
@@ -364,4 +321,4 @@ def export(
     typer.echo(one_line(f"wrote {n_rows} rows to {target}"))
 
 
-app.command(epilog=bench_doctor.EPILOG)(bench_doctor.doctor)
+app.command(cls=Command, epilog=bench_doctor.EPILOG)(bench_doctor.doctor)

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from joblib import cpu_count
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelsieve.bench import require_packages
+from labelsieve.bench.config import DatasetSpec
+from labelsieve.bench.doctor import Diagnosis, Finding, diagnose
 from labelsieve.cli._console import messages, results
 from labelsieve.cli._options import AsJson, Candidates, DataOptions, Ignore, Labels, Missing, Nominal
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.metrics import METRICS
-
-if TYPE_CHECKING:
-    from labelsieve.bench.config import DatasetSpec
-    from labelsieve.bench.doctor import Diagnosis, Effect, Finding
 
 _LARGEST_SHOWN = 3
 _METRICS_PER_TABLE = 4
@@ -29,13 +27,11 @@ _NO_CHANGE, _NOT_APPLICABLE = "=", "-"
 _DEFAULTS = "protocol defaults"
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve bench doctor digits
-
-labelsieve bench doctor birds --method sum-f --folds 5 --size 5% --size 20%
-
-labelsieve bench doctor data.csv --labels 3 --size 4
+  labelsieve bench doctor digits
+  labelsieve bench doctor birds --method sum-f --folds 5 --size 5% --size 20%
+  labelsieve bench doctor data.csv --labels 3 --size 4
 """
 
 
@@ -72,11 +68,6 @@ def doctor(
     The defaults are compared with one change at a time, on the same folds and with the same ranking wherever
     the change leaves them alone.
     """
-    require_packages()
-    from joblib import cpu_count
-
-    from labelsieve.bench.doctor import diagnose
-
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
     options = DataOptions(
@@ -106,8 +97,6 @@ def doctor(
 
 def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
     """Return the dataset of a file or of a name; downloads what is missing."""
-    from labelsieve.bench.config import DatasetSpec
-
     [dataset] = data.files
     if data.find_entry(console) is None:
         return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **data.given})
@@ -174,7 +163,8 @@ def _cell(finding: Finding, metric: str) -> Text:
     if metric in finding.outstanding:
         is_better = (effect.difference > 0) == (METRICS[metric].direction == "higher")
         style = "green" if is_better else "red"
-    return Text.assemble(f"{effect.value:.3f}\n", (_change(effect), style))
+    change = f"{effect.difference:+.3f}{'*' if effect.stands_out else ''}"
+    return Text.assemble(f"{effect.value:.3f}\n", (change, style))
 
 
 def _sentences(found: Diagnosis) -> list[str]:
@@ -216,10 +206,6 @@ def _notes(found: Diagnosis) -> list[str]:
         if any(remarks):
             notes.append(f"{finding.alternative}: {'; '.join(filter(None, remarks))}.")
     return notes
-
-
-def _change(effect: Effect) -> str:
-    return f"{effect.difference:+.3f}{'*' if effect.stands_out else ''}"
 
 
 def _name(metric: str) -> str:

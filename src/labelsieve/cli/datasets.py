@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from labelsieve._text import short
 from labelsieve.cli import COMMANDS, Command
-from labelsieve.cli._console import PlainConsole, download_bars, lay_out, messages, results, short
+from labelsieve.cli._console import PlainConsole, download_bars, lay_out, messages, results
 from labelsieve.cli._options import AsJson, DataOptions, describe_columns, with_data_options
 from labelsieve.datasets.catalog import CATALOG, CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry

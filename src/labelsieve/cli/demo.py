@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -22,8 +20,7 @@ from labelsieve.datasets import load_digits_attributes
 from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.stability import STABLE
-from labelsieve.inspection.wording import size_note
+from labelsieve.inspection.wording import answers
 from labelsieve.io import write
 
 EPILOG = """\
@@ -84,7 +81,9 @@ def demo(
             status("drawing")
             files += _write_report(found, output)
     console.print(ranking_table(found, ranking, console), "", _pixel_grid(ranking, console), "", sep="\n")
-    _print_answers(found, ranking, console)
+    _, size, trust, _ = answers(found)
+    for answer in (size, trust):
+        console.print(f"{answer.question} {answer.plain}")
     console.print()
     console.print(issues_table(found, console, _ISSUES_SHOWN))
     wrong = [record["wrong"] for record in found.issue_records(_ISSUES_COUNTED)]
@@ -98,27 +97,8 @@ def demo(
     notes.print(f"\nWrote {', '.join(str(output / file) for file in files)}")
     if not has_matplotlib():
         notes.print("For the picture and the page: pip install 'labelsieve[plot]'")
-    # The shell may not find the program by name, as in `.venv/bin/labelsieve demo`.
-    is_found = shutil.which("labelsieve") or Path(sys.argv[0]).name != "labelsieve"
-    program = "labelsieve" if is_found else sys.argv[0]
     for command in ("select {} -k auto", "issues {}"):
-        notes.print(f"Try next: {program} {command.format(output / 'digits.csv')}")
-
-
-def _print_answers(found: Audit, ranking: Ranking, console: Console) -> None:
-    """Answer two of the four questions in a sentence each; the page has the charts."""
-    assert found.size_curve is not None
-    assert found.stability is not None
-    console.print(
-        f"How many are enough? {ranking.n_kept} pixels rank the labels of held-out digits with a precision of "
-        f"{found.expected_precision(ranking.n_kept):.3f}. "
-        f"{size_note(found.size_curve, found.dataset.n_columns, 'pixel')}"
-    )
-    n_stable = np.count_nonzero(found.stability.frequency[ranking.kept] >= STABLE)
-    console.print(
-        f"How stable is that? {n_stable} of the {ranking.n_kept} are selected in at least {STABLE:.0%} of "
-        f"{found.stability.n_resamples} subsamples."
-    )
+        notes.print(f"Try next: labelsieve {command.format(output / 'digits.csv')}")
 
 
 def _write_report(found: Audit, folder: Path) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from labelsieve._text import count
-from labelsieve.cli._console import lay_out, results, short, typed
+from labelsieve._text import count, short
+from labelsieve.cli._console import lay_out, results, typed
 from labelsieve.cli._options import (
     AsJson,
     Checked,

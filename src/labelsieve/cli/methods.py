@@ -44,7 +44,11 @@ def methods(
         found = explain(slug, find_method(slug, "METHOD"))
     else:
         found = [
-            {"method": name, "class": method.__name__, "summary": _summary(method)}
+            {
+                "method": name,
+                "class": method.__name__,
+                "summary": (inspect.getdoc(method) or "").partition("\n")[0],
+            }
             for name, method in METHODS.items()
         ]
     if as_json:
@@ -176,10 +180,6 @@ def _plain(text: str) -> str:
     text = re.sub(r"\[(\d+)\]_", r"[\1]", text)
     text = re.sub(r"(?<!\w)(\*{1,2})(\w[^*\n]*)\1", r"\2", text)
     return re.sub(r"`+([^`]+)`+", r"\1", text)
-
-
-def _summary(method: type[BaseSelector]) -> str:
-    return (inspect.getdoc(method) or "").partition("\n")[0]
 
 
 def _print_explanation(found: dict[str, Any], width: int) -> None:

@@ -5,38 +5,34 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import pandas as pd
 import typer
 from rich.console import Console, RenderableType
 
 from labelsieve._figures import has_matplotlib
 from labelsieve._text import count, printable
-from labelsieve.bench import RunError, require_packages
+from labelsieve.bench import RunError
+from labelsieve.bench.results import read_results
+from labelsieve.bench.store import FILE_NAME, database_path
 from labelsieve.cli._console import lay_out, messages, progress, results
 from labelsieve.cli._options import AsJson, write_errors
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from labelsieve.report.page import Report
-    from labelsieve.report.summary import Summary
-    from labelsieve.report.tables import Table
+from labelsieve.report.page import FIGURE_FORMATS, Report, make_report, refuse_to_replace, write_report
+from labelsieve.report.summary import Summary, as_records, summarise
+from labelsieve.report.summary_file import ENDING, is_summary, read_summary, write_summary
+from labelsieve.report.tables import Table, listed, metric_title
+from labelsieve.report.two_runs import compare_runs
 
 EPILOG = """\
+\b
 Examples:
-
-labelsieve report
-
-labelsieve report tiny
-
-labelsieve report runs/paper-lite --control pml-fsmir --out lite --figures pdf
-
-labelsieve report paper-lite --summary paper-lite.csv.gz
-
-labelsieve report docs/results/paper-lite.csv.gz
-
-labelsieve report runs/before runs/after
+  labelsieve report
+  labelsieve report tiny
+  labelsieve report runs/paper-lite --control pml-fsmir --out lite --figures pdf
+  labelsieve report paper-lite --summary paper-lite.csv.gz
+  labelsieve report docs/results/paper-lite.csv.gz
+  labelsieve report runs/before runs/after
 """
 
 _RUNS = Path("runs")
@@ -51,7 +47,7 @@ def report(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="RUN",
+            metavar="[RUN]...",
             help="Run folder, its name below runs/, or a file written by --summary. Default: the latest run. "
             "Two of them are compared.",
         ),
@@ -77,7 +73,6 @@ def report(
 
     An unfinished run has a report of what is complete. Two runs are compared on the terminal.
     """
-    require_packages()
     if runs is not None and len(runs) > 1:
         options = (("--out", out), ("--summary", summary), ("--control", control), ("--figures", figures))
         given = [name for name, value in options if value]
@@ -88,9 +83,6 @@ def report(
             raise typer.BadParameter(problem, param_hint="RUN")
         _compare(runs, as_json)
         return
-    from labelsieve.report.page import FIGURE_FORMATS, make_report, refuse_to_replace, write_report
-    from labelsieve.report.summary_file import is_summary, write_summary
-
     formats = tuple(dict.fromkeys(figures or ()))
     if formats and not has_matplotlib():
         raise RunError("figures need matplotlib: pip install 'labelsieve[plot]'")
@@ -124,18 +116,11 @@ def report(
 
 def read_means(source: Path) -> Summary:
     """Summarise a results file, or read a summary file."""
-    from labelsieve.bench.results import read_results
-    from labelsieve.report.summary import summarise
-    from labelsieve.report.summary_file import is_summary, read_summary
-
     return read_summary(source) if is_summary(source) else summarise(read_results(source))
 
 
 def find_source(run: str | None) -> tuple[Path, Path]:
     """Return the file that a report is made from, and its default folder."""
-    from labelsieve.bench.store import database_path
-    from labelsieve.report.summary_file import ENDING, is_summary
-
     if run is not None and is_summary(Path(run)):
         return Path(run), Path(run.removesuffix(ENDING))
     path = database_path(run if run is not None else _latest_run())
@@ -144,8 +129,6 @@ def find_source(run: str | None) -> tuple[Path, Path]:
 
 def _latest_run() -> Path:
     """Return the run below ``runs`` that changed last."""
-    from labelsieve.bench.store import FILE_NAME
-
     # Until a runner closes the file, its changes are in a second one.
     found = [path for ending in ("", "-wal") for path in _RUNS.glob(f"*/{FILE_NAME}{ending}")]
     if not found:
@@ -186,9 +169,6 @@ def _narrow_table(console: Console, table: Table, anchor: str) -> RenderableType
 
 def _compare(runs: list[str], as_json: bool) -> None:
     """Print what two runs have in common and where they differ."""
-    from labelsieve.report.summary import as_records
-    from labelsieve.report.two_runs import compare_runs
-
     summaries = []
     with progress(messages()) as announce:
         for run in runs:
@@ -219,8 +199,6 @@ def _compare(runs: list[str], as_json: bool) -> None:
 
 
 def _sentences(names: list[str], found: dict[str, Any]) -> list[str]:
-    from labelsieve.report.tables import listed
-
     shared = found["differences"]
     n_differing = int((shared["difference"] != 0).sum())
     n_beyond = int((shared["difference"].abs() > shared["fold_std"]).sum())
@@ -248,8 +226,6 @@ def _sentences(names: list[str], found: dict[str, Any]) -> list[str]:
 
 
 def _columns(rows: pd.DataFrame) -> dict[str, list[str]]:
-    from labelsieve.report.tables import metric_title
-
     return {
         "method": rows["method"].tolist(),
         "metric": list(map(metric_title, rows["metric"], rows["direction"])),

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console, RenderableType
 
 from labelsieve._base import BaseSelector, check_parameters
-from labelsieve._text import closest, count, csv_text
+from labelsieve._text import closest, count, csv_text, short
 from labelsieve.cli._blocks import check_block_usage, dask_cluster, parse_rows, size_hint
-from labelsieve.cli._console import PlainConsole, lay_out, messages, results, short, typed
+from labelsieve.cli._console import PlainConsole, lay_out, messages, results, typed
 from labelsieve.cli._options import (
     AsJson,
     DataOptions,
@@ -34,9 +34,9 @@ from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.stability import SelectionStability
-from labelsieve.inspection.wording import arbitrary_note, size_note, stability_note
+from labelsieve.inspection.wording import answers, arbitrary_note, headline, stability_note
 from labelsieve.io.copies import write_selected
-from labelsieve.size_curve import SizeCurve
+from labelsieve.methods._evidence.choice import SizeCurve
 
 EPILOG = """\
 \b
@@ -140,7 +140,7 @@ def select(
     ranking = found.ranking
     assert ranking is not None
     note_arbitrary(found, ranking, console)
-    console.print(_headline(found, ranking))
+    console.print(f"{headline(found)}; {count(ranking.n_kept, found.unit)} selected")
     if data_copy is not None:
         with write_errors(data_copy):
             is_table = write_selected(dataset, [dataset.ranked[column] for column in ranking.kept], data_copy)
@@ -194,32 +194,18 @@ def note_arbitrary(found: Audit, ranking: Ranking, console: Console) -> None:
         console.print(f"note: {arbitrary_note(ranking, found.unit)} Ask for fewer{example}.")
 
 
-def _headline(found: Audit, ranking: Ranking) -> str:
-    rounds = "" if ranking.n_iter is None else f" in {ranking.n_iter} iterations"
-    end = "" if ranking.objective is None else f"{'' if ranking.converged else 'not '}converged{rounds}, "
-    dataset = found.dataset
-    return (
-        f"{dataset.name}: {count(dataset.X.shape[0], 'row')}, {count(dataset.n_columns, found.unit)}, "
-        f"{count(len(dataset.label_names), 'label')}; {ranking.method}: {end}"
-        f"{count(ranking.n_kept, found.unit)} selected"
-    )
-
-
 def _formatted(found: Audit, ranking: Ranking, ending: str, everything: bool, console: Console) -> str:
     """Return the findings in the format of a file ending. Tables are laid out for `console`."""
     if ending == ".json":
         return found.to_json(kept_only=not everything, n_issues=_ISSUES_LISTED)
     if ending == ".csv":
-        rows = [
-            {name: "; ".join(value) if isinstance(value, list) else value for name, value in record.items()}
-            for record in found.columns.head(None if everything else ranking.n_kept).to_dict("records")
-        ]
-        return csv_text([tuple(rows[0]), *(tuple(row.values()) for row in rows)])
+        shown = found.columns if everything else found.columns.head(ranking.n_kept)
+        return csv_text(shown.map(lambda cell: "; ".join(cell) if isinstance(cell, list) else cell))
     with console.capture() as captured:
         console.print(ranking_table(found, ranking, console, everything=everything), "", sep="\n")
         if found.size_curve is not None:
-            note = size_note(found.size_curve, found.dataset.n_columns, found.unit)
-            console.print(_size_table(found, found.size_curve, console), "", note, "", sep="\n")
+            _, size, *_ = answers(found)
+            console.print(_size_table(found, found.size_curve, console), "", size.plain, "", sep="\n")
         if found.stability is not None:
             table = _stability_table(found, found.stability, ranking, console)
             console.print(table, "", stability_note(found), "", sep="\n")

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidates import is_binary
-from labelsieve._numerics.sparse import entries, is_sparse
+from labelsieve._numerics.sparse import entries
 
 _INTERCEPT_PENALTY, _WEIGHT_PENALTY, _LABEL_PENALTY = 0.1, 30.0, 10.0
 _MOST_LABEL_EFFECTS = 2000
@@ -40,9 +40,7 @@ class Checks:
         if checked is None:
             return None
         try:
-            # Iterating over a frame gives its column names, and a damaged sparse matrix must not be read.
-            parts = () if is_sparse(checked) or hasattr(checked, "iloc") else checked
-            rows, labels, answers = (np.asarray(part).ravel() for part in parts)
+            rows, labels, answers = (np.asarray(part).ravel() for part in checked)
         except (TypeError, ValueError):
             raise ValueError(
                 f"checked must be a tuple of three sequences, rows, labels and answers, got {type(checked).__name__}. "
@@ -88,16 +86,17 @@ class Checks:
         return Checks(self.rows[kept], positions[self.labels[kept]], self.answers[kept])
 
 
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """Inputs of the regression: all candidates of labels that vary, by row, then label.
 
     `support` is that of all rows and labels, `feature_support` that of the candidates by the features alone.
     """
 
-    def __init__(
-        self, rows: np.ndarray, labels: np.ndarray, support: np.ndarray, feature_support: np.ndarray
-    ) -> None:
-        self.rows, self.labels, self.support, self.feature_support = rows, labels, support, feature_support
+    rows: np.ndarray
+    labels: np.ndarray
+    support: np.ndarray
+    feature_support: np.ndarray
 
     def places(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the positions of some candidates among all, which are sorted by row, then label."""
@@ -107,11 +106,6 @@ class Candidates:
 
     def columns(self) -> Iterator[np.ndarray]:
         """Yield the six standardised columns; a constant one is 0."""
-        for column in self._raw_columns():
-            deviation = column.std()
-            yield (column - column.mean()) / deviation if deviation > 1e-9 else np.zeros_like(column)
-
-    def _raw_columns(self) -> Iterator[np.ndarray]:
         n_samples, n_labels = self.support.shape
         in_row = np.bincount(self.rows, minlength=n_samples)
         frequency = np.bincount(self.labels, minlength=n_labels) / n_samples
@@ -120,12 +114,16 @@ class Candidates:
         floors = np.empty(n_labels)
         for block in batches(n_labels, n_samples):
             floors[block] = np.quantile(self.support[:, block], _FLOOR_QUANTILE, axis=0)
-        yield self.support[self.rows, self.labels]
-        yield self.feature_support
-        yield log_in_row[self.rows]
-        yield (in_row == 1).astype(float)[self.rows]
-        yield log_odds[self.labels]
-        yield floors[self.labels]
+        for column in (
+            self.support[self.rows, self.labels],
+            self.feature_support,
+            log_in_row[self.rows],
+            (in_row == 1).astype(float)[self.rows],
+            log_odds[self.labels],
+            floors[self.labels],
+        ):
+            deviation = column.std()
+            yield (column - column.mean()) / deviation if deviation > 1e-9 else np.zeros_like(column)
 
 
 @dataclass(frozen=True)

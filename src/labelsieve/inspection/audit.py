@@ -32,8 +32,6 @@ from labelsieve.methods._evidence.choice import FEWEST_ROWS, size_grid
 from labelsieve.methods._evidence.problem import LARGEST_GRAM
 from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 
-__all__ = ["FAST_SETTINGS", "SETTINGS", "audit", "inspect_dataset"]
-
 #: Subsamples, random orders of the columns and permutations of the labels. Large tables are permuted 39 times.
 SETTINGS: dict[str, Any] = {"n_resamples": 30, "n_random": 6, "n_permutations": 199}
 FAST_SETTINGS: dict[str, Any] = {"n_resamples": 10, "n_random": 2, "n_permutations": 39}

@@ -8,26 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from labelsieve._base import check_count
+from labelsieve._base import RankedFeatures, check_count
 from labelsieve._figures import ACCENT, FAINT, INK
-from labelsieve._ranked import RankedFeatures
-from labelsieve._text import one_line
+from labelsieve._text import short
 from labelsieve.inspection.label_issues import LabelIssues
 from labelsieve.inspection.stability import STABLE, SelectionStability
-from labelsieve.size_curve import SizeCurve
+from labelsieve.methods._evidence.choice import SizeCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
-
-__all__ = [
-    "ConvergenceDisplay",
-    "LabelIssuesDisplay",
-    "RankingDisplay",
-    "SizeCurveDisplay",
-    "StabilityDisplay",
-]
 
 _LONGEST_NAME = 30
 
@@ -85,7 +76,7 @@ class _BarDisplay(_Display):
             Options of matplotlib's ``barh`` for the coloured bars.
         """
         check_count(n_shown, "n_shown", least=1)
-        names = [_shortened(name) for name in self._names()[:n_shown]]
+        names = [short(name, _LONGEST_NAME) for name in self._names()[:n_shown]]
         ax, rows = self._open(ax, 1.2 + 0.22 * len(names)), np.arange(len(names))
         # Names come from data: a dollar sign does not start a formula.
         ax.set_yticks(rows, names, parse_math=False)
@@ -387,9 +378,3 @@ def _draw_ticks(ax: Axes, values: np.ndarray, rows: np.ndarray, label: str | Non
     look: dict[str, Any] = {"color": INK, "markersize": 9, "markeredgewidth": 2, "linestyle": "none"}
     (ticks,) = ax.plot(values, rows, marker="|", label=label, **look)
     return ticks
-
-
-def _shortened(name: object) -> str:
-    """Shorten a name to leave room for the bars."""
-    text = one_line(name)
-    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"

@@ -15,8 +15,6 @@ from labelsieve.inspection.label_issues import LabelIssues, issues_of
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
 from labelsieve.io import Dataset
 
-__all__ = ["ExplainedIssues", "Reasons", "explain_label_issues"]
-
 #: Number of reasons for a candidate.
 _N_REASONS = 3
 #: Largest number of candidates with reasons: nobody reads a longer page, and `issues` lists all.
@@ -108,17 +106,14 @@ class _ExplainedSupport(LabelSupport):
 
 
 def explain_label_issues(
-    dataset: Dataset,
-    *,
-    checked: Any = None,
-    kernel: str = "auto",
-    use_labels: bool = True,
-    each_row_has_truth: bool = False,
-    n_listed: int | None = None,
+    dataset: Dataset, *, checked: Any = None, n_listed: int | None = None, **options: Any
 ) -> ExplainedIssues:
-    """Find label issues as `find_label_issues` does, and explain at least the first `n_listed` of them by columns."""
+    """Find label issues as `find_label_issues` does, and explain at least the first `n_listed` of them by columns.
+
+    `options` are parameters of `LabelSupport`.
+    """
     X, Y = dataset.X, dataset.candidates
-    model = _ExplainedSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
+    model = _ExplainedSupport(**options).fit(X, Y, checked)
     issues = issues_of(model, checked, label_names=dataset.label_names, row_ids=dataset.row_ids)
     n_flagged = int(issues.label_summary()["n_flagged"].sum())
     listed = issues.unchecked[

@@ -35,12 +35,6 @@ Examples
 True
 """
 
-#: Shown with every result.
-BLIND_SPOT = (
-    "Wrong candidates that follow from the features as right ones do (systematic noise) cannot be seen from "
-    "features and candidates alone."
-)
-
 #: Rows of the table in a notebook.
 _MOST_ROWS = 10
 
@@ -200,7 +194,10 @@ class LabelIssues:
         if share is not None:
             return f"About {share:.0%} of all candidates are wrong, estimated from {self.n_checked} checked candidates."
         used = f" that uses {self.n_checked} checked candidates" if self.n_checked else ""
-        return f"This is an order{used}, not a probability. {BLIND_SPOT} {advice}".strip()
+        return (
+            f"This is an order{used}, not a probability. Wrong candidates that follow from the features as right ones "
+            f"do (systematic noise) cannot be seen from features and candidates alone. {advice}"
+        ).strip()
 
     def _first(self, n_shown: int) -> tuple[str, list[tuple[Hashable, str, str]]]:
         """Return the name of a measure, and row, label and measure of the first candidates without a verdict."""

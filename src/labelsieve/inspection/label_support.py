@@ -23,8 +23,6 @@ from labelsieve.inspection._leave_one_out import (
     rbf_directions,
 )
 
-__all__ = ["LabelSupport", "candidate_places"]
-
 # If there are more rows and more features, only the features with the most evidence are used.
 _LARGEST_SIDE = 6000
 _MOST_FEATURES = 1000

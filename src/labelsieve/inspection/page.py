@@ -51,8 +51,6 @@ from labelsieve.io.dataset import Column, Dataset, show_value
 if TYPE_CHECKING:
     from labelsieve.inspection.result import Audit
 
-__all__ = ["page_data", "render_page"]
-
 #: Limits that keep the page small: columns, counts per label in all distributions, features listed per column.
 _MOST_COLUMNS, _MOST_COUNTS, _MOST_FEATURES = 1000, 12_000, 12
 #: Largest number of distinct values with a bar each, and number of bars of a range.

@@ -21,8 +21,6 @@ from labelsieve.methods._evidence.path import Criterion
 from labelsieve.methods._evidence.problem import Rows
 from labelsieve.methods.evidence import EvidenceSelector
 
-__all__ = ["CRITERION", "Ranking"]
-
 CRITERION = Criterion(EvidenceSelector().threshold, EvidenceSelector().ridge)
 #: What a greedy method says about each feature; its score is only the place.
 _MEASURES = ("evidence", "criterion")

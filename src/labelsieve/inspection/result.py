@@ -26,12 +26,10 @@ from labelsieve.inspection.stability import (
 from labelsieve.io import Dataset
 from labelsieve.io.dataset import Column, known_wrong
 from labelsieve.io.writing import replacing
-from labelsieve.size_curve import SizeCurve
+from labelsieve.methods._evidence.choice import SizeCurve
 
 if TYPE_CHECKING:
     from labelsieve._figures import PageFigure
-
-__all__ = ["Audit"]
 
 #: Height of the page in a notebook.
 _NOTEBOOK_HEIGHT = 720

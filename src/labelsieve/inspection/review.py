@@ -22,16 +22,6 @@ from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import read_records
 from labelsieve.io.source import Source
 
-__all__ = [
-    "Review",
-    "id_column",
-    "issues_text",
-    "n_verdicts",
-    "places_text",
-    "read_review",
-    "without_removed",
-]
-
 _ID_PREFIX = "id:"
 _ANSWERS = {"keep": 1, "remove": 0, "": -1}
 
@@ -103,7 +93,7 @@ def _text(
         names = list(map(str, dataset.row_ids))
         _written(names, "rows")
         columns = {f"{_ID_PREFIX}{dataset.id_column}": [names[row] for row in rows], **columns}
-    return csv_text([tuple(columns), *zip(*columns.values(), strict=True)])
+    return csv_text(DataFrame(columns))
 
 
 def _written(names: Sequence[str], role: str) -> dict[str, int]:

@@ -15,11 +15,8 @@ from labelsieve._base import as_generator, check_problem, reject_lazy
 from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, is_sparse
-from labelsieve.methods._evidence.choice import FEWEST_ROWS, size_grid
+from labelsieve.methods._evidence.choice import FEWEST_ROWS, SizeCurve, size_grid
 from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
-from labelsieve.size_curve import SizeCurve
-
-__all__ = ["choose_size"]
 
 #: Largest size to try with more than 5000 features.
 _MOST_OF_MANY = 1000

@@ -7,46 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from labelsieve._text import printable
-from labelsieve.inspection.label_issues import LabelIssues
+from labelsieve._text import printable, short
 from labelsieve.inspection.stability import STABLE, EvidenceTest
-from labelsieve.size_curve import SizeCurve
 
 if TYPE_CHECKING:
     from labelsieve.inspection.ranking import Ranking
     from labelsieve.inspection.result import Audit
 
-__all__ = [
-    "Answer",
-    "answers",
-    "arbitrary_note",
-    "banner",
-    "headline",
-    "notes",
-    "size_note",
-    "stability_note",
-    "summary",
-]
-
 #: Selection frequency of reliable columns.
 _RELIABLE = 0.9
-#: Largest number of names in a sentence, and largest length of a name.
-_MENTIONED, _LONGEST_NAME = 3, 34
+#: Largest number of names in a sentence.
+_MENTIONED = 3
 _SHOWN_ROWS, _SHOWN_COLUMNS = 5, 8
 
-_WHICH, _HOW_MANY, _TRUST, _LABELS = (
-    "Which columns matter?",
-    "How many to keep?",
-    "How far to trust the choice?",
-    "Which labels look wrong?",
-)
-_CHANCE = (
-    "This ranking is no better than chance.",
-    "Permuted labels give as much evidence (permutation test, p = {p:.2g}). Do not select columns or remove labels by "
-    "these findings. Check that rows and labels are aligned, and that the informative columns are in the file.",
-)
 #: Explanation of the reasons, by kernel.
 _REASONS = {
     "linear": "Each reason is what one column adds to the prediction of a label from the other rows. Base rate, all "
@@ -74,28 +47,18 @@ class Answer:
 
 def answers(audit: Audit) -> list[Answer]:
     """Answer the questions that the findings can answer."""
-    found = []
+    labels = Answer("Which labels look wrong?", *_labels(audit))
     if audit.ranking is not None:
-        found = [
-            Answer(_WHICH, *_columns(audit, audit.ranking)),
-            Answer(_HOW_MANY, *_size(audit, audit.ranking)),
-            Answer(_TRUST, *_trust(audit, audit.ranking)),
+        return [
+            Answer("Which columns matter?", *_columns(audit, audit.ranking)),
+            Answer("How many to keep?", *_size(audit, audit.ranking)),
+            Answer("How far to trust the choice?", *_trust(audit, audit.ranking)),
+            labels,
         ]
     if audit.label_issues is None:
-        if audit.ranking is not None:
-            found.append(Answer(_LABELS, "Not checked", ": --check-labels looks for label issues."))
-        return found
-    issues = audit.label_issues.issues
-    if audit.is_no_better_than_chance:
-        found.append(
-            Answer(_LABELS, "Unknown", ": this order has no basis here; do not remove labels by it.")
-        )
-    else:
-        found.append(Answer(_LABELS, *_labels(issues, audit)))
-    if audit.ranking is None:
-        gist, _, rest = issues.caveat().partition(". ")
-        found.append(Answer("How far to trust that?", f"{gist.rstrip('.')}.", f" {rest}" if rest else ""))
-    return found
+        return []
+    gist, _, rest = audit.label_issues.issues.caveat().partition(". ")
+    return [labels, Answer("How far to trust that?", f"{gist.rstrip('.')}.", f" {rest}" if rest else "")]
 
 
 def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
@@ -168,8 +131,12 @@ def _permutations(test: EvidenceTest) -> str:
     return f"{test.p_value:.1%} of the permutations of the labels give as much evidence."
 
 
-def _labels(issues: LabelIssues, audit: Audit) -> tuple[str, str]:
-    by_label = audit.labels
+def _labels(audit: Audit) -> tuple[str, str]:
+    if audit.label_issues is None:
+        return "Not checked", ": --check-labels looks for label issues."
+    if audit.is_no_better_than_chance:
+        return "Unknown", ": this order has no basis here; do not remove labels by it."
+    issues, by_label = audit.label_issues.issues, audit.labels
     n_flagged = by_label["n_flagged"].sum()
     many = _counted(issues.n_candidates, "candidate label")
     if not n_flagged:
@@ -177,7 +144,7 @@ def _labels(issues: LabelIssues, audit: Audit) -> tuple[str, str]:
     where = ""
     if len(by_label) > 1:
         worst = by_label.loc[(by_label["n_flagged"] / by_label["n_candidates"]).idxmax()]
-        where = f", most often {_short(worst['label'])} ({worst['n_flagged']:,} of {worst['n_candidates']:,})"
+        where = f", most often {short(worst['label'])} ({worst['n_flagged']:,} of {worst['n_candidates']:,})"
     verb = "is" if n_flagged == 1 else "are"
     rest = f" {verb} flagged{where}."
     if issues.share_wrong is None:
@@ -199,16 +166,6 @@ def arbitrary_note(ranking: Ranking, unit: str) -> str:
     return f"{many} have the {ranking.measure} 0: column order alone put them there."
 
 
-def size_note(curve: SizeCurve, n_columns: int, unit: str) -> str:
-    """Say which number of columns is best, and which is hardly worse."""
-    best = int(np.searchsorted(curve.sizes, curve.best))
-    note = f"The best precision, {curve.mean[best]:.3f}, is that of {curve.best} of {n_columns} {unit}s."
-    if curve.enough == curve.best:
-        return f"{note} No smaller number is within the spread of the folds."
-    reached = curve.mean[np.searchsorted(curve.sizes, curve.enough)]
-    return f"{note} {curve.enough} are within the spread of the folds: {reached:.3f}."
-
-
 def stability_note(audit: Audit) -> str:
     """Say how many columns are stable, and how many of them chance explains."""
     stability, unit = audit.stability, audit.unit
@@ -226,34 +183,36 @@ def banner(audit: Audit) -> tuple[str, str] | None:
     """Return the warning at the top, as gist and rest; None if there is none."""
     if audit.evidence_test is None or not audit.is_no_better_than_chance:
         return None
-    return _CHANCE[0], _CHANCE[1].format(p=audit.evidence_test.p_value)
+    return (
+        "This ranking is no better than chance.",
+        f"Permuted labels give as much evidence (permutation test, p = {audit.evidence_test.p_value:.2g}). Do not "
+        "select columns or remove labels by these findings. Check that rows and labels are aligned, and that the "
+        "informative columns are in the file.",
+    )
 
 
 def headline(audit: Audit) -> str:
-    """Return name and sizes of the table in one line."""
-    return f"{printable(audit.dataset.name or 'table')}: {', '.join(_sizes(audit))}"
+    """Return name and facts of the table in one line."""
+    return f"{printable(audit.dataset.name or 'table')}: {', '.join(facts(audit))}"
 
 
 def facts(audit: Audit) -> list[str]:
     """Return the sizes of the table, and for a selection the method."""
-    found, ranking = _sizes(audit), audit.ranking
+    dataset, ranking = audit.dataset, audit.ranking
+    n_features = len(dataset.feature_names)
+    encoded = f" ({_counted(n_features, 'feature')})" if n_features > dataset.n_columns else ""
+    found = [
+        _counted(dataset.X.shape[0], "row"),
+        _counted(dataset.n_columns, "column") + encoded,
+        _counted(len(dataset.label_names), "label"),
+    ]
+    if not dataset.is_lazy:
+        found.append(_counted(audit.n_candidates, "candidate label"))
     if audit.command == "select" and ranking is not None:
         end = "" if ranking.objective is None else f", {'' if ranking.converged else 'not '}converged"
         rounds = "" if ranking.n_iter is None else f" in {_counted(ranking.n_iter, 'iteration')}"
         found.append(f"{ranking.method}{end}{rounds}")
     return found
-
-
-def _sizes(audit: Audit) -> list[str]:
-    dataset = audit.dataset
-    n_features = len(dataset.feature_names)
-    encoded = f" ({_counted(n_features, 'feature')})" if n_features > dataset.n_columns else ""
-    return [
-        _counted(dataset.X.shape[0], "row"),
-        _counted(dataset.n_columns, "column") + encoded,
-        _counted(len(dataset.label_names), "label"),
-        _counted(audit.n_candidates, "candidate label"),
-    ]
 
 
 def summary(audit: Audit) -> str:
@@ -264,9 +223,9 @@ def summary(audit: Audit) -> str:
         lines += [answer.question, f"  {answer.plain}"]
     lines.append("")
     if audit.selected:
-        lines.append("  first columns: " + ", ".join(map(_short, audit.selected[:_SHOWN_COLUMNS])))
+        lines.append("  first columns: " + ", ".join(map(short, audit.selected[:_SHOWN_COLUMNS])))
     records = audit.issue_records(_SHOWN_ROWS)
-    first = [f"{_short(record['row'])}/{_short(record['label'])}" for record in records]
+    first = [f"{short(record['row'])}/{short(record['label'])}" for record in records]
     if first:
         lines.append("  review first: " + ", ".join(first))
     if audit.label_issues is not None:
@@ -333,12 +292,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _short(name: object) -> str:
-    text = printable(name)
-    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 2]}…"
-
-
 def _mentioned(names: Sequence[object]) -> str:
     """Mention the first names."""
-    first = [_short(name) for name in names[:_MENTIONED]]
+    first = [short(name) for name in names[:_MENTIONED]]
     return first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"

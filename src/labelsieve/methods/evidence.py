@@ -18,6 +18,7 @@ from labelsieve.methods._evidence.choice import (
     Choice,
     ColumnIndex,
     Plan,
+    SizeCurve,
     best_pair,
     held_out_precision,
     most_stable,
@@ -25,7 +26,6 @@ from labelsieve.methods._evidence.choice import (
 )
 from labelsieve.methods._evidence.path import Criterion, rank_features
 from labelsieve.methods._evidence.problem import Problem, Rows, is_gram_cheaper
-from labelsieve.size_curve import SizeCurve
 
 __all__ = ["EvidenceSelector", "SizeEvaluation", "evaluate_sizes"]
 

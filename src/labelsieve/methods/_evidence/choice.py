@@ -14,7 +14,6 @@ from labelsieve._numerics.result import logger
 from labelsieve.methods._evidence.passes import FoldModels, Precision, judge, merge_precision
 from labelsieve.methods._evidence.path import Criterion, rank_features
 from labelsieve.methods._evidence.problem import LARGEST_GRAM, Problem, Rows
-from labelsieve.size_curve import SizeCurve
 
 #: What "auto" chooses from, most stable first: a filter, half and half, forward selection.
 REDUNDANCIES = (np.inf, 1.0, 0.0)
@@ -31,6 +30,59 @@ _SIZE_STEPS = 300
 _LARGEST_COST = 0.01
 #: Precisions that differ by less are equal: rounding must not choose.
 _EQUAL = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SizeCurve:
+    """Scores of the first features of a ranking, by how many of them and by fold.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_sizes,)
+        Numbers of features, ascending.
+    scores : ndarray of shape (n_folds, n_sizes)
+        Mean average precision against the candidates of the held-out rows of a fold; higher is better.
+
+    Examples
+    --------
+    >>> curve = SizeCurve(np.array([1, 2, 5]), np.array([[0.5, 0.8, 0.7], [0.5, 0.6, 0.7]]))
+    >>> curve.mean
+    array([0.5, 0.7, 0.7])
+    >>> curve.best, curve.enough
+    (2, 2)
+    """
+
+    sizes: np.ndarray
+    scores: np.ndarray
+
+    def __repr__(self) -> str:
+        n_folds, n_sizes = self.scores.shape
+        return f"SizeCurve({n_sizes} sizes, {n_folds} folds, best {self.best}, enough {self.enough})"
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean over the folds, by size."""
+        mean: np.ndarray = self.scores.mean(axis=0)
+        return mean
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Standard deviation over the folds, by size."""
+        spread: np.ndarray = self.scores.std(axis=0)
+        return spread
+
+    @property
+    def best(self) -> int:
+        """The size with the highest mean; of equally good ones the smallest."""
+        mean = self.mean
+        return int(self.sizes[np.argmax(mean >= mean.max() - _EQUAL)])
+
+    @property
+    def enough(self) -> int:
+        """The smallest size whose mean lies within the spread over the folds of the best: hardly worse."""
+        best = np.searchsorted(self.sizes, self.best)
+        least = self.mean[best] - self.spread[best] - _EQUAL
+        return int(self.sizes[np.argmax(self.mean >= least)])
 
 
 class ColumnIndex:
