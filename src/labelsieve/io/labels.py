@@ -69,6 +69,21 @@ class Labels:
         )
 
 
+def aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[Labels | None, Labels | None]:
+    """Return truth and candidates with the same labels in the same order."""
+    if truth is None or noisy is None or truth.names == noisy.names:
+        return truth, noisy
+    if not (truth.separators or noisy.separators):
+        if len(truth.names) != len(noisy.names):
+            raise fail(
+                f"needs as many candidate columns as labels, got {len(noisy.names)} for {len(truth.names)}; check "
+                "`candidates`"
+            )
+        return truth, replace(noisy, names=truth.names)
+    names = [*truth.names, *(name for name in noisy.names if name not in set(truth.names))]
+    return truth.reindexed(names), noisy.reindexed(names)
+
+
 def likely_labels(names: Sequence[str], columns: Mapping[int, TypedColumn], fail: Fail) -> list[int]:
     """Return the columns that are labels by content and name; raise if several could be."""
     lists = [place for place, column in columns.items() if column.role == "tags"]

@@ -16,9 +16,8 @@ from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import RawTable, open_frame, open_table, stack_tables, table_format
 from labelsieve.io.labels import Labels, read_labels
-from labelsieve.io.matrices import join, read_matlab, read_npy, read_npz, read_svmlight
+from labelsieve.io.matrices import join, read_matlab, read_npy, read_npz, read_svmlight, stack
 from labelsieve.io.mulan_xml import find_label_xml, xml_labels
-from labelsieve.io.numeric_table import stack
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.tables import table_dataset
@@ -353,8 +352,7 @@ def _second_file(path: Path, n_rows: int) -> Labels:
     kind = format_of(source)
     if kind in ("arff", "npy"):
         table = read_arff(source) if kind == "arff" else read_npy(source)
-        places = range(len(table.names))
-        labels = Labels.of_matrix(table.labels(places, source.error), table.label_names(places))
+        labels = table.labels(range(len(table.names)), source.error)
     elif kind in ("delimited", "json", "parquet", "excel"):
         raw: RawTable = open_table(source, kind)
         found = read_labels(raw, range(len(raw.names)), None, source.error, must_vary=False)

@@ -18,7 +18,7 @@ from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import Features, encode
 from labelsieve.io.frames import RawTable
-from labelsieve.io.labels import Labels, likely_labels, read_labels
+from labelsieve.io.labels import Labels, aligned, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
@@ -66,7 +66,7 @@ def table_dataset(
         must_vary = not choice.is_declared
         return read_labels(raw, places, options.label_sep, fail, must_vary=must_vary) if places else None
 
-    truth, noisy = _aligned(
+    truth, noisy = aligned(
         labels_of(choice.label_file, choice.labels or ()),
         labels_of(choice.candidate_file, choice.candidates),
         fail,
@@ -163,21 +163,6 @@ def _declared_categories(cells: Any, name: str, fail: Fail) -> TypedColumn:
     if len(codes) < len(texts):
         return column
     return replace(column, categories=tuple(map(str, range(max(codes, default=0) + 1))))
-
-
-def _aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[Labels | None, Labels | None]:
-    """Return truth and candidates with the same labels in the same order."""
-    if truth is None or noisy is None or truth.names == noisy.names:
-        return truth, noisy
-    if not (truth.separators or noisy.separators):
-        if len(truth.names) != len(noisy.names):
-            raise fail(
-                f"needs as many candidate columns as labels, got {len(noisy.names)} for {len(truth.names)}; check "
-                "`candidates`"
-            )
-        return truth, replace(noisy, names=truth.names)
-    names = [*truth.names, *(name for name in noisy.names if name not in set(truth.names))]
-    return truth.reindexed(names), noisy.reindexed(names)
 
 
 def _row_names(
