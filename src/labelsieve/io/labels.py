@@ -194,10 +194,10 @@ def _tags(
     cells: Any, texts: Sequence[Any], name: str, separator: str | None, fail: Fail
 ) -> tuple[Matrix, list[str], str | None]:
     """Return one 0/1 column per tag, the tags in alphabetical order, and their separator."""
-    numbers = read_numbers(dict.fromkeys(text for text in texts if isinstance(text, str)))
-    fraction = next((text for text, number in numbers.meaning.items() if not number.is_integer()), None)
-    if fraction is not None or len(numbers.meaning) > _MOST_CLASSES:
-        shown = fraction or next(iter(numbers.meaning))
+    numbers, _ = read_numbers(dict.fromkeys(text for text in texts if isinstance(text, str)))
+    fraction = next((text for text, number in numbers.items() if not number.is_integer()), None)
+    if fraction is not None or len(numbers) > _MOST_CLASSES:
+        shown = fraction or next(iter(numbers))
         raise fail(
             f"label {name!r} must hold 0 and 1, yes and no or tags, got {shown!r}; threshold it, or check `labels`",
         )
