@@ -111,13 +111,7 @@ def label_names(names: Sequence[str], places: Iterable[int], *, is_headless: boo
 
 
 def plain_name(name: str) -> str:
-    """Return a name without the prefix of `write`.
-
-    Examples
-    --------
-    >>> plain_name("label:bug"), plain_name("bug")
-    ('bug', 'bug')
-    """
+    """Return a name without the prefix of `write`."""
     for prefix in (LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX):
         if name.startswith(prefix) and len(name) > len(prefix):
             return name[len(prefix) :]

@@ -124,13 +124,7 @@ def infer_column_type(
 
 
 def plain_numbers(cells: Any) -> np.ndarray | None:
-    """Convert cells that are all numbers as Python writes them; None if one of them is anything else.
-
-    Examples
-    --------
-    >>> plain_numbers(np.array(["1.5", "-2"], dtype=object)), plain_numbers(np.array(["007", "2"], dtype=object))
-    (array([ 1.5, -2. ]), None)
-    """
+    """Convert cells that are all numbers as Python writes them; None if one of them is anything else."""
     if cells.dtype.kind in "buif" and not isinstance(cells.dtype, np.dtype):  # pandas' own dtypes
         return None if cells.isna().any() else cells.to_numpy(dtype=np.float64)
     if cells.dtype.kind in "buif":

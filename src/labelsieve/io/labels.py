@@ -152,13 +152,7 @@ def read_labels(
 
 
 def _differing_in_case(tags: Sequence[str]) -> str:
-    """Name the first tags that are the same in small letters.
-
-    Examples
-    --------
-    >>> _differing_in_case(["JAZZ", "Rock", "jazz", "pop", "rock"])
-    'JAZZ, jazz; Rock, rock'
-    """
+    """List the first tags that differ only in case."""
     alike: dict[str, list[str]] = {}
     for tag in tags:
         alike.setdefault(tag.casefold(), []).append(printable(tag)[:_LONGEST_SHOWN])

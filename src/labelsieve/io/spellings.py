@@ -146,13 +146,7 @@ def _dates(texts: Iterable[str], layout: str | Callable[[str], datetime]) -> dic
 
 
 def read_truth(texts: Collection[str]) -> dict[str, float]:
-    """Return 1 for yes and 0 for no in any of the usual words; nothing unless both occur and nothing else.
-
-    Examples
-    --------
-    >>> read_truth(["Yes", "no"]), read_truth(["yes", "maybe"])
-    ({'Yes': 1.0, 'no': 0.0}, {})
-    """
+    """Return 1 for yes and 0 for no in any of the usual words; nothing unless both occur and nothing else."""
     words = {text: text.strip().lower() for text in texts}
     said = set(words.values())
     if said <= TRUE | FALSE and said & TRUE and said & FALSE:
@@ -231,25 +225,13 @@ _LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
 
 
 def tags_of(items: Iterable[Any]) -> tuple[str, ...]:
-    """Return tags as texts, without duplicates and missing ones.
-
-    Examples
-    --------
-    >>> tags_of([" bug", "bug", None, 3])
-    ('bug', '3')
-    """
+    """Return tags as texts, without duplicates and missing ones."""
     texts = (str(item).strip() for item in items if item is not None and item == item)
     return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def split_tags(text: str, separator: str | None) -> tuple[str, ...]:
-    """Return the tags of a cell, which is a list or has separators.
-
-    Examples
-    --------
-    >>> split_tags("billing; bug", ";"), split_tags("billing", None)
-    (('billing', 'bug'), ('billing',))
-    """
+    """Return the tags of a cell, which is a list or has separators."""
     found = read_list(text)
     if found is not None:
         return found

@@ -22,17 +22,20 @@ from labelsieve.io.labels import Labels, aligned, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
-#: Reads the labels of so many rows from another file.
+#: Reads the labels of a number of rows from another file.
 SecondFile = Callable[[Path, int], Labels]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The file a table was read from, and how its labels are written, which a copy needs."""
+    """File of a table and the way it is written, which a copy needs."""
 
     path: Path
     checksum: bytes
+    #: Format, separator and header of a `RawTable`.
     kind: str
+    separator: str
+    has_header: bool
     #: The tag of every label; None for a column of yes and no.
     tags: tuple[str | None, ...]
     #: Separators of tags by position of the column.
@@ -82,6 +85,10 @@ def table_dataset(
     features = encode(typed, names, options, coded, fail, taken=labels.names)
     row_ids, id_column = _row_names(raw, typed, options.id, fail)
     is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
+    origin = None
+    if file is not None:
+        written = (raw.kind, raw.separator, raw.has_header, tuple(labels.tags), labels.separators)
+        origin = Origin(file.path, file.checksum, *written)
     return Dataset(
         sp.csr_array(features.X) if is_sparse_frame else features.X,
         None if truth is None else truth.Y,
@@ -99,9 +106,7 @@ def table_dataset(
         frame=raw.frame,
         values=_values(raw, typed),
         notes=raw.notes,
-        _origin=None
-        if file is None
-        else Origin(file.path, file.checksum, raw.kind, tuple(labels.tags), labels.separators),
+        _origin=origin,
     )
 
 
@@ -192,7 +197,7 @@ def _columns(
     features: Features,
     options: ReadOptions,
 ) -> tuple[Column, ...]:
-    """Return what became of every column, in the order of the table."""
+    """Describe every column, in the order of the table."""
     members: dict[int, list[int]] = {}
     for feature, place in enumerate(features.column_of.tolist()):
         members.setdefault(place, []).append(feature)
@@ -238,7 +243,7 @@ def _by_column(matrix: Matrix) -> Iterable[np.ndarray]:
 
 
 def _values(raw: RawTable, typed: Mapping[int, TypedColumn]) -> Any:
-    """Return the table as understood."""
+    """Return the table with typed values."""
     import pandas as pd
 
     columns: dict[str, np.ndarray] = {}
