@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from labelsieve._blocks.streamed import lazy_rows
 from labelsieve._numerics.sparse import dense
@@ -257,8 +258,6 @@ class DelimitedTable(BlockTable):
         return np.ascontiguousarray(frame[list(columns)].to_numpy())
 
     def _parse(self, lines: bytes, columns: Sequence[int], dtype: Any) -> Any:
-        import pandas as pd
-
         # Up to pandas 2 the default parser may miss the nearest float by one unit in the last place.
         exact = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
         return pd.read_csv(
@@ -276,8 +275,6 @@ class DelimitedTable(BlockTable):
 
     def _explain(self, error: Exception, lines: bytes, index: int, columns: Sequence[int]) -> DatasetError:
         """Name the first cell that is not a number."""
-        import pandas as pd
-
         found = [] if isinstance(error, pd.errors.ParserError) else self._parse(lines, columns, str).items()
         for column, cells in found:
             wrong = cells[cells.notna() & pd.to_numeric(cells, errors="coerce").isna()]

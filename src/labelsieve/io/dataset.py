@@ -7,9 +7,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
@@ -19,9 +20,6 @@ from labelsieve._numerics.sparse import Matrix, check_structure, entries, is_spa
 from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # Labels listed in a notebook.
 _LABELS_SHOWN = 10
@@ -135,8 +133,8 @@ class Dataset:
     label_column_of: np.ndarray = None  # type: ignore[assignment]
     row_ids: Sequence[Hashable] = None  # type: ignore[assignment]
     id_column: str | None = None
-    frame: DataFrame | None = None
-    values: DataFrame | None = None
+    frame: pd.DataFrame | None = None
+    values: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
     #: How the file is written, which a copy of it needs.
     _origin: Any = None
@@ -290,15 +288,13 @@ class Dataset:
         self._require_rows("a description")
         return describe(self)
 
-    def to_pandas(self) -> DataFrame:
+    def to_pandas(self) -> pd.DataFrame:
         """Return one frame: features, ``label:NAME`` and ``candidate:NAME`` columns.
 
         Sparse features become sparse columns, nominal features become categorical ones.
         """
-        import pandas as pd
-
         self._require_rows("a frame")
-        blocks: list[DataFrame] = []
+        blocks: list[pd.DataFrame] = []
         for prefix, names, matrix in (
             ("", self.feature_names, self.X),
             ("label:", self.label_names, self.Y),

@@ -10,17 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import distinct, writable_name
 from labelsieve.io.source import Source, ending_of
 from labelsieve.io.spellings import MISSING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 #: Ending of a file -> its format.
 TABLE_FORMATS = {
@@ -42,7 +40,7 @@ class RawTable:
     #: Names that can be shown and all differ.
     names: list[str]
     #: The cells, named by `names`; texts if the file holds text.
-    frame: DataFrame
+    frame: pd.DataFrame
     notes: tuple[str, ...] = ()
     #: Whether the names are those of the file.
     has_header: bool = True
@@ -70,8 +68,6 @@ def open_table(source: Source, kind: str) -> RawTable:
 
 def open_frame(frame: Any) -> RawTable:
     """Take a pandas frame, or what converts itself to one."""
-    import pandas as pd
-
     if not isinstance(frame, pd.DataFrame):
         frame = frame.to_pandas()
     header = [str(column) for column in frame.columns]
@@ -80,8 +76,6 @@ def open_frame(frame: Any) -> RawTable:
 
 def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
     """Put the rows of tables with the same columns below one another."""
-    import pandas as pd
-
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -97,8 +91,6 @@ def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
 
 def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str] = ()) -> RawTable:
     """Name the columns of some cells."""
-    import pandas as pd
-
     shown = [writable_name(name.strip()) or f"column {place}" for place, name in enumerate(header, start=1)]
     names = distinct(shown)
     notes = list(notes)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from labelsieve._numerics.candidates import is_binary
@@ -174,8 +175,6 @@ def _row_names(
     raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None, fail: Fail
 ) -> tuple[list[str] | None, str | None]:
     """Return the names of the rows, from a column or the index of a frame, and the column."""
-    import pandas as pd
-
     for place, column in typed.items():
         name = raw.names[place]
         if column.role != "id" or id_column not in (None, name):
@@ -244,8 +243,6 @@ def _by_column(matrix: Matrix) -> Iterable[np.ndarray]:
 
 def _values(raw: RawTable, typed: Mapping[int, TypedColumn]) -> Any:
     """Return the table with typed values."""
-    import pandas as pd
-
     columns: dict[str, np.ndarray] = {}
     for place, name in enumerate(raw.names):
         if place in typed:
