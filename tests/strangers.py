@@ -1,4 +1,4 @@
-"""Five tables such as strangers bring, made by code: what decides the labels, and which are wrong, is known.
+"""Four tables such as strangers bring, made by code: what decides the labels, and which are wrong, is known.
 
 Every label follows one or two columns with some noise; all other columns say nothing about any label. Then a share of
 the rows gets one label more, drawn from those that it does not have: these are the wrong ones.
@@ -39,13 +39,12 @@ class Stranger:
 
 
 def make_strangers(folder, n_rows=1200, random_state=0):
-    """Write all five; returns them by name."""
+    """Write all four; returns them by name."""
     makers = {
         "tickets": make_tickets,
         "songs": make_songs,
         "patients": make_patients,
         "products": make_products,
-        "sensors": make_sensors,
     }
     return {name: make(Path(folder), n_rows, random_state) for name, make in makers.items()}
 
@@ -269,40 +268,3 @@ def make_products(folder, n_rows=1200, random_state=0):
     }  # fmt: skip
     planted = frozenset({"price", "weight_kg", "material", "rooms"})
     return Stranger(path, {"labels": "categories"}, planted, wrong, roles, names, "sku")
-
-
-def make_sensors(folder, n_rows=1200, random_state=0):
-    """Readings of sensors in a Parquet file; alarms as a list column."""
-    rng = np.random.default_rng([random_state, 5])
-    channels = {f"ch{number:02d}": rng.normal(0, 1, n_rows).astype(np.float32) for number in range(20)}
-    channels["ch07"] = (channels["ch07"] + channels["ch03"]).astype(np.float32)
-    mode = rng.choice(["idle", "run", "wash"], n_rows)
-    chances = {
-        "leak": _chance(_standard(channels["ch03"])),
-        "overheat": _chance(_standard(channels["ch11"])),
-        "pressure": _chance(-_standard(channels["ch16"])),
-        "vibration": _chance(2.0 * (mode == "run")),
-    }
-    names, candidates, wrong = _labels(rng, chances)
-    channels["ch05"][rng.random(n_rows) < 0.1] = np.nan
-    start = np.datetime64("2024-03-01T00:00:00")
-    frame = pd.DataFrame(
-        {
-            "time": start + np.cumsum(rng.integers(50, 70, n_rows)).astype("timedelta64[s]"),
-            "device": pd.Categorical(rng.choice(["a", "b", "c"], n_rows)),
-            "mode": mode,
-            "door_open": rng.random(n_rows) < 0.1,
-            **channels,
-            "alarms": _tag_lists(names, candidates),
-        }
-    )
-    path = folder / "sensors.parquet"
-    frame.to_parquet(path, index=False)
-    roles = {
-        "time": "date", "device": "category", "mode": "category", "door_open": "boolean", "ch05": "number",
-        "alarms": "label",
-    }  # fmt: skip
-    # What ch07 says it has from ch03: either may be chosen, so it is no planted column and no noise.
-    return Stranger(
-        path, {"labels": "alarms"}, frozenset({"ch03", "ch11", "ch16", "mode"}), wrong, roles, names, None
-    )

@@ -40,6 +40,10 @@ def frame():
     )
 
 
+def encoded(columns, names, text="drop"):
+    return encode(columns, names, ReadOptions(text=text), (), DatasetError)
+
+
 def named(table):
     return {column.name: column for column in table.columns}
 
@@ -133,26 +137,19 @@ def test_categories_become_one_feature_each_and_two_of_them_one(frame):
 
 def test_rare_categories_stand_together():
     cells = np.array(["a"] * 300 + ["b"] * 295 + [f"rare {k}" for k in range(5)], dtype=object)
-    found = encode({0: TypedColumn("category", cells)}, ["c"], ReadOptions(text="drop"), (), DatasetError)
+    found = encoded({0: TypedColumn("category", cells)}, ["c"])
     assert found.names == ["c=a", "c=b", "c=(other)"]
     np.testing.assert_array_equal(found.X[:, 2], [0] * 595 + [1] * 5)
 
 
 def test_no_column_has_more_categories_than_allowed():
     cells = np.array([f"c{k % 200}" for k in range(2000)], dtype=object)
-    assert (
-        len(
-            encode(
-                {0: TypedColumn("category", cells)}, ["c"], ReadOptions(text="drop"), (), DatasetError
-            ).names
-        )
-        == MOST_CATEGORIES
-    )
+    assert len(encoded({0: TypedColumn("category", cells)}, ["c"]).names) == MOST_CATEGORIES
 
 
 def test_dates_are_told_by_the_calendar():
     moments = np.array(["1789-07-14T06:00", "2024-02-29T18:00", "2024-03-02T00:00"], dtype="datetime64[s]")
-    found = encode({0: TypedColumn("date", moments)}, ["d"], ReadOptions(text="drop"), (), DatasetError)
+    found = encoded({0: TypedColumn("date", moments)}, ["d"])
     parts = dict(zip(found.names, found.X.T, strict=True))
     days = [
         (np.datetime64(day) - np.datetime64("1970-01-01")).astype(int)
@@ -188,9 +185,9 @@ def test_many_sparse_features_stay_sparse_and_are_the_same(monkeypatch):
         1: TypedColumn("category", kinds),
         2: TypedColumn("number", np.where(np.arange(50) < 40, 0.0, 1.5)),
     }
-    dense = encode(columns, ["t", "c", "n"], ReadOptions(text="tfidf"), (), DatasetError)
+    dense = encoded(columns, ["t", "c", "n"], "tfidf")
     monkeypatch.setattr("labelsieve.io.features._MOST_DENSE", 10)
-    sparse = encode(columns, ["t", "c", "n"], ReadOptions(text="tfidf"), (), DatasetError)
+    sparse = encoded(columns, ["t", "c", "n"], "tfidf")
     assert issparse(sparse.X)
     assert sparse.names == dense.names
     np.testing.assert_array_equal(sparse.X.toarray(), dense.X)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._numerics.sparse import Matrix
-from labelsieve.io.numeric_table import NumericTable
+from labelsieve.io.matrices import NumericTable
 from labelsieve.io.source import Source
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
@@ -259,9 +259,15 @@ class _Rows:
         if values is not None:
             return values
         entries, columns, ends = array("d"), array("i"), array("q", [0])
+        readers = [attribute.read for attribute in self.attributes]
         for number, fields in self:
             columns.extend(fields)
-            entries.extend(self._value(place, field, number) for place, field in fields.items())
+            try:
+                if "?" in fields.values():
+                    raise ValueError("a missing value")
+                entries.extend([readers[place](field) for place, field in fields.items()])
+            except (ValueError, OverflowError, KeyError):  # quotes, a missing value or a mistake
+                entries.extend([self._value(place, field, number) for place, field in fields.items()])
             ends.append(len(columns))
         if not is_sparse:
             return np.array(entries).reshape(-1, len(self.attributes))

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from labelsieve._blocks.streamed import lazy_rows
 from labelsieve._numerics.sparse import dense
-from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, no_labels_said, plain_name
-from labelsieve.io.errors import DatasetError
+from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, label_names, plain_name
+from labelsieve.io.errors import DatasetError, Fail
 from labelsieve.io.frames import TABLE_FORMATS, has_numbers, import_pyarrow, separator_of
-from labelsieve.io.matrices import array_names
-from labelsieve.io.numeric_table import Matrices, labels_to_binary
+from labelsieve.io.matrices import Matrices, array_names, labels_to_binary
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import MISSING
 
+#: Makes features or labels of some values, named in errors.
+_Convert = Callable[[np.ndarray, Sequence[str], Fail], np.ndarray]
 #: Bytes of numbers in a block: smaller ones cost overhead, larger ones page faults.
 _BLOCK_BYTES = 16 * 2**20
 #: Row groups of Parquet are read whole, so a block may be larger by this factor.
@@ -67,87 +69,94 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
     if any(table.names != names for table in tables):
         raise first.error("and the other files must have the same columns in the same order")
     choice = choose_columns(names, options, first.error)
-    if choice.labels is None:
-        raise no_labels_said((), first.error)
-    features = choice.features(len(names))
-    if not features:
-        raise first.error("has no feature columns left besides its labels; check `labels`")
+    features = choice.features(len(names), first.error)
+    nominal = [plain_name(names[column]) for column in features if names[column].startswith(NOMINAL_PREFIX)]
+    if nominal and options.nominal == "onehot":
+        raise first.error("cannot be read in blocks with `nominal='onehot'`; use 'code'")
     sizes = [size for table in tables for size in table.sizes]
-    used = sorted({*features, *choice.labels, *choice.candidates})
-    label_names: list[str] = []
-    matrices: list[Any] = []
+    used = sorted({*features, *(choice.labels or ()), *choice.candidates})
     reads: dict[Any, Any] = {}
-    for file, columns in (
-        (choice.candidate_file, choice.candidates),
-        (choice.label_file, choice.labels),
-    ):
+
+    def labels_of(file: Path | None, columns: Sequence[int]) -> tuple[Any, list[str]]:
         own, wanted = tables, used
         if file is not None:
             own = [_open(Source(file), sizes[0])]
             columns = wanted = list(range(len(own[0].names)))
-            own_sizes = list(own[0].sizes)
-            if own_sizes != sizes:
+            if [*own[0].sizes] != sizes:
                 raise first.error(
                     f"and {file} must have the same rows in every block, got {sum(sizes)} rows in {len(sizes)} blocks "
-                    f"and {sum(own_sizes)} in {len(own_sizes)}"
+                    f"and {sum(own[0].sizes)} in {len(own[0].sizes)}"
                 )
-        label_names = label_names if not columns else _label_names(own[0], columns)
-        role = _Role(columns, label_names, None, is_label=True)
-        matrices.append(_lazy(own, wanted, role, reads) if columns else None)
+        if not columns:
+            return None, []
+        Y = _lazy(own, wanted, columns, _binary_labels, np.uint8, reads)
+        return Y, label_names(own[0].names, columns, is_headless=own[0].is_headless)
+
+    candidates, candidate_names = labels_of(choice.candidate_file, choice.candidates)
+    truth, true_names = labels_of(choice.label_file, choice.labels or ())
+    X = _lazy(tables, used, features, partial(_complete_features, options.missing), np.float64, reads)
     feature_names = [names[column].removeprefix(NOMINAL_PREFIX) for column in features]
-    nominal = [plain_name(names[column]) for column in features if names[column].startswith(NOMINAL_PREFIX)]
-    if nominal and options.nominal == "onehot":
-        raise first.error("cannot be read in blocks with `nominal='onehot'`; use 'code'")
-    X = _lazy(tables, used, _Role(features, feature_names, options.missing, is_label=False), reads)
-    return Matrices(X, matrices[1], matrices[0], feature_names, label_names, nominal)
+    return Matrices(X, truth, candidates, feature_names, true_names or candidate_names, nominal)
 
 
-def _label_names(table: BlockTable, columns: Sequence[int]) -> list[str]:
-    return [
-        f"label{place}" if table.headless else plain_name(table.names[column])
-        for place, column in enumerate(columns)
-    ]
+def _complete_features(
+    missing: str | None, values: np.ndarray, names: Sequence[str], fail: Fail
+) -> np.ndarray:
+    if missing == "zero":
+        return np.where(np.isnan(values), 0.0, values)
+    _require_complete(values, names, "use `missing='zero'`", fail)
+    return values
 
 
-@dataclass(frozen=True)
-class _Role:
-    """Columns that are features or labels, with their names and what becomes of missing values."""
-
-    columns: Sequence[int]
-    names: Sequence[str]
-    missing: str | None
-    is_label: bool
-
-    def convert(self, values: np.ndarray, read: Sequence[int], source: Source) -> np.ndarray:
-        """Return features without missing values, or labels as 0 and 1, from the columns that were read."""
-        values = values[:, np.searchsorted(read, self.columns)]
-        missing = np.isnan(values)
-        if self.missing == "zero":
-            values[missing] = 0.0
-        elif missing.any():
-            name = self.names[int(np.nonzero(missing)[1].min())]
-            remedy = "complete them" if self.is_label else "use `missing='zero'`"
-            raise source.error(f"has missing values in column {name!r}; {remedy}")
-        return dense(labels_to_binary(values, source.error)) if self.is_label else values
+def _binary_labels(values: np.ndarray, names: Sequence[str], fail: Fail) -> np.ndarray:
+    _require_complete(values, names, "complete them", fail)
+    return dense(labels_to_binary(values, fail))
 
 
-def _lazy(tables: Sequence[BlockTable], used: list[int], role: _Role, reads: dict[Any, Any]) -> Any:
-    """Return columns of all blocks as a dask array; `used` are those of all roles, `reads` the tasks so far."""
+def _require_complete(values: np.ndarray, names: Sequence[str], remedy: str, fail: Fail) -> None:
+    missing = np.isnan(values).any(axis=0)
+    if missing.any():
+        raise fail(f"has missing values in column {names[int(missing.argmax())]!r}; {remedy}")
+
+
+def _converted(
+    values: np.ndarray, places: np.ndarray, convert: _Convert, names: Sequence[str], source: Source
+) -> np.ndarray:
+    return convert(values[:, places], names, source.error)
+
+
+def _lazy(
+    tables: Sequence[BlockTable],
+    used: Sequence[int],
+    columns: Sequence[int],
+    convert: _Convert,
+    dtype: Any,
+    reads: dict[Any, Any],
+) -> Any:
+    """Return columns of all blocks, converted, as a dask array.
+
+    `used` are the columns of features and labels, `reads` the tasks so far.
+    """
     from dask.delayed import delayed
 
     parts = []
     for table in tables:
-        columns = used if table.reads_whole_rows else sorted(role.columns)
-        table.check_numbers(columns)
+        read = used if table.reads_whole_rows else sorted(columns)
+        names = [table.names[column] for column in columns]
+        text = next((table.names[column] for column in read if column in table.not_numeric), None)
+        if text is not None:
+            raise table.source.error(
+                f"column {text!r} must hold numbers to be read in blocks; encode it, or use `ignore={text!r}`"
+            )
         for index in range(len(table.sizes)):
             # The table goes with every task: as a task of its own it would draw all blocks to one worker.
-            key = (id(table), index, tuple(columns))
+            key = (id(table), index, tuple(read))
             if key not in reads:
-                reads[key] = delayed(type(table).values, pure=False)(table, index, columns)
-            parts.append(delayed(_Role.convert, pure=False)(role, reads[key], columns, table.source))
+                reads[key] = delayed(type(table).values, pure=False)(table, index, read)
+            places = np.searchsorted(read, columns)
+            parts.append(delayed(_converted, pure=False)(reads[key], places, convert, names, table.source))
     sizes = [size for table in tables for size in table.sizes]
-    empty = np.empty((0, len(role.columns)), dtype=np.uint8 if role.is_label else np.float64)
-    return lazy_rows(parts, sizes, empty)
+    return lazy_rows(parts, sizes, np.empty((0, len(columns)), dtype=dtype))
 
 
 class BlockTable(ABC):
@@ -157,22 +166,21 @@ class BlockTable(ABC):
     names: list[str]
     sizes: tuple[int, ...]
     #: Whether the names are made up.
-    headless: bool = False
+    is_headless: bool = False
     #: Whether reading some columns costs as much as reading all.
     reads_whole_rows: bool = False
+    #: Columns that do not hold numbers, if the file says so.
+    not_numeric: frozenset[int] = frozenset()
 
     @abstractmethod
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
         """Return columns of a block as float64, NaN for missing values."""
 
-    def check_numbers(self, columns: Sequence[int]) -> None:  # noqa: B027 - most formats know when they read
-        """Raise if the file says that one of the columns does not hold numbers."""
-
 
 class NumpyTable(BlockTable):
     """NPY file, memory-mapped."""
 
-    headless = True
+    is_headless = True
 
     def __init__(self, source: Source, rows: int | None) -> None:
         self.source = source
@@ -229,10 +237,12 @@ class DelimitedTable(BlockTable):
             self.separator = "\t" if self.source.ending in (".tsv", ".tab") else separator_of(first)
             reader = csv.reader(stream, delimiter=self.separator)
             record = next((record for record in reader if any(cell.strip() for cell in record)), [])
-            self.headless = has_numbers(record)
-            self.names = [f"x{place}" if self.headless else cell.strip() for place, cell in enumerate(record)]
+            self.is_headless = has_numbers(record)
+            self.names = [
+                f"x{place}" if self.is_headless else cell.strip() for place, cell in enumerate(record)
+            ]
             check_names(self.names, self.source)
-            return 0 if self.headless else reader.line_num
+            return 0 if self.is_headless else reader.line_num
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
         """Parse the lines of a block."""
@@ -248,8 +258,6 @@ class DelimitedTable(BlockTable):
         return np.ascontiguousarray(frame[list(columns)].to_numpy())
 
     def _parse(self, lines: bytes, columns: Sequence[int], dtype: Any) -> Any:
-        import pandas as pd
-
         # Up to pandas 2 the default parser may miss the nearest float by one unit in the last place.
         exact = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
         return pd.read_csv(
@@ -267,8 +275,6 @@ class DelimitedTable(BlockTable):
 
     def _explain(self, error: Exception, lines: bytes, index: int, columns: Sequence[int]) -> DatasetError:
         """Name the first cell that is not a number."""
-        import pandas as pd
-
         found = [] if isinstance(error, pd.errors.ParserError) else self._parse(lines, columns, str).items()
         for column, cells in found:
             wrong = cells[cells.notna() & pd.to_numeric(cells, errors="coerce").isna()]
@@ -290,13 +296,12 @@ class ParquetTable(BlockTable):
         with pq.ParquetFile(source.path) as file:
             self.names = list(file.schema_arrow.names)
             check_names(self.names, source)
-            # Kept, since it is slow to read and every block needs it.
-            self.metadata = file.metadata
             groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            self.numeric = [
-                pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-                for kind in file.schema_arrow.types
-            ]
+            self.not_numeric = frozenset(
+                column
+                for column, kind in enumerate(file.schema_arrow.types)
+                if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+            )
         if not self.names or not sum(groups):
             raise source.error("has no rows or no columns; write it again")
         wanted, largest = rows or _good_rows(len(self.names)), max(groups)
@@ -316,25 +321,12 @@ class ParquetTable(BlockTable):
                 sizes.append(size)
         self.sizes = tuple(sizes)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # It may be as large as a block.
-        return {**self.__dict__, "metadata": None}
-
-    def check_numbers(self, columns: Sequence[int]) -> None:
-        """Raise if one of the columns holds text or dates."""
-        for column in columns:
-            if not self.numeric[column]:
-                name = self.names[column]
-                raise self.source.error(
-                    f"column {name!r} must hold numbers to be read in blocks; encode it, or use `ignore={name!r}`",
-                )
-
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
         """Read columns of some row groups."""
         names = [self.names[column] for column in columns]
         values = np.empty((self.sizes[index], len(columns)))
         pa, pq = import_pyarrow(self.source)
-        with pq.ParquetFile(self.source.path.absolute(), metadata=self.metadata) as file:
+        with pq.ParquetFile(self.source.path.absolute()) as file:
             table = file.read_row_groups(self.groups[index], columns=names)
             for place, name in enumerate(names):
                 column = table.column(name)

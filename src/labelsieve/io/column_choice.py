@@ -32,10 +32,15 @@ class ColumnChoice:
     #: Whether the labels carry the prefixes of `write`.
     is_declared: bool = False
 
-    def features(self, n_columns: int) -> list[int]:
-        """Return the positions of all other columns."""
+    def features(self, n_columns: int, fail: Fail) -> list[int]:
+        """Return the positions of all other columns; raise if there are none, or no labels."""
+        if not (self.labels or self.candidates or self.label_file or self.candidate_file):
+            raise no_labels_said((), fail)
         taken = {*(self.labels or ()), *self.candidates, *self.ignored}
-        return [place for place in range(n_columns) if place not in taken]
+        features = [place for place in range(n_columns) if place not in taken]
+        if not features:
+            raise fail("has no feature columns left besides its labels; check `labels`")
+        return features
 
 
 def choose_columns(
@@ -98,14 +103,15 @@ def _paired(names: Sequence[str], labels: Sequence[int], candidates: list[int]) 
     return [by_label[label] for label in wanted] if set(by_label) == set(wanted) else candidates
 
 
-def plain_name(name: str) -> str:
-    """Return a name without the prefix of `write`.
+def label_names(names: Sequence[str], places: Iterable[int], *, is_headless: bool) -> list[str]:
+    """Return the names of label columns; a file without a header numbers its labels."""
+    if is_headless:
+        return [f"label{number}" for number, _ in enumerate(places)]
+    return [plain_name(names[place]) for place in places]
 
-    Examples
-    --------
-    >>> plain_name("label:bug"), plain_name("bug")
-    ('bug', 'bug')
-    """
+
+def plain_name(name: str) -> str:
+    """Return a name without the prefix of `write`."""
     for prefix in (LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX):
         if name.startswith(prefix) and len(name) > len(prefix):
             return name[len(prefix) :]
@@ -188,7 +194,7 @@ def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:
 
 
 def no_labels_said(names: Sequence[str], fail: Fail) -> DatasetError:
-    """Say that nothing tells which columns are labels; `names` are likely ones."""
+    """Build the error for a table without known labels; `names` are likely ones."""
     which = f", {' or '.join(map(repr, names[:4]))}" if names else ""
     return fail(
         f"does not say which columns are labels{which}; give `labels`"

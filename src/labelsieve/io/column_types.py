@@ -12,6 +12,7 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+from pandas.api.types import infer_dtype
 
 from labelsieve._numerics.candidates import is_binary
 from labelsieve.io.errors import Fail
@@ -19,8 +20,6 @@ from labelsieve.io.spellings import (
     DASHES,
     MISSING,
     TAG_SEPARATORS,
-    Reading,
-    are_codes,
     read_dates,
     read_list,
     read_numbers,
@@ -29,14 +28,14 @@ from labelsieve.io.spellings import (
     tags_of,
 )
 
-# So many of the cells must be numbers or dates for the others to count as slips.
+# If this share of the cells are numbers or dates, the others count as slips.
 _MOST = 0.9
 # Fewer texts may all differ and be categories nevertheless.
 _LEAST_IDENTIFIERS = 5
 _LONGEST_IDENTIFIER = 64
 _LONGEST_TAG = 40
 # Digits that begin with zeros are postal codes and article numbers.
-_CODE_LINE = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
+_CODE = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
 _ID_NAME = re.compile(
     r"(?:^|[^a-z])(?:id|ids|uuid|guid|key|nr|no|number|identifier|index|row)$|^(?:id|uuid|guid|row|index)(?:[^a-z]|$)"
 )
@@ -67,7 +66,7 @@ class TypedColumn:
 
 
 def texts_of(cells: Any) -> list[Any]:
-    """Cells of any kind as stripped texts, lists as tuples of texts, and None for what is missing."""
+    """Return cells of any kind as stripped texts, lists as tuples of texts, and None if missing."""
     dtype = cells.dtype
     if dtype.kind in "iub" and isinstance(dtype, np.dtype):
         return [str(value) for value in cells.tolist()]
@@ -125,22 +124,16 @@ def infer_column_type(
 
 
 def plain_numbers(cells: Any) -> np.ndarray | None:
-    """Convert cells that are all numbers as Python writes them; None if one of them is anything else.
-
-    Examples
-    --------
-    >>> plain_numbers(np.array(["1.5", "-2"], dtype=object)), plain_numbers(np.array(["007", "2"], dtype=object))
-    (array([ 1.5, -2. ]), None)
-    """
+    """Convert cells that are all numbers as Python writes them; None if one of them is anything else."""
     if cells.dtype.kind in "buif" and not isinstance(cells.dtype, np.dtype):  # pandas' own dtypes
         return None if cells.isna().any() else cells.to_numpy(dtype=np.float64)
     if cells.dtype.kind in "buif":
         return np.asarray(cells, dtype=np.float64)
     values = np.asarray(cells, dtype=object)
-    if not all(type(value) is str for value in values):
+    if infer_dtype(values, skipna=False) != "string":
         return None
     text = "\n".join(values)
-    if "_" in text or _CODE_LINE.search(text):
+    if "_" in text or _CODE.search(text):
         return None
     try:
         numbers = values.astype(np.float64)
@@ -150,7 +143,7 @@ def plain_numbers(cells: Any) -> np.ndarray | None:
 
 
 def _number_column(values: np.ndarray, name: str) -> TypedColumn:
-    """Numbers that may have no value at some places."""
+    """Infer the role of numbers, of which some may be missing."""
     infinite = np.isinf(values)
     note = ""
     if infinite.any():
@@ -177,7 +170,7 @@ def _number_column(values: np.ndarray, name: str) -> TypedColumn:
 
 
 def _speaks_of_ids(name: str) -> bool:
-    """Whether a name is that of an identifier, such as ticket_id or ticketId.
+    """Return whether a name is that of an identifier, such as ticket_id or ticketId.
 
     Examples
     --------
@@ -189,7 +182,7 @@ def _speaks_of_ids(name: str) -> bool:
 
 
 def _names_rows(values: np.ndarray, name: str) -> bool:
-    """Whether whole numbers, none missing, name the rows: all different, and called so or counted through."""
+    """Return whether whole numbers, none missing, name the rows: consecutive, or unique and called so."""
     if len(values) < _LEAST_IDENTIFIERS or (values != np.floor(values)).any():
         return False
     if (np.diff(values) == 1).all():
@@ -217,24 +210,23 @@ class _Column:
         if len(self.words) < len(self.counts) or self._lists():
             return self._as_tags()
         truth = read_truth(self.words)
-        if truth is not None:
-            return TypedColumn("boolean", truth.array(self.texts, np.nan, np.float64))
+        if truth:
+            return TypedColumn("boolean", self._numbers(truth))
         if len(self.words) == 1:
             return TypedColumn(
                 "category", _objects(self.texts), f"{_quoted(next(iter(self.words)))} or nothing"
             )
-        if are_codes(self.words):
+        if any(map(_CODE.fullmatch, self.words)):
             return replace(self._as_texts(), note="digits with leading zeros are not numbers")
-        numbers = read_numbers(self.words, commas_are_decimal=self.is_continental)
-        is_dashed = bool(numbers.meaning) and self.words.keys() - numbers.meaning.keys() <= DASHES
+        numbers, note = read_numbers(self.words, commas_are_decimal=self.is_continental)
+        is_dashed = bool(numbers) and self.words.keys() - numbers.keys() <= DASHES
         if is_dashed or self._share(numbers) >= _MOST:
-            found = _number_column(numbers.array(self.texts, np.nan, np.float64), self.name)
+            found = _number_column(self._numbers(numbers), self.name)
             values = _objects(self.texts) if found.role == "id" else found.values  # as they are written
-            notes = filter(None, (self._noted(numbers, "number"), found.note))
-            return TypedColumn(found.role, values, "; ".join(notes))
-        dates = read_dates(self.words, days_first=self.is_continental)
+            return TypedColumn(found.role, values, self._noted(numbers, "number", note, found.note))
+        dates, note = read_dates(self.words, days_first=self.is_continental)
         if self._share(dates) >= _MOST:
-            return self._as_date(dates)
+            return TypedColumn("date", self._dates(dates), self._noted(dates, "date", note))
         return self._as_texts() if self._tag_separator() is None else self._as_tags()
 
     def made(self, role: str, fail: Fail) -> TypedColumn:
@@ -244,42 +236,43 @@ class _Column:
         if role not in ("number", "date", "boolean"):
             plain = [" ".join(text) if isinstance(text, tuple) else text for text in self.texts]
             return TypedColumn(role, _objects(plain))
-        reading: Reading | None
+        meaning: dict[str, Any]
         if role == "date":
-            reading = read_dates(self.words, days_first=self.is_continental)
+            meaning, note = read_dates(self.words, days_first=self.is_continental)
         elif role == "number":
-            reading = read_numbers(self.words, commas_are_decimal=self.is_continental)
+            meaning, note = read_numbers(self.words, commas_are_decimal=self.is_continental)
         else:
-            reading = read_truth(self.words)
-        if reading is None or not reading.meaning:
+            meaning, note = read_truth(self.words), ""
+        if not meaning:
             first = _quoted(next(iter(self.counts))) if self.counts else "nothing"
             kind = "yes and no, true and false or 1 and 0" if role == "boolean" else f"a {role}"
             raise fail(
                 f"column {self.name!r} must hold {kind} to be a {role}, got {first}; read it with "
                 f"`roles={ {self.name: 'category'} }`"
             )
-        if role == "date":
-            return self._as_date(reading)
-        values = reading.array(self.texts, np.nan, np.float64)
-        return TypedColumn(role, np.where(np.isinf(values), np.nan, values), self._noted(reading, role))
+        values = self._dates(meaning) if role == "date" else self._numbers(meaning)
+        if role != "date":
+            values[np.isinf(values)] = np.nan
+        return TypedColumn(role, values, self._noted(meaning, role, note))
 
-    def _share(self, reading: Reading) -> float:
+    def _numbers(self, meaning: dict[str, Any]) -> np.ndarray:
+        return np.array([meaning.get(text, np.nan) for text in self.texts], np.float64)
+
+    def _dates(self, meaning: dict[str, Any]) -> np.ndarray:
+        return np.array([meaning.get(text, np.datetime64("NaT")) for text in self.texts], "datetime64[s]")
+
+    def _share(self, meaning: dict[str, Any]) -> float:
         """Return the share of the cells that have a meaning."""
-        return sum(self.words[text] for text in reading.meaning) / self.n_present
+        return sum(self.words[text] for text in meaning) / self.n_present
 
-    def _noted(self, reading: Reading, what: str) -> str:
-        """Return the note of a reading, and how many cells it leaves out."""
-        odd = {text: count for text, count in self.counts.items() if text not in reading.meaning}
-        slips = (
-            f"{sum(odd.values())} cells that are not a {what} ({_quoted(next(iter(odd)))}) count as missing"
-            if odd
-            else ""
-        )
-        return "; ".join(filter(None, (reading.note, slips)))
-
-    def _as_date(self, reading: Reading) -> TypedColumn:
-        values = reading.array(self.texts, np.datetime64("NaT", "s"), "datetime64[s]")
-        return TypedColumn("date", values, self._noted(reading, "date"))
+    def _noted(self, meaning: dict[str, Any], what: str, note: str, *more: str) -> str:
+        """Return the notes of a column with the number of cells without a meaning."""
+        odd = {text: count for text, count in self.counts.items() if text not in meaning}
+        slips = ""
+        if odd:
+            example = _quoted(next(iter(odd)))
+            slips = f"{sum(odd.values())} cells that are not a {what} ({example}) count as missing"
+        return "; ".join(filter(None, (note, slips, *more)))
 
     def _as_tags(self) -> TypedColumn:
         """Return tuples of tags."""
@@ -344,7 +337,7 @@ class _Column:
 
 
 def _objects(cells: Sequence[Any]) -> np.ndarray:
-    """An array of objects that may be tuples."""
+    """Return an array of objects, which may be tuples."""
     values = np.empty(len(cells), dtype=object)
     values[:] = cells
     return values

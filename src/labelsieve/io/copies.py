@@ -18,7 +18,6 @@ from labelsieve.io.frames import (
     is_blank,
     json_objects,
     open_workbook,
-    read_cells,
     sheet_rows,
     table_format,
 )
@@ -94,15 +93,8 @@ def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Pa
 
 def _no_of(cells: Any) -> Any:
     """Return how a column of yes and no says no; None if it only says yes."""
-    texts = texts_of(cells)
-    return next(
-        (
-            cell
-            for cell, text in zip(cells, texts, strict=True)
-            if text is not None and truth_value(text) is False
-        ),
-        None,
-    )
+    said = (truth_value(text) if text is not None else None for text in texts_of(cells))
+    return next((cell for cell, truth in zip(cells, said, strict=True) if truth is False), None)
 
 
 def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
@@ -135,23 +127,28 @@ def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
 
 def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> None:
     """Copy columns of a file to another of the same format, with some cells changed."""
-    copiers = {"delimited": _copy_text, "json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet}
+    copiers = {"json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet}
     source = Source(origin.path)
     if source.checksum != origin.checksum:
         raise source.error("changed since it was read; read it again")
     with replacing(path) as stream:
-        copiers[origin.kind](source, list(positions), stream, changes)
+        if origin.kind == "delimited":
+            _copy_text(source, origin, positions, stream, changes)
+        else:
+            copiers[origin.kind](source, list(positions), stream, changes)
 
 
-def _copy_text(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
-    """Copy fields with their quotes and line ends; only changed fields are written anew."""
+def _copy_text(
+    source: Source, origin: Origin, positions: Sequence[int], stream: IO[bytes], changes: Changes
+) -> None:
+    """Copy fields with their quotes and line ends; only changed fields are written again."""
     text, encoding, mark = decode_table(source)
-    _, _, separator, has_header = read_cells(source)
+    separator = origin.separator
     field = re.compile(
         rf'(?P<field>"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*)(?P<end>{re.escape(separator)}|\r\n|\r|\n|\Z)'
     )
     pieces: list[str] = []
-    at, row = 0, -1 if has_header else 0
+    at, row = 0, -1 if origin.has_header else 0
     while at < len(text):
         fields: list[str] = []
         end = separator

@@ -7,9 +7,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
@@ -20,12 +21,9 @@ from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 # Labels listed in a notebook.
 _LABELS_SHOWN = 10
-# Letters of a cell that are shown.
+# Longer cells are cut.
 _LONGEST_CELL = 60
 # Larger numbers are shown without decimals.
 _LARGE = 1e4
@@ -135,8 +133,8 @@ class Dataset:
     label_column_of: np.ndarray = None  # type: ignore[assignment]
     row_ids: Sequence[Hashable] = None  # type: ignore[assignment]
     id_column: str | None = None
-    frame: DataFrame | None = None
-    values: DataFrame | None = None
+    frame: pd.DataFrame | None = None
+    values: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
     #: How the file is written, which a copy of it needs.
     _origin: Any = None
@@ -162,7 +160,11 @@ class Dataset:
                 )
         features = _checked_names(self.feature_names, "x", X.shape[1], "feature")
         label_names = _checked_names(self.label_names, "label", given[0].shape[1], "label")
-        _require_distinct((*features, *label_names))
+        name, times = Counter((*features, *label_names)).most_common(1)[0]
+        if times > 1:
+            raise DatasetError(
+                f"feature and label names must all differ, got {name!r} {times} times; rename one."
+            )
         nominal = tuple(self.nominal)
         _check_nominal(X, features, nominal)
         checked: dict[str, Any] = {
@@ -286,15 +288,13 @@ class Dataset:
         self._require_rows("a description")
         return describe(self)
 
-    def to_pandas(self) -> DataFrame:
+    def to_pandas(self) -> pd.DataFrame:
         """Return one frame: features, ``label:NAME`` and ``candidate:NAME`` columns.
 
         Sparse features become sparse columns, nominal features become categorical ones.
         """
-        import pandas as pd
-
         self._require_rows("a frame")
-        blocks: list[DataFrame] = []
+        blocks: list[pd.DataFrame] = []
         for prefix, names, matrix in (
             ("", self.feature_names, self.X),
             ("label:", self.label_names, self.Y),
@@ -316,12 +316,10 @@ class Dataset:
         return is_lazy(self.X)
 
     def _require_rows(self, what: str) -> None:
-        """Refuse what needs all rows where they are read in blocks."""
+        """Raise if the rows are read in blocks."""
         if self.is_lazy:
             raise DatasetError(
-                f"{self.source or self.name}: {what} needs all rows, which are read in blocks here; read them into "
-                "memory without `chunks`"
-                " if they fit.",
+                f"{self.source or self.name}: {what} needs all rows in memory; read the file without `chunks`."
             )
 
     def __repr__(self) -> str:
@@ -343,7 +341,7 @@ class Dataset:
         )
 
     def _repr_html_(self) -> str:
-        if self.is_lazy:  # nobody asked for the rows to be read
+        if self.is_lazy:  # showing a dataset must not read the file
             return html_table(repr(self), ("label",), [(name,) for name in self.label_names[:_LABELS_SHOWN]])
         kinds = [
             (kind, np.asarray(labels.sum(axis=0, dtype=np.int64)).ravel())
@@ -365,7 +363,7 @@ class Dataset:
 
 
 def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
-    """Which of some candidates are wrong, where the data know."""
+    """Return which candidates are wrong; None if the true labels are not known."""
     if dataset.Y is None or dataset.Y_candidates is None:
         return None
     return entries(dataset.Y, rows, labels) == 0
@@ -410,7 +408,7 @@ def _checked_features(X: Any) -> Matrix:
 
 
 def _checked_lazy(matrix: Any, role: str) -> Any:
-    """A dask array of which the sizes are known; its values are checked when they are read."""
+    """Check that the sizes of a dask array are known; its values are checked when they are read."""
     if matrix.ndim != 2 or any(size != size for size in (*matrix.shape, *matrix.chunks[0])):
         raise DatasetError(
             f"{role} must be a dask array of rows and columns of known numbers, got shape {matrix.shape!r}; call its "
@@ -420,7 +418,7 @@ def _checked_lazy(matrix: Any, role: str) -> Any:
 
 
 def _checked_labels(Y: Any, role: str) -> Matrix:
-    """Y as a 0/1 uint8 array or CSR array."""
+    """Return Y as a 0/1 uint8 array or CSR array."""
     if is_lazy(Y):
         return _checked_lazy(Y, role)
     try:
@@ -439,7 +437,7 @@ def _checked_labels(Y: Any, role: str) -> Matrix:
 
 
 def _canonical(matrix: Any) -> Any:
-    """Sorted, no duplicates or stored zeros, and the 32-bit indices liblinear asks for where they suffice."""
+    """Sort indices, remove duplicates and stored zeros, and use the 32-bit indices that liblinear needs."""
     # A caller's matrix may share its arrays with `matrix`; canonicalising in place would edit it.
     tidy = matrix.has_canonical_format and (matrix.data != 0).all()
     if not tidy:
@@ -450,7 +448,7 @@ def _canonical(matrix: Any) -> Any:
 
 
 def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: str) -> tuple[str, ...]:
-    """One printable, non-empty name a column."""
+    """Check that there is one printable, non-empty name per column."""
     if names is None:
         return tuple(f"{prefix}{index}" for index in range(count))
     names = tuple(names)
@@ -474,16 +472,8 @@ def is_writable(name: str) -> bool:
     )
 
 
-def _require_distinct(names: tuple[str, ...]) -> None:
-    if len(set(names)) < len(names):
-        name, times = Counter(names).most_common(1)[0]
-        raise DatasetError(
-            f"feature and label names must all differ, got {name!r} {times} times; rename one."
-        )
-
-
 def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...]) -> None:
-    """Nominal features must exist and hold category codes."""
+    """Check that nominal features exist and hold category codes."""
     if not nominal:
         return
     position = {name: index for index, name in enumerate(features)}

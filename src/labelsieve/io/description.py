@@ -1,4 +1,4 @@
-"""What a data set looks like in figures."""
+"""Description of a dataset in figures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NAMES_SHOWN = 5
 
 @dataclass(frozen=True)
 class DatasetDescription:
-    """Figures of one data set; `str` gives them as lines of text, `as_dict` for programs. None is ever NaN.
+    """Figures of one dataset; `str` gives lines of text, `as_dict` plain values. None of them is NaN.
 
     Attributes
     ----------
     name : str
-        Name of the data set.
+        Name of the dataset.
     n_samples, n_features, n_labels : int
         Its size.
     sparse : bool
@@ -81,7 +81,7 @@ class DatasetDescription:
     imbalance: dict[str, float | None]
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures as plain Python values, ready for JSON."""
+        """Return all figures as plain Python values, ready for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class DatasetDescription:
 
 
 def _shown(names: tuple[str, ...]) -> str:
-    """A count with the first few names."""
+    """Return a count with the first few names."""
     if not names:
         return "0"
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
@@ -159,7 +159,7 @@ def describe(data: Any) -> DatasetDescription:
 
 
 def _distinct_rows(Y: Matrix) -> int:
-    """Number of different label sets."""
+    """Count the different label sets."""
     if is_sparse(Y):
         bounds = Y.indptr.tolist()
         return len({Y.indices[i:j].tobytes() for i, j in pairwise(bounds)})
@@ -177,10 +177,8 @@ def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
             own = slice(*columns.indptr[index : index + 2])
             values, places = columns.data[own], columns.indices[own].tobytes()
         else:
-            values, places = (
-                columns[index] + 0.0,
-                b"",
-            )  # turns -0.0 into 0.0, which compare equal but differ in bytes
+            # -0.0 becomes 0.0: they are equal but differ in bytes.
+            values, places = columns[index] + 0.0, b""
         if not values.size or (values.size == X.shape[0] and (values == values[0]).all()):
             constant.append(index)
         digest = hashlib.blake2b(places + values.tobytes(), digest_size=16).digest()

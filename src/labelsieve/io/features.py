@@ -25,9 +25,9 @@ from labelsieve.io.dataset import is_writable
 from labelsieve.io.errors import Fail
 from labelsieve.io.options import ReadOptions
 
-#: At most so many features of one column, the most frequent categories, tags or words.
+#: Largest number of features of one column; the most frequent categories, tags or words are kept.
 MOST_CATEGORIES, MOST_WORDS = 50, 300
-# If so many rows have no value, that itself may mean something.
+# With fewer missing values there is no feature for them.
 _LEAST_MISSING = 5
 # Larger tables are put together as sparse matrices.
 _MOST_DENSE = 2**25
@@ -148,14 +148,7 @@ def impute(values: Any, strategy: str) -> Any:
 
 
 def _date_parts(moments: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the time itself, and where in the year, the week and the day it is; circles as two features.
-
-    Examples
-    --------
-    >>> parts = _date_parts(np.array(["1789-07-14T12:00", "NaT"], dtype="datetime64[s]"))
-    >>> int(parts["weekday"][0]), round(parts["hour, cosine"][0])  # a Tuesday, at noon
-    (1, -1)
-    """
+    """Return the time, month, weekday and hour; month and hour are points on a circle."""
     seconds = moments.astype(np.int64)
     days = np.floor_divide(seconds, _DAY)
     months = moments.astype("datetime64[M]").astype(np.int64) % 12
@@ -226,13 +219,7 @@ def writable_name(name: str) -> str:
 
 
 def distinct(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
-    """Names of which the second and later of equal ones, or of those that are taken, have a number.
-
-    Examples
-    --------
-    >>> distinct(["a", "b", "a"], taken=["b"])
-    ['a', 'b (2)', 'a (2)']
-    """
+    """Number the names that are `taken` or repeat an earlier one, e.g. ``colour (2)``."""
     seen = set(taken)
     reserved = seen.union(names)
     found = []

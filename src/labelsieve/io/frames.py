@@ -10,17 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import distinct, writable_name
 from labelsieve.io.source import Source, ending_of
 from labelsieve.io.spellings import MISSING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 #: Ending of a file -> its format.
 TABLE_FORMATS = {
@@ -42,7 +40,7 @@ class RawTable:
     #: Names that can be shown and all differ.
     names: list[str]
     #: The cells, named by `names`; texts if the file holds text.
-    frame: DataFrame
+    frame: pd.DataFrame
     notes: tuple[str, ...] = ()
     #: Whether the names are those of the file.
     has_header: bool = True
@@ -62,19 +60,14 @@ def table_format(path: Path) -> str | None:
 
 def open_table(source: Source, kind: str) -> RawTable:
     """Read a file of a table format."""
-    if kind == "delimited":
-        header, rows, separator, has_header = read_cells(source)
-        cells = np.array(rows, dtype=object)
-        return replace(_raw_table(kind, header, cells), separator=separator, has_header=has_header)
-    if kind == "json":
-        return _open_json(source)
-    return _open_parquet(source) if kind == "parquet" else _open_excel(source)
+    openers = {
+        "delimited": _open_delimited, "json": _open_json, "parquet": _open_parquet, "excel": _open_excel,
+    }  # fmt: skip
+    return openers[kind](source)
 
 
 def open_frame(frame: Any) -> RawTable:
     """Take a pandas frame, or what converts itself to one."""
-    import pandas as pd
-
     if not isinstance(frame, pd.DataFrame):
         frame = frame.to_pandas()
     header = [str(column) for column in frame.columns]
@@ -83,8 +76,6 @@ def open_frame(frame: Any) -> RawTable:
 
 def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
     """Put the rows of tables with the same columns below one another."""
-    import pandas as pd
-
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -100,8 +91,6 @@ def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
 
 def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str] = ()) -> RawTable:
     """Name the columns of some cells."""
-    import pandas as pd
-
     shown = [writable_name(name.strip()) or f"column {place}" for place, name in enumerate(header, start=1)]
     names = distinct(shown)
     notes = list(notes)
@@ -135,12 +124,9 @@ def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
     return records, separator
 
 
-def read_cells(source: Source) -> tuple[list[str], list[list[str]], str, bool]:
-    """Read a text table: header, rows, separator, and whether the header stands in the file.
-
-    A first row of numbers is not a header.
-    """
-    records, separator = read_records(source)
+def _open_delimited(source: Source) -> RawTable:
+    """Read CSV or TSV; a first row of numbers is not a header."""
+    records, separator = read_records(source)  # pandas fills in rows that are too short without a word
     width = len(records[0][1])
     for line, record in records:
         if len(record) != width:
@@ -150,7 +136,8 @@ def read_cells(source: Source) -> tuple[list[str], list[list[str]], str, bool]:
     header = rows.pop(0) if has_header else [f"x{place}" for place in range(width)]
     if not rows:
         raise source.error("has a header but no rows; copy it again")
-    return header, rows, separator, has_header
+    raw = _raw_table("delimited", header, np.array(rows, dtype=object))
+    return replace(raw, separator=separator, has_header=has_header)
 
 
 def is_blank(record: Sequence[str]) -> bool:
@@ -271,13 +258,9 @@ def _open_parquet(source: Source) -> RawTable:
     file = pq.ParquetFile(pa.BufferReader(source.content))
     source.check_cells(file.metadata.num_rows * file.metadata.num_columns)
     frame = file.read().to_pandas(ignore_metadata=True)
-    return _raw_table("parquet", *_named_frame(frame, source))
-
-
-def _named_frame(frame: DataFrame, source: Source) -> tuple[list[str], DataFrame]:
-    if not frame.shape[0] or not frame.shape[1]:
+    if not all(frame.shape):
         raise source.error("has no rows or no columns; copy it again")
-    return [str(name) for name in frame.columns], frame
+    return _raw_table("parquet", [*map(str, frame.columns)], frame)
 
 
 def _open_excel(source: Source) -> RawTable:
@@ -313,7 +296,7 @@ def open_workbook(source: Source, **options: bool) -> Any:
 
 
 def sheet_rows(sheet: Any, source: Source) -> Iterator[tuple[int, Sequence[Any]]]:
-    """Yield number and values of the rows that hold something; a sheet may declare any size."""
+    """Yield number and values of the rows that are not empty; a sheet may declare any size."""
     if hasattr(sheet, "reset_dimensions"):
         sheet.reset_dimensions()
     n_cells = 0

@@ -69,6 +69,21 @@ class Labels:
         )
 
 
+def aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[Labels | None, Labels | None]:
+    """Return truth and candidates with the same labels in the same order."""
+    if truth is None or noisy is None or truth.names == noisy.names:
+        return truth, noisy
+    if not (truth.separators or noisy.separators):
+        if len(truth.names) != len(noisy.names):
+            raise fail(
+                f"needs as many candidate columns as labels, got {len(noisy.names)} for {len(truth.names)}; check "
+                "`candidates`"
+            )
+        return truth, replace(noisy, names=truth.names)
+    names = [*truth.names, *(name for name in noisy.names if name not in set(truth.names))]
+    return truth.reindexed(names), noisy.reindexed(names)
+
+
 def likely_labels(names: Sequence[str], columns: Mapping[int, TypedColumn], fail: Fail) -> list[int]:
     """Return the columns that are labels by content and name; raise if several could be."""
     lists = [place for place, column in columns.items() if column.role == "tags"]
@@ -137,13 +152,7 @@ def read_labels(
 
 
 def _differing_in_case(tags: Sequence[str]) -> str:
-    """Name the first tags that are the same in small letters.
-
-    Examples
-    --------
-    >>> _differing_in_case(["JAZZ", "Rock", "jazz", "pop", "rock"])
-    'JAZZ, jazz; Rock, rock'
-    """
+    """List the first tags that differ only in case."""
     alike: dict[str, list[str]] = {}
     for tag in tags:
         alike.setdefault(tag.casefold(), []).append(printable(tag)[:_LONGEST_SHOWN])
@@ -179,10 +188,10 @@ def _tags(
     cells: Any, texts: Sequence[Any], name: str, separator: str | None, fail: Fail
 ) -> tuple[Matrix, list[str], str | None]:
     """Return one 0/1 column per tag, the tags in alphabetical order, and their separator."""
-    numbers = read_numbers(dict.fromkeys(text for text in texts if isinstance(text, str)))
-    fraction = next((text for text, number in numbers.meaning.items() if not number.is_integer()), None)
-    if fraction is not None or len(numbers.meaning) > _MOST_CLASSES:
-        shown = fraction or next(iter(numbers.meaning))
+    numbers, _ = read_numbers(dict.fromkeys(text for text in texts if isinstance(text, str)))
+    fraction = next((text for text, number in numbers.items() if not number.is_integer()), None)
+    if fraction is not None or len(numbers) > _MOST_CLASSES:
+        shown = fraction or next(iter(numbers))
         raise fail(
             f"label {name!r} must hold 0 and 1, yes and no or tags, got {shown!r}; threshold it, or check `labels`",
         )

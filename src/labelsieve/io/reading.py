@@ -14,11 +14,10 @@ from labelsieve._candidates import binarize_tags
 from labelsieve.io.arff import read_arff
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
-from labelsieve.io.frames import RawTable, open_frame, open_table, stack_tables, table_format
+from labelsieve.io.frames import TABLE_FORMATS, open_frame, open_table, stack_tables
 from labelsieve.io.labels import Labels, read_labels
-from labelsieve.io.matrices import join, read_matlab, read_npy, read_npz, read_svmlight
+from labelsieve.io.matrices import join, read_matlab, read_npy, read_npz, read_svmlight, stack
 from labelsieve.io.mulan_xml import find_label_xml, xml_labels
-from labelsieve.io.numeric_table import stack
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.tables import table_dataset
@@ -205,7 +204,7 @@ def read_files(
         if any(format_of(part) != kind for part in sources):
             raise first.error("and the other parts must have the same format; convert one")
         own_name = _common_stem(sources) if name is None else name
-        if kind in ("delimited", "json", "parquet", "excel"):
+        if kind in TABLE_FORMATS.values():
             raw = stack_tables([open_table(part, kind) for part in sources], first.error)
             file = first if len(sources) == 1 else None
             return table_dataset(
@@ -241,7 +240,7 @@ def read_files(
 
 
 def format_of(source: Source) -> str:
-    """Return the format of a file: unmistakable content first, then the ending, then the look of its text."""
+    """Return the format of a file by its content, else by its ending, else by its first line."""
     if source.is_npz:
         return "npz"
     if source.is_workbook:
@@ -254,7 +253,7 @@ def format_of(source: Source) -> str:
             return kind
     if _ARFF_START.match(head):
         return "arff"
-    by_ending = _BY_ENDING.get(source.ending) or table_format(Path(f"x{source.ending}"))
+    by_ending = _BY_ENDING.get(source.ending) or TABLE_FORMATS.get(source.ending)
     if by_ending is not None and by_ending != "excel" and source.ending not in ("", ".txt"):
         return by_ending
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -353,10 +352,9 @@ def _second_file(path: Path, n_rows: int) -> Labels:
     kind = format_of(source)
     if kind in ("arff", "npy"):
         table = read_arff(source) if kind == "arff" else read_npy(source)
-        places = range(len(table.names))
-        labels = Labels.of_matrix(table.labels(places, source.error), table.label_names(places))
-    elif kind in ("delimited", "json", "parquet", "excel"):
-        raw: RawTable = open_table(source, kind)
+        labels = table.labels(range(len(table.names)), source.error)
+    elif kind in TABLE_FORMATS.values():
+        raw = open_table(source, kind)
         found = read_labels(raw, range(len(raw.names)), None, source.error, must_vary=False)
         labels = Labels.of_matrix(found.Y, found.names)
     else:

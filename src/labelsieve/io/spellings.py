@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,17 +22,16 @@ _LABEL_MARKS = {
 }  # fmt: skip
 #: Marks for a missing value that mean something else next to words.
 DASHES = frozenset({"-", "--", "–", "—"})
-#: What parts the tags of a cell, the likeliest first.
+#: Separators of the tags of a cell, the likeliest first.
 TAG_SEPARATORS = (";", "|", ",")
 
 _LONGEST_NUMBER = 40
 _LONGEST_DATE = 40
 _CURRENCY = re.compile(r"([-+]?)\s*[€$£¥]\s*(?=[\d.,])|(?<=\d)\s*(?:[€$£¥]|EUR|USD|GBP)$")
-# Spaces, apostrophes and underscores part thousands in several countries; none of them means anything else there.
+# Thousands separators of several countries that mean nothing else between digits.
 _PARTED = re.compile(r"(?<=\d)[ \u00a0\u202f'’_](?=\d{3}(?!\d))")
 _DECIMAL_POINT = re.compile(r"[-+]?(?=[.\d])(?:\d{1,3}(?:,\d{3})+|\d*)(?:\.\d*)?(?:[eE][-+]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?(?=[,\d])(?:\d{1,3}(?:\.\d{3})+|\d*)(?:,\d*)?(?:[eE][-+]?\d+)?")
-_CODE = re.compile(r"0\d+")
 
 _DAYS = (
     "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y",
@@ -42,40 +40,24 @@ _DAYS = (
 )  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
 _DATE_LIKE = re.compile(r"(?=.*\d).*[-/.: ].*", re.DOTALL)
-# Whoever writes semicolons between cells mostly writes commas in numbers, and days before months.
 _WRITTEN = {"%d": "day", "%m": "month", "%b": "month", "%B": "month", "%Y": "year", "%y": "year"}
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Texts with what they mean, and what should be said about it; a text that means nothing is not among them."""
+def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) -> tuple[dict[str, float], str]:
+    """Return the numbers of texts in the one spelling that fits most of them, and a note about it.
 
-    meaning: dict[str, Any]
-    note: str = ""
-
-    def array(self, texts: Iterable[str | None], missing: Any, kind: Any) -> np.ndarray:
-        """The values of all cells."""
-        return np.array(
-            [missing if text is None else self.meaning.get(text, missing) for text in texts], kind
-        )
-
-
-def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) -> Reading:
-    """Read numbers in the one spelling that fits most of the texts.
-
-    Where ``1,500`` could be 1.5 or 1500 throughout, `commas_are_decimal` decides.
+    If ``1,500`` could be 1.5 or 1500 in all texts, `commas_are_decimal` decides.
 
     Examples
     --------
-    >>> found = read_numbers(["1.234,5", "7", "unknown"])
-    >>> found.meaning, found.note
+    >>> read_numbers(["1.234,5", "7", "unknown"])
     ({'1.234,5': 1234.5, '7': 7.0}, 'decimal commas')
-    >>> read_numbers(["1,500", "2,000"]).meaning
+    >>> read_numbers(["1,500", "2,000"])[0]
     {'1,500': 1500.0, '2,000': 2000.0}
     """
     plain = {text: number for text in texts if (number := _plain(text)) is not None}
     if len(plain) == len(texts):
-        return Reading(plain)
+        return plain, ""
     bare = {text: _bare_number(text) for text in texts if len(text) <= _LONGEST_NUMBER}
     pointed = {text: bare[text] for text in bare if _DECIMAL_POINT.fullmatch(bare[text])}
     comma = {text: bare[text] for text in bare if _DECIMAL_COMMA.fullmatch(bare[text])}
@@ -93,12 +75,12 @@ def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) ->
         notes[0] += f": {example} is {float(chosen[example]):.15g}"
     if any("%" in text for text in chosen):
         notes.append("per cent")
-    meaning = {text: value for text, number in chosen.items() if (value := _plain(number)) is not None}
-    return Reading(meaning, "; ".join(notes))
+    numbers = {text: value for text, number in chosen.items() if (value := _plain(number)) is not None}
+    return numbers, "; ".join(notes)
 
 
 def _plain(text: str) -> float | None:
-    """The number of a text that Python reads, without underscores."""
+    """Return the number that Python reads, without underscores."""
     try:
         number = float(text)
     except ValueError:
@@ -107,94 +89,69 @@ def _plain(text: str) -> float | None:
 
 
 def _bare_number(text: str) -> str:
-    """A text without currency, per cent sign and what parts thousands but commas and points."""
+    """Remove currency, per cent sign and thousands separators except commas and points."""
     bare = _CURRENCY.sub(r"\1", text.strip().replace("−", "-")).strip()
     return _PARTED.sub("", bare.removesuffix("%").strip())
 
 
-def are_codes(texts: Iterable[str]) -> bool:
-    """Whether texts of digits begin with zeros, as postal codes and article numbers do, so that no number is meant."""
-    return any(_CODE.fullmatch(text) for text in texts)
+def read_dates(texts: Collection[str], *, days_first: bool = False) -> tuple[dict[str, np.datetime64], str]:
+    """Return the dates of texts in the one spelling that fits most of them, and a note about it.
 
-
-def read_dates(texts: Collection[str], *, days_first: bool = False) -> Reading:
-    """Read dates and times in the one spelling that fits most of the texts, as seconds since 1970 without a zone.
-
-    Where ``01/02/2020`` could be either throughout, `days_first` decides.
+    Dates are seconds without a zone. If ``01/02/2020`` could be either in all texts, `days_first` decides.
 
     Examples
     --------
-    >>> found = read_dates(["1.2.1789", "14.7.1789"])
-    >>> str(found.meaning["14.7.1789"]), found.note
+    >>> dates, note = read_dates(["1.2.1789", "14.7.1789"])
+    >>> str(dates["14.7.1789"]), note
     ('1789-07-14T00:00:00', 'day.month.year')
-    >>> read_dates(["2024-02-30"]).meaning
-    {}
+    >>> read_dates(["2024-02-30"])
+    ({}, '')
     """
     likely = [text for text in texts if len(text) <= _LONGEST_DATE and _DATE_LIKE.fullmatch(text)]
     if 2 * len(likely) < len(texts):
-        return Reading({})
-    iso = {text: date for text in likely if (date := _iso_date(text)) is not None}
+        return {}, ""
+    iso = _dates([text for text in likely if "-" in text[1:]], datetime.fromisoformat)
     if 2 * len(iso) >= len(texts):
-        return Reading(iso)
+        return iso, ""
     sample = likely[:20]
-    fitting: list[tuple[int, Reading, str]] = []
+    fitting: list[tuple[dict[str, np.datetime64], str]] = []
     for day in _DAYS:
         for time in _TIMES:
-            if 2 * sum(_parsed(text, day + time) is not None for text in sample) < len(sample):
-                continue
-            found = {text: date for text in likely if (date := _parsed(text, day + time)) is not None}
-            fitting.append((len(found), Reading(found, _in_words(day)), day))
+            layout = day + time
+            if 2 * len(_dates(sample, layout)) >= len(sample):
+                fitting.append((_dates(likely, layout), day))
     if not fitting:
-        return Reading({})
-    most = max(size for size, _, _ in fitting)
-    best = [(reading, day) for size, reading, day in fitting if size == most]
+        return {}, ""
+    most = max(len(dates) for dates, _ in fitting)
+    best = [(dates, day) for dates, day in fitting if len(dates) == most]
     first = "%d" if days_first else "%m"
-    reading, _ = next((pair for pair in best if pair[1].startswith(first)), best[0])
-    if len(best) > 1:
-        return Reading(reading.meaning, f"{reading.note}, which is a guess")
-    return reading
+    dates, day = next((pair for pair in best if pair[1].startswith(first)), best[0])
+    note = re.sub(r"%[a-zA-Z]", lambda code: _WRITTEN[code.group()], day)
+    return dates, note if len(best) == 1 else f"{note}, which is a guess"
 
 
-def _in_words(day: str) -> str:
-    return re.sub(r"%[a-zA-Z]", lambda code: _WRITTEN[code.group()], day)
+def _dates(texts: Iterable[str], layout: str | Callable[[str], datetime]) -> dict[str, np.datetime64]:
+    """Return the dates of the texts that can be read in a layout of `strptime` or by a function."""
+    dates: dict[str, np.datetime64] = {}
+    for text in texts:
+        try:
+            date = datetime.strptime(text, layout) if isinstance(layout, str) else layout(text)
+            if date.tzinfo is not None:
+                date = date.astimezone(UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError):
+            continue
+        # Seconds reach before 1678 and beyond 2262, nanoseconds do not.
+        dates[text] = np.datetime64(date, "s")
+    return dates
 
 
-def _iso_date(text: str) -> np.datetime64 | None:
-    try:
-        return _moment(datetime.fromisoformat(text)) if "-" in text[1:] else None
-    except ValueError:
-        return None
-
-
-def _parsed(text: str, form: str) -> np.datetime64 | None:
-    try:
-        return _moment(datetime.strptime(text, form))
-    except ValueError:
-        return None
-
-
-def _moment(found: datetime) -> np.datetime64 | None:
-    """A moment without a zone, in seconds, which reach before 1678 and beyond 2262."""
-    try:
-        bare = found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
-    except OverflowError:  # the first or the last day that there is
-        return None
-    return np.datetime64(bare, "s")
-
-
-def read_truth(texts: Collection[str]) -> Reading | None:
-    """Read yes and no in any of the usual words; None unless both are there and nothing else.
-
-    Examples
-    --------
-    >>> read_truth({"Yes", "no"}).meaning == {"Yes": 1.0, "no": 0.0}
-    True
-    """
+def read_truth(texts: Collection[str]) -> dict[str, float]:
+    """Return 1 for yes and 0 for no in any of the usual words; nothing unless both occur and nothing else."""
     words = {text: text.strip().lower() for text in texts}
     said = set(words.values())
     if said <= TRUE | FALSE and said & TRUE and said & FALSE:
-        return Reading({text: float(word in TRUE) for text, word in words.items()})
-    return None
+        return {text: float(word in TRUE) for text, word in words.items()}
+    return {}
 
 
 def truth_value(word: str) -> bool | None:
@@ -216,7 +173,7 @@ def truth_value(word: str) -> bool | None:
 
 
 def read_list(text: str) -> tuple[str, ...] | None:
-    """Read a list as JSON or Python write it, also as NumPy prints it; None if it is none.
+    """Read a list as JSON, Python or NumPy write it; None if the text is not a list.
 
     Examples
     --------
@@ -230,7 +187,7 @@ def read_list(text: str) -> tuple[str, ...] | None:
 
 
 def items_of(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
-    """The items of a text that is a list, and what writes a list as this one is written; None if it is none."""
+    """Return the items of a list and the function that writes lists the same way; None if it is not a list."""
     text = text.strip()
     if text[:1] + text[-1:] not in ("[]", "{}", "()"):
         return None
@@ -245,12 +202,11 @@ def items_of(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, its letters as they are."""
+    """Return a value as JSON without escapes."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def _numpy_list(text: str) -> list[str]:
-    """Quoted strings parted by white space."""
     if not re.fullmatch(r"\[(?:\s*'[^']*')+\s*\]", text):
         raise ValueError(text)
     return re.findall(r"'([^']*)'", text)
@@ -260,7 +216,7 @@ def _numpy_text(items: list[str]) -> str:
     return "[" + " ".join(f"'{item}'" for item in items) + "]"
 
 
-# Who reads a list, and who writes it again.
+# Functions that read a list and write it back.
 _LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
     (json.loads, json_text),
     (_numpy_list, _numpy_text),
@@ -269,25 +225,13 @@ _LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
 
 
 def tags_of(items: Iterable[Any]) -> tuple[str, ...]:
-    """Tags as texts, each once, without those that say nothing.
-
-    Examples
-    --------
-    >>> tags_of([" bug", "bug", None, 3])
-    ('bug', '3')
-    """
+    """Return tags as texts, without duplicates and missing ones."""
     texts = (str(item).strip() for item in items if item is not None and item == item)
     return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def split_tags(text: str, separator: str | None) -> tuple[str, ...]:
-    """Tags of a cell: a list, or texts parted by a separator.
-
-    Examples
-    --------
-    >>> split_tags("billing; bug", ";"), split_tags("billing", None)
-    (('billing', 'bug'), ('billing',))
-    """
+    """Return the tags of a cell, which is a list or has separators."""
     found = read_list(text)
     if found is not None:
         return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from labelsieve._numerics.candidates import is_binary
@@ -18,21 +19,24 @@ from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import Features, encode
 from labelsieve.io.frames import RawTable
-from labelsieve.io.labels import Labels, likely_labels, read_labels
+from labelsieve.io.labels import Labels, aligned, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
-#: Reads the labels of so many rows from another file.
+#: Reads the labels of a number of rows from another file.
 SecondFile = Callable[[Path, int], Labels]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The file a table was read from, and how its labels are written, which a copy needs."""
+    """File of a table and the way it is written, which a copy needs."""
 
     path: Path
     checksum: bytes
+    #: Format, separator and header of a `RawTable`.
     kind: str
+    separator: str
+    has_header: bool
     #: The tag of every label; None for a column of yes and no.
     tags: tuple[str | None, ...]
     #: Separators of tags by position of the column.
@@ -66,7 +70,7 @@ def table_dataset(
         must_vary = not choice.is_declared
         return read_labels(raw, places, options.label_sep, fail, must_vary=must_vary) if places else None
 
-    truth, noisy = _aligned(
+    truth, noisy = aligned(
         labels_of(choice.label_file, choice.labels or ()),
         labels_of(choice.candidate_file, choice.candidates),
         fail,
@@ -82,6 +86,10 @@ def table_dataset(
     features = encode(typed, names, options, coded, fail, taken=labels.names)
     row_ids, id_column = _row_names(raw, typed, options.id, fail)
     is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
+    origin = None
+    if file is not None:
+        written = (raw.kind, raw.separator, raw.has_header, tuple(labels.tags), labels.separators)
+        origin = Origin(file.path, file.checksum, *written)
     return Dataset(
         sp.csr_array(features.X) if is_sparse_frame else features.X,
         None if truth is None else truth.Y,
@@ -99,9 +107,7 @@ def table_dataset(
         frame=raw.frame,
         values=_values(raw, typed),
         notes=raw.notes,
-        _origin=None
-        if file is None
-        else Origin(file.path, file.checksum, raw.kind, tuple(labels.tags), labels.separators),
+        _origin=origin,
     )
 
 
@@ -165,27 +171,10 @@ def _declared_categories(cells: Any, name: str, fail: Fail) -> TypedColumn:
     return replace(column, categories=tuple(map(str, range(max(codes, default=0) + 1))))
 
 
-def _aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[Labels | None, Labels | None]:
-    """Return truth and candidates with the same labels in the same order."""
-    if truth is None or noisy is None or truth.names == noisy.names:
-        return truth, noisy
-    if not (truth.separators or noisy.separators):
-        if len(truth.names) != len(noisy.names):
-            raise fail(
-                f"needs as many candidate columns as labels, got {len(noisy.names)} for {len(truth.names)}; check "
-                "`candidates`"
-            )
-        return truth, replace(noisy, names=truth.names)
-    names = [*truth.names, *(name for name in noisy.names if name not in set(truth.names))]
-    return truth.reindexed(names), noisy.reindexed(names)
-
-
 def _row_names(
     raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None, fail: Fail
 ) -> tuple[list[str] | None, str | None]:
     """Return the names of the rows, from a column or the index of a frame, and the column."""
-    import pandas as pd
-
     for place, column in typed.items():
         name = raw.names[place]
         if column.role != "id" or id_column not in (None, name):
@@ -207,7 +196,7 @@ def _columns(
     features: Features,
     options: ReadOptions,
 ) -> tuple[Column, ...]:
-    """Return what became of every column, in the order of the table."""
+    """Describe every column, in the order of the table."""
     members: dict[int, list[int]] = {}
     for feature, place in enumerate(features.column_of.tolist()):
         members.setdefault(place, []).append(feature)
@@ -253,9 +242,7 @@ def _by_column(matrix: Matrix) -> Iterable[np.ndarray]:
 
 
 def _values(raw: RawTable, typed: Mapping[int, TypedColumn]) -> Any:
-    """Return the table as understood."""
-    import pandas as pd
-
+    """Return the table with typed values."""
     columns: dict[str, np.ndarray] = {}
     for place, name in enumerate(raw.names):
         if place in typed:

@@ -1,4 +1,4 @@
-"""`write`: a data set to a file, whole or not at all."""
+"""`write`: a dataset to a file, whole or not at all."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ def write(
     *,
     row_names: tuple[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write a data set in the format the ending of `path` names, for `read` to give back the same.
+    """Write a dataset in the format that the ending of `path` names; `read` gives it back.
 
     Parameters
     ----------
     data : Dataset
-        What to write.
+        Dataset to write.
     path : path
-        ``.arff`` (with a Mulan ``.xml`` beside it), ``.csv``, ``.tsv``, ``.npz``, ``.svm``, ``.svmlight`` or
+        ``.arff`` (with a Mulan ``.xml`` next to it), ``.csv``, ``.tsv``, ``.npz``, ``.svm``, ``.svmlight`` or
         ``.libsvm``. The file appears complete or not at all.
     row_names : tuple of (heading, names) or None, default=None
-        A first column that names the rows, in CSV and TSV only; `read` must be told to ignore it.
+        A first column that names the rows, in CSV and TSV only. Pass its heading as `ignore` to `read`.
 
     Raises
     ------
     DatasetError
-        The format cannot hold this data set, or the file cannot be written.
+        The format cannot hold this dataset, or the file cannot be written.
 
     Notes
     -----
-    ARFF is sparse where the features are, and coded nominal features are declared ``{0,1,...}``. Candidate
-    labels are attributes ``candidate:NAME``, listed in the XML file like the labels, so that no reader takes
-    them for features. In CSV the columns are called ``label:NAME``, ``candidate:NAME`` and ``nominal:NAME``,
-    so that `read` needs no arguments. svmlight holds truth or candidates, not both; names stand in a comment
-    on its first line, which LIBSVM's own programs do not read (``grep -v '^#'`` takes it off). NPZ holds all.
+    ARFF is sparse if the features are, and declares nominal features as ``{0,1,...}``. Candidate labels are
+    attributes ``candidate:NAME``, listed in the XML file like the labels, so that no reader takes them for
+    features. CSV columns are called ``label:NAME``, ``candidate:NAME`` and ``nominal:NAME``, so that `read`
+    needs no arguments. svmlight holds true or candidate labels, not both. A comment on its first line holds the
+    names; LIBSVM's own programs do not read it (``grep -v '^#'`` removes it). NPZ holds everything.
 
     Examples
     --------
@@ -91,9 +91,9 @@ def write(
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to a temporary file that takes the place of `path` once all is written.
+    """Open a temporary file that replaces `path` after everything is written.
 
-    Of a link, the file it points to is replaced; a device or pipe cannot be replaced and is written to.
+    A link stays, and the file it points to is replaced. Devices and pipes are written to.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder")
@@ -116,7 +116,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _write_npz(data: Dataset, path: Path) -> None:
-    """Write all of a data set but where it came from."""
+    """Write everything except the source."""
     arrays: dict[str, Any] = {}
     for role in ROLES:
         matrix = getattr(data, role)
@@ -137,26 +137,26 @@ def _write_npz(data: Dataset, path: Path) -> None:
 
 
 def _labels(data: Dataset) -> list[tuple[str, Any]]:
-    """Label matrices with the prefix of their columns."""
+    """Return the label matrices with the prefix of their columns."""
     both = ((LABEL_PREFIX, data.Y), (CANDIDATE_PREFIX, data.Y_candidates))
     return [(prefix, labels) for prefix, labels in both if labels is not None]
 
 
-def _refuse_prefixes(data: Dataset, path: Path) -> None:
-    """Names that would be read back as a role."""
+def _check_prefixes(data: Dataset, path: Path) -> None:
+    """Reject names that would be read as a role."""
     for name in (*data.feature_names, *data.label_names):
         if name.startswith((LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX)):
             raise DatasetError(f"{path}: the name {name!r} would be read as a role; rename it or write .npz.")
 
 
 def _number(value: float) -> str:
-    """The shortest text that reads back as the same number."""
+    """Return the shortest text of a number."""
     text = repr(value)
     return text[:-2] if text.endswith(".0") else text
 
 
 def _write_arff(data: Dataset, path: Path) -> None:
-    _refuse_prefixes(data, path)
+    _check_prefixes(data, path)
     lines = [f"@relation {_quoted(data.name)}", ""]
     highest = _highest_codes(data)
     for name in data.feature_names:
@@ -180,13 +180,13 @@ def _write_arff(data: Dataset, path: Path) -> None:
 
 
 def _quoted(name: str) -> str:
-    """A name as ARFF wants it."""
+    """Return a name as ARFF needs it."""
     printable = "".join(letter if letter.isprintable() else " " for letter in name) if "\n" in name else name
     return "'" + printable.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _highest_codes(data: Dataset) -> dict[str, int]:
-    """Largest code of every nominal feature."""
+    """Return the largest code of every nominal feature."""
     if not data.nominal:
         return {}
     position = {name: index for index, name in enumerate(data.feature_names)}
@@ -196,21 +196,21 @@ def _highest_codes(data: Dataset) -> dict[str, int]:
 
 
 def _chunks(data: Dataset) -> Iterator[list[Any]]:
-    """Features and label matrices, some rows at a time."""
+    """Yield features and label matrices, some rows at a time."""
     matrices = [data.X, *(labels for _, labels in _labels(data))]
     for rows in batches(data.X.shape[0], width=1, budget=_ROWS_AT_ONCE):
         yield [matrix[rows] for matrix in matrices]
 
 
 def _dense_rows(data: Dataset) -> Iterator[bytes]:
-    """Lines of comma-separated values."""
+    """Yield lines of comma-separated values."""
     for matrices in _chunks(data):
         rows = np.hstack([dense(matrix) for matrix in matrices])
         yield "".join(",".join(map(_number, row)) + "\n" for row in rows.tolist()).encode()
 
 
 def _sparse_rows(data: Dataset) -> Iterator[bytes]:
-    """Lines of ``{index value,...}``."""
+    """Yield lines of ``{index value,...}``."""
     for matrices in _chunks(data):
         rows = sp.csr_array(sp.hstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
         lines = ("{" + ",".join(f"{i} {_number(v)}" for i, v in row) + "}\n" for row in _entries(rows))
@@ -218,14 +218,14 @@ def _sparse_rows(data: Dataset) -> Iterator[bytes]:
 
 
 def _entries(rows: sp.csr_array) -> Iterator[list[tuple[int, float]]]:
-    """Index and value of what is stored, by row."""
+    """Yield index and value of the stored entries of every row."""
     pairs = list(zip(rows.indices.tolist(), rows.data.astype(float).tolist(), strict=True))
     starts = rows.indptr.tolist()
     return (pairs[start:end] for start, end in pairwise(starts))
 
 
 def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] | None = None) -> None:
-    _refuse_prefixes(data, path)
+    _check_prefixes(data, path)
     nominal = set(data.nominal)
     names = [NOMINAL_PREFIX + name if name in nominal else name for name in data.feature_names]
     names += [prefix + name for prefix, _ in _labels(data) for name in data.label_names]
@@ -247,7 +247,7 @@ def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] |
 
 
 def _quoted_line(texts: Sequence[str], separator: str) -> bytes:
-    """A line of texts, quoted throughout: one may hold separators or start with a byte order mark."""
+    """Return a line of quoted texts, which may hold separators or start with a byte order mark."""
     line = io.StringIO()
     csv.writer(line, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(texts)
     return line.getvalue().encode()
@@ -273,11 +273,11 @@ def _write_svmlight(data: Dataset, path: Path) -> None:
             features, labels = (sp.csr_array(matrix) for matrix in (X, Y))
             for row, own in zip(_entries(features), _entries(labels), strict=True):
                 body = " ".join(f"{index + 1}:{_number(value)}" for index, value in row)
-                # A row of nothing would be a blank line, which readers skip.
+                # Readers skip blank lines.
                 stream.write(f"{','.join(str(index) for index, _ in own)} {body or '1:0'}\n".encode())
 
 
-#: Ending of a file -> what writes that format.
+#: Ending of a file -> its writer.
 WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
     ".arff": _write_arff,
     ".npz": _write_npz,
