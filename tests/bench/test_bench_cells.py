@@ -1,6 +1,5 @@
 """One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
 
-import sys
 import warnings
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ from conftest import fails
 from labelsieve import METHODS, METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import choose_metrics
-from labelsieve.bench.components import build_method, feature_order, use_folder
+from labelsieve.bench.components import feature_order, use_folder
 from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.plan import plan
@@ -547,30 +546,6 @@ def test_every_method_of_tiny_is_ranked_and_judged_in_a_cell(tmp_path):
 def test_a_data_file_is_not_taken_for_a_damaged_run(capsys, plain_terminal, table):
     for command in (("report",), ("bench", "status")):
         assert "'data.csv'" in fails(capsys, 1, *command, table)
-
-
-def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
-    """Two folders with a module of the same name, in turn: each experiment gets the one beside it."""
-    experiments = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        for module in ("twin_methods.py", "twin_package/__init__.py", "twin_package/inside.py"):
-            (tmp_path / name / module).parent.mkdir(exist_ok=True)
-            (tmp_path / name / module).write_text(
-                f"from labelsieve import SumF\n\nclass Mine(SumF):\n    home = {name!r}\n"
-            )
-        config = tmp_path / name / "own.toml"
-        names = ", ".join(
-            f'{{name = "{module}", method = "{module}:Mine"}}'
-            for module in ("twin_methods", "twin_package", "twin_package.inside")
-        )
-        config.write_text(f'datasets = ["planted"]\nmethods = [{names}]\n')
-        experiments.append((name, load_experiment(config)))
-    for name, experiment in [*experiments, *experiments, experiments[1]]:
-        use_folder(experiment)
-        assert [build_method(method).home for method in experiment.methods] == [name] * 3
-    use_folder(experiments[1][1])
-    assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]
 
 
 def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path):

@@ -213,14 +213,7 @@ def _notes(row: Row) -> tuple[str, ...]:
 
 
 def read_status(target: str | Path) -> dict[str, Any]:
-    """Count the cells of a run: its folder, its results file, or its name below ``runs``.
-
-    Returns
-    -------
-    dict
-        ``path``; ``datasets``, each with its ``name``, its cells (``planned``, ``done``, ``failed``, ``missing``) and
-        the ``seconds`` they took; ``failures``, each with its ``cell``, ``error`` and ``traceback``; ``remarks``.
-    """
+    """Count the cells of a run and list its failures, in values that JSON can hold."""
     path, contents = _read(target)
     planned = [row for row in contents.plan if row.obstacle is None]
     stored = {**contents.rankings, **contents.judgements}
