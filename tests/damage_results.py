@@ -143,7 +143,7 @@ def resume(config, path, number, seed=0):
         path.parent.mkdir()
         path.write_bytes(data)
         out = io.StringIO()
-        with quick_cells.one_job_here(), chdir(config.parent), redirect_stderr(out):
+        with quick_cells.one_job_here(), bench.fresh_modules(), chdir(config.parent), redirect_stderr(out):
             code = command_line(["bench", "run", config.name, "--jobs", "1"])
         assert "unexpectedly" not in out.getvalue()
         if code == 3:  # as the undamaged run, some of whose cells fail
