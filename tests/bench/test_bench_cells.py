@@ -1,6 +1,5 @@
 """One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -493,15 +492,6 @@ def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path):
     np.testing.assert_array_equal(result.ranking, np.argsort(-part.X_train.var(axis=0), kind="stable"))
     module.write_text(plain.format("mean"))
     assert cells_of(experiment)[0].key != before.key
-
-
-def test_no_warning_leaves_a_cell():
-    experiment = parse(BASE + 'methods = [{method = "pml-fsmir", params = {max_iter = 1}}]\n')
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = evaluate(experiment, cells_of(experiment)[0])
-    assert result.error is None
-    assert result.notes
 
 
 def test_sparse_data_gives_what_dense_data_gives(tmp_path):
