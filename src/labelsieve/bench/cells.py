@@ -45,7 +45,6 @@ __all__ = [
     "choose_metrics",
     "evaluate",
     "peak_mebibytes",
-    "taught_labels",
 ]
 
 _LONGEST_HISTORY = 10_000
@@ -242,7 +241,7 @@ class _Judging:
                 classifier.coef_ = self._weights[:, columns].astype(float)
             fold = self._fold
             classifier.fit(
-                fold.X_train[:, columns], copy_for_user_code(classifier, taught_labels(fold, conventions))
+                fold.X_train[:, columns], copy_for_user_code(classifier, _taught_labels(fold, conventions))
             )
             n_labels, X_test = fold.Y_test.shape[1], fold.X_test[:, columns]
             predictions = label_outputs(
@@ -265,7 +264,7 @@ class _Judging:
             outputs = outputs._replace(scores=outputs.predictions)
         labels: Any = slice(None)
         if conventions.absent_labels == "skip":
-            labels = np.flatnonzero(np.asarray(taught_labels(fold, conventions).sum(axis=0)).ravel())
+            labels = np.flatnonzero(np.asarray(_taught_labels(fold, conventions).sum(axis=0)).ravel())
             outputs = _Outputs(*(dense(part)[:, labels] for part in outputs))
         values = []
         for name, metric in metrics.items():
@@ -280,7 +279,7 @@ class _Judging:
         return values
 
 
-def taught_labels(fold: Fold, conventions: Conventions) -> Any:
+def _taught_labels(fold: Fold, conventions: Conventions) -> Any:
     """Return the labels that the classifier learns from."""
     return fold.Y_train if conventions.train_labels == "candidates" else fold.Y_clean
 

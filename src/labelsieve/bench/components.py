@@ -42,7 +42,6 @@ __all__ = [
     "copy_for_user_code",
     "feature_order",
     "identify",
-    "identify_classifier",
     "identify_method",
     "identify_metric",
     "use_folder",
@@ -169,11 +168,6 @@ def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 def identify_method(spec: MethodSpec) -> dict[str, Any]:
     """Name the class and the parameters of a method; for references that rank nothing only their name."""
     return {"method": spec.method} if spec.method in UNRANKED else identify(build_method(spec), spec.params)
-
-
-def identify_classifier(spec: ClassifierSpec, conventions: Conventions) -> dict[str, Any]:
-    """Name the class and the parameters of a classifier under the experiment's conventions."""
-    return identify(build_classifier(spec, conventions), spec.params)
 
 
 def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -147,7 +147,7 @@ class Diagnosis:
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "dataset": self.facts.as_dict(),
+            "dataset": asdict(self.facts),
             "method": self.method,
             "seed": self.experiment.seeds[0],
             "folds": self.experiment.folds,
@@ -278,7 +278,8 @@ def list_alternatives(
     Noise gives nearly every label both classes and makes classifiers predict it somewhere. One-class labels and
     undefined F1 therefore matter with clean training labels, so both are compared there too.
     """
-    count = comparable_count(rate, facts)
+    # As many labels as flipping adds to a row on average.
+    count = max(1, round(rate * (facts.n_labels - facts.cardinality)))
     clean, constant, skip = {"train_labels": "clean"}, {"one_class": "constant"}, {"absent_labels": "skip"}
     entries: list[tuple[str, str, Mapping[str, Any]]] = [
         ("noise model", f"relative {rate:g}", _noise("relative", rate)),
@@ -330,18 +331,6 @@ def list_alternatives(
 
 def _noise(model: str, rate: float) -> dict[str, Any]:
     return {"noise": [{"model": model, "rate": rate}]}
-
-
-def comparable_count(rate: float, facts: DatasetFacts) -> int:
-    """Return how many labels flipping adds to a row on average, rounded, at least one.
-
-    Examples
-    --------
-    >>> yeast = DatasetFacts("yeast", 2417, 103, 14, 4.24, "", "percent")
-    >>> comparable_count(0.2, yeast)  # 0.2 * (14 - 4.24)
-    2
-    """
-    return max(1, round(rate * (facts.n_labels - facts.cardinality)))
 
 
 def _toml(value: Any) -> str:

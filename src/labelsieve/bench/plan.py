@@ -18,7 +18,13 @@ import numpy as np
 
 from labelsieve._text import count
 from labelsieve.bench import RunError
-from labelsieve.bench.components import build_method, identify_classifier, identify_method, identify_metric
+from labelsieve.bench.components import (
+    build_classifier,
+    build_method,
+    identify,
+    identify_method,
+    identify_metric,
+)
 from labelsieve.bench.config import (
     EVERY_LABEL,
     NO_FEATURES,
@@ -244,8 +250,9 @@ def _obstacle(method: MethodSpec, selector: Any, judge: Judge) -> str:
 
 
 def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
+    spec = judge.classifier
     return {
-        "classifier": identify_classifier(judge.classifier, judge.conventions),
+        "classifier": identify(build_classifier(spec, judge.conventions), spec.params),
         "conventions": judge.conventions.choices(),
         "metrics": [identify_metric(metric) for metric in experiment.metrics],
     }

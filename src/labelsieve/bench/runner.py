@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,7 +96,7 @@ def run(
                 f"{folder}: own-weights needs weights, but {len(again)} finished rankings were stored without; leave "
                 "own-weights out, choose another folder with --out, or compute them again with --accept-changes."
             )
-        datasets = {name: fact.as_dict() for name, fact in facts.items()}
+        datasets = {name: asdict(fact) for name, fact in facts.items()}
         number = store.begin_run(command, experiment.as_dict(), environment(), planned, datasets)
         redone = {judgement.key for cell in todo for judgement in cell.judgements}
         settled = {key: done for key, done in before.outcomes(planned).items() if key not in redone}
