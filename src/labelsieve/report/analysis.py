@@ -202,11 +202,6 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
         raise RunError(
             f"{experiment.name}: finished cells were expected, got none of {facts.coverage.n_planned}; {advice}."
         )
-    if not facts.classifiers:
-        raise RunError(
-            f"{experiment.name}: the finished cells hold no numbers; check that sizes.counts are numbers of features "
-            "that there are, and run the experiment again."
-        )
     if control is None:
         control = experiment.control if experiment.control in methods else next(iter(methods), "")
     elif control not in methods:
