@@ -140,13 +140,17 @@ def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
     assert not np.array_equal(folds[0, 0].X_test, folds[1, 0].X_test)
 
 
-def judged_by_hand(taught, tested, f1_tested=None):
-    """Metrics of the best six features of the first fold, by the labels that are given."""
+def outputs_by_hand(taught):
+    """What a machine says of the test part of the first fold, by the best six features and the labels given."""
     data, train, test, candidates = first_fold()
     order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
     machine = LabelwiseSVM().fit(data.X[train][:, order], taught)
     X_test = data.X[test][:, order]
-    outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+    return {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+
+
+def judged_by_hand(taught, tested, f1_tested=None):
+    outputs = outputs_by_hand(taught)
     return {
         name: METRICS[name].function(
             f1_tested if name.endswith("f1") and f1_tested is not None else tested,
@@ -212,9 +216,8 @@ def test_consecutive_folds_are_the_rows_as_they_stand():
 
 def test_ties_and_units_of_coverage_reach_the_metrics():
     """Hard predictions tie nearly everywhere."""
-    data, train, test, candidates = first_fold()
-    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
-    predicted = LabelwiseSVM().fit(data.X[train][:, order], candidates).predict(data.X[test][:, order])
+    data, _, test, candidates = first_fold()
+    predicted = outputs_by_hand(candidates)["predictions"]
     # One label after the other, best first: those of equal score as they stand.
     places = [sorted(range(row.size), key=lambda label, row=row: -row[label]) for row in predicted]
     expected = {"zero-based": [], "count": [], "one-based": [], "excess": []}
@@ -240,11 +243,8 @@ def test_ties_and_units_of_coverage_reach_the_metrics():
 
 
 def test_conventions_reach_the_metrics():
-    data, train, test, candidates = first_fold()
-    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
-    machine = LabelwiseSVM().fit(data.X[train][:, order], candidates)
-    X_test = data.X[test][:, order]
-    outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+    data, _, test, candidates = first_fold()
+    outputs = outputs_by_hand(candidates)
     for convention, name, options in (
         ('coverage = "count"', "coverage", {"unit": "count"}),
         ('f1_undefined = "skip"', "macro_f1", {"undefined": "skip"}),
