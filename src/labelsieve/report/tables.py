@@ -208,16 +208,10 @@ def mark_best(values: pd.DataFrame, others: Sequence[str] = ()) -> pd.DataFrame:
 
 def as_csv(table: Table) -> str:
     """Write a table as CSV, numbers in full; no name is taken for a formula."""
-    frame = table.flat.apply(
-        lambda column: column if pd.api.types.is_numeric_dtype(column) else column.map(_csv_value)
-    )
+    frame = table.flat.map(lambda value: csv_cell(value) if isinstance(value, str) else value)
     frame.columns = [csv_cell(name) for name in frame.columns]
     text: str = frame.to_csv(index=False, lineterminator="\n")
     return text
-
-
-def _csv_value(value: Any) -> Any:
-    return csv_cell(value) if isinstance(value, str) else value
 
 
 def as_markdown(table: Table) -> str:
