@@ -14,14 +14,14 @@ import zlib
 from collections import namedtuple
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import labelsieve
 from forked_program import ForkedProgram
-from labelsieve.bench.cells import Task
-from labelsieve.bench.cells import evaluate as evaluate_task
+from labelsieve.bench.cells import evaluate as evaluate_cell
 from labelsieve.cli import main
 from quick_cells import computed
 
@@ -155,9 +155,6 @@ N_SMALL = 72
 def make_project(folder, text=SMALL, name="small"):
     """Write data, own methods and a configuration; returns the configuration."""
     folder.mkdir(parents=True, exist_ok=True)
-    # Those of another test.
-    sys.modules.pop("own_methods", None)
-    sys.path[:] = [path for path in sys.path if not Path(path, "own_methods.py").exists()]
     (folder / "own_methods.py").write_text(OWN_METHODS)
     if not (folder / "small.csv").exists():
         write_data(folder)
@@ -174,6 +171,20 @@ def write_data(folder, seed=0):
     np.savetxt(
         folder / "small.csv", np.hstack([X, Y]), delimiter=",", header=",".join(names), comments="", fmt="%g"
     )
+
+
+@contextmanager
+def fresh_modules():
+    """Forget afterwards the user-defined modules that were imported: other projects have some of the same names."""
+    before = sys.path[:]
+    try:
+        yield
+    finally:
+        folders = tuple(f"{path}{os.sep}" for path in sys.path if path not in before)
+        sys.path[:] = before
+        for name, module in list(sys.modules.items()):
+            if (getattr(module, "__file__", None) or "").startswith(folders):
+                del sys.modules[name]
 
 
 def environment(pause=0.0, permits=None, cells="started"):
@@ -232,7 +243,7 @@ def finish(config, *arguments, code=0, timeout=240, **options):
 def inside(config, *arguments, verb="run", code=0, cells="started"):
     """Call the command line in this process, which saves its start; for the cells see `quick_cells.computed`."""
     out, err = io.StringIO(), io.StringIO()
-    with computed(cells), chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
+    with computed(cells), fresh_modules(), chdir(config.parent), redirect_stdout(out), redirect_stderr(err):
         found = main(["bench", verb, config.name, *map(str, arguments)])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
@@ -356,23 +367,14 @@ def small_disk(folder, size):
 Row = namedtuple("Row", ("classifier", "size", "n_features", "metric", "value"))
 
 
-class Evaluated:
-    """What became of a cell, evaluated in this process; the scores of all its judgements in one list."""
-
-    def __init__(self, experiment, cell, **options):
-        self.result = evaluate_task(experiment, Task(cell, **options))
-        judged = self.result.judgements
-        names = {judgement.key: judgement.judge.name for judgement in cell.judgements}
-        self.error = self.result.error or next(
-            (found.error for found in judged.values() if found.error), None
-        )
-        self.scores = [Row(names[key], *row) for key, found in judged.items() for row in found.scores]
-        self.ranking = self.result.ranked.order
-
-    def __getattr__(self, name):
-        return getattr(self.result, name)
-
-
-def evaluate(experiment, cell, **options):
-    """Evaluate a cell in this process."""
-    return Evaluated(experiment, cell, **options)
+def evaluate(experiment, cell):
+    """Evaluate a cell in this process; the scores of all its judgements are in one list."""
+    result = evaluate_cell(experiment, cell)
+    names = {judgement.key: judgement.judge.name for judgement in cell.judgements}
+    judged = result.judgements
+    found = {
+        "error": result.error or next((part.error for part in judged.values() if part.error), None),
+        "scores": [Row(names[key], *row) for key, part in judged.items() for row in part.scores],
+        "ranking": result.ranked.order,
+    }
+    return SimpleNamespace(**{**vars(result), **found})

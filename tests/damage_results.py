@@ -57,8 +57,10 @@ class Shown:
         results, status = read_results(path), read_status(path)
         keys = [cell.key for cell in results.cells]
         entries = [("score", keys[place], *rest) for place, *rest in results.scores]
-        entries += [("cell", asdict(cell)) for cell in results.cells]
-        entries += [("judgement", asdict(replace(part, cell=keys[part.cell]))) for part in results.judgements]
+        entries += [("cell", cell._asdict()) for cell in results.cells]
+        entries += [
+            ("judgement", part._replace(cell=keys[part.cell])._asdict()) for part in results.judgements
+        ]
         entries += [("run", asdict(replace(run, n_computed=0, number=0))) for run in results.runs]
         entries += [("failure", failure) for failure in status["failures"]]
         self.entries = Counter(repr(_exact(entry)) for entry in entries)
@@ -143,7 +145,7 @@ def resume(config, path, number, seed=0):
         path.parent.mkdir()
         path.write_bytes(data)
         out = io.StringIO()
-        with quick_cells.one_job_here(), chdir(config.parent), redirect_stderr(out):
+        with quick_cells.one_job_here(), bench.fresh_modules(), chdir(config.parent), redirect_stderr(out):
             code = command_line(["bench", "run", config.name, "--jobs", "1"])
         assert "unexpectedly" not in out.getvalue()
         if code == 3:  # as the undamaged run, some of whose cells fail

@@ -17,14 +17,14 @@ def one_job_here():
     """Let runs with a single job compute their cells in this process; everything is pickled as it would be."""
     run_locally = runner.run_locally
 
-    def run_here(experiment, tasks, jobs, remark):
+    def run_here(experiment, planned, jobs, remark):
         if jobs > 1:
-            yield from run_locally(experiment, tasks, jobs, remark)
+            yield from run_locally(experiment, planned, jobs, remark)
             return
         experiment = pickle.loads(pickle.dumps(experiment))
-        for task in tasks:
-            result = cells.evaluate(experiment, pickle.loads(pickle.dumps(task)))
-            yield task, pickle.loads(pickle.dumps(result))
+        for cell in planned:
+            result = cells.evaluate(experiment, pickle.loads(pickle.dumps(cell)))
+            yield cell, pickle.loads(pickle.dumps(result))
 
     with patch.object(runner, "run_locally", run_here):
         yield

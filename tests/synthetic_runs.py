@@ -148,7 +148,6 @@ def make_results(
         len(cells),
     )
     return Results(
-        "made-up",
         experiment,
         facts,
         tuple(cells),

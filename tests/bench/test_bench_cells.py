@@ -1,7 +1,5 @@
 """One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
 
-import sys
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +11,7 @@ from conftest import fails
 from labelsieve import METHODS, METRICS, RFS, RandomRanking, SumF
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import choose_metrics
-from labelsieve.bench.components import build_method, feature_order, use_folder
+from labelsieve.bench.components import feature_order, use_folder
 from labelsieve.bench.config import PROFILES, load_experiment, parse_experiment
 from labelsieve.bench.data import derive_seed, describe, load_dataset, split_fold
 from labelsieve.bench.plan import plan
@@ -142,13 +140,17 @@ def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
     assert not np.array_equal(folds[0, 0].X_test, folds[1, 0].X_test)
 
 
-def judged_by_hand(taught, tested, f1_tested=None):
-    """Metrics of the best six features of the first fold, by the labels that are given."""
+def outputs_by_hand(taught):
+    """What a machine says of the test part of the first fold, by the best six features and the labels given."""
     data, train, test, candidates = first_fold()
     order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
     machine = LabelwiseSVM().fit(data.X[train][:, order], taught)
     X_test = data.X[test][:, order]
-    outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+    return {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+
+
+def judged_by_hand(taught, tested, f1_tested=None):
+    outputs = outputs_by_hand(taught)
     return {
         name: METRICS[name].function(
             f1_tested if name.endswith("f1") and f1_tested is not None else tested,
@@ -214,9 +216,8 @@ def test_consecutive_folds_are_the_rows_as_they_stand():
 
 def test_ties_and_units_of_coverage_reach_the_metrics():
     """Hard predictions tie nearly everywhere."""
-    data, train, test, candidates = first_fold()
-    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
-    predicted = LabelwiseSVM().fit(data.X[train][:, order], candidates).predict(data.X[test][:, order])
+    data, _, test, candidates = first_fold()
+    predicted = outputs_by_hand(candidates)["predictions"]
     # One label after the other, best first: those of equal score as they stand.
     places = [sorted(range(row.size), key=lambda label, row=row: -row[label]) for row in predicted]
     expected = {"zero-based": [], "count": [], "one-based": [], "excess": []}
@@ -242,11 +243,8 @@ def test_ties_and_units_of_coverage_reach_the_metrics():
 
 
 def test_conventions_reach_the_metrics():
-    data, train, test, candidates = first_fold()
-    order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
-    machine = LabelwiseSVM().fit(data.X[train][:, order], candidates)
-    X_test = data.X[test][:, order]
-    outputs = {"scores": machine.decision_function(X_test), "predictions": machine.predict(X_test)}
+    data, _, test, candidates = first_fold()
+    outputs = outputs_by_hand(candidates)
     for convention, name, options in (
         ('coverage = "count"', "coverage", {"unit": "count"}),
         ('f1_undefined = "skip"', "macro_f1", {"undefined": "skip"}),
@@ -496,15 +494,6 @@ def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path):
     assert cells_of(experiment)[0].key != before.key
 
 
-def test_no_warning_leaves_a_cell():
-    experiment = parse(BASE + 'methods = [{method = "pml-fsmir", params = {max_iter = 1}}]\n')
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = evaluate(experiment, cells_of(experiment)[0])
-    assert result.error is None
-    assert result.notes
-
-
 def test_sparse_data_gives_what_dense_data_gives(tmp_path):
     import scipy.sparse as sp
 
@@ -547,30 +536,6 @@ def test_every_method_of_tiny_is_ranked_and_judged_in_a_cell(tmp_path):
 def test_a_data_file_is_not_taken_for_a_damaged_run(capsys, plain_terminal, table):
     for command in (("report",), ("bench", "status")):
         assert "'data.csv'" in fails(capsys, 1, *command, table)
-
-
-def test_experiments_of_one_process_have_modules_of_their_own(tmp_path):
-    """Two folders with a module of the same name, in turn: each experiment gets the one beside it."""
-    experiments = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        for module in ("twin_methods.py", "twin_package/__init__.py", "twin_package/inside.py"):
-            (tmp_path / name / module).parent.mkdir(exist_ok=True)
-            (tmp_path / name / module).write_text(
-                f"from labelsieve import SumF\n\nclass Mine(SumF):\n    home = {name!r}\n"
-            )
-        config = tmp_path / name / "own.toml"
-        names = ", ".join(
-            f'{{name = "{module}", method = "{module}:Mine"}}'
-            for module in ("twin_methods", "twin_package", "twin_package.inside")
-        )
-        config.write_text(f'datasets = ["planted"]\nmethods = [{names}]\n')
-        experiments.append((name, load_experiment(config)))
-    for name, experiment in [*experiments, *experiments, experiments[1]]:
-        use_folder(experiment)
-        assert [build_method(method).home for method in experiment.methods] == [name] * 3
-    use_folder(experiments[1][1])
-    assert [path for path in sys.path if path.startswith(str(tmp_path))] == [str(tmp_path / "second")]
 
 
 def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path):

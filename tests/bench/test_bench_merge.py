@@ -289,20 +289,7 @@ def test_means_that_cannot_be_merged_are_refused(means, capsys, arguments, code,
     assert sorted(means.rglob("*")) == before
 
 
-def test_means_of_other_sizes_are_not_merged(means, capsys):
-    (means / "whole.toml").write_text(WHOLE.replace("[20, 60]", "[20, 80]"))
-    bench.here(means / "whole.toml", "--datasets", "twin", "--out", "runs/other")
-    assert main(["bench", "merge", "a.csv.gz", "other", "--out", "both.csv.gz"]) == 1
-    assert "sizes differ" in capsys.readouterr().err
-
-
 # parts
-
-
-def test_a_part_has_the_cells_of_the_whole(parts):
-    whole, part = (bench.stored(parts / "runs" / name) for name in ("all", "b"))
-    assert set(part["plan"]) < set(whole["plan"])
-    assert set(map(tuple, part["cells"])) < set(map(tuple, whole["cells"]))
 
 
 def test_a_part_is_of_the_experiments_own_data_sets(parts):

@@ -93,6 +93,12 @@ def with_metrics(*metrics):
     return PLAIN.replace("METRICS", ", ".join(metrics))
 
 
+@pytest.fixture(autouse=True)
+def own_modules():
+    with bench.fresh_modules():
+        yield
+
+
 @pytest.fixture
 def project(tmp_path):
     """A function that writes an experiment with some metrics; returns its configuration."""

@@ -1,7 +1,6 @@
 """Methods whose ranking depends on the number of features are ranked once for every number, and only they."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -69,7 +68,6 @@ percent = {list(PERCENT)}
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "fickle_methods.py").write_text(OWN)
-    sys.modules.pop("fickle_methods", None)  # that of another test
     return bench.make_project(tmp_path, CONFIG, "sizes")
 
 

@@ -283,7 +283,7 @@ def test_the_paper_agrees_with_itself():
         n_folds=1,
     )
     cells = analyse(run).papers["linear-svm"]
-    found = agreement(cells)
+    found = agreement(cells).loc[""]
     assert found["n_cells"] == 2 * 8 * 9
     assert found["difference"] == pytest.approx(0, abs=1e-12)
     assert found["correlation"] == pytest.approx(1)
@@ -348,7 +348,7 @@ def test_label_frequencies_in_the_place_of_the_flagship_are_ranked_among_its_riv
         references=("every-label",),
         metrics=("ranking_loss",),
     )
-    found = agreement(check(run))
+    found = agreement(check(run)).loc[""]
     own = [PRINTED["ranking_loss", dataset, "pml-fsmir"] for dataset in ("birds", "yeast")]
     assert found["flagship_difference"] == pytest.approx(np.abs(0.4 - np.array(own)).mean())
     assert found["frequencies_difference"] == pytest.approx(np.abs(0.2 - np.array(own)).mean())
@@ -363,7 +363,7 @@ def test_label_frequencies_in_the_place_of_the_flagship_are_ranked_among_its_riv
     assert found["flagship_rank_in_paper"] == np.mean([place(own[0], "birds"), place(own[1], "yeast")])
     assert found["frequencies_rank_in_paper"] == np.mean([place(0.2, "birds"), place(0.2, "yeast")])
     without = make_summary(lambda method, **_: ours[method], datasets=("birds",), methods=methods)
-    assert np.isnan(agreement(check(without))["frequencies_rank"])
+    assert np.isnan(agreement(check(without)).loc["", "frequencies_rank"])
 
 
 def test_a_part_is_judged_with_and_without_the_other_part():

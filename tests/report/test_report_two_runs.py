@@ -138,13 +138,6 @@ def test_two_runs_or_summaries_are_compared_on_the_terminal(capsys, two, second)
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_a_run_is_equal_to_its_own_summary(capsys, two):
-    code, out, _ = run(capsys, "report", str(two / "b"), str(two / "b.csv.gz"))
-    assert code == 0
-    assert "All 6 means (a metric of a method) are equal." in " ".join(out.split())
-
-
-@pytest.mark.usefixtures("plain_terminal")
 def test_json_holds_every_difference(capsys, two):
     code, out, _ = run(capsys, "report", str(two / "a"), str(two / "b"), "--json")
     assert code == 0

@@ -33,7 +33,7 @@ from labelsieve.bench.components import (
 )
 from labelsieve.bench.config import ALL_FEATURES, EVERY_LABEL, UNRANKED, Conventions, Experiment, MetricSpec
 from labelsieve.bench.data import Fold, derive_seed, split_fold
-from labelsieve.bench.plan import Cell, Judgement, has_weights
+from labelsieve.bench.plan import Cell, Judgement, Ranked, has_weights
 from labelsieve.classify import LabelFrequency
 from labelsieve.metrics import METRICS, Metric
 from labelsieve.validation import label_outputs
@@ -41,13 +41,10 @@ from labelsieve.validation import label_outputs
 __all__ = [
     "CellResult",
     "JudgementResult",
-    "Ranked",
     "ScoreRow",
-    "Task",
     "choose_metrics",
     "evaluate",
     "peak_mebibytes",
-    "taught_labels",
 ]
 
 _LONGEST_HISTORY = 10_000
@@ -63,42 +60,6 @@ class ScoreRow(NamedTuple):
     value: float
 
 
-class Ranked(NamedTuple):
-    """A ranking as far as judging needs it; empty for references that rank nothing."""
-
-    #: Features, best first.
-    order: np.ndarray | None = None
-    #: Of shape (n_labels, n_features), if they score labels.
-    weights: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Task:
-    """A cell with the judgements that are to be made."""
-
-    cell: Cell
-    #: The ranking, if it is stored already.
-    ranked: Ranked | None = None
-
-    @property
-    def key(self) -> str:
-        """Key of the ranking."""
-        return self.cell.key
-
-    @property
-    def must_rank(self) -> bool:
-        """Whether the features are still to be ranked."""
-        return self.ranked is None and self.cell.method.method not in UNRANKED
-
-    @property
-    def uses_weights(self) -> bool:
-        """Whether a judgement needs the weights of the ranking."""
-        return any(judgement.uses_weights for judgement in self.cell.judgements)
-
-    def __str__(self) -> str:
-        return str(self.cell)
-
-
 @dataclass
 class JudgementResult:
     """Result of a judgement; a failed one has an error and its traceback instead of scores."""
@@ -112,12 +73,12 @@ class JudgementResult:
 
 @dataclass
 class CellResult:
-    """Result of a task; it has an error if the ranking or the process failed."""
+    """Result of a cell; it has an error if the ranking or the process failed."""
 
     error: str | None = None
     traceback: str | None = None
     fit_seconds: float | None = None
-    #: Of the whole task.
+    #: Of the whole cell.
     seconds: float = 0.0
     peak_mib: float | None = None
     n_iter: int | None = None
@@ -129,21 +90,20 @@ class CellResult:
     judgements: dict[str, JudgementResult] = field(default_factory=dict)
 
 
-def evaluate(experiment: Experiment, task: Task) -> CellResult:
-    """Run a task. Every error in it becomes part of the result."""
+def evaluate(experiment: Experiment, cell: Cell) -> CellResult:
+    """Run a cell. Every error in it becomes part of the result."""
     start = time.perf_counter()
     result = CellResult()
-    cell = task.cell
     # In one thread: sums in another order would give other last digits.
     with _threadpools().limit(limits=1), _recorded(result) as caught:
         use_folder(experiment)
         place = cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum, cell.split
         fold = split_fold(experiment, *place)
-        if task.ranked is not None:
-            result.ranked = task.ranked
-        elif task.must_rank:
+        if cell.ranked is not None:
+            result.ranked = cell.ranked
+        elif cell.must_rank:
             _rank(cell, fold, result, caught)
-        result.judgements = _judge(experiment, task, fold, result.ranked)
+        result.judgements = _judge(experiment, cell, fold, result.ranked)
     if result.error is not None:
         result = CellResult(error=result.error, traceback=result.traceback)
     result.seconds = time.perf_counter() - start
@@ -171,10 +131,10 @@ def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.Wa
             result.notes = tuple(dict.fromkeys(noted))
 
 
-def _judge(experiment: Experiment, task: Task, fold: Fold, ranked: Ranked) -> dict[str, JudgementResult]:
-    judging = _Judging(task.cell, fold, ranked, experiment.metrics)
+def _judge(experiment: Experiment, cell: Cell, fold: Fold, ranked: Ranked) -> dict[str, JudgementResult]:
+    judging = _Judging(cell, fold, ranked, experiment.metrics)
     results = {}
-    for judgement in task.cell.judgements:
+    for judgement in cell.judgements:
         if judgement.obstacle:
             continue
         result = results[judgement.key] = JudgementResult()
@@ -281,7 +241,7 @@ class _Judging:
                 classifier.coef_ = self._weights[:, columns].astype(float)
             fold = self._fold
             classifier.fit(
-                fold.X_train[:, columns], copy_for_user_code(classifier, taught_labels(fold, conventions))
+                fold.X_train[:, columns], copy_for_user_code(classifier, _taught_labels(fold, conventions))
             )
             n_labels, X_test = fold.Y_test.shape[1], fold.X_test[:, columns]
             predictions = label_outputs(
@@ -304,7 +264,7 @@ class _Judging:
             outputs = outputs._replace(scores=outputs.predictions)
         labels: Any = slice(None)
         if conventions.absent_labels == "skip":
-            labels = np.flatnonzero(np.asarray(taught_labels(fold, conventions).sum(axis=0)).ravel())
+            labels = np.flatnonzero(np.asarray(_taught_labels(fold, conventions).sum(axis=0)).ravel())
             outputs = _Outputs(*(dense(part)[:, labels] for part in outputs))
         values = []
         for name, metric in metrics.items():
@@ -319,7 +279,7 @@ class _Judging:
         return values
 
 
-def taught_labels(fold: Fold, conventions: Conventions) -> Any:
+def _taught_labels(fold: Fold, conventions: Conventions) -> Any:
     """Return the labels that the classifier learns from."""
     return fold.Y_train if conventions.train_labels == "candidates" else fold.Y_clean
 

@@ -17,8 +17,9 @@ from distributed import Future, KilledWorker, as_completed
 from labelsieve._blocks.cluster import LostClusterError, connect
 from labelsieve._text import count
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import CellResult, Task
+from labelsieve.bench.cells import CellResult
 from labelsieve.bench.config import Experiment
+from labelsieve.bench.plan import Cell
 from labelsieve.bench.process import CellProcess, Death, settle
 
 __all__ = ["run_on_dask"]
@@ -27,23 +28,15 @@ _SECONDS_TO_WAIT = 30
 
 
 def run_on_dask(
-    experiment: Experiment, tasks: Iterable[Task], address: str, remark: Callable[[str], None]
-) -> Generator[tuple[Task, CellResult]]:
+    experiment: Experiment, cells: Iterable[Cell], address: str, remark: Callable[[str], None]
+) -> Generator[tuple[Cell, CellResult]]:
     """Run cells on the cluster of a scheduler and yield them in the order they finish.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The configuration; the workers must find its files under the same paths.
-    tasks : iterable of Task
-        Cells to run.
-    address : str
-        Address of the scheduler, for example ``tcp://10.0.0.1:8786``.
-    remark : callable
-        Called with a sentence when a process dies.
+    The workers must find the files of the experiment under the same paths. `remark` is called with a sentence when a
+    process dies.
     """
-    tasks = list(tasks)
-    if not tasks:
+    cells = list(cells)
+    if not cells:
         return
     # Errors become one sentence; dask would add pages to it.
     for name in ("distributed", "distributed.client"):
@@ -52,13 +45,13 @@ def run_on_dask(
         with connect(address) as client:
             client.wait_for_workers(1, timeout=_SECONDS_TO_WAIT)
 
-            def submit(task: Task) -> Future[Any]:
-                return client.submit(_run_here, experiment, task, pure=False)
+            def submit(cell: Cell) -> Future[Any]:
+                return client.submit(_run_here, experiment, cell, pure=False)
 
-            task_of = {submit(task): task for task in tasks}
-            finished = ((task_of.pop(future), _outcome(future)) for future in as_completed(list(task_of)))
+            cell_of = {submit(cell): cell for cell in cells}
+            finished = ((cell_of.pop(future), _outcome(future)) for future in as_completed(list(cell_of)))
             # dask blames every cell that a dying worker had, so these run again, one at a time.
-            yield from settle(finished, lambda task: _outcome(submit(task)), remark)
+            yield from settle(finished, lambda cell: _outcome(submit(cell)), remark)
     except LostClusterError as error:
         raise RunError(f"--dask: {error}") from None
     except TimeoutError:
@@ -85,11 +78,11 @@ def _outcome(future: Future[Any]) -> CellResult | Death:
 _here = threading.local()
 
 
-def _run_here(experiment: Experiment, task: Task) -> CellResult | Death:
+def _run_here(experiment: Experiment, cell: Cell) -> CellResult | Death:
     """Run a cell in a process that this thread of a worker keeps for the next one."""
     if getattr(_here, "experiment", None) != experiment:
         if hasattr(_here, "process"):
             _here.process.close()
         _here.experiment, _here.process = experiment, CellProcess(experiment)
-    outcome: CellResult | Death = _here.process.run(task)
+    outcome: CellResult | Death = _here.process.run(cell)
     return outcome

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -43,7 +42,6 @@ __all__ = [
     "copy_for_user_code",
     "feature_order",
     "identify",
-    "identify_classifier",
     "identify_method",
     "identify_metric",
     "use_folder",
@@ -101,28 +99,12 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {
     OWN_WEIGHTS: LinearWeights,
 }
 
-#: Folders of experiments that this process added to the path.
-_added_folders: list[str] = []
-
 
 def use_folder(experiment: Experiment) -> None:
-    """Let user-defined modules next to the configuration be imported.
-
-    Modules of the same names next to another experiment of this process are forgotten.
-    """
-    folder = experiment.folder if experiment.import_paths() else None
-    if folder is None:
-        return
-    for other in [name for name in _added_folders if name != folder]:
-        _added_folders.remove(other)
-        sys.path[:] = [path for path in sys.path if path != other]
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None) or ""
-            if file.startswith(os.path.join(other, "")) and not _is_installed(Path(file)):
-                del sys.modules[name]
-    if folder not in sys.path:
+    """Let user-defined modules next to the configuration be imported."""
+    folder = experiment.folder
+    if folder is not None and experiment.import_paths() and folder not in sys.path:
         sys.path.append(folder)
-        _added_folders.append(folder)
 
 
 def build_method(spec: MethodSpec) -> Any:
@@ -186,11 +168,6 @@ def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 def identify_method(spec: MethodSpec) -> dict[str, Any]:
     """Name the class and the parameters of a method; for references that rank nothing only their name."""
     return {"method": spec.method} if spec.method in UNRANKED else identify(build_method(spec), spec.params)
-
-
-def identify_classifier(spec: ClassifierSpec, conventions: Conventions) -> dict[str, Any]:
-    """Name the class and the parameters of a classifier under the experiment's conventions."""
-    return identify(build_classifier(spec, conventions), spec.params)
 
 
 def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:

@@ -163,16 +163,8 @@ class SweepSpec(_Part):
     """A method at every combination of values: one parameter gives a curve, two a surface."""
 
     method: str = Field(min_length=1)
-    parameters: dict[str, tuple[Any, ...]] = Field(min_length=1)
+    parameters: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(min_length=1)
     params: dict[str, Any] = {}
-
-    @field_validator("parameters")
-    @classmethod
-    def _has_values(cls, value: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
-        for name, values in value.items():
-            if not values:
-                raise ValueError(f"{name}: a list of values was expected, got an empty one")
-        return value
 
     def methods(self) -> tuple[MethodSpec, ...]:
         """Return one method per combination."""
@@ -452,16 +444,9 @@ class Experiment(_Part):
         return self.model_dump(mode="json")
 
 
-def _profiles() -> dict[str, Any]:
-    folder = files("labelsieve.bench") / "profiles"
-    found = {
-        item.name.removesuffix(".toml"): item for item in folder.iterdir() if item.name.endswith(".toml")
-    }
-    return dict(sorted(found.items()))
-
-
+_PROFILE_FILES = sorted((files("labelsieve.bench") / "profiles").iterdir(), key=lambda item: item.name)
 #: Name of a built-in profile -> its file.
-PROFILES: dict[str, Any] = _profiles()
+PROFILES: dict[str, Any] = {item.name.removesuffix(".toml"): item for item in _PROFILE_FILES}
 
 
 def load_experiment(source: str | Path) -> Experiment:

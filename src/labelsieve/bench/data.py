@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,10 +44,6 @@ class DatasetFacts:
     checksum: str
     size_unit: Literal["percent", "count"]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Fold:
@@ -62,13 +57,8 @@ class Fold:
     X_test: Matrix
     #: True labels of the test part.
     Y_test: Matrix
-    #: Makes candidates of the test part.
-    noise: Callable[[], Matrix]
-
-    @cached_property
-    def Y_noisy(self) -> Matrix:
-        """Candidates of the test part."""
-        return self.noise()
+    #: Candidates of the test part.
+    Y_noisy: Matrix
 
 
 def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
@@ -123,18 +113,14 @@ def describe(spec: DatasetSpec, dataset: Dataset, experiment: Experiment) -> Dat
 def _checksum(dataset: Dataset) -> str:
     digest = hashlib.sha256()
     for matrix in (dataset.X, dataset.Y, dataset.Y_candidates):
-        _update(digest, matrix)
+        if matrix is None:
+            digest.update(b"none")
+            continue
+        parts = (matrix.indptr, matrix.indices, matrix.data) if is_sparse(matrix) else (matrix,)
+        for part in parts:
+            digest.update(f"{part.shape}{part.dtype.str}".encode())
+            digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
-
-
-def _update(digest: Any, matrix: Matrix | None) -> None:
-    if matrix is None:
-        digest.update(b"none")
-        return
-    parts = (matrix.indptr, matrix.indices, matrix.data) if is_sparse(matrix) else (matrix,)
-    for part in parts:
-        digest.update(f"{part.shape}{part.dtype.str}".encode())
-        digest.update(np.ascontiguousarray(part).data)
 
 
 @lru_cache(maxsize=2)
@@ -204,7 +190,7 @@ def split_fold(
         Y_clean=Y[train],
         X_test=dataset.X[test],
         Y_test=Y[test],
-        noise=partial(_candidates, dataset, test, noise, derive_seed(seed, "test noise", spec.name, fold)),
+        Y_noisy=_candidates(dataset, test, noise, derive_seed(seed, "test noise", spec.name, fold)),
     )
 
 

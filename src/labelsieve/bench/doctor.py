@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -14,45 +14,18 @@ import numpy as np
 from labelsieve.bench import RunError
 from labelsieve.bench.components import build_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment, build_experiment
-from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_rows
-from labelsieve.bench.plan import has_weights, require_sizes
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset
+from labelsieve.bench.plan import has_weights, subset_sizes
 from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
 from labelsieve.metrics import METRICS
 
-__all__ = ["Alternative", "Diagnosis", "Effect", "Finding", "diagnose"]
+__all__ = ["Diagnosis", "Effect", "Finding", "diagnose"]
 
 #: The conventions that all others are compared with.
 DEFAULTS = "protocol defaults"
 #: A difference stands out if it is larger than this many standard errors.
 _STANDARD_ERRORS = 2
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """One convention decided differently."""
-
-    convention: str
-    choice: str
-    #: The entry of ``conventions`` in a configuration.
-    changes: Mapping[str, Any]
-    #: The alternative it is compared with; empty for the defaults.
-    reference: str = ""
-    #: What the choice means.
-    note: str = ""
-    #: Why the choice cannot be made for this data; empty if it can.
-    obstacle: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.convention}, {self.choice}"
-
-    @property
-    def setting(self) -> str:
-        """The change as TOML."""
-        places = {"noise": "noise", "classifiers": "classifiers", "rounding": "sizes.rounding"}
-        return "\n".join(
-            f"{places.get(key, f'conventions.{key}')} = {_toml(value)}" for key, value in self.changes.items()
-        )
 
 
 class Effect(NamedTuple):
@@ -75,17 +48,38 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """Effects of one alternative."""
+    """One convention decided differently, and the effects of that."""
 
-    alternative: Alternative
+    convention: str
+    choice: str
+    #: The entry of ``conventions`` in a configuration.
+    changes: Mapping[str, Any]
+    #: The finding it is compared with; empty for the defaults.
+    reference: str = ""
+    #: What the choice means, or why it could not be made.
+    note: str = ""
+    #: Whether the choice can be made for this data.
+    is_possible: bool = True
     #: Metric -> mean over the sizes, an entry per fold; empty if the choice could not be made.
-    values: dict[str, np.ndarray]
+    values: dict[str, np.ndarray] = field(default_factory=dict)
     #: Metric -> effect; empty if the choice could not be made.
-    effects: dict[str, Effect]
-    #: Whether both sides of the comparison have the same folds.
-    paired: bool
-    #: Why it could not be computed, or what the choice means.
-    note: str
+    effects: dict[str, Effect] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.convention}, {self.choice}"
+
+    @property
+    def setting(self) -> str:
+        """The change as TOML."""
+        places = {"noise": "noise", "classifiers": "classifiers", "rounding": "sizes.rounding"}
+        return "\n".join(
+            f"{places.get(key, f'conventions.{key}')} = {_toml(value)}" for key, value in self.changes.items()
+        )
+
+    @property
+    def paired(self) -> bool:
+        """Whether both sides of the comparison have the same folds."""
+        return self.convention != "folds"
 
     @property
     def changes_something(self) -> bool:
@@ -98,16 +92,16 @@ class Finding:
         return {
             metric: abs(effect.difference)
             for metric, effect in self.effects.items()
-            if effect.stands_out and metric != self.alternative.convention
+            if effect.stands_out and metric != self.convention
         }
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "convention": self.alternative.convention,
-            "choice": self.alternative.choice,
-            "setting": self.alternative.setting,
-            "compared_with": self.alternative.reference or "defaults",
+            "convention": self.convention,
+            "choice": self.choice,
+            "setting": self.setting,
+            "compared_with": self.reference or "defaults",
             "applicable": bool(self.effects),
             "paired": self.paired,
             "note": self.note,
@@ -153,7 +147,7 @@ class Diagnosis:
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "dataset": self.facts.as_dict(),
+            "dataset": asdict(self.facts),
             "method": self.method,
             "seed": self.experiment.seeds[0],
             "folds": self.experiment.folds,
@@ -185,39 +179,13 @@ def diagnose(
 
     This is an ordinary experiment whose conventions are the alternatives, so features are ranked again only if a
     convention changes what the method sees.
-
-    Parameters
-    ----------
-    dataset : str or DatasetSpec
-        A name of the catalogue, ``"digits"``, ``"planted"``, or files.
-    method : str, default="pml-fsmir"
-        A slug or an import path ``package.module:Class``.
-    folds : int, default=3
-        Folds of the cross-validation.
-    seed : int, default=0
-        Seed of folds, noise and method.
-    percent : sequence of float, default=(10,)
-        Sizes in percent of the features.
-    counts : sequence of int, default=()
-        Sizes in numbers of features, instead of percentages.
-    jobs : int, default=1
-        Processes; the result does not depend on it.
-    folder : str or None, default=None
-        Folder of relative paths and user-defined modules.
-    out : Path or None, default=None
-        Run folder, to resume and report the run; None keeps nothing.
-    observer : Observer or None, default=None
-        Receiver of the progress.
-
-    Returns
-    -------
-    Diagnosis
-        The baseline and a finding per alternative.
+    The dataset is a name of the catalogue, ``"digits"``, ``"planted"``, or files. Sizes are percentages, or `counts` of
+    features. `folder` is that of relative paths and user-defined modules. `out` keeps the run, to resume and report it.
 
     Examples
     --------
     >>> found = diagnose("planted", "sum-f", folds=2)
-    >>> [str(finding.alternative) for finding in found.findings if not finding.effects]
+    >>> [str(finding) for finding in found.findings if not finding.effects]
     ['noise model, given', 'classifier, own weights']
     """
     spec = DatasetSpec(name=dataset) if isinstance(dataset, str) else dataset
@@ -237,8 +205,6 @@ def diagnose(
     use_folder(baseline)
     data = load_dataset(spec, folder)
     facts = describe(spec, data, baseline)
-    require_rows(folds, facts.name, facts.n_samples)
-    sizes = require_sizes(baseline, facts)
     rate = baseline.noise[0].rate
     assert rate is not None
     alternatives = list_alternatives(
@@ -248,11 +214,7 @@ def diagnose(
         has_weights=has_weights(build_method(baseline.methods[0])),
         in_numbers=bool(counts),
     )
-    entries = [
-        {"name": str(alternative), **alternative.changes}
-        for alternative in alternatives
-        if not alternative.obstacle
-    ]
+    entries = [{"name": str(one), **one.changes} for one in alternatives if one.is_possible]
     experiment = build_experiment({**settings, "conventions": [{"name": DEFAULTS}, *entries]}, "doctor")
     with TemporaryDirectory() as temporary:
         place = out or Path(temporary)
@@ -265,9 +227,9 @@ def diagnose(
     return Diagnosis(
         facts,
         experiment,
-        sizes,
+        subset_sizes(baseline, facts),
         _values(results, DEFAULTS),
-        tuple(_finding(alternative, results) for alternative in alternatives),
+        tuple(_measured(one, results) for one in alternatives),
         tuple(dict.fromkeys(note for part in notes for note in part)),
     )
 
@@ -289,16 +251,17 @@ def _values(results: Results, judge: str) -> dict[str, np.ndarray]:
     }
 
 
-def _finding(alternative: Alternative, results: Results) -> Finding:
+def _measured(finding: Finding, results: Results) -> Finding:
     """Compare a choice with the defaults, or with its reference."""
-    paired = alternative.convention != "folds"
-    name, other = str(alternative), alternative.reference or DEFAULTS
-    problem = alternative.obstacle or _problem(results, name) or _problem(results, other)
+    if not finding.is_possible:
+        return finding
+    name, other = str(finding), finding.reference or DEFAULTS
+    problem = _problem(results, name) or _problem(results, other)
     if problem:
-        return Finding(alternative, {}, {}, paired, problem)
+        return replace(finding, note=problem)
     values, reference = _values(results, name), _values(results, other)
-    effects = {metric: _compare(values[metric], reference[metric], paired) for metric in values}
-    return Finding(alternative, values, effects, paired, alternative.note)
+    effects = {metric: _compare(values[metric], reference[metric], finding.paired) for metric in values}
+    return replace(finding, values=values, effects=effects)
 
 
 def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
@@ -309,13 +272,14 @@ def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
 
 def list_alternatives(
     facts: DatasetFacts, rate: float, *, has_candidates: bool, has_weights: bool, in_numbers: bool
-) -> list[Alternative]:
+) -> list[Finding]:
     """List every alternative that the protocol names, whether or not it applies.
 
     Noise gives nearly every label both classes and makes classifiers predict it somewhere. One-class labels and
     undefined F1 therefore matter with clean training labels, so both are compared there too.
     """
-    count = comparable_count(rate, facts)
+    # As many labels as flipping adds to a row on average.
+    count = max(1, round(rate * (facts.n_labels - facts.cardinality)))
     clean, constant, skip = {"train_labels": "clean"}, {"one_class": "constant"}, {"absent_labels": "skip"}
     entries: list[tuple[str, str, Mapping[str, Any]]] = [
         ("noise model", f"relative {rate:g}", _noise("relative", rate)),
@@ -355,31 +319,18 @@ def list_alternatives(
         "folds, stratified": "other folds, so the comparison is not paired",
         "folds, consecutive": "other folds, so the comparison is not paired",
     }
-    return [
-        Alternative(
-            *entry,
-            reference=references.get(entry[1].rpartition(" ")[2], ""),
-            note=notes.get(f"{entry[0]}, {entry[1]}", ""),
-            obstacle=obstacles.get(f"{entry[0]}, {entry[1]}", ""),
-        )
-        for entry in entries
-    ]
+    found = []
+    for convention, choice, changes in entries:
+        name = f"{convention}, {choice}"
+        obstacle = obstacles.get(name, "")
+        reference = references.get(choice.rpartition(" ")[2], "")
+        note = obstacle or notes.get(name, "")
+        found.append(Finding(convention, choice, changes, reference, note, not obstacle))
+    return found
 
 
 def _noise(model: str, rate: float) -> dict[str, Any]:
     return {"noise": [{"model": model, "rate": rate}]}
-
-
-def comparable_count(rate: float, facts: DatasetFacts) -> int:
-    """Return how many labels flipping adds to a row on average, rounded, at least one.
-
-    Examples
-    --------
-    >>> yeast = DatasetFacts("yeast", 2417, 103, 14, 4.24, "", "percent")
-    >>> comparable_count(0.2, yeast)  # 0.2 * (14 - 4.24)
-    2
-    """
-    return max(1, round(rate * (facts.n_labels - facts.cardinality)))
 
 
 def _toml(value: Any) -> str:

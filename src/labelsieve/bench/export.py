@@ -44,20 +44,10 @@ FORMATS = ("csv", "parquet")
 
 
 def export(results: Results, path: Path, form: str) -> int:
-    """Write the numbers of a run to a file, whole or not at all; returns the number of rows.
-
-    Parameters
-    ----------
-    results : Results
-        The run, complete or not.
-    path : Path
-        The file; an existing one is replaced.
-    form : str
-        One of `FORMATS`. Parquet needs pyarrow.
-    """
+    """Write the numbers of a run to a file in one of the `FORMATS`, whole or not at all; returns the number of rows."""
     frame = long_frame(results)
     if frame.empty:
-        raise RunError(f"{results.name}: no cell is finished; run the experiment first.")
+        raise RunError(f"{results.experiment.name}: no cell is finished; run the experiment first.")
     try:
         with replacing(path) as stream:
             _write(frame, stream, form)

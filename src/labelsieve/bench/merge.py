@@ -28,27 +28,11 @@ _FREE = ("name", "title", "folder", "limits", "store_weights", "control")
 def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[str, int]:
     """Write the cells of several results files into a new one, whole or not at all.
 
-    A cell that several of them have is that of the first in which it did not fail.
+    A cell that several of them have is that of the first in which it did not fail. An experiment that has all the parts
+    can continue in the new run folder.
 
-    Parameters
-    ----------
-    sources : sequence of Path
-        Results files. Their configurations may differ in `AXES`.
-    folder : Path
-        Run folder of the new file; an experiment that has all the parts can continue there.
-    command : str, default=""
-        How this was called, for the record.
-
-    Returns
-    -------
-    dict
-        Numbers of ``rankings`` and ``judgements`` in the new file; of judgements that are ``planned``, ``done`` and
-        ``failed``; and of ``damaged`` rows, which are left out.
-
-    Raises
-    ------
-    RunError
-        A source cannot be read, the new file exists already, or two sources contradict each other.
+    Returns the numbers of ``rankings`` and ``judgements`` in the new file; of judgements that are ``planned``, ``done``
+    and ``failed``; and of ``damaged`` rows, which are left out.
     """
     path = folder / FILE_NAME
     if path.exists():
@@ -97,19 +81,9 @@ def _read(store: Store) -> Contents:
 def common_experiment(
     parts: Sequence[tuple[str, Mapping[str, Any]]], axes: Sequence[str] = AXES
 ) -> Experiment:
-    """Return the experiment that all runs are parts of.
+    """Return the experiment that all runs are parts of, given their names and whole configurations.
 
-    Parameters
-    ----------
-    parts : sequence of (str, mapping)
-        Name of a run, for errors, and its whole configuration.
-    axes : sequence of str, default=AXES
-        Keys in which the parts may differ.
-
-    Raises
-    ------
-    RunError
-        The parts differ in anything else, or use one name for two things.
+    Raises an error if they differ in anything but `axes`, or use one name for two things.
     """
     (first_name, first), *others = parts
     for name, configuration in others:

@@ -14,9 +14,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from labelsieve._text import count
 from labelsieve.bench import RunError
-from labelsieve.bench.components import build_method, identify_classifier, identify_method, identify_metric
+from labelsieve.bench.components import (
+    build_classifier,
+    build_method,
+    identify,
+    identify_method,
+    identify_metric,
+)
 from labelsieve.bench.config import (
     EVERY_LABEL,
     NO_FEATURES,
@@ -32,7 +40,17 @@ from labelsieve.bench.config import (
 )
 from labelsieve.bench.data import DatasetFacts
 
-__all__ = ["Cell", "Judgement", "digest", "has_weights", "plan", "require_sizes", "subset_sizes"]
+__all__ = [
+    "Cell",
+    "Judgement",
+    "Planned",
+    "Ranked",
+    "digest",
+    "has_weights",
+    "plan",
+    "require_sizes",
+    "subset_sizes",
+]
 
 # Increased if the meaning of a cell changes although its configuration does not.
 _SCHEME = 2
@@ -41,6 +59,15 @@ _NUMBER = "n_features_to_select"
 
 #: Configured size -> number of features.
 Sizes = tuple[tuple[float, int], ...]
+
+
+class Ranked(NamedTuple):
+    """A ranking as far as judging needs it; empty for references that rank nothing."""
+
+    #: Features, best first.
+    order: np.ndarray | None = None
+    #: Of shape (n_labels, n_features), if they score labels.
+    weights: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -53,11 +80,6 @@ class Judgement:
     sizes: Sizes
     #: Why the judgement cannot be made; empty if it can.
     obstacle: str = ""
-
-    @property
-    def uses_weights(self) -> bool:
-        """Whether it needs the weights of the ranking."""
-        return self.judge.classifier.classifier == OWN_WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,18 @@ class Cell:
     #: The number of features, if the ranking depends on it.
     n_selected: int | None
     judgements: tuple[Judgement, ...]
+    #: The ranking, if it is stored already.
+    ranked: Ranked | None = None
+
+    @property
+    def must_rank(self) -> bool:
+        """Whether the features are still to be ranked."""
+        return self.ranked is None and self.method.method not in UNRANKED
+
+    @property
+    def uses_weights(self) -> bool:
+        """Whether a judgement needs the weights of the ranking."""
+        return any(part.judge.classifier.classifier == OWN_WEIGHTS for part in self.judgements)
 
     def __str__(self) -> str:
         draw = f", draw {self.draw}" if self.draw else ""
@@ -216,8 +250,9 @@ def _obstacle(method: MethodSpec, selector: Any, judge: Judge) -> str:
 
 
 def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
+    spec = judge.classifier
     return {
-        "classifier": identify_classifier(judge.classifier, judge.conventions),
+        "classifier": identify(build_classifier(spec, judge.conventions), spec.params),
         "conventions": judge.conventions.choices(),
         "metrics": [identify_metric(metric) for metric in experiment.metrics],
     }

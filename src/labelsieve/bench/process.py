@@ -23,8 +23,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from labelsieve.bench.cells import CellResult, Task, evaluate
+from labelsieve.bench.cells import CellResult, evaluate
 from labelsieve.bench.config import Experiment
+from labelsieve.bench.plan import Cell
 
 __all__ = ["CellProcess", "Death", "run_locally", "settle"]
 
@@ -50,7 +51,7 @@ class CellProcess:
         self._trace = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         self._closed = False
 
-    def run(self, task: Task) -> CellResult | Death:
+    def run(self, cell: Cell) -> CellResult | Death:
         """Run a cell and wait for it; a cell that exceeds its limits is stopped."""
         process, is_new = self._process, False
         if process is None or process.poll() is not None:
@@ -62,7 +63,7 @@ class CellProcess:
                 self._connection.send(self._experiment)
                 self._connection.recv()
             start, memory = time.monotonic(), _resident_mebibytes(process.pid)
-            self._connection.send(task)
+            self._connection.send(cell)
             while not self._has_answer(process, _INTERVAL if is_limited else _LONG_INTERVAL):
                 seconds = time.monotonic() - start
                 if limits.seconds is not None and seconds > limits.seconds:
@@ -172,33 +173,24 @@ def _receive(connection: Connection[Any, Any], received: SimpleQueue[Any]) -> No
 
 
 def run_locally(
-    experiment: Experiment, tasks: Iterable[Task], jobs: int, remark: Callable[[str], None]
-) -> Generator[tuple[Task, CellResult]]:
+    experiment: Experiment, cells: Iterable[Cell], jobs: int, remark: Callable[[str], None]
+) -> Generator[tuple[Cell, CellResult]]:
     """Run cells side by side and yield them in the order they finish.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The configuration.
-    tasks : iterable of Task
-        Cells to run; the next one is taken when there is a process for it.
-    jobs : int
-        Number of processes.
-    remark : callable
-        Called with a sentence when a process dies.
+    The next cell is taken when there is a process for it. `remark` is called with a sentence when a process dies.
     """
     processes = [CellProcess(experiment) for _ in range(jobs)]
     idle = list(processes)
 
-    def run(task: Task) -> CellResult | Death:
+    def run(cell: Cell) -> CellResult | Death:
         process = idle.pop()
-        outcome = process.run(task)
+        outcome = process.run(cell)
         idle.append(process)
         return outcome
 
     threads = ThreadPoolExecutor(jobs)
     try:
-        yield from settle(_run_all(iter(tasks), jobs, lambda task: threads.submit(run, task)), run, remark)
+        yield from settle(_run_all(iter(cells), jobs, lambda cell: threads.submit(run, cell)), run, remark)
     finally:
         for process in processes:
             process.close()
@@ -206,15 +198,15 @@ def run_locally(
 
 
 def _run_all(
-    tasks: Iterator[Task], jobs: int, submit: Callable[[Task], Future[CellResult | Death]]
-) -> Iterator[tuple[Task, CellResult | Death]]:
+    cells: Iterator[Cell], jobs: int, submit: Callable[[Cell], Future[CellResult | Death]]
+) -> Iterator[tuple[Cell, CellResult | Death]]:
     """Keep as many cells running as there are jobs; yields them in the order they finish."""
-    running: dict[Future[CellResult | Death], Task] = {}
-    finished: list[tuple[Task, CellResult | Death]] = []
+    running: dict[Future[CellResult | Death], Cell] = {}
+    finished: list[tuple[Cell, CellResult | Death]] = []
     while True:
         # Before results are yielded, because storing them takes a moment.
-        while len(running) < jobs and (task := next(tasks, None)) is not None:
-            running[submit(task)] = task
+        while len(running) < jobs and (cell := next(cells, None)) is not None:
+            running[submit(cell)] = cell
         yield from finished
         if not running:
             return
@@ -223,21 +215,21 @@ def _run_all(
 
 
 def settle(
-    outcomes: Iterable[tuple[Task, CellResult | Death]],
-    run_alone: Callable[[Task], CellResult | Death],
+    outcomes: Iterable[tuple[Cell, CellResult | Death]],
+    run_alone: Callable[[Cell], CellResult | Death],
     remark: Callable[[str], None],
-) -> Iterator[tuple[Task, CellResult]]:
+) -> Iterator[tuple[Cell, CellResult]]:
     """Run the cells whose process died once more, one at a time; the second death is a failure of the cell."""
     died = []
-    for task, outcome in outcomes:
+    for cell, outcome in outcomes:
         if isinstance(outcome, CellResult):
-            yield task, outcome
+            yield cell, outcome
         else:
-            remark(f"{outcome.cause}, {task}; it is tried again at the end.")
-            died.append(task)
-    for task in died:
-        outcome = run_alone(task)
+            remark(f"{outcome.cause}, {cell}; it is tried again at the end.")
+            died.append(cell)
+    for cell in died:
+        outcome = run_alone(cell)
         if isinstance(outcome, Death):
             error = f"WorkerDied: {outcome.cause}, twice; out of memory, or a crash in compiled code"
             outcome = CellResult(error=error, traceback=outcome.traceback)
-        yield task, outcome
+        yield cell, outcome

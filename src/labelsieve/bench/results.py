@@ -44,8 +44,7 @@ class Score(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True)
-class CellRecord:
+class CellRecord(NamedTuple):
     """A ranking of the plan, finished or failed."""
 
     key: str
@@ -71,8 +70,7 @@ class CellRecord:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class JudgementRecord:
+class JudgementRecord(NamedTuple):
     """A judgement of a ranking, finished or failed; it fails with its ranking."""
 
     #: Index into `Results.cells`.
@@ -101,7 +99,6 @@ class RunRecord:
 class Results:
     """Everything a run holds."""
 
-    name: str
     experiment: Experiment
     datasets: dict[str, DatasetFacts]
     cells: tuple[CellRecord, ...]
@@ -158,7 +155,6 @@ def read_results(target: str | Path) -> Results:
             shared = (_status(judged), judged["error"], judged["traceback"], _notes(judged))
             judgements.append(JudgementRecord(index, planned.judge, *shared))
     return Results(
-        name=experiment.name,
         experiment=experiment,
         datasets={name: DatasetFacts(**facts) for name, facts in contents.datasets.items()},
         cells=tuple(cells),
@@ -213,14 +209,7 @@ def _notes(row: Row) -> tuple[str, ...]:
 
 
 def read_status(target: str | Path) -> dict[str, Any]:
-    """Count the cells of a run: its folder, its results file, or its name below ``runs``.
-
-    Returns
-    -------
-    dict
-        ``path``; ``datasets``, each with its ``name``, its cells (``planned``, ``done``, ``failed``, ``missing``) and
-        the ``seconds`` they took; ``failures``, each with its ``cell``, ``error`` and ``traceback``; ``remarks``.
-    """
+    """Count the cells of a run and list its failures, in values that JSON can hold."""
     path, contents = _read(target)
     planned = [row for row in contents.plan if row.obstacle is None]
     stored = {**contents.rankings, **contents.judgements}

@@ -6,17 +6,17 @@ import os
 import platform
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
 from labelsieve.bench import RunError, RunInterrupted
-from labelsieve.bench.cells import CellResult, Ranked, Task
+from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import identify_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment
 from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_candidates, require_rows
-from labelsieve.bench.plan import Cell, Planned, plan, require_sizes
+from labelsieve.bench.plan import Cell, Planned, Ranked, plan, require_sizes
 from labelsieve.bench.process import run_locally
 from labelsieve.bench.store import FILE_NAME, Contents, Store, unpack
 from labelsieve.io.errors import DatasetError
@@ -33,12 +33,12 @@ class Observer(Protocol):
         """Called before a dataset is read."""
         return
 
-    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
-        """Called once with the plan, the judgements that are finished already, and the tasks to run."""
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
+        """Called once with the plan and the judgements that are finished already."""
         return
 
-    def finished(self, task: Task, result: CellResult) -> None:
-        """Called after the result of a task was stored."""
+    def finished(self, cell: Cell, result: CellResult) -> None:
+        """Called after the result of a cell was stored."""
         return
 
     def remark(self, text: str) -> None:
@@ -62,34 +62,14 @@ def run(
     rankings: Path | None = None,
     command: str = "",
 ) -> dict[str, int]:
-    """Run the missing cells of an experiment and store them in ``folder``.
+    """Run the missing cells of an experiment and store them in a run folder.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The configuration.
-    folder : Path
-        The run folder; stored results are not computed again.
-    observer : Observer or None, default=None
-        Receiver of the progress.
-    jobs : int, default=1
-        Cells at the same time; results do not depend on it.
-    dask : str or None, default=None
-        Address of a dask scheduler that runs the cells instead of this machine.
-    retry_failed : bool, default=False
-        Run failed cells again.
-    accept_changes : bool, default=False
-        Continue although finished cells are no longer part of the plan, or rankings have to be computed again.
-    rankings : Path or None, default=None
-        Results file of another run, whose rankings are reused if they are part of this plan.
-    command : str, default=""
-        How the run was called, for the record.
+    `jobs` cells run at the same time, or those that the `dask` scheduler at this address has room for. `accept_changes`
+    continues although finished cells are no longer part of the plan, or rankings have to be computed again. `rankings`
+    is the results file of another run whose rankings are reused.
 
-    Returns
-    -------
-    dict
-        Numbers of judgements that are ``planned``, ``done`` and ``failed``, and of those and the rankings that this run
-        made: ``computed`` and ``ranked``.
+    Returns the numbers of judgements that are ``planned``, ``done`` and ``failed``, and of those and the rankings that
+    this run made: ``computed`` and ``ranked``.
     """
     observer = observer or _Silent()
     use_folder(experiment)
@@ -107,31 +87,31 @@ def run(
         if not accept_changes:
             _require_same_plan(folder, before, experiment, facts, planned)
         if rankings is not None:
-            _copy_rankings(rankings, store, _tasks(cells, before, retry_failed=True), observer)
+            _copy_rankings(rankings, store, _unfinished(cells, before, retry_failed=True), observer)
             before = store.read()
-        tasks = _tasks(cells, before, retry_failed)
-        again = [task for task in tasks if task.must_rank and task.key in before.finished_rankings()]
+        todo = _unfinished(cells, before, retry_failed)
+        again = [cell for cell in todo if cell.must_rank and cell.key in before.finished_rankings()]
         if again and not accept_changes:
             raise RunError(
                 f"{folder}: own-weights needs weights, but {len(again)} finished rankings were stored without; leave "
                 "own-weights out, choose another folder with --out, or compute them again with --accept-changes."
             )
-        datasets = {name: fact.as_dict() for name, fact in facts.items()}
+        datasets = {name: asdict(fact) for name, fact in facts.items()}
         number = store.begin_run(command, experiment.as_dict(), environment(), planned, datasets)
-        redone = {judgement.key for task in tasks for judgement in task.cell.judgements}
+        redone = {judgement.key for cell in todo for judgement in cell.judgements}
         settled = {key: done for key, done in before.outcomes(planned).items() if key not in redone}
-        observer.planned(cells, settled, tasks)
+        observer.planned(cells, settled)
         n_computed = n_ranked = 0
         # Weights are read one by one: all together may not fit into memory.
-        loaded = (_with_weights(task, store) for task in tasks)
+        loaded = (_with_weights(cell, store) for cell in todo)
         try:
             with closing(_results(experiment, loaded, jobs, dask, observer)) as found:
-                for task, result in found:
-                    params = identify_method(task.cell.method).get("params", {})
-                    store.record(number, task, params, result, keep_weights=experiment.store_weights)
-                    n_computed += len(task.cell.judgements)
-                    n_ranked += task.must_rank
-                    observer.finished(task, result)
+                for cell, result in found:
+                    params = identify_method(cell.method).get("params", {})
+                    store.record(number, cell, params, result, keep_weights=experiment.store_weights)
+                    n_computed += len(cell.judgements)
+                    n_ranked += cell.must_rank
+                    observer.finished(cell, result)
         except KeyboardInterrupt as stop:
             counts = store.read().count(planned)
             n_finished = counts["done"] + counts["failed"]
@@ -142,14 +122,14 @@ def run(
         return {**store.read().count(planned), "computed": n_computed, "ranked": n_ranked}
 
 
-def _copy_rankings(path: Path, store: Store, tasks: Sequence[Task], observer: Observer) -> None:
-    """Copy the rankings that tasks need and another run has, with weights if they are needed."""
-    wanted = [task for task in tasks if task.must_rank]
+def _copy_rankings(path: Path, store: Store, cells: Sequence[Cell], observer: Observer) -> None:
+    """Copy the rankings that cells need and another run has, with weights if they are needed."""
+    wanted = [cell for cell in cells if cell.must_rank]
     with Store(path) as other:
         theirs = other.read()
         done = theirs.finished_rankings()
         keys = [
-            task.key for task in wanted if task.key in (done & theirs.weighted if task.uses_weights else done)
+            cell.key for cell in wanted if cell.key in (done & theirs.weighted if cell.uses_weights else done)
         ]
         weights = other.read_weights(key for key in keys if key in theirs.weighted)
         store.copy((("rankings", theirs.rankings[key]) for key in keys), replace=True)
@@ -169,33 +149,33 @@ def _distinct(cells: Sequence[Cell]) -> dict[str, Cell]:
     return found
 
 
-def _tasks(cells: Sequence[Cell], before: Contents, retry_failed: bool) -> list[Task]:
-    """List the tasks to run: missing rankings with all their judgements, and missing judgements of the others.
+def _unfinished(cells: Sequence[Cell], before: Contents, retry_failed: bool) -> list[Cell]:
+    """List the cells to run: missing rankings with all their judgements, and missing judgements of the others.
 
     A ranking that lacks the weights that a judgement needs is missing. Failed cells are if `retry_failed`.
     """
     rankings = {key: row for key, row in before.rankings.items() if not (retry_failed and row["error"])}
     judged = {key for key, row in before.judgements.items() if not (retry_failed and row["error"])}
-    tasks = []
+    found = []
     for cell in _distinct(cells).values():
         missing = tuple(judgement for judgement in cell.judgements if judgement.key not in judged)
         row = rankings.get(cell.key)
         if row is None:
             if cell.judgements:
-                tasks.append(Task(cell))
+                found.append(cell)
         elif missing and row["error"] is None:
-            task = Task(replace(cell, judgements=missing), Ranked(unpack(row["ranking"], "<i4")))
+            rest = replace(cell, judgements=missing, ranked=Ranked(unpack(row["ranking"], "<i4")))
             is_ranked = cell.method.method in UNRANKED or cell.key in before.weighted
-            tasks.append(task if is_ranked or not task.uses_weights else Task(cell))
-    return tasks
+            found.append(rest if is_ranked or not rest.uses_weights else cell)
+    return found
 
 
-def _with_weights(task: Task, store: Store) -> Task:
+def _with_weights(cell: Cell, store: Store) -> Cell:
     """Add the weights that the judgements of a stored ranking need."""
-    order = None if task.ranked is None else task.ranked.order
-    if order is None or not task.uses_weights:
-        return task
-    return replace(task, ranked=Ranked(order, store.weights(task.key, len(order))))
+    order = None if cell.ranked is None else cell.ranked.order
+    if order is None or not cell.uses_weights:
+        return cell
+    return replace(cell, ranked=Ranked(order, store.weights(cell.key, len(order))))
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
@@ -246,16 +226,16 @@ def _require_same_plan(
 
 
 def _results(
-    experiment: Experiment, tasks: Iterator[Task], jobs: int, dask: str | None, observer: Observer
-) -> Generator[tuple[Task, CellResult]]:
-    """Yield the tasks as they finish."""
+    experiment: Experiment, cells: Iterator[Cell], jobs: int, dask: str | None, observer: Observer
+) -> Generator[tuple[Cell, CellResult]]:
+    """Yield the cells as they finish."""
     if dask is None:
-        return run_locally(experiment, tasks, jobs, observer.remark)
+        return run_locally(experiment, cells, jobs, observer.remark)
     try:
         from labelsieve.bench.cluster import run_on_dask
     except ImportError:
         raise RunError("--dask needs dask: pip install 'labelsieve[dask]'") from None
-    return run_on_dask(experiment, tasks, dask, observer.remark)
+    return run_on_dask(experiment, cells, dask, observer.remark)
 
 
 def environment() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The results file of a run: SQLite, one transaction per finished task, one checksum per row.
+"""The results file of a run: SQLite, one transaction per finished cell, one checksum per row.
 
 A row that does not match its checksum counts as missing. Readers leave it out and say so; the next run computes it
 again.
@@ -22,7 +22,7 @@ import numpy as np
 
 from labelsieve._text import one_line
 from labelsieve.bench import RunError
-from labelsieve.bench.cells import CellResult, JudgementResult, Task
+from labelsieve.bench.cells import CellResult, JudgementResult
 from labelsieve.bench.plan import Cell, Planned
 
 __all__ = ["FILE_NAME", "Contents", "Store", "database_path", "no_results", "now", "unpack"]
@@ -94,15 +94,7 @@ class Contents:
 
 
 class Store:
-    """The results file of a run folder.
-
-    Parameters
-    ----------
-    path : Path
-        The SQLite file.
-    writer : bool, default=False
-        Create what is missing and keep other writers out until `close`.
-    """
+    """The results file of a run folder; a writer creates what is missing and keeps other writers out."""
 
     def __init__(self, path: Path, *, writer: bool = False) -> None:
         self.path = path
@@ -127,7 +119,7 @@ class Store:
         is_empty = self._db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if writer and (is_empty or mark[0] == _APPLICATION_ID):
             self._db.execute("PRAGMA journal_mode = WAL")
-            # A commit is on the disk before the next task begins, even if the power fails.
+            # A commit is on the disk before the next cell begins, even if the power fails.
             self._db.execute("PRAGMA synchronous = FULL")
         if is_empty and mark == (0, 0):  # a run that is killed while it starts leaves an empty file
             if not writer:
@@ -203,23 +195,23 @@ class Store:
             self._write("runs", tuple({**dict(row), "finished": now()}.values())[:-1])
 
     def record(
-        self, run: str, task: Task, params: dict[str, Any], result: CellResult, *, keep_weights: bool = True
+        self, run: str, cell: Cell, params: dict[str, Any], result: CellResult, *, keep_weights: bool = True
     ) -> None:
-        """Store the result of a task in one transaction."""
-        names = {judgement.key: judgement.judge.name for judgement in task.cell.judgements}
+        """Store the result of a cell in one transaction."""
+        names = {judgement.key: judgement.judge.name for judgement in cell.judgements}
         judgements, conflict = result.judgements, "REPLACE"
         with self._transaction():
             query = "SELECT 1 FROM rankings WHERE key = ? AND error IS NULL"
-            has_ranking = self._db.execute(query, (task.key,)).fetchone() is not None
+            has_ranking = self._db.execute(query, (cell.key,)).fetchone() is not None
             if result.error is not None and has_ranking:
                 # A finished ranking stays, and so do the judgements that were there.
                 failed = JudgementResult(result.error, result.traceback, result.seconds)
                 judgements, conflict = dict.fromkeys(names, failed), "IGNORE"
-            elif task.ranked is None:
-                self._write_ranking(run, task.cell, params, result, keep_weights)
+            elif cell.ranked is None:
+                self._write_ranking(run, cell, params, result, keep_weights)
             for key, judged in judgements.items():
                 values = (
-                    *(key, task.key, run, now(), f"{task}, {names[key]}"),
+                    *(key, cell.key, run, now(), f"{cell}, {names[key]}"),
                     *(_storable(judged.error), _storable(judged.traceback), judged.seconds),
                     *(json.dumps(judged.notes), json.dumps(judged.scores)),
                 )

@@ -14,7 +14,7 @@ from labelsieve._text import one_line, printable, shortened
 from labelsieve.cli._console import download_bars, duration, shows_progress
 
 if TYPE_CHECKING:
-    from labelsieve.bench.cells import CellResult, Task
+    from labelsieve.bench.cells import CellResult
     from labelsieve.bench.config import DatasetSpec
     from labelsieve.bench.plan import Cell
 
@@ -62,7 +62,7 @@ class RunProgress:
             with download_bars(self._console) as bars:
                 fetch(spec.name, progress=bars)
 
-    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool], tasks: Sequence[Task]) -> None:
+    def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
         """Draw one bar per dataset."""
         keys: dict[str, list[str]] = defaultdict(list)
         for cell in cells:
@@ -80,9 +80,8 @@ class RunProgress:
             n_finished = self._n_cells - self._n_missing
             self._console.print(f"{n_finished} of {self._n_cells} cells were finished before.")
 
-    def finished(self, task: Task, result: CellResult) -> None:
+    def finished(self, cell: Cell, result: CellResult) -> None:
         """Show failures and advance the bar."""
-        cell = task.cell
         judges = {judgement.key: f", {judgement.judge.name}" for judgement in cell.judgements}
         failures = [
             ("", result.error),

@@ -142,7 +142,7 @@ def _print(found: Diagnosis, console: Console) -> None:
             table.add_column(title.replace(" ", "\n", 1), justify="right", no_wrap=True)
         table.add_row(_DEFAULTS, *(f"{found.values[metric].mean():.3f}" for metric in chunk))
         for finding in found.findings:
-            label = f"{finding.alternative.convention}\n  {finding.alternative.choice}"
+            label = f"{finding.convention}\n  {finding.choice}"
             table.add_row(label, *(_cell(finding, metric) for metric in chunk))
         console.print(table)
         console.print()
@@ -175,7 +175,7 @@ def _sentences(found: Diagnosis) -> list[str]:
         f"{found.experiment.folds} folds, seed {found.experiment.seeds[0]}."
     ]
     effects = [
-        f"{finding.alternative} takes {_name(metric)} from {effect.value - effect.difference:.3f} to {effect.value:.3f}"
+        f"{finding} takes {_name(metric)} from {effect.value - effect.difference:.3f} to {effect.value:.3f}"
         for finding, metric in found.largest(_LARGEST_SHOWN)
         for effect in [finding.effects[metric]]
     ]
@@ -183,11 +183,7 @@ def _sentences(found: Diagnosis) -> list[str]:
         sentences.append(f"What matters most: {'; '.join(effects)}.")
     else:
         sentences.append("No choice changes a metric by more than two standard errors.")
-    same = [
-        str(finding.alternative)
-        for finding in found.findings
-        if finding.effects and not finding.changes_something
-    ]
+    same = [str(finding) for finding in found.findings if finding.effects and not finding.changes_something]
     if same:
         sentences.append(f"No change at all: {'; '.join(same)}.")
     return sentences
@@ -197,14 +193,14 @@ def _notes(found: Diagnosis) -> list[str]:
     """Explain what the choices mean for this data, and why some change nothing."""
     notes = []
     for finding in found.findings:
-        reference = finding.alternative.reference
+        reference = finding.reference
         remarks = [
             "" if finding.effects else "not applicable",
             finding.note,
             f"compared with {reference}" if reference else "",
         ]
         if any(remarks):
-            notes.append(f"{finding.alternative}: {'; '.join(filter(None, remarks))}.")
+            notes.append(f"{finding}: {'; '.join(filter(None, remarks))}.")
     return notes
 
 

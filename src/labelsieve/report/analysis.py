@@ -194,20 +194,7 @@ def _rising(values: Any) -> list[Any]:
 
 
 def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
-    """Compare the methods of a run, complete or not.
-
-    Parameters
-    ----------
-    summary : Summary
-        The run.
-    control : str or None, default=None
-        The method that the others are compared with. Default: the experiment's, or else the first.
-
-    Raises
-    ------
-    RunError
-        Nothing has finished, or `control` is not one of the methods.
-    """
+    """Compare the methods of a run, complete or not, with the control: the experiment's, or else the first."""
     facts, experiment, methods = summary.facts, summary.experiment, summary.compared
     if not facts.coverage.n_done:
         failed = facts.coverage.n_failed
@@ -215,16 +202,9 @@ def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
         raise RunError(
             f"{experiment.name}: finished cells were expected, got none of {facts.coverage.n_planned}; {advice}."
         )
-    if not facts.classifiers:
-        raise RunError(
-            f"{experiment.name}: the finished cells hold no numbers; check that sizes.counts are numbers of features "
-            "that there are, and run the experiment again."
-        )
     if control is None:
         control = experiment.control if experiment.control in methods else next(iter(methods), "")
     elif control not in methods:
         known = ", ".join(methods) or "none, as this run compares no methods"
-        raise RunError(
-            f"the control must be one of the methods ({known}), got {control!r}; choose one of them."
-        )
+        raise RunError(f"the control must be one of the methods ({known}), got {control!r}.")
     return Analysis(summary, Comparison(summary, facts.classifiers[0], facts.usual_noise, control))

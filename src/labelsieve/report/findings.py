@@ -178,9 +178,10 @@ def _sensitivity(analysis: Analysis) -> Iterator[str]:
 def _paper(analysis: Analysis) -> Iterator[str]:
     if not analysis.papers:
         return
-    found = agreement(analysis.papers[analysis.main.classifier])
+    cells = analysis.papers[analysis.main.classifier]
+    found = agreement(cells).loc[""]
     yield (
-        f"Ours differ from the {found['n_cells']} cells of the PML-FSMIR paper by {found['difference']:.2f} in the "
+        f"Ours differ from the {len(cells)} cells of the PML-FSMIR paper by {found['difference']:.2f} in the "
         f"mean, and the orders of the methods correlate {found['spearman']:.2f} (Spearman). PML-FSMIR's average rank "
         f"there is {found['flagship_rank']:.2f}, and {found['flagship_rank_in_paper']:.2f} in the paper."
     )

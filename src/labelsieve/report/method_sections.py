@@ -291,21 +291,15 @@ def _agreement_tables(analysis: Analysis) -> list[Table]:
         f"predicted into {FLAGSHIP}'s place: how far they are from what is printed for it, and which rank they have."
     )
     title = "How well the paper's numbers are met"
-    overall = {(name,): cells for name, cells in analysis.papers.items()}
-    by_metric = {
-        (*key, metric_words(metric)): part
-        for key, cells in overall.items()
-        for metric, part in cells.groupby("metric", sort=False)
-    }
-    frames = []
-    for parts in (overall, by_metric):
-        frame = pd.DataFrame([agreement(cells) for cells in parts.values()]).set_axis(list(columns), axis=1)
-        heads = pd.DataFrame(list(parts), columns=["judged by", "metric"][: len(next(iter(parts)))])
-        frames.append(heads.join(frame).set_index("judged by"))
+    found = pd.concat(
+        {name: agreement(cells) for name, cells in analysis.papers.items()}, names=["judged by", "metric"]
+    ).set_axis(list(columns), axis=1)
+    overall = found.xs("", level="metric")
+    by_metric = found.drop("", level="metric").rename(metric_words, level="metric").reset_index("metric")
     shorter = "As above, each metric alone."
     return [
-        Table("paper_agreement", title, frames[0], form, note, groups=groups),
-        Table("paper_agreement_by_metric", f"{title}, by metric", frames[1], form, shorter, groups=groups),
+        Table("paper_agreement", title, overall, form, note, groups=groups),
+        Table("paper_agreement_by_metric", f"{title}, by metric", by_metric, form, shorter, groups=groups),
     ]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -42,8 +41,8 @@ PAGE = "index.html"
 #: Formats of figures.
 FIGURE_FORMATS = ("pdf", "svg", "png")
 _GENERATOR = "labelsieve report"
-# Files and folders of a report; a folder with anything else in it is not replaced.
-_CONTENT = {PAGE: (), "tables": tuple(FORMATS), "figures": FIGURE_FORMATS}
+# Folder of a report -> endings of its files; a folder with anything else in it is not replaced.
+_ENDINGS = {"tables": tuple(FORMATS), "figures": FIGURE_FORMATS}
 _SECTIONS = (
     methods.ranks,
     methods.curves,
@@ -119,37 +118,18 @@ def make_report(summary: Summary, *, control: str | None = None) -> Report:
 
 def write_report(
     report: Report,
-    folder: str | os.PathLike[str],
+    folder: Path,
     *,
     figures: Sequence[str] = (),
     announce: Callable[[str], None] = lambda activity: None,
 ) -> Path:
-    """Write a report into a folder, whole or not at all.
+    """Write a report into a folder, whole or not at all, and return its page.
 
-    Parameters
-    ----------
-    report : Report
-        From `make_report`.
-    folder : path
-        An earlier report there is replaced; a folder with anything else is an error.
-    figures : sequence of {"pdf", "svg", "png"}, default=()
-        Formats of figures next to the page; needs matplotlib. The page draws its own charts.
-    announce : callable
-        Called with the name of each activity when it begins.
-
-    Returns
-    -------
-    page : Path
-        The page.
-
-    Raises
-    ------
-    RunError
-        The folder holds something that is not a report.
+    An earlier report there is replaced; a folder with anything else is an error. `figures` are formats of figures next
+    to the page, which need matplotlib. `announce` is called with the name of each activity when it begins.
     """
-    target = Path(folder)
-    refuse_to_replace(target)
-    with _replacing_folder(target) as made:
+    refuse_to_replace(folder)
+    with _replacing_folder(folder) as made:
         announce("writing tables")
         _write_tables(report.sections, made / "tables")
         if figures:
@@ -158,7 +138,7 @@ def write_report(
         announce("writing the page")
         page = render_report(report, figures=figures)
         (made / PAGE).write_text(page, "utf-8")
-    return target / PAGE
+    return folder / PAGE
 
 
 def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
@@ -184,11 +164,11 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
 
 def refuse_to_replace(folder: Path) -> None:
     """Raise unless the folder is absent, empty or a report."""
-    if not folder.exists() and not folder.is_symlink():
+    if not folder.exists():
         return
     if not folder.is_dir():
         raise RunError(f"{folder}: a folder for the report was expected, got a file; choose another place.")
-    foreign = next((path for path in sorted(folder.iterdir()) if not _is_ours(path)), None)
+    foreign = next((path for path in sorted(folder.rglob("*")) if not _is_ours(path, folder)), None)
     if foreign is not None:
         raise RunError(
             f"{folder}: an empty folder or an earlier report was expected, but {foreign.name!r} in it is not "
@@ -196,14 +176,13 @@ def refuse_to_replace(folder: Path) -> None:
         )
 
 
-def _is_ours(path: Path) -> bool:
+def _is_ours(path: Path, folder: Path) -> bool:
     """Tell if a file or folder is part of a report."""
-    endings = _CONTENT.get(path.name)
-    if path.is_symlink() or endings is None:
-        return False
-    if path.name == PAGE:
+    if path == folder / PAGE:
         return path.is_file() and f'content="{_GENERATOR}' in path.read_text("utf-8", errors="replace")
-    return path.is_dir() and all(entry.is_file() and entry.suffix[1:] in endings for entry in path.iterdir())
+    if path.parent == folder:
+        return path.name in _ENDINGS and path.is_dir()
+    return path.suffix[1:] in _ENDINGS[path.parent.name] and path.is_file()
 
 
 @contextmanager
@@ -211,22 +190,13 @@ def _replacing_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces `folder` at the end, and is removed on failure."""
     folder = Path(os.path.realpath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    mark = uuid.uuid4().hex[:8]
-    made, old = (folder.with_name(f".{folder.name}.{mark}.{state}") for state in ("new", "old"))
-    made.mkdir()
-    try:
+    with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        made = Path(temporary, "new")
+        made.mkdir()
         yield made
         if folder.exists():
-            folder.rename(old)
-        try:
-            made.rename(folder)
-        except BaseException:
-            if old.exists():
-                old.rename(folder)
-            raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+            folder.rename(Path(temporary, "old"))
+        made.rename(folder)
 
 
 def _write_tables(sections: Sequence[Section], folder: Path) -> None:

@@ -96,36 +96,44 @@ def correlate_orders(cells: pd.DataFrame, method: Literal["spearman", "kendall"]
     return groups.corr(method=method, min_periods=_MIN_METHODS).xs("ours", level=-1)["theirs"]
 
 
-def agreement(cells: pd.DataFrame) -> dict[str, float]:
-    """Measure how well the paper's numbers are met; NaN where nothing can be compared.
+def agreement(cells: pd.DataFrame) -> pd.DataFrame:
+    """Measure how well the paper's numbers are met: a row for all metrics, "", then one for each.
 
     Differences are means of absolute values. Ranks are averages over the metrics and datasets that have all methods:
-    that of the paper's method among ours and among the printed, and those of label frequencies in its place.
+    that of the paper's method among ours and among the printed, and those of label frequencies in its place. NaN where
+    nothing can be compared.
     """
     is_flagship = cells["method"] == FLAGSHIP
-    in_its_place = {name: cells[name].mask(is_flagship, cells["frequencies"]) for name in ("ours", "theirs")}
-    difference = (cells["ours"] - cells["theirs"]).abs()
-    return {
-        "n_cells": len(cells),
-        "difference": difference.mean(),
-        "correlation": cells[["ours", "theirs"]].corr().at["ours", "theirs"],
-        "spearman": correlate_orders(cells, "spearman").mean(),
-        "flagship_difference": difference[is_flagship].mean(),
-        "flagship_rank": _flagship_rank(cells, cells["ours"]),
-        "flagship_rank_in_paper": _flagship_rank(cells, cells["theirs"]),
-        "frequencies_difference": (cells["frequencies"] - cells["theirs"]).abs()[is_flagship].mean(),
-        "frequencies_rank": _flagship_rank(cells, in_its_place["ours"]),
-        "frequencies_rank_in_paper": _flagship_rank(cells, in_its_place["theirs"]),
-    }
+    ours, theirs, frequencies = (cells[name] for name in ("ours", "theirs", "frequencies"))
+    difference = (ours - theirs).abs()
+    orders = correlate_orders(cells, "spearman")
+    each = pd.DataFrame(
+        {
+            "difference": difference,
+            "flagship_difference": difference[is_flagship],
+            "flagship_rank": _ranks(cells, ours)[is_flagship],
+            "flagship_rank_in_paper": _ranks(cells, theirs)[is_flagship],
+            "frequencies_difference": (frequencies - theirs).abs()[is_flagship],
+            "frequencies_rank": _ranks(cells, ours.mask(is_flagship, frequencies))[is_flagship],
+            "frequencies_rank_in_paper": _ranks(cells, theirs.mask(is_flagship, frequencies))[is_flagship],
+        }
+    )
+    parts = {"": cells.index, **{name: part.index for name, part in cells.groupby("metric", sort=False)}}
+    means = {name: [each.loc[rows, one].dropna().mean() for one in each] for name, rows in parts.items()}
+    found = pd.DataFrame.from_dict(means, orient="index", columns=each.columns)
+    found.insert(0, "n_cells", [len(rows) for rows in parts.values()])
+    pair = cells[["ours", "theirs"]]
+    found.insert(2, "correlation", [pair.loc[rows].corr().at["ours", "theirs"] for rows in parts.values()])
+    found.insert(3, "spearman", [(orders[name] if name else orders).mean() for name in parts])
+    return found
 
 
-def _flagship_rank(cells: pd.DataFrame, values: pd.Series) -> float:
-    """Average the ranks of the paper's method; NaN if it is missing or alone."""
+def _ranks(cells: pd.DataFrame, values: pd.Series) -> pd.Series:
+    """Rank the methods by metric and dataset; NaN if one of them is missing or it is alone."""
     signs = {name: -1 if metric.direction == "higher" else 1 for name, metric in METRICS.items()}
     groups = (values * cells["metric"].map(signs)).groupby([cells["metric"], cells["dataset"]])
     n_methods = cells.groupby("metric")["method"].transform("nunique")
-    is_ranked = (groups.transform("count") == n_methods) & (n_methods > 1)
-    return float(groups.rank()[is_ranked & (cells["method"] == FLAGSHIP)].mean())
+    return groups.rank().where((groups.transform("count") == n_methods) & (n_methods > 1))
 
 
 def _published(experiment: Experiment) -> set[str]:

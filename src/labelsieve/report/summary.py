@@ -162,10 +162,9 @@ def summarise(results: Results) -> Summary:
     """Average the results of a run, complete or not, and keep the facts that a report needs."""
     # Summaries are published: the folder of the configuration is not part of them.
     experiment = results.experiment.model_copy(update={"folder": None})
-    names = [*CURVE[:3], "seed", "fold", "draw"]
-    cells = pd.DataFrame([[getattr(cell, name) for name in names] for cell in results.cells], columns=names)
-    scores = pd.DataFrame(list(results.scores), columns=Score._fields).rename(columns={"judge": "classifier"})
-    scores = scores.astype({"size": float}).join(cells, on="cell")
+    cells = pd.DataFrame(results.cells, columns=CellRecord._fields)
+    scores = pd.DataFrame(results.scores, columns=Score._fields).rename(columns={"judge": "classifier"})
+    scores = scores.astype({"size": float}).join(cells[[*CURVE[:3], "seed", "fold", "draw"]], on="cell")
     planned = _count_judgements(results)
     metrics, judged = set(scores["metric"]), set(scores["classifier"])
     conditions = tuple(dict.fromkeys((cell.dataset, cell.noise) for cell in results.cells))
@@ -179,7 +178,7 @@ def summarise(results: Results) -> Summary:
         conditions=conditions,
         usual_noise=_usual_noise(results.datasets, conditions, rates),
         coverage=_coverage(results, planned),
-        costs=_costs(results.cells),
+        costs=_costs(cells),
         stability=(),
         descents=(),
         failures=_failures(results),
@@ -292,12 +291,11 @@ def _usual_noise(
     return {name: min(noises[name], key=distance) for name in datasets if name in noises}
 
 
-def _costs(cells: Iterable[CellRecord]) -> tuple[Record, ...]:
+def _costs(cells: pd.DataFrame) -> tuple[Record, ...]:
     """Average time, memory, iterations and convergence of the finished fits by data set and method."""
-    names = ["dataset", "method", "fit_seconds", "peak_mib", "n_iter", "converged"]
-    rows = [[getattr(cell, name) for name in names] for cell in cells if cell.status == "done"]
-    fits = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(names[2:], float))
-    costs = fits.groupby(names[:2], sort=False).agg(
+    measured = dict.fromkeys(["fit_seconds", "peak_mib", "n_iter", "converged"], float)
+    fits = cells[cells["status"] == "done"].astype(measured)
+    costs = fits.groupby(["dataset", "method"], sort=False).agg(
         seconds=("fit_seconds", "mean"),
         peak_mib=("peak_mib", "max"),
         n_iter=("n_iter", "mean"),

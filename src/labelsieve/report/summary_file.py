@@ -56,13 +56,7 @@ def write_summary(summary: Summary, path: Path) -> None:
 
 
 def read_summary(path: Path) -> Summary:
-    """Read what `write_summary` wrote.
-
-    Raises
-    ------
-    RunError
-        The file is something else, or damaged.
-    """
+    """Read what `write_summary` wrote; raises an error if the file is something else, or damaged."""
     try:
         with gzip.open(path) as packed:
             content = packed.read(_MOST_BYTES + 1)
@@ -110,19 +104,9 @@ def _read_means(text: str, known: dict[str, Any]) -> pd.DataFrame:
 
 
 def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") -> Summary:
-    """Join summaries of runs on different data sets that are parts of one experiment.
+    """Join named summaries of runs that are parts of one experiment.
 
-    Parameters
-    ----------
-    parts : sequence of (str, Summary)
-        Name of a part, for errors, and its summary.
-    command : str, default=""
-        The command line, for the record.
-
-    Raises
-    ------
-    RunError
-        The parts differ in more than their data sets, or share one: means of other folds cannot be joined.
+    They may differ in their data sets only and share none, because means of other folds cannot be joined.
     """
     owners: dict[str, str] = {}
     for name, summary in parts:
