@@ -6,7 +6,6 @@ import logging
 import re
 import shlex
 import sys
-import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,9 +28,6 @@ from labelsieve._text import one_line, printable
 
 if TYPE_CHECKING:
     from labelsieve.datasets.fetch import ProgressFactory
-
-#: Seconds before progress is shown.
-PATIENCE = 1.0
 
 _BAR_WIDTH, _MIN_BAR_WIDTH = 20, 5
 # Rich puts this much between two columns of our tables.
@@ -83,21 +79,16 @@ def shows_progress(console: Console) -> bool:
 
 @contextmanager
 def progress(console: Console) -> Iterator[Status]:
-    """Show a status line on a terminal after a second. Solvers report their iterations to it by logging."""
+    """Show a status line on a terminal. Solvers report their iterations to it by logging."""
     status = Status(console)
     level = _LOG.level
     if status.visible:
         _LOG.setLevel(logging.DEBUG)  # the level at which blocks of rows are logged
     _LOG.addHandler(status)
-    timer = threading.Timer(PATIENCE, status.bars.start)
-    timer.daemon = True
-    timer.start()
     try:
-        yield status
+        with status.bars:
+            yield status
     finally:
-        timer.cancel()
-        timer.join()
-        status.bars.stop()
         _LOG.removeHandler(status)
         _LOG.setLevel(level)
 

@@ -55,7 +55,9 @@ def methods(
         # A default that JSON cannot hold is written as in Python.
         typer.echo(json.dumps(found, indent=2, default=repr))
     elif slug is not None:
-        _print_explanation(found, results().width)
+        text = (inspect.getdoc(METHODS[slug]) or "").partition("\nExamples\n---")[0]
+        typer.echo(f"{slug}  {found['class']}\n\n{_plain(text).rstrip()}")
+        typer.echo(f"\nOn the command line: labelsieve select DATA --method {slug}")
     else:
         console = results()
         # On a narrow terminal the class names leave no room for the summaries.
@@ -89,15 +91,17 @@ def explain(slug: str, method: type[BaseSelector]) -> dict[str, Any]:
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
     summary, _, description = head.partition("\n\n")
     documented = _entries(sections.get("Parameters", ""))
-    notes = _paragraphs(sections.get("Notes", ""))
-    cost = next((note.removeprefix(_COST) for note in notes if note.startswith(_COST)), None)
+    notes = [_plain(note) for note in sections.get("Notes", "").strip().split("\n\n")]
+    cost = next(
+        (" ".join(note.removeprefix(_COST).split()) for note in notes if note.startswith(_COST)), None
+    )
     references = re.split(r"^\.\. ", sections.get("References", ""), flags=re.MULTILINE)
     return {
         "method": slug,
         "class": method.__name__,
         "module": method.__module__,
         "summary": " ".join(summary.split()),
-        "description": "\n\n".join(_paragraphs(description)),
+        "description": _plain(description.strip()),
         # Reconstructions are named after the method they follow.
         "reconstruction": "-style" in summary,
         "cost": cost and cost[0].upper() + cost[1:],
@@ -126,7 +130,7 @@ def _entries(section: str) -> dict[str, tuple[str, str]]:
     for block in re.split(r"^(?=\S)", section, flags=re.MULTILINE):
         head, _, body = block.partition("\n")
         names, _, kind = head.partition(" :")
-        text = "\n\n".join(_paragraphs(textwrap.dedent(body)))
+        text = _plain(textwrap.dedent(body).strip())
         found |= {
             name.strip(): (_DEFAULT.sub("", kind.strip()), text) for name in names.split(",") if name.strip()
         }
@@ -148,26 +152,6 @@ def _choices(kind: str) -> list[str | None]:
     return [None if value.strip() == "None" else value.strip(" \"'") for value in found]
 
 
-def _paragraphs(text: str) -> list[str]:
-    r"""Split a text into paragraphs and list items of one line each. Formulas keep their lines.
-
-    Examples
-    --------
-    >>> _paragraphs("It\nminimises::\n\n    |a|\n\nwhich is ::\n\n    a")
-    ['It minimises:', '    |a|', 'which is', '    a']
-    """
-    found: list[str] = []
-    for block in re.split(r"\n\s*\n", text.strip("\n")):
-        if re.match(r"\s*(-\s|\*\s)", block):
-            items = re.split(r"^(?=\s*[-*]\s)", block, flags=re.MULTILINE)
-            found += [" ".join(item.split()) for item in items]
-        elif block.startswith("    ") or "====" in block:
-            found.append(block.rstrip())
-        else:
-            found.append(re.sub(r"::$", ":", " ".join(block.split()).removesuffix(" ::")))
-    return [_plain(paragraph) for paragraph in found if paragraph.strip()]
-
-
 def _plain(text: str) -> str:
     """Remove reStructuredText markup.
 
@@ -176,43 +160,8 @@ def _plain(text: str) -> str:
     >>> _plain("See [1]_, `tol` and :class:`~labelsieve.RFS`: ``|W|_21``, **not** W, *a*-style: 2 * 3.")
     'See [1], tol and RFS: |W|_21, not W, a-style: 2 * 3.'
     """
+    text = re.sub(r" ?::$", ":", text, flags=re.MULTILINE)
     text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", text)
     text = re.sub(r"\[(\d+)\]_", r"[\1]", text)
     text = re.sub(r"(?<!\w)(\*{1,2})(\w[^*\n]*)\1", r"\2", text)
     return re.sub(r"`+([^`]+)`+", r"\1", text)
-
-
-def _print_explanation(found: dict[str, Any], width: int) -> None:
-    typer.echo(f"{found['method']}  {found['class']}\n{_indented(found['summary'], 0, width)}")
-    parameters = "\n".join(
-        f"{entry['parameter']} = {entry['default']!r}  {entry['type']}\n{textwrap.indent(entry['description'], '    ')}"
-        for entry in found["parameters"]
-    )
-    attributes = "\n".join(
-        f"{entry['attribute']}  {entry['type']}\n{textwrap.indent(entry['description'], '    ')}"
-        for entry in found["attributes"]
-    )
-    for title, text in {
-        "What it does": found["description"],
-        "Paper": "\n".join(found["references"]) or "None.",
-        "Reconstruction": "yes, in the style of the paper" if found["reconstruction"] else "no",
-        "Cost": found["cost"],
-        "Parameters": parameters,
-        "Attributes after fit": attributes,
-        "Notes": found["notes"],
-        "On the command line": f"labelsieve select DATA --method {found['method']}",
-    }.items():
-        if text:
-            typer.secho(f"\n{title}", bold=True)
-            typer.echo(_indented(text, 2, width))
-
-
-def _indented(text: str, indent: int, width: int) -> str:
-    """Wrap every line of a text, its later lines indented like the first one."""
-    lines = []
-    for line in text.split("\n"):
-        lead = " " * (indent + len(line) - len(line.lstrip()))
-        lines += textwrap.wrap(
-            line, width, initial_indent=" " * indent, subsequent_indent=lead, break_on_hyphens=False
-        ) or [""]
-    return "\n".join(lines)
