@@ -255,7 +255,7 @@ def parse_value(text: str) -> int | float | bool | str | None:
     return text
 
 
-def parse_amount(text: str) -> int | float:
+def parse_amount(text: str, option: str = "--features") -> int | float:
     """Read a number of features or a fraction of them.
 
     Examples
@@ -269,8 +269,7 @@ def parse_amount(text: str) -> int | float:
     is_fraction = isinstance(amount, float) and 0 < amount <= 1
     if not (is_number or is_fraction):
         raise typer.BadParameter(
-            f"must be an integer such as 20, a fraction such as 20% or auto, got {text!r}",
-            param_hint="--features",
+            f"must be an integer such as 20 or a fraction such as 20%, got {text!r}", param_hint=option
         )
     return amount  # type: ignore[return-value]  # narrowed above
 

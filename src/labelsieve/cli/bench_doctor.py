@@ -17,7 +17,16 @@ from rich.text import Text
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.doctor import Diagnosis, Finding, diagnose
 from labelsieve.cli._console import messages, results
-from labelsieve.cli._options import AsJson, Candidates, DataOptions, Ignore, Labels, Missing, Nominal
+from labelsieve.cli._options import (
+    AsJson,
+    Candidates,
+    DataOptions,
+    Ignore,
+    Labels,
+    Missing,
+    Nominal,
+    parse_amount,
+)
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.metrics import METRICS
 
@@ -105,26 +114,12 @@ def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
 
 def _parse_sizes(texts: list[str]) -> tuple[list[float], list[int]]:
     """Read percentages or numbers of features, in increasing order."""
-    percent, counts = [], []
-    for text in texts:
-        try:
-            if text.endswith("%"):
-                percent.append(float(text.removesuffix("%")))
-            else:
-                counts.append(int(text))
-        except ValueError:
-            raise typer.BadParameter(
-                f"expected a percentage such as 10% or a number such as 20, got {text!r}",
-                param_hint="--size",
-            ) from None
+    amounts = {parse_amount(text, "--size") for text in texts}
+    counts = sorted(amount for amount in amounts if isinstance(amount, int))
+    percent = sorted(round(100 * amount, 9) for amount in amounts if isinstance(amount, float))
     if percent and counts:
         raise typer.BadParameter("give percentages or numbers of features, not both", param_hint="--size")
-    if not all(0 < size <= 100 for size in percent) or not all(size >= 1 for size in counts):
-        raise typer.BadParameter(
-            f"expected percentages above 0 and up to 100, or numbers from 1, got {' '.join(texts)}",
-            param_hint="--size",
-        )
-    return sorted(set(percent)), sorted(set(counts))
+    return percent, counts
 
 
 def _print(found: Diagnosis, console: Console) -> None:

@@ -301,7 +301,7 @@ class _Steps:
 def _digest(dataset: Dataset) -> dict[str, str]:
     """Return the checksum of the file, if there is one."""
     if dataset._origin is not None:  # a table, whose file is not opened again
-        return {"Data SHA-256": dataset._origin.checksum.hex()}
+        return {"Data SHA-256": dataset._origin.source.checksum}
     path = Path(dataset.source) if dataset.source else None
     if path is None or not path.is_file():
         return {}

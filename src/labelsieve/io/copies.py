@@ -47,7 +47,7 @@ def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool
     origin: Origin | None = dataset._origin
     named = [place for place, column in enumerate(dataset.columns) if column.role in ("id", "label")]
     kept = sorted({*named, *columns})
-    if origin is not None and can_copy(origin.path, path):
+    if origin is not None and can_copy(origin.source.path, path):
         _copy(origin, kept, path, {})
         return True
     if dataset.is_table and table_format(path) == "delimited":
@@ -81,12 +81,12 @@ def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Pa
     tags_by_cell: dict[tuple[int, int], set[str | None]] = {}
     for row, label in removed:
         place = int(dataset.label_column_of[label])
-        tags_by_cell.setdefault((row, place), set()).add(origin.tags[label])
+        tags_by_cell.setdefault((row, place), set()).add(origin.labels.tags[label])
     changes = {}
     for (row, place), tags in tags_by_cell.items():
         cells = dataset.frame.iloc[:, place]
         changes[row, place] = (
-            _no_of(cells) if None in tags else _without(cells.iat[row], tags, origin.separators[place])
+            _no_of(cells) if None in tags else _without(cells.iat[row], tags, origin.labels.separators[place])
         )
     _copy(origin, range(len(dataset.columns)), path, changes)
 
@@ -128,27 +128,23 @@ def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
 def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> None:
     """Copy columns of a file to another of the same format, with some cells changed."""
     copiers = {"json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet}
-    source = Source(origin.path)
-    if source.checksum != origin.checksum:
-        raise source.error("changed since it was read; read it again")
+    kind = origin.table.kind
     with replacing(path) as stream:
-        if origin.kind == "delimited":
-            _copy_text(source, origin, positions, stream, changes)
+        if kind == "delimited":
+            _copy_text(origin, positions, stream, changes)
         else:
-            copiers[origin.kind](source, list(positions), stream, changes)
+            copiers[kind](origin.source, list(positions), stream, changes)
 
 
-def _copy_text(
-    source: Source, origin: Origin, positions: Sequence[int], stream: IO[bytes], changes: Changes
-) -> None:
+def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], changes: Changes) -> None:
     """Copy fields with their quotes and line ends; only changed fields are written again."""
-    text, encoding, mark = decode_table(source)
-    separator = origin.separator
+    text, encoding, mark = decode_table(origin.source)
+    separator = origin.table.separator
     field = re.compile(
         rf'(?P<field>"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*)(?P<end>{re.escape(separator)}|\r\n|\r|\n|\Z)'
     )
     pieces: list[str] = []
-    at, row = 0, -1 if origin.has_header else 0
+    at, row = 0, -1 if origin.table.has_header else 0
     while at < len(text):
         fields: list[str] = []
         end = separator

@@ -70,9 +70,9 @@ class Source:
         return content
 
     @property
-    def checksum(self) -> bytes:
-        """Checksum of the file."""
-        return hashlib.sha256(self.raw).digest()
+    def checksum(self) -> str:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self.raw).hexdigest()
 
     @cached_property
     def compression(self) -> str | None:

@@ -31,16 +31,9 @@ SecondFile = Callable[[Path, int], Labels]
 class Origin:
     """File of a table and the way it is written, which a copy needs."""
 
-    path: Path
-    checksum: bytes
-    #: Format, separator and header of a `RawTable`.
-    kind: str
-    separator: str
-    has_header: bool
-    #: The tag of every label; None for a column of yes and no.
-    tags: tuple[str | None, ...]
-    #: Separators of tags by position of the column.
-    separators: Mapping[int, str | None]
+    source: Source
+    table: RawTable
+    labels: Labels
 
 
 def table_dataset(
@@ -86,10 +79,6 @@ def table_dataset(
     features = encode(typed, names, options, coded, fail, taken=labels.names)
     row_ids, id_column = _row_names(raw, typed, options.id, fail)
     is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
-    origin = None
-    if file is not None:
-        written = (raw.kind, raw.separator, raw.has_header, tuple(labels.tags), labels.separators)
-        origin = Origin(file.path, file.checksum, *written)
     return Dataset(
         sp.csr_array(features.X) if is_sparse_frame else features.X,
         None if truth is None else truth.Y,
@@ -107,7 +96,7 @@ def table_dataset(
         frame=raw.frame,
         values=_values(raw, typed),
         notes=raw.notes,
-        _origin=origin,
+        _origin=None if file is None else Origin(file, raw, labels),
     )
 
 
