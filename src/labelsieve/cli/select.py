@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
 
-from labelsieve._base import BaseSelector, check_parameters
+from labelsieve import METHODS
+from labelsieve._base import BaseSelector, BlockSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, short
-from labelsieve.cli._blocks import check_block_usage, dask_cluster, parse_rows, size_hint
 from labelsieve.cli._console import PlainConsole, lay_out, messages, results, typed
 from labelsieve.cli._options import (
     AsJson,
@@ -35,8 +37,10 @@ from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.stability import SelectionStability
 from labelsieve.inspection.wording import answers, arbitrary_note, headline, stability_note
+from labelsieve.io import DatasetError
 from labelsieve.io.copies import write_selected
 from labelsieve.methods._evidence.choice import SizeCurve
+from labelsieve.methods.evidence import EvidenceSelector
 
 EPILOG = """\
 \b
@@ -103,7 +107,7 @@ def select(
     if stability == 1:
         raise typer.BadParameter("must be at least 2, e.g. 30", param_hint="--stability")
     choose_size = features == _AUTOMATIC
-    chunks = None if chunk_rows is None else parse_rows(chunk_rows)
+    chunks = None if chunk_rows is None else _parse_rows(chunk_rows)
     if chunks is not None:
         needs_rows = {
             "--stability": stability,
@@ -114,16 +118,16 @@ def select(
             "--role": data.role,
             "--label-sep": data.label_sep,
         }
-        check_block_usage(selector, method, choose_size=choose_size, needs_rows=needs_rows)
+        _check_block_usage(selector, method, choose_size=choose_size, needs_rows=needs_rows)
     elif dask is not None:
         raise typer.BadParameter("needs --chunk-rows", param_hint="--dask")
     outputs = {"--output": output, "--write-data": data_copy, "--html": html}
     check_outputs(data, outputs, copy="--write-data")
     if chunks is None:
-        size_hint(data.files, messages(quiet=quiet))
+        _hint_at_blocks(data.files, messages(quiet=quiet))
     with (
         reading(data, quiet=quiet, chunks=chunks) as (dataset, console, status),
-        dask_cluster(dask, console),
+        _dask_cluster(dask, console),
     ):
         found = inspect_dataset(
             dataset,
@@ -157,6 +161,66 @@ def select(
         typer.echo(_formatted(found, ranking, ending, everything, results()), nl=False)
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {written}")
+
+
+def _parse_rows(text: str) -> int | str:
+    """Read a number of rows, or 'auto'."""
+    if text == "auto":
+        return text
+    if not text.isdecimal() or not int(text):
+        raise typer.BadParameter(
+            f"must be a number of rows such as 50000, or auto, got {text!r}", param_hint="--chunk-rows"
+        )
+    return int(text)
+
+
+def _check_block_usage(
+    selector: BaseSelector, method: str, *, choose_size: bool, needs_rows: Mapping[str, object]
+) -> None:
+    """Reject what needs all rows at once, before any data are read; `needs_rows` are values of options by name."""
+    if not isinstance(selector, BlockSelector):
+        able = ", ".join(slug for slug, kind in METHODS.items() if issubclass(kind, BlockSelector))
+        raise typer.BadParameter(
+            f"{method} needs all rows at once; with --chunk-rows use one of {able}", param_hint="--method"
+        )
+    given = next((name for name, value in needs_rows.items() if value), None)
+    if given is not None:
+        raise typer.BadParameter("needs all rows at once and excludes --chunk-rows", param_hint=given)
+    if choose_size and not isinstance(selector, EvidenceSelector):
+        raise typer.BadParameter(
+            f"'auto' of {method} needs all rows at once; give a number", param_hint="--features"
+        )
+
+
+@contextmanager
+def _dask_cluster(address: str | None, console: Console) -> Iterator[None]:
+    """Run fits on a cluster, if an address is given."""
+    if address is None:
+        yield
+        return
+    try:
+        from labelsieve._blocks.cluster import LostClusterError, connect
+    except ImportError:
+        raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
+    try:
+        with connect(address) as client:
+            console.print(f"note: the dashboard of the cluster is at {client.dashboard_link}")
+            yield
+    except LostClusterError as error:
+        raise DatasetError(f"--dask: {error}") from None
+
+
+def _hint_at_blocks(files: Sequence[str], console: Console) -> None:
+    """Note that files which would take much of the memory can be read in blocks."""
+    # A name of the catalogue has no size, and some systems do not tell their memory.
+    with suppress(AttributeError, OSError, ValueError):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        n_bytes = sum(os.path.getsize(file) for file in files)
+        if 0 < memory / 4 < n_bytes:
+            console.print(
+                f"note: {files[0]} takes {n_bytes / 1e9:.1f} GB and this machine has {memory / 1e9:.1f} GB of memory; "
+                "--chunk-rows auto reads it in blocks of rows."
+            )
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
-from sklearn.preprocessing import OneHotEncoder
 
 from labelsieve._blocks.collections import is_lazy
 from labelsieve._numerics.candidates import is_binary
@@ -207,19 +206,12 @@ def _complete(
             f"{names[column] if names else f'x{column}'!r}; read it with `missing='mean'` (most frequent category "
             "for nominal features) or `missing='zero'`"
         )
-    if missing == "zero" or not coded:
-        return impute(values, str(missing))
-    plain = np.setdiff1d(np.arange(values.shape[1]), coded)
-    filled = [impute(values[:, plain], "mean"), impute(values[:, list(coded)], "most_frequent")]
-    return _side_by_side(filled, [*plain, *coded])
-
-
-def _side_by_side(blocks: Sequence[Any], places: Sequence[int]) -> Matrix:
-    """Join blocks of columns and put the columns in the order of their places."""
-    order = np.argsort(places, kind="stable")
-    if not any(map(is_sparse, blocks)):
-        return np.hstack(blocks)[:, order]
-    return sp.csr_array(sp.hstack([sp.csc_array(block) for block in blocks], format="csc")[:, order])
+    filled = impute(values, str(missing))
+    if missing == "mean" and coded:
+        frequent = impute(values[:, list(coded)], "most_frequent")
+        filled = sp.lil_array(filled) if is_sparse(filled) else filled
+        filled[:, list(coded)] = dense(frequent)
+    return sp.csr_array(filled) if is_sparse(filled) else filled
 
 
 def _one_hot(
@@ -231,20 +223,26 @@ def _one_hot(
 ) -> tuple[Matrix, list[str], list[str]]:
     """Replace every nominal column by one 0/1 column per category, in place and named ``column=category``."""
     known = {place: categories[names[place]] for place in coded}
-    indicators = [f"{names[place]}={category}" for place in coded for category in known[place]]
-    width = len(names) - len(coded) + len(indicators)
+    width = len(names) + sum(len(own) - 1 for own in known.values())
     if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MOST_CELLS:
         raise fail(
             f"has too many categories for one-hot encoding ({width} columns); read it with `nominal='code'`"
         )
-    encoder = OneHotEncoder(
-        categories=[np.arange(float(len(own))) for own in known.values()], sparse_output=is_sparse(values)
-    )
-    plain = [place for place in range(len(names)) if place not in known]
-    places = [*plain, *(place for place in coded for _ in known[place])]
-    X = _side_by_side([values[:, plain], encoder.fit_transform(dense(values[:, list(coded)]))], places)
-    all_names = [*(names[place] for place in plain), *indicators]
-    return X, [all_names[at] for at in np.argsort(places, kind="stable")], indicators
+    columns = values.tocsc() if is_sparse(values) else values
+    blocks: list[Any] = []
+    new_names: list[str] = []
+    indicators: list[str] = []
+    for place, name in enumerate(names):
+        block = columns[:, [place]]
+        own = [name]
+        if place in known:
+            block = (dense(block) == np.arange(len(known[place]))).astype(np.float64)
+            own = [f"{name}={category}" for category in known[place]]
+            indicators += own
+        blocks.append(sp.csc_array(block) if is_sparse(values) else block)
+        new_names += own
+    X = sp.csr_array(sp.hstack(blocks, format="csr")) if is_sparse(values) else np.hstack(blocks)
+    return X, new_names, indicators
 
 
 def read_matlab(source: Source, options: ReadOptions) -> Matrices:
