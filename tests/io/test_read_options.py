@@ -63,5 +63,5 @@ def test_the_command_line_and_a_configuration_name_their_own_options(capsys, tab
 
 def test_a_configuration_is_told_the_words_of_an_option():
     text = 'methods = ["sum-f"]\ndatasets = [{name = "own", path = "a.csv", missing = "median"}]\n'
-    with pytest.raises(RunError, match="missing: one of error, mean, zero was expected, got 'median'"):
+    with pytest.raises(RunError, match="missing must be one of error, mean, zero, got 'median'"):
         parse_experiment(text, name="mine")

@@ -23,7 +23,7 @@ from pydantic import (
 
 from labelsieve._text import closest, count, near
 from labelsieve.bench import RunError
-from labelsieve.io.options import OptionError, ReadOptions
+from labelsieve.io.options import ReadOptions
 from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS, PROTOCOL_METRICS
 
@@ -91,11 +91,7 @@ class DatasetSpec(_Part):
 
     @model_validator(mode="after")
     def _options_are_for_files(self) -> Self:
-        try:
-            given = self.options.given
-        except OptionError as error:
-            choices = ", ".join(error.choices)
-            raise ValueError(f"{error.option}: one of {choices} was expected, got {error.value!r}") from None
+        given = self.options.given
         if not self.path and given:
             raise ValueError(f"{', '.join(given)}: only for files; give path as well, or leave it out")
         return self

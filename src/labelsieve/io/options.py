@@ -15,24 +15,13 @@ ROLES = (
 )  # fmt: skip
 
 
-class OptionError(ValueError):
-    """An option with a value that it does not have."""
-
-    def __init__(self, option: str, value: object, choices: Sequence[str]) -> None:
-        super().__init__(option, value, choices)
-        self.option, self.value, self.choices = option, value, choices
-
-    def __str__(self) -> str:
-        return f"{self.option} must be one of {', '.join(self.choices)}, got {self.value!r}."
-
-
 @dataclass(frozen=True)
 class ReadOptions:
     """The options of `read`, which explains them; None stands for the default.
 
     Raises
     ------
-    OptionError
+    ValueError
         An option has a value that it does not have.
 
     Examples
@@ -42,7 +31,7 @@ class ReadOptions:
     >>> ReadOptions(missing="median")
     Traceback (most recent call last):
         ...
-    labelsieve.io.options.OptionError: missing must be one of error, mean, zero, got 'median'.
+    ValueError: missing must be one of error, mean, zero, got 'median'.
     """
 
     labels: int | str | os.PathLike[str] | Sequence[str] | None = None
@@ -59,10 +48,10 @@ class ReadOptions:
         for option, choices in CHOICES.items():
             value = getattr(self, option)
             if value is not None and value not in choices:
-                raise OptionError(option, value, choices)
+                raise ValueError(f"{option} must be one of {', '.join(choices)}, got {value!r}.")
         for name, role in (self.roles or {}).items():
             if role not in ROLES:
-                raise OptionError(f"the role of {name!r}", role, ROLES)
+                raise ValueError(f"the role of {name!r} must be one of {', '.join(ROLES)}, got {role!r}.")
 
     @property
     def given(self) -> dict[str, Any]:
