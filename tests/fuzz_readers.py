@@ -1,10 +1,7 @@
 """Damage files of every format at random and read them: only a Dataset or a DatasetError may come out."""
 
-import bz2
-import gzip
 import io
 import tempfile
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -94,19 +91,6 @@ def _parquet():
     return stream.getvalue()
 
 
-def _archive(members):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
-
-
-def _members(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
 def seeds():
     """Sound files by format: ending and content."""
     arff, xml = _written("arff", _toy()), b'<labels><label name="sky"/><label name="sea"/></labels>'
@@ -114,13 +98,9 @@ def seeds():
     return {
         "arff dense": ("arff", DENSE_ARFF),
         "arff sparse": ("arff", SPARSE_ARFF),
-        "arff.gz": ("arff.gz", gzip.compress(DENSE_ARFF)),
-        "arff.bz2": ("arff.bz2", bz2.compress(SPARSE_ARFF)),
-        "zip": ("zip", _archive({"a.arff": SPARSE_ARFF, "a.xml": xml})),
         "xml": ("xml", xml),
         "csv numeric": ("csv", _written("csv", _toy())),
         "csv text": ("csv", TEXT_CSV),
-        "tsv": ("tsv", _written("tsv", _toy())),
         # Not packed, one wrong type code makes SciPy 1.17 end the process.
         "matlab 5 packed": ("mat", _matlab(do_compression=True)),
         "matlab 5 packed sparse": ("mat", _matlab(sparse=True, do_compression=True)),
@@ -166,20 +146,6 @@ def _blow_up(content, rng):
         while end < len(content) and 48 <= content[end] <= 57:
             end += 1
         content[start:end] = rng.choice(BLOWN_UP)
-
-
-def damaged(name, content, rng):
-    """A damaged file of a format; packed ones are damaged inside or outside."""
-    inside = rng.random() < 0.6
-    if name == "arff.gz" and inside:
-        return gzip.compress(damage(gzip.decompress(content), rng))
-    if name == "arff.bz2" and inside:
-        return bz2.compress(damage(bz2.decompress(content), rng))
-    if name in ("zip", "npz dense", "npz sparse") and inside:
-        members = _members(content)
-        victim = rng.choice(list(members))
-        return _archive({**members, victim: damage(members[victim], rng)})
-    return damage(content, rng)
 
 
 def read_damaged(folder, name, ending, content):

@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from fuzz_readers import damaged, read_damaged, seeds
+from fuzz_readers import damage, read_damaged, seeds
 from labelsieve.io import DatasetError, read
 
 ARFF = b"@relation 't: -C -1'\n@attribute a numeric\n@attribute y {0,1}\n@data\n"
@@ -189,7 +189,7 @@ def test_memory_stays_proportional_to_the_entries(tmp_path):
 def test_damaged_files_give_a_data_set_or_one_clear_error(name, tmp_path):
     ending, content = seeds()[name]
     outcomes = {
-        read_damaged(tmp_path, name, ending, damaged(name, content, random.Random(f"suite {name} {number}")))
+        read_damaged(tmp_path, name, ending, damage(content, random.Random(f"suite {name} {number}")))
         for number in range(120)
     }
     assert read_damaged(tmp_path, name, ending, content) == "Dataset"
