@@ -4,8 +4,6 @@ import json
 import logging
 import os
 import re
-import socket
-import threading
 
 import numpy as np
 import pytest
@@ -99,20 +97,6 @@ def test_no_scheduler_at_the_address_is_one_clear_error(capsys, table):
     assert dask.config.get("scheduler", None) is None
     with pytest.raises(ValueError, match="No clients"):
         distributed.Client.current()
-
-
-def test_something_else_at_the_address_is_one_clear_error(capsys, table):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer():
-            connection, _ = server.accept()
-            with connection:
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                connection.recv(2**16)
-
-        threading.Thread(target=answer, daemon=True).start()
-        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        assert address in fails(capsys, 1, "select", table, *SUM_F, "--chunk-rows", "7", "--dask", address)
 
 
 @pytest.mark.parametrize(

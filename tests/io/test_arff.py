@@ -134,14 +134,6 @@ def test_a_backslash_outside_quotes_is_a_letter_in_arff_and_xml(arff_file):
     assert data.Y.toarray().tolist() == [[1, 0], [0, 1]]
 
 
-def test_links_in_a_loop_hide_no_xml_file(arff_file, tmp_path):
-    for name, target in (("a.xml", "b.xml"), ("b.xml", "a.xml"), ("toy-part.xml", "toy-part.xml")):
-        (tmp_path / name).symlink_to(target)
-    text = "@relation t\n@attribute x numeric\n@attribute y {0,1}\n@data\n1,0\n2,1\n"
-    path = arff_file(text, '<labels><label name="y"/></labels>', name="toy-part.arff")
-    assert read(path).label_names == ("y",)
-
-
 def test_nested_xml_names_labels_and_column_order_is_kept(arff_file):
     text = "@relation t\n@attribute y2 {0,1}\n@attribute x numeric\n@attribute y1 {0,1}\n@data\n1,5,0\n"
     namespace = "http://mulan.sourceforge.net/labels"

@@ -120,20 +120,6 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["data.csv"]
 
 
-def test_an_interrupted_write_leaves_nothing_behind(tmp_path):
-    class Interrupted(Dataset):
-        def __getattribute__(self, name):
-            if name == "Y_candidates":
-                raise KeyboardInterrupt
-            return super().__getattribute__(name)
-
-    data = Dataset([[1.0]], [[1]])
-    object.__setattr__(data, "__class__", Interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write(data, tmp_path / "data.npz")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_unknown_endings_and_missing_folders_are_refused(tmp_path):
     data = Dataset([[1.0]], [[1]])
     with pytest.raises(DatasetError, match=r"must be one of \.arff, \.npz.*got '\.xlsx'"):

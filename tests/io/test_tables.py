@@ -59,15 +59,6 @@ def test_tags_that_differ_only_in_case_are_named(frame):
     assert "case" not in named(read(frame))["tags"].note
 
 
-@pytest.mark.parametrize("command", [("select", "-k", "1"), ("issues",), ("audit", "--fast")])
-def test_every_command_names_tags_that_differ_only_in_case(capsys, tmp_path, frame, command):
-    path = str(tmp_path / "cases.csv")
-    frame.assign(tags=["Rock", "rock", "pop"] * 20).to_csv(path, index=False)
-    code, _, err = run(capsys, command[0], path, "--labels", "tags", *command[1:])
-    assert code == 0
-    assert "differ only in case are different labels: Rock, rock;" in " ".join(err.split())
-
-
 @pytest.mark.parametrize("dash", ["-", "--", "—"])
 def test_dashes_between_numbers_are_missing(frame, dash):
     sizes = [dash if row % 5 == 0 else f"{row / 7:.2f}" for row in range(60)]

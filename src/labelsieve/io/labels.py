@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from labelsieve._candidates import binarize_tags
 from labelsieve._numerics.sparse import Matrix
 from labelsieve._text import printable
-from labelsieve.io.column_choice import no_labels_said, plain_name
+from labelsieve.io.column_choice import ColumnChoice, no_labels_said, plain_name
 from labelsieve.io.column_types import TypedColumn, infer_column_type, texts_of
 from labelsieve.io.dataset import Column
 from labelsieve.io.errors import Fail
@@ -69,8 +70,21 @@ class Labels:
         )
 
 
-def aligned(truth: Labels | None, noisy: Labels | None, fail: Fail) -> tuple[Labels | None, Labels | None]:
-    """Return truth and candidates with the same labels in the same order."""
+def chosen_labels(
+    choice: ColumnChoice,
+    of_columns: Callable[[Sequence[int]], Labels],
+    of_file: Callable[[Path], Labels],
+    fail: Fail,
+) -> tuple[Labels | None, Labels | None]:
+    """Return truth and candidates, from columns or second files, with the same labels in the same order."""
+
+    def read(file: Path | None, places: Sequence[int]) -> Labels | None:
+        if file is not None:
+            return of_file(file)
+        return of_columns(places) if places else None
+
+    truth = read(choice.label_file, choice.labels or ())
+    noisy = read(choice.candidate_file, choice.candidates)
     if truth is None or noisy is None or truth.names == noisy.names:
         return truth, noisy
     if not (truth.separators or noisy.separators):

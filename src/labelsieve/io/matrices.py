@@ -22,7 +22,7 @@ from labelsieve.io.column_choice import choose_columns, label_names, require_uni
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import impute
-from labelsieve.io.labels import Labels, aligned
+from labelsieve.io.labels import Labels, chosen_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import truth_value
@@ -108,15 +108,10 @@ class NumericTable:
         features = choice.features(len(self.names), fail)
         if self.row_ids is not None:
             require_unique(self.row_ids, str(options.id), fail)
-
-        def labels_of(file: Path | None, places: Sequence[int]) -> Labels | None:
-            if file is not None:
-                return second_file(file, self.values.shape[0])
-            return self.labels(places, fail) if places else None
-
-        truth, noisy = aligned(
-            labels_of(choice.label_file, choice.labels or ()),
-            labels_of(choice.candidate_file, choice.candidates),
+        truth, noisy = chosen_labels(
+            choice,
+            lambda places: self.labels(places, fail),
+            lambda path: second_file(path, self.values.shape[0]),
             fail,
         )
         names = [self.names[place] for place in features]

@@ -19,7 +19,7 @@ from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import Features, encode
 from labelsieve.io.frames import RawTable
-from labelsieve.io.labels import Labels, aligned, likely_labels, read_labels
+from labelsieve.io.labels import Labels, chosen_labels, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
@@ -56,16 +56,11 @@ def table_dataset(
         found = likely_labels(names, free, fail)
         choice = replace(choice, labels=found)
         typed = {place: column for place, column in typed.items() if place not in found}
-
-    def labels_of(file: Path | None, places: Sequence[int]) -> Labels | None:
-        if file is not None:
-            return second_file(file, n_rows)
-        must_vary = not choice.is_declared
-        return read_labels(raw, places, options.label_sep, fail, must_vary=must_vary) if places else None
-
-    truth, noisy = aligned(
-        labels_of(choice.label_file, choice.labels or ()),
-        labels_of(choice.candidate_file, choice.candidates),
+    must_vary = not choice.is_declared
+    truth, noisy = chosen_labels(
+        choice,
+        lambda places: read_labels(raw, places, options.label_sep, fail, must_vary=must_vary),
+        lambda path: second_file(path, n_rows),
         fail,
     )
     labels = noisy or truth
