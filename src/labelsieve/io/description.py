@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._text import printable
@@ -160,10 +161,8 @@ def describe(data: Any) -> DatasetDescription:
 
 def _distinct_rows(Y: Matrix) -> int:
     """Count the different label sets."""
-    if is_sparse(Y):
-        bounds = Y.indptr.tolist()
-        return len({Y.indices[i:j].tobytes() for i, j in pairwise(bounds)})
-    return len({row.tobytes() for row in np.packbits(Y, axis=1)})
+    rows = sp.csr_array(Y)
+    return len({rows.indices[i:j].tobytes() for i, j in pairwise(rows.indptr.tolist())})
 
 
 def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
@@ -171,17 +170,13 @@ def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
     constant: list[int] = []
     duplicate: list[int] = []
     seen: set[bytes] = set()
-    columns: Any = X.tocsc() if is_sparse(X) else X.T
-    for index in range(X.shape[1]):
-        if is_sparse(X):
-            own = slice(*columns.indptr[index : index + 2])
-            values, places = columns.data[own], columns.indices[own].tobytes()
-        else:
-            # -0.0 becomes 0.0: they are equal but differ in bytes.
-            values, places = columns[index] + 0.0, b""
+    columns = sp.csc_array(X)
+    for index, (start, end) in enumerate(pairwise(columns.indptr.tolist())):
+        values = columns.data[start:end]
         if not values.size or (values.size == X.shape[0] and (values == values[0]).all()):
             constant.append(index)
-        digest = hashlib.blake2b(places + values.tobytes(), digest_size=16).digest()
+        content = columns.indices[start:end].tobytes() + values.tobytes()
+        digest = hashlib.blake2b(content, digest_size=16).digest()
         if digest in seen:
             duplicate.append(index)
         seen.add(digest)

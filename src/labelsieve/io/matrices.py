@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelsieve._blocks.collections import is_lazy
 from labelsieve._numerics.candidates import is_binary
@@ -363,25 +364,22 @@ def _listed_labels(
     rows: Sequence[Sequence[float]], n_labels: int | None, source: Source
 ) -> tuple[sp.csr_array, tuple[str, ...] | None]:
     """Return the 0/1 matrix of label numbers; without a declared count, of those that occur, and their names."""
-    counts = np.array([len(row) for row in rows])
-    numbers = np.array([number for row in rows for number in row])
-    if not numbers.size and not n_labels:
+    known = sorted({number for row in rows for number in row})
+    if not known and not n_labels:
         raise source.error(
             "has no labels in any row; each row must start with its labels, separated by commas"
         )
-    if (numbers != np.floor(numbers)).any():
+    if any(number != int(number) for number in known):
         raise source.error("labels must be whole numbers; correct the first entry of each row")
-    names = None
-    if n_labels is None:
-        known, numbers = np.unique(numbers, return_inverse=True)
-        n_labels, names = known.size, tuple(str(int(label)) for label in known)
-    elif numbers.size and not (numbers.min() >= 0 and numbers.max() < n_labels):
+    if n_labels is not None and known and not (known[0] >= 0 and known[-1] < n_labels):
         raise source.error(
             f"has labels outside 0 to {n_labels - 1}, which its first line declares; correct it"
         )
-    row_of = np.repeat(np.arange(len(rows)), counts)
-    entries = (np.ones(numbers.size), (row_of, numbers.astype(int)))
-    return sp.csr_array(sp.csr_array(entries, shape=(len(rows), n_labels)) > 0).astype(np.uint8), names
+    classes = known if n_labels is None else range(n_labels)
+    Y = MultiLabelBinarizer(classes=classes, sparse_output=True).fit_transform(rows)
+    return sp.csr_array(Y.astype(np.uint8)), tuple(
+        f"{number:.0f}" for number in known
+    ) if n_labels is None else None
 
 
 def _pick_matrices(
