@@ -102,18 +102,8 @@ def make_tickets(folder, n_rows=1200, random_state=0):
     }
     names, candidates, wrong = _labels(rng, chances)
     words = [
-        "hello",
-        "please",
-        "still",
-        "since",
-        "today",
-        "help",
-        "again",
-        "thanks",
-        "waiting",
-        "nothing",
-        "works",
-    ]
+        "hello", "please", "still", "since", "today", "help", "again", "thanks", "waiting", "nothing", "works",
+    ]  # fmt: skip
     frame = pd.DataFrame(
         {
             "ticket_id": [f"T-{number:05d}" for number in rng.permutation(90_000)[:n_rows]],

@@ -192,10 +192,7 @@ class NumpyTable(BlockTable):
         """Copy columns of some rows."""
         first = index * self.sizes[0]
         block = self._open()[first : first + self.sizes[index]]
-        start, stop = columns[0], columns[-1] + 1
-        # A slice is copied once, chosen columns twice.
-        chosen = slice(start, stop) if list(columns) == list(range(start, stop)) else list(columns)
-        return np.array(block[:, chosen], dtype=np.float64, order="C")
+        return np.array(block[:, list(columns)], dtype=np.float64, order="C")
 
     def _open(self) -> np.ndarray:
         array: np.ndarray = np.load(self.source.path.absolute(), mmap_mode="r", allow_pickle=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import unicodedata
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError
 
+# Control characters, lone surrogates and two code points that are not characters.
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # Labels listed in a notebook.
 _LABELS_SHOWN = 10
 # Longer cells are cut.
@@ -463,13 +465,8 @@ def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: s
 
 
 def is_writable(name: str) -> bool:
-    """Return whether a name can be written to XML and to a line of text.
-
-    Control characters, lone surrogates and U+FFFE/U+FFFF cannot.
-    """
-    return name.isprintable() or not any(
-        unicodedata.category(letter) in ("Cc", "Cs") or letter in "\ufffe\uffff" for letter in name
-    )
+    """Return whether a name can be written to XML and to a line of text."""
+    return not _UNWRITABLE.search(name)
 
 
 def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...]) -> None:

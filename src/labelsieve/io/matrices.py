@@ -377,9 +377,8 @@ def _listed_labels(
         )
     classes = known if n_labels is None else range(n_labels)
     Y = MultiLabelBinarizer(classes=classes, sparse_output=True).fit_transform(rows)
-    return sp.csr_array(Y.astype(np.uint8)), tuple(
-        f"{number:.0f}" for number in known
-    ) if n_labels is None else None
+    names = tuple(f"{number:.0f}" for number in known) if n_labels is None else None
+    return sp.csr_array(Y.astype(np.uint8)), names
 
 
 def _pick_matrices(
