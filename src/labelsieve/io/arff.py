@@ -1,7 +1,11 @@
-"""ARFF, dense and sparse, in the dialects of Weka, Mulan and MEKA."""
+"""ARFF, dense and sparse, in the dialects of Weka, Mulan and MEKA.
+
+Dense rows of plain numbers are parsed by NumPy. Everything else is read line by line.
+"""
 
 from __future__ import annotations
 
+import io
 import re
 from array import array
 from collections import Counter
@@ -185,16 +189,23 @@ def _categories(text: str) -> tuple[Callable[[str], float], tuple[str, ...]]:
     if len(set(categories)) < len(categories) or not categories:
         raise ValueError("no categories or one of them twice")
     codes = {category: float(code) for code, category in enumerate(categories)}
-    try:
-        numbers = {_number(category): code for category, code in codes.items()}
-    except ValueError:
-        numbers = {}
+    numbers = _numbers(tuple(categories)) or {}
 
-    def code_of(text: str) -> float:
+    def code(text: str) -> float:
         # 1.0 is found as 1.
         return codes[text] if text in codes else numbers[_number(text)]
 
-    return code_of, tuple(categories)
+    return code, tuple(categories)
+
+
+@lru_cache(maxsize=64)
+def _numbers(categories: tuple[str, ...]) -> dict[float, float] | None:
+    """Return the codes of categories by their numbers; None unless all are different numbers."""
+    try:
+        codes = {_number(category): float(code) for code, category in enumerate(categories)}
+    except ValueError:
+        return None
+    return codes if len(codes) == len(categories) and np.isfinite([*codes]).all() else None
 
 
 def _date_reader(pattern: str) -> Callable[[str], float]:
@@ -244,6 +255,9 @@ class _Rows:
         if start is None:
             raise self.source.error("has no rows after @data; copy it again")
         is_sparse = start[1].startswith("{")
+        values = None if is_sparse else self._plain_numbers()
+        if values is not None:
+            return values
         entries, columns, ends = array("d"), array("i"), array("q", [0])
         readers = [attribute.read for attribute in self.attributes]
         for number, fields in self:
@@ -261,6 +275,32 @@ class _Rows:
         matrix = sp.csr_array((np.array(entries), np.array(columns), np.array(ends)), shape=shape)
         matrix.sort_indices()
         return matrix
+
+    def _plain_numbers(self) -> np.ndarray | None:
+        """Parse dense rows that hold nothing but numbers and question marks; None if there is anything else."""
+        nominal = {
+            place: _numbers(attribute.categories)
+            for place, attribute in enumerate(self.attributes)
+            if attribute.categories
+        }
+        if None in nominal.values() or any(kind.kind in ("string", "date") for kind in self.attributes):
+            return None
+        text = io.StringIO(self.text.replace(b"?", b"nan").decode("latin-1"))
+        try:
+            values = np.loadtxt(text, delimiter=",", comments="%", ndmin=2)
+        except ValueError:
+            return None
+        if values.shape[1] != len(self.attributes):
+            return None
+        for place, codes in nominal.items():
+            column = values[:, place]
+            coded = np.full(len(column), np.nan)
+            for category, code in (codes or {}).items():
+                coded[column == category] = code
+            if (np.isnan(coded) & ~np.isnan(column)).any():
+                return None
+            values[:, place] = coded
+        return values
 
     def _fields(self, line: str, number: int) -> dict[int, str]:
         """Split a dense row; quotes stay."""
