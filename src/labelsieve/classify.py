@@ -28,7 +28,6 @@ from labelsieve._base import (
     check_candidates,
     check_parameters,
 )
-from labelsieve._numerics.batches import batches
 from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, dense, with_short_indices
@@ -359,10 +358,5 @@ class LabelFrequency(_MultilabelClassifier):
 
 def _tally(counts: np.ndarray, is_counted: np.ndarray, n_values: int) -> np.ndarray:
     """Return how many counted rows have each count, label by label."""
-    n_rows, n_labels = counts.shape
-    tally = np.zeros(n_labels * n_values)
-    offset = np.arange(n_labels) * n_values
-    for rows in batches(n_rows, width=n_labels):
-        places = (counts[rows] + offset)[is_counted[rows]]
-        tally += np.bincount(places, minlength=len(tally))
-    return tally.reshape(n_labels, n_values)
+    labels = zip(counts.T, is_counted.T, strict=True)
+    return np.array([np.bincount(own[chosen], minlength=n_values) for own, chosen in labels])
