@@ -17,7 +17,6 @@ from sklearn.metrics import hamming_loss as sklearn_hamming_loss
 
 from labelsieve import METRICS
 from labelsieve.metrics import (
-    PROTOCOL_METRICS,
     average_precision,
     coverage,
     macro_f1,
@@ -171,10 +170,6 @@ def test_skipped_labels_and_rows_leave_the_mean(problem):
         expected = expected[-1:]
     assert macro_f1(Y, predicted, undefined="skip") == pytest.approx(expected.mean())
     assert samples_f1(Y.T, predicted.T, undefined="skip") == pytest.approx(expected.mean())
-
-
-def test_the_protocol_takes_the_first_metrics():
-    assert (*PROTOCOL_METRICS, "samples_f1") == tuple(METRICS)
 
 
 @pytest.mark.parametrize("name", METRICS)
