@@ -15,10 +15,8 @@ from sklearn.metrics import (
 )
 from sklearn.metrics import hamming_loss as sklearn_hamming_loss
 
-from broken_sparse import broken
 from labelsieve import METRICS
 from labelsieve.metrics import (
-    PROTOCOL_METRICS,
     average_precision,
     coverage,
     macro_f1,
@@ -174,10 +172,6 @@ def test_skipped_labels_and_rows_leave_the_mean(problem):
     assert samples_f1(Y.T, predicted.T, undefined="skip") == pytest.approx(expected.mean())
 
 
-def test_the_protocol_takes_the_first_metrics():
-    assert (*PROTOCOL_METRICS, "samples_f1") == tuple(METRICS)
-
-
 @pytest.mark.parametrize("name", METRICS)
 @settings(max_examples=40, deadline=None)
 @given(problem=labels_and_scores(empty_rows=False), seed=st.integers(0, 99))
@@ -235,16 +229,6 @@ def test_sparse_and_boolean_labels_count_the_same(name):
     expected = METRICS[name].function(Y, other)
     assert METRICS[name].function(sp.csr_matrix(Y), other) == expected
     assert METRICS[name].function(Y.astype(bool), other.astype(bool)) == expected
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_broken_sparse_labels_are_refused(name):
-    Y = np.eye(6, dtype=int)
-    with pytest.raises(ValueError, match=r"^Y_true must be a sound sparse matrix"):
-        METRICS[name].function(broken(Y, "index too large"), Y)
-    if name not in RANKING:
-        with pytest.raises(ValueError, match=r"^Y_pred must be a sound sparse matrix"):
-            METRICS[name].function(Y, broken(Y, "index too large"))
 
 
 @pytest.mark.parametrize("name", RANKING)

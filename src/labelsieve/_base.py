@@ -52,11 +52,11 @@ __all__ = [
     "check_count",
     "check_parameters",
     "check_problem",
+    "count_selected",
     "nonnegative_features",
     "nonnegative_scaling",
     "reject_lazy",
     "scale_nonnegative",
-    "share_of",
     "take_rows",
 ]
 
@@ -220,7 +220,6 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         """
         if is_lazy(X):
             return self._transform_lazy(X)
-        check_structure(X, "X")
         return super().transform(X)
 
     def _transform_lazy(self, X: Any) -> Any:
@@ -232,22 +231,6 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             )
         return X.iloc[:, support] if hasattr(X, "iloc") else X[:, support]
 
-    def inverse_transform(self, X: Any) -> Any:
-        """Put selected features back into their columns, zeros into the others.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features_)
-            The selected columns.
-
-        Returns
-        -------
-        X_original : {ndarray, sparse matrix} of shape (n_samples, n_features)
-            Features with zeros where a column was not selected.
-        """
-        check_structure(X, "X")
-        return super().inverse_transform(X)
-
     def _iterate(
         self, step: Callable[[Any], tuple[Any, float]], state: Any, value: float, **options: int
     ) -> tuple[Any, np.ndarray, bool]:
@@ -257,19 +240,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     def _n_selected(self, n_features: int) -> int:
         """Turn ``n_features_to_select`` into a number of columns."""
         wanted = self.n_features_to_select
-        if wanted is None:
-            return max(1, n_features // 2)
-        if isinstance(wanted, str):
-            # "auto": the method says in its result how many; until then, all.
-            return n_features
-        if isinstance(wanted, Integral):
-            if wanted > n_features:
-                raise ValueError(
-                    f"n_features_to_select must be at most the number of features ({n_features}). "
-                    f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
-                )
-            return int(wanted)
-        return share_of(n_features, wanted)
+        # "auto": the method says in its result how many; until then, all.
+        return n_features if isinstance(wanted, str) else count_selected(wanted, n_features, "features")
 
     def _settled_params(self) -> dict[str, Any]:
         """Return parameters that fix the choices this fit made automatically."""
@@ -409,16 +381,23 @@ def needs_all_rows(name: str, table: Any, otherwise: str) -> TypeError:
     )
 
 
-def share_of(total: int, share: float) -> int:
-    """Turn a share of all into a whole number of at least one.
+def count_selected(wanted: float | None, total: int, what: str) -> int:
+    """Turn a number, a share or None for half of all into a number.
 
     Examples
     --------
-    >>> share_of(13, 0.2), share_of(100, 0.29), share_of(3, 0.01)
-    (2, 29, 1)
+    >>> [count_selected(wanted, 100, "features") for wanted in (7, 0.29, 0.001, None)]
+    [7, 29, 1, 50]
     """
+    if isinstance(wanted, Integral):
+        if not 1 <= wanted <= total:
+            raise ValueError(
+                f"n_features_to_select must be at most the number of {what} ({total}). "
+                f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
+            )
+        return int(wanted)
     # Rounded first: 100 times 0.29 is 28.999... in binary.
-    return max(1, int(round(total * share, 9)))
+    return max(1, total // 2 if wanted is None else int(round(total * wanted, 9)))
 
 
 def check_count(value: Any, name: str, *, least: int) -> None:

@@ -28,7 +28,6 @@ from labelsieve._base import (
     check_candidates,
     check_parameters,
 )
-from labelsieve._numerics.batches import batches
 from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, dense, with_short_indices
@@ -91,21 +90,6 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         if self._has_classes and len(self.classes_) == 2:
             scores = (scores[:, 1] - scores[:, 0]) / 2
         return scores
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose labels, or class, are predicted rightly.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-        y : {array-like, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
-            True labels, or classes.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows.
-        """
-        check_structure(y, "y")
-        return float(super().score(X, y, sample_weight=sample_weight))
 
     def _target_classes(self) -> np.ndarray | None:
         return self.classes_ if self._has_classes else None
@@ -374,10 +358,5 @@ class LabelFrequency(_MultilabelClassifier):
 
 def _tally(counts: np.ndarray, is_counted: np.ndarray, n_values: int) -> np.ndarray:
     """Return how many counted rows have each count, label by label."""
-    n_rows, n_labels = counts.shape
-    tally = np.zeros(n_labels * n_values)
-    offset = np.arange(n_labels) * n_values
-    for rows in batches(n_rows, width=n_labels):
-        places = (counts[rows] + offset)[is_counted[rows]]
-        tally += np.bincount(places, minlength=len(tally))
-    return tally.reshape(n_labels, n_values)
+    labels = zip(counts.T, is_counted.T, strict=True)
+    return np.array([np.bincount(own[chosen], minlength=n_values) for own, chosen in labels])

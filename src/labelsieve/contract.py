@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from labelsieve._base import BaseSelector, BlockSelector
-from labelsieve._blocks.blocks import MemoryBlocks
-from labelsieve._row_problem import check_rows
+from labelsieve._numerics.sparse import dense
 from labelsieve.datasets.synthetic import make_pml
 
 __all__ = ["CHECKS", "check_selector"]
@@ -88,7 +85,7 @@ def check_ranking_follows_scores(estimator: Any) -> None:
         assert estimator.coef_.shape == (Y.shape[1], n_features), "coef_ must be (n_labels, n_features)"
     confidence = getattr(estimator, "label_confidence_", None)
     if confidence is not None:
-        confidence = _dense(confidence)
+        confidence = dense(confidence)
         assert confidence.shape == Y.shape, "label_confidence_ must have the shape of y"
         assert np.isfinite(confidence).all(), "label_confidence_ must be finite"
         assert (confidence[Y == 0] == 0).all(), "label_confidence_ must be 0 for non-candidates"
@@ -175,10 +172,10 @@ def check_input_is_left_alone(estimator: Any) -> None:
     """Neither features nor labels are changed, dense or sparse."""
     X, Y = _problem(density=0.5)
     for features, labels in ((X, Y), (sp.csr_matrix(X), sp.csr_matrix(Y))):
-        kept = _dense(features).copy(), _dense(labels).copy()
+        kept = dense(features).copy(), dense(labels).copy()
         _fit(clone(estimator), features, labels)
-        assert (_dense(features) == kept[0]).all(), "fit must not change X"
-        assert (_dense(labels) == kept[1]).all(), "fit must not change y"
+        assert (dense(features) == kept[0]).all(), "fit must not change X"
+        assert (dense(labels) == kept[1]).all(), "fit must not change y"
 
 
 def check_float32_is_kept(estimator: Any) -> None:
@@ -312,36 +309,9 @@ def check_works_in_scikit_learn(estimator: Any) -> None:
         grid = {f"{name}__n_features_to_select": [2, 4]}
         search = GridSearchCV(clone(pipeline), grid, cv=2, error_score="raise").fit(X, Y)
     assert search.best_estimator_[0].get_support().sum() in (2, 4)
-    if find_spec("pandas") is not None:
-        frame = _fit(clone(estimator), X, Y).set_output(transform="pandas").transform(X)
-        assert list(frame.columns) == list(_fit(clone(estimator), X, Y).get_feature_names_out())
-
-
-def check_chunked_equals_in_memory(estimator: Any) -> None:
-    """Rows in blocks give the scores of all rows at once; methods that cannot take them say so."""
-    X, Y = _problem(density=0.5)
-    # One block has no candidates and a constant feature.
-    X[14:21, 0], Y[14:21] = 1.0, 0
-    if not isinstance(estimator, BlockSelector):
-        if isinstance(estimator, BaseSelector) and find_spec("dask") is not None:
-            with _raises(TypeError, what="a dask array where all rows are needed at once"):
-                _fit(estimator, *_lazy_rows((X, Y), (14, 7, 39)))
-        return
-    if "max_iter" in estimator.get_params():
-        # Rounding may decide in which of the last iterations a fit stops; and every iteration reads all blocks.
-        estimator.set_params(max_iter=3)
-    even, uneven = (20, 20, 20), (14, 7, 29, 10)
-    for dtype, tolerance, cuts in ((np.float64, 1e-9, (even, uneven)), (np.float32, 1e-3, (uneven,))):
-        for container in (np.asarray, sp.csr_matrix):
-            features = container(X.astype(dtype))
-            expected = _fit(clone(estimator), features, Y).scores_
-            for sizes in cuts:
-                what = f"{container.__name__} of {dtype.__name__} in blocks of {sizes[0]} rows"
-                scores = _fit_blocks(clone(estimator), features, Y, sizes)
-                _assert_same(scores, expected, f"{what} in memory", tolerance)
-                if find_spec("dask") is not None:
-                    fitted = _fit(clone(estimator), *_lazy_rows((features, Y), sizes))
-                    _assert_same(fitted.scores_, expected, f"{what} of a dask array", tolerance)
+    fitted = _fit(clone(estimator), X, Y)
+    frame = fitted.set_output(transform="pandas").transform(X)
+    assert list(frame.columns) == list(fitted.get_feature_names_out())
 
 
 CHECKS: tuple[Callable[[Any], None], ...] = (
@@ -361,7 +331,6 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_bad_parameters_are_rejected,
     check_short_budget_warns,
     check_works_in_scikit_learn,
-    check_chunked_equals_in_memory,
 )
 """The contract, in the order it is checked.
 
@@ -389,22 +358,6 @@ def _fit(estimator: Any, X: Any, Y: Any) -> Any:
         return _seeded(estimator).fit(X, Y)
 
 
-def _fit_blocks(estimator: Any, X: Any, Y: Any, sizes: Sequence[int]) -> np.ndarray:
-    """Scores of rows that lie in memory, but not in one block."""
-    cuts = list(pairwise(np.cumsum([0, *sizes])))
-    problem = check_rows(MemoryBlocks([{"X": X[a:b], "Y": Y[a:b]} for a, b in cuts]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scores: np.ndarray = _seeded(estimator)._solve_rows(problem).scores
-    return scores
-
-
-def _lazy_rows(tables: Sequence[Any], sizes: tuple[int, ...]) -> list[Any]:
-    """Dask arrays that are cut into blocks of rows."""
-    from_array = import_module("dask.array").from_array
-    return [from_array(table, chunks=(sizes, -1), asarray=False) for table in tables]
-
-
 def _seeded(estimator: Any) -> Any:
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=0)
@@ -413,10 +366,6 @@ def _seeded(estimator: Any) -> Any:
 
 def _global_random_state() -> str:
     return repr(np.random.get_state())  # noqa: NPY002 - the legacy state is what must be left alone
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
 
 
 def _assert_same(scores: np.ndarray, expected: np.ndarray, what: str, tolerance: float = 1e-6) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from chunked_rows import check_chunked_equals_in_memory
 from dask_cluster import running_scheduler
 from labelsieve import GMM, PMLFSMIR, RFS, EvidenceSelector, RandomRanking, SumF, SumMI
 from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._blocks.collections import _active_client
-from labelsieve.contract import check_chunked_equals_in_memory
 from labelsieve.datasets import make_pml
 
 distributed = pytest.importorskip("distributed")

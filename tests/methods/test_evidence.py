@@ -476,6 +476,7 @@ class TestChoice:
 def test_the_grid_of_sizes():
     assert size_grid(1, 1000).tolist() == [1]
     assert size_grid(2, 1000).tolist() == [1, 2]
+    assert size_grid(100, 1000).tolist() == [1, 2, 3, 4, 6, 9, 14, 20, 29, 41, 60, 100]
     assert size_grid(5000, 1000)[-2:].tolist() == [3000, 5000]
     assert size_grid(5001, 1000)[-2:].tolist() == [534, 1000]
     assert size_grid(5001, 9000)[-1] == 3001

@@ -166,8 +166,7 @@ def test_rows_in_blocks_give_the_same_descent(problem, monkeypatch, n_rows):
 
 
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox])
-def test_random_start_is_the_share_of_a_block_in_one_stream(problem, kind, monkeypatch):
-    monkeypatch.setattr("labelsieve.methods._fsmir.factorization.BUDGET", 16)
+def test_random_start_is_the_share_of_a_block_in_one_stream(problem, kind):
     expected, rng = np.random.Generator(kind(5)), np.random.Generator(kind(5))
     part = in_blocks(problem, 7)
     V, _ = start_factors(part, 3, "random", rng)

@@ -8,7 +8,6 @@ from labelsieve._numerics.ridge import WeightedRidge
 from labelsieve.datasets import make_pml
 from labelsieve.methods.mifs import (
     MIFS,
-    MIFSFactors,
     MIFSProblem,
     MIFSState,
     random_start,
@@ -21,7 +20,7 @@ EXAMPLE = {"alpha": 0.4, "beta": 1.0, "gamma": 0.8, "n_neighbors": 2, "bandwidth
 
 def start_of_example():
     init = example.values("mifs", "init")
-    return MIFSFactors(init["V"], init["B"], init["W"])
+    return MIFSState(init["V"], init["B"], init["W"], example.X @ init["W"])
 
 
 def solve_example(update, max_iter):
@@ -75,30 +74,29 @@ def test_objective_path_of_the_worked_example():
 def test_exact_blocks_of_the_worked_example(rounds):
     problem = problem_of(example.X, example.Y)
     ridge = WeightedRidge(example.X)
-    state = MIFSState(start_of_example(), example.X @ start_of_example().W)
+    state = start_of_example()
     for _ in range(rounds):
         V = solve_latent_labels(problem, state)
         B = np.linalg.solve(V.T @ V, V.T @ example.Y)
-        W = solve_feature_weights(problem, ridge, V, state.factors.W)
-        state = MIFSState(MIFSFactors(V, B, W), example.X @ W)
+        W = solve_feature_weights(problem, ridge, V, state.W)
+        state = MIFSState(V, B, W, example.X @ W)
     expected = example.values("mifs", f"exact_it{rounds}")
     for name in ("V", "B", "W"):
-        np.testing.assert_allclose(getattr(state.factors, name), expected[name], rtol=1e-7)
+        np.testing.assert_allclose(getattr(state, name), expected[name], rtol=1e-7)
     np.testing.assert_allclose(problem.objective(state), expected["J"], rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
 def test_objective_and_gradients_agree_with_the_plain_formula_and_finite_differences(kind):
-    X, Y, factors = random_problem(0)
+    X, Y, state = random_problem(0)
     graph = neighbor_graph(X, 2)
     L = np.diag(graph.degrees) - graph.affinity.toarray()
     problem = MIFSProblem(MIFS(), kind(X), kind(Y), graph)
-    state = MIFSState(factors, X @ factors.W)
-    assert problem.objective(state) == pytest.approx(plain_objective(X, Y, L, *factors), rel=1e-12)
+    assert problem.objective(state) == pytest.approx(plain_objective(X, Y, L, *state[:3]), rel=1e-12)
     for name in ("V", "B", "W"):
         numerical = example.numerical_gradient(
-            lambda value, name=name: plain_objective(X, Y, L, *factors._replace(**{name: value})),
-            getattr(factors, name),
+            lambda value, name=name: plain_objective(X, Y, L, *state._replace(**{name: value})[:3]),
+            getattr(state, name),
         )
         np.testing.assert_allclose(getattr(problem, f"gradient_{name}")(state), numerical, atol=1e-6)
 
@@ -106,28 +104,28 @@ def test_objective_and_gradients_agree_with_the_plain_formula_and_finite_differe
 @pytest.mark.parametrize("update", ["gauss-seidel", "jacobi"])
 @pytest.mark.parametrize("seed", range(3))
 def test_cached_line_search_finds_the_steps_of_a_direct_one(update, seed):
-    X, Y, factors = random_problem(seed)
+    X, Y, state = random_problem(seed)
     graph = neighbor_graph(X, 5)
     L = np.diag(graph.degrees) - graph.affinity.toarray()
     problem = MIFSProblem(MIFS(), X, Y, graph)
-    fast = MIFS(update=update, max_iter=10, tol=0.0)._descend(X, Y, factors)
+    fast = MIFS(update=update, max_iter=10, tol=0.0)._descend(X, Y, state)
 
     def gradients():
-        state = MIFSState(factors, X @ factors.W)
-        return problem.gradient_V(state), problem.gradient_B(state), problem.gradient_W(state)
+        current = state._replace(P=X @ state.W)
+        return [getattr(problem, f"gradient_{name}")(current) for name in ("V", "B", "W")]
 
     for _ in range(10):
         first = gradients()
         for place, name in enumerate(("V", "B", "W")):
             direction = (first if update == "jacobi" else gradients())[place]
-            before = plain_objective(X, Y, L, *factors)
+            before = plain_objective(X, Y, L, *state[:3])
             for power in range(20):
-                moved = factors._replace(**{name: getattr(factors, name) - 0.1**power * direction})
-                if plain_objective(X, Y, L, *moved) - before <= -0.1 * 0.1**power * (direction**2).sum():
-                    factors = moved
+                moved = state._replace(**{name: getattr(state, name) - 0.1**power * direction})
+                if plain_objective(X, Y, L, *moved[:3]) - before <= -0.1 * 0.1**power * (direction**2).sum():
+                    state = moved
                     break
-    np.testing.assert_allclose(fast.objective[-1], plain_objective(X, Y, L, *factors), rtol=1e-9)
-    np.testing.assert_allclose(fast.extra["latent_coef"].T, factors.W, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(fast.objective[-1], plain_objective(X, Y, L, *state[:3]), rtol=1e-9)
+    np.testing.assert_allclose(fast.extra["latent_coef"].T, state.W, rtol=1e-6, atol=1e-12)
 
 
 def test_unit_ball_closes_the_escape():

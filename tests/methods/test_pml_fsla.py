@@ -12,7 +12,6 @@ from labelsieve._numerics.norms import l21_weights, multiplicative_step
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml_fsla import (
     PMLFSLA,
-    PMLFSLAFactors,
     PMLFSLAProblem,
     number_of_clusters,
     project_rows_on_simplex,
@@ -24,11 +23,12 @@ EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.2}
 
 
 def start_of_example():
-    return PMLFSLAFactors(
-        Q=fill(0.2, 1, 1, 4, (4, 2)),
-        L=fill(0.2, 1, 2, 4, (6, 2)),
-        P=fill(0.3, 2, 1, 3, (6, 2)),
-        M=fill(0.3, 2, 1, 3, (2, 3)),
+    """Return Q, L, P and M."""
+    return (
+        fill(0.2, 1, 1, 4, (4, 2)),
+        fill(0.2, 1, 2, 4, (6, 2)),
+        fill(0.3, 2, 1, 3, (6, 2)),
+        fill(0.3, 2, 1, 3, (2, 3)),
     )
 
 
@@ -95,8 +95,8 @@ FACTORS = {
 def test_factors_of_the_worked_example(update, n_sweeps, tiny):
     state = states_of(*tiny, start_of_example(), update, n_sweeps, **EXAMPLE)[-1]
     Q, M, rows_of_T = FACTORS[update, n_sweeps]
-    np.testing.assert_allclose(state.factors.Q, Q, atol=5e-9)
-    np.testing.assert_allclose(state.factors.M, M, atol=5e-9)
+    np.testing.assert_allclose(state.Q, Q, atol=5e-9)
+    np.testing.assert_allclose(state.M, M, atol=5e-9)
     for row, expected in rows_of_T.items():
         np.testing.assert_allclose(state.T[row], expected, atol=5e-9)
 
@@ -154,15 +154,15 @@ def test_exact_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
     def J(Q, L, P, M, T):
         return plain_objective(X, Q, L, P, M, T, *weights)
 
-    start, end = states_of(X, Y, PMLFSLAFactors(Q, L, P, M), "exact", 1, alpha=a, beta=b, gamma=g)
-    T, new = start.T, end.factors
+    start, new = states_of(X, Y, (Q, L, P, M), "exact", 1, alpha=a, beta=b, gamma=g)
+    T = start.T
     D = l21_weights(Q @ M)[:, None]
     check_multiplicative_update(
         "Q", new.Q, Q, X.T @ L, Q @ L.T @ L + g * (D * (Q @ M)) @ M.T, lambda Q: J(Q, L, P, M, T)
     )
     Q = new.Q
     check_multiplicative_update("L", new.L, L, X @ Q + b * P, L @ Q.T @ Q + b * L, lambda L: J(Q, L, P, M, T))
-    L, T = new.L, end.T
+    L, T = new.L, new.T
     check_multiplicative_update(
         "P", new.P, P, a * T @ M.T + b * L, a * P @ M @ M.T + b * P, lambda P: J(Q, L, P, M, T)
     )

@@ -6,7 +6,7 @@ import graph_examples as example
 from labelsieve._numerics.graph import neighbor_graph
 from labelsieve._numerics.norms import l21_weights
 from labelsieve.datasets import make_pml
-from labelsieve.methods.pml_fsso import PMLFSSO, PMLFSSOFactors, PMLFSSOProblem, balanced_start, random_start
+from labelsieve.methods.pml_fsso import PMLFSSO, PMLFSSOProblem, balanced_start, random_start
 from oracles import check_multiplicative_update
 
 EXAMPLE = {"alpha": 1.0, "beta": 0.5, "gamma": 0.1, "theta": 0.2}
@@ -18,7 +18,7 @@ def problem_of(X, Y, n_neighbors=5, **options):
 
 def start_of_example():
     init = example.values("pml_fsso", "init")
-    return PMLFSSOFactors(init["U"], init["V"], init["M"])
+    return init["U"], init["V"], init["M"]
 
 
 def sweeps(problem, start, n_sweeps):
@@ -55,7 +55,7 @@ def test_exact_objective_path_of_the_worked_example():
 def test_authors_program_end_to_end():
     # Their start: numpy's legacy generator with seed 2, U, V, M in this order, four components.
     draw = np.random.RandomState(2).rand
-    start = PMLFSSOFactors(draw(6, 4), draw(4, 3), draw(4, 4))
+    start = draw(6, 4), draw(4, 3), draw(4, 4)
     result = PMLFSSO(**EXAMPLE, update="coded", max_iter=1000)._descend(example.X, example.Y, start)
     assert result.converged
     assert len(result.objective) - 1 == 41
@@ -79,9 +79,9 @@ def test_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
     S, A = problem.graph.affinity.toarray(), np.diag(problem.graph.degrees)
 
     def J(U, V, M):
-        return problem.objective(problem.state(PMLFSSOFactors(U, V, M)), U.T @ X)
+        return problem.objective(problem.state((U, V, M)), U.T @ X)
 
-    ((new, _),) = sweeps(problem, PMLFSSOFactors(U, V, M), 1)
+    ((new, _),) = sweeps(problem, (U, V, M), 1)
     W = M.T @ V
     D = l21_weights(W)[:, None]
     negative = M @ X.T @ Y + 0.7 * U.T @ Y

@@ -6,18 +6,19 @@ from scipy.optimize import minimize, nnls
 
 from graph_examples import fill
 from labelsieve._numerics.norms import l21_weights, multiplicative_step
-from labelsieve.methods.scmfs import SCMFS, SCMFSFactors, SCMFSProblem, bounded_loadings, random_start
+from labelsieve.methods.scmfs import SCMFS, SCMFSProblem, bounded_loadings, random_start
 from oracles import check_multiplicative_update, solve_cone_program
 
 EXAMPLE = {"alpha": 0.5, "beta": 1.0, "gamma": 0.2}
 
 
 def start_of_example():
-    return SCMFSFactors(
-        W=fill(0.1, 1, 2, 3, (4, 2)),
-        V=fill(0.2, 1, 2, 4, (6, 2)),
-        Q=fill(0.2, 1, 1, 4, (2, 4)),
-        B=fill(0.3, 2, 1, 3, (2, 3)),
+    """Return W, V, Q and B."""
+    return (
+        fill(0.1, 1, 2, 3, (4, 2)),
+        fill(0.2, 1, 2, 4, (6, 2)),
+        fill(0.2, 1, 1, 4, (2, 4)),
+        fill(0.3, 2, 1, 3, (2, 3)),
     )
 
 
@@ -30,12 +31,13 @@ def solve_example(data, update, max_iter, tol=0.0, **weights):
 def factors_after(X, Y, start, n_sweeps, update, alpha, beta, gamma):
     """The four factors after some sweeps."""
     problem = SCMFSProblem(SCMFS(alpha=alpha, beta=beta, gamma=gamma, update=update), X, Y)
-    state = problem.state(start.W, start.V, np.hstack([np.sqrt(alpha) * start.Q, np.sqrt(beta) * start.B]))
+    W, V, Q, B = start
+    state = problem.state(W, V, np.hstack([np.sqrt(alpha) * Q, np.sqrt(beta) * B]))
     for _ in range(n_sweeps):
         state, _ = problem.sweep(state)
     n_features = X.shape[1]
     Q, B = state.Z[:, :n_features] / np.sqrt(alpha), state.Z[:, n_features:] / np.sqrt(beta)
-    return SCMFSFactors(state.W, state.V, Q, B)
+    return state.W, state.V, Q, B
 
 
 def plain_objective(X, Y, W, V, Q, B, alpha, beta, gamma):
@@ -117,16 +119,16 @@ def test_published_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
     def J(W, V, Q, B):
         return plain_objective(X, Y, W, V, Q, B, **weights)
 
-    new = factors_after(X, Y, SCMFSFactors(W, V, Q, B), 1, "published", **weights)
+    new_W, new_V, new_Q, new_B = factors_after(X, Y, (W, V, Q, B), 1, "published", **weights)
     positive = X.T @ X @ W + 0.4 * l21_weights(W)[:, None] * W
-    check_multiplicative_update("W", new.W, W, X.T @ V, positive, lambda W: J(W, V, Q, B))
-    W = new.W
+    check_multiplicative_update("W", new_W, W, X.T @ V, positive, lambda W: J(W, V, Q, B))
+    W = new_W
     negative = X @ W + 0.7 * X @ Q.T + 1.3 * Y @ B.T
     positive = V + V @ (0.7 * Q @ Q.T + 1.3 * B @ B.T)
-    check_multiplicative_update("V", new.V, V, negative, positive, lambda V: J(W, V, Q, B))
-    V = new.V
-    check_multiplicative_update("Q", new.Q, Q, V.T @ X, V.T @ V @ Q, lambda Q: J(W, V, Q, B), 0.7)
-    check_multiplicative_update("B", new.B, B, V.T @ Y, V.T @ V @ B, lambda B: J(W, V, Q, B), 1.3)
+    check_multiplicative_update("V", new_V, V, negative, positive, lambda V: J(W, V, Q, B))
+    V = new_V
+    check_multiplicative_update("Q", new_Q, Q, V.T @ X, V.T @ V @ Q, lambda Q: J(W, V, Q, B), 0.7)
+    check_multiplicative_update("B", new_B, B, V.T @ Y, V.T @ V @ B, lambda B: J(W, V, Q, B), 1.3)
 
 
 def test_repeated_bounded_steps_reach_the_loadings_of_an_independent_solver():

@@ -15,7 +15,7 @@ from sklearn.metrics import mutual_info_score
 from graph_examples import symbol_mutual_information
 from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._numerics.candidates import is_binary
-from labelsieve._numerics.information import binary_mutual_information, cooccurrence
+from labelsieve._numerics.information import cooccurrence, information_of_pairs
 from labelsieve._numerics.moments import column_moments
 from labelsieve._numerics.norms import l21_norm, l21_weights, row_norms
 from labelsieve._numerics.products import left_product, right_product
@@ -38,7 +38,8 @@ def pair_loop(symbols):
 def test_binary_information_equals_the_pair_loop(Y):
     expected = pair_loop(Y)
     for container in (np.asarray, sp.csr_matrix):
-        np.testing.assert_allclose(binary_mutual_information(container(Y * 1.0)), expected, atol=1e-12)
+        both = cooccurrence(container(Y * 1.0))
+        np.testing.assert_allclose(information_of_pairs(both, len(Y)), expected, atol=1e-12)
 
 
 @given(
@@ -90,10 +91,10 @@ def test_sparse_cooccurrence_counts_exactly(density):
 
 def test_information_is_symmetric_and_independent_labels_have_none():
     Y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
-    Z = binary_mutual_information(Y)
+    Z = information_of_pairs(cooccurrence(Y), 20)
     assert Z[0, 1] == 0
     random = (np.random.default_rng(0).random((300, 12)) < 0.3) * 1.0
-    for information in (binary_mutual_information(random), symbol_mutual_information(random)):
+    for information in (information_of_pairs(cooccurrence(random), 300), symbol_mutual_information(random)):
         assert (information == information.T).all()
 
 
@@ -147,9 +148,7 @@ def test_the_upper_edge_of_a_bin_belongs_to_it():
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-@pytest.mark.parametrize("cached", [1, 2**20])
-def test_products_in_panels_are_those_with_the_dense_matrix(monkeypatch, container, cached):
-    monkeypatch.setattr("labelsieve._numerics.products._CACHED", cached)
+def test_products_are_those_with_the_dense_matrix(container):
     rng = np.random.default_rng(0)
     M = rng.random((30, 12)) * (rng.random((30, 12)) < 0.3)
     V, U = rng.random((21, 12)), rng.random((30, 21))

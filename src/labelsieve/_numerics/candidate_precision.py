@@ -75,14 +75,10 @@ def ridge_precision(
     """
     chosen = np.asarray(order)[: max(sizes)]
     features, labels = StandardizedFeatures(X_train[:, chosen]), LabelScale.learn(Y_train)
-    moments = TrainingMoments(
-        features.n_samples,
-        features.scaling,
-        labels,
-        features.gram(np.arange(len(chosen))),
-        labels.scale_products(features.products(Y_train[:, labels.varying])),
-    )
-    return fit_ridge(moments, sizes).precision(X_test[:, chosen], Y_test)
+    gram = features.gram(np.arange(len(chosen)))
+    products = labels.scale_products(features.products(Y_train[:, labels.varying]))
+    models = fit_ridge(features.n_samples, features.scaling, labels, gram, products, sizes)
+    return models.precision(X_test[:, chosen], Y_test)
 
 
 @dataclass(frozen=True)
@@ -110,17 +106,6 @@ class LabelScale:
         """Turn Z'Y of centred features Z into Z'T with the standardised labels T, in place."""
         products /= self.deviation
         return products
-
-
-@dataclass(frozen=True)
-class TrainingMoments:
-    """Scales of features and labels, Z'Z of the features and Z'T of both: all that a ridge regression needs."""
-
-    n_samples: int
-    features: Scaling
-    labels: LabelScale
-    gram: np.ndarray
-    products: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -152,19 +137,26 @@ class RidgeModels:
         return precision
 
 
-def fit_ridge(moments: TrainingMoments, sizes: Sequence[int] | np.ndarray) -> RidgeModels:
-    """Regress the labels on the first ``sizes`` features; see `ridge_precision`."""
+def fit_ridge(
+    n_samples: int,
+    features: Scaling,
+    labels: LabelScale,
+    gram: np.ndarray,
+    products: np.ndarray,
+    sizes: Sequence[int] | np.ndarray,
+) -> RidgeModels:
+    """Regress labels T on the first ``sizes`` of features Z, given Z'Z and Z'T; see `ridge_precision`."""
     # LAPACK does not take empty matrices everywhere.
-    if not len(sizes) or not len(moments.labels.varying):
-        return RidgeModels(moments.features, moments.labels, [np.empty((size, 0)) for size in sizes])
+    if not len(sizes) or not len(labels.varying):
+        return RidgeModels(features, labels, [np.empty((size, 0)) for size in sizes])
     # With A = L L', the first k rows of L and of L^-1 Z'T are those of the regression on k features.
-    A = moments.gram.copy()
-    A[np.diag_indices_from(A)] += _RIDGE * moments.n_samples
+    A = gram.copy()
+    A[np.diag_indices_from(A)] += _RIDGE * n_samples
     L = cholesky(A, lower=True, overwrite_a=True, check_finite=False)
-    half_solved = solve_triangular(L, moments.products, lower=True, check_finite=False)
+    half_solved = solve_triangular(L, products, lower=True, check_finite=False)
     weights = [
         solve_triangular(L[:size, :size], half_solved[:size], lower=True, trans="T", check_finite=False)
-        * moments.labels.deviation
+        * labels.deviation
         for size in sizes
     ]
-    return RidgeModels(moments.features, moments.labels, weights)
+    return RidgeModels(features, labels, weights)

@@ -23,22 +23,19 @@ from labelsieve._numerics.sparse import Matrix, by_columns, columns_of, dense, i
 _DENSE_FROM = 0.05
 
 
-def binary_mutual_information(Y: Matrix) -> np.ndarray:
-    """Return the mutual information of every pair of columns of a 0/1 matrix; the diagonal holds the entropies.
+def information_of_pairs(both: np.ndarray, n_samples: int) -> np.ndarray:
+    """Return the mutual information of every pair of 0/1 columns, from their `cooccurrence`.
+
+    The diagonal holds the entropies.
 
     Examples
     --------
     >>> Y = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 0], [0, 0, 1]])
-    >>> binary_mutual_information(Y)
+    >>> information_of_pairs(cooccurrence(Y), 4)
     array([[1., 1., 0.],
            [1., 1., 0.],
            [0., 0., 1.]])
     """
-    return information_of_pairs(cooccurrence(Y), Y.shape[0])
-
-
-def information_of_pairs(both: np.ndarray, n_samples: int) -> np.ndarray:
-    """`binary_mutual_information` of columns of which `cooccurrence` is known."""
     ones = np.diag(both)
     zeros = n_samples - ones
     only_row = ones[:, None] - both
@@ -175,13 +172,16 @@ def feature_information(binned: BinnedFeatures, feature: int) -> np.ndarray:
     n_samples = binned.indicators.shape[0]
     table = plogp(np.arange(n_samples + 1, dtype=np.float64))
     groups = binned.groups(feature)
-    members = np.zeros((n_samples, len(groups)), dtype=np.int32)
-    for symbol, rows in enumerate(groups):
-        members[rows, symbol] = 1
+    # The last column counts all rows.
+    members = np.zeros((n_samples, len(groups) + 1), dtype=np.int32)
+    members[:, -1] = 1
+    for group, rows in enumerate(groups):
+        members[rows, group] = 1
     sizes = members.sum(axis=0)
-    cells = _sums(binned, *_counts(binned, members, sizes), table).sum(axis=1)
-    of_features = _sums(binned, *_total_counts(binned), table)[:, 0]
-    return _information(cells, of_features, table[sizes].sum(), table)
+    sums = feature_sums(binned.offsets)
+    of_symbols = dense(binned.indicators.T @ members)
+    cells = sums @ table[of_symbols] + table[sizes - sums @ of_symbols]
+    return _information(cells[:, :-1].sum(axis=1), cells[:, -1], table[sizes[:-1]].sum(), table)
 
 
 def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: int) -> np.ndarray:
@@ -203,29 +203,6 @@ def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: in
         information = sum(part.sum(axis=1) for part in label_information(binned.rows(rows), Y[rows]))
         total += len(rows) / Y.shape[0] * information
     return total
-
-
-def _counts(binned: BinnedFeatures, members: Matrix, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count, in each group of rows, those with every symbol, and those where a feature has the symbol zero.
-
-    ``members`` is 0/1 of shape (n_samples, n_groups) and ``sizes`` holds its column sums; the counts are
-    (n_symbols, n_groups) and (n_features, n_groups).
-    """
-    of_symbols = dense(binned.indicators.T @ members)
-    return of_symbols, sizes - feature_sums(binned.offsets) @ of_symbols
-
-
-def _total_counts(binned: BinnedFeatures) -> tuple[np.ndarray, np.ndarray]:
-    """Count all rows as one group."""
-    n_samples = binned.indicators.shape[0]
-    return _counts(binned, np.ones((n_samples, 1), dtype=np.int32), np.array([n_samples]))
-
-
-def _sums(
-    binned: BinnedFeatures, of_symbols: np.ndarray, of_zero: np.ndarray, table: np.ndarray
-) -> np.ndarray:
-    """Sum f over the symbols of every feature: (n_features, n_groups)."""
-    return feature_sums(binned.offsets) @ table[of_symbols] + table[of_zero]
 
 
 def _information(

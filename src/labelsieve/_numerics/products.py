@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from labelsieve._numerics.batches import batches
@@ -11,9 +9,6 @@ from labelsieve._numerics.sparse import Matrix, is_sparse
 
 #: Rows whose copy in another precision stays in the cache.
 _CACHED_ROWS = 4096
-#: Bytes of a panel of components that a product with a sparse matrix takes at a time, and its fewest components.
-_CACHED = 5 * 2**19
-_NARROWEST = 8
 
 
 def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
@@ -21,27 +16,14 @@ def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
     right = V.T.astype(M.dtype, copy=False)
     if not is_sparse(M):
         return np.asarray(M @ right)
-    parts = [M @ np.ascontiguousarray(right[:, panel]) for panel in _panels(M, len(V))]
-    return np.asarray(parts[0] if len(parts) == 1 else np.hstack(parts))
+    return np.asarray(M @ np.ascontiguousarray(right))
 
 
 def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
     """Return U' M as a float64 ndarray. A sparse M is transposed as a view: a copy multiplies slower."""
     if not is_sparse(M):
         return np.asarray(U.T @ M, dtype=np.float64)
-    product = np.empty((U.shape[1], M.shape[1]))
-    for panel in _panels(M, U.shape[1]):
-        product[panel] = (M.T @ np.ascontiguousarray(U[:, panel])).T
-    return product
-
-
-def _panels(M: Matrix, n_components: int) -> Iterator[slice]:
-    """Cut the components so that those of one panel, for all columns of the sparse M, stay in the cache.
-
-    The entries of a row lie anywhere among the columns: without the cut, each one waits for memory.
-    """
-    width = max(_NARROWEST, _CACHED // (M.shape[1] * M.dtype.itemsize))
-    return batches(n_components, width=1, budget=width)
+    return np.ascontiguousarray((M.T @ np.ascontiguousarray(U)).T, dtype=np.float64)
 
 
 def transposed_product(X: Matrix, P: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from labelsieve._blocks.blocks import RowBlocks
-from labelsieve._numerics.moments import column_moments, row_moments
+from labelsieve._numerics.moments import column_moments
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 #: Standard deviation, as a share of the largest value, up to which a feature counts as constant.
@@ -136,12 +136,6 @@ def row_extremes(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
 
 def _widest(a: Any, b: Any) -> Any:
     return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
-
-
-def standardizing(rows: RowBlocks) -> Scaling:
-    """Learn to give the features of all blocks mean 0 and variance 1, in float64; one pass."""
-    mean, deviation = row_moments(rows)
-    return scaling_of_moments(rows.n_rows, mean, deviation)
 
 
 def scaling_of_moments(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from labelsieve._base import check_problem, share_of
+from labelsieve._base import check_problem, count_selected
 from labelsieve.methods._evidence.choice import FEWEST_ROWS, ColumnIndex
 from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 
@@ -88,7 +87,9 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve
             method.set_params(redundancy=chosen.redundancy)
         else:
-            self.n_features_ = self._n_selected(n_columns)
+            wanted = self.n_features_to_select
+            wanted = None if isinstance(wanted, str) else wanted
+            self.n_features_ = count_selected(wanted, n_columns, "columns that can be ranked")
         self.selector_ = method.set_params(n_features_to_select=self.n_features_).fit(X, y)
         order = np.argsort(self.selector_.ranking_, kind="stable")
         columns = ColumnIndex(group).order(order)
@@ -109,17 +110,6 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
                 f"{self.n_features_to_select!r} with {type(self.selector).__name__}. Use choose_size."
             )
         return True
-
-    def _n_selected(self, n_columns: int) -> int:
-        wanted = self.n_features_to_select
-        if isinstance(wanted, Integral):
-            if not 1 <= wanted <= n_columns:
-                raise ValueError(
-                    f"n_features_to_select must be at most the number of columns that can be ranked ({n_columns}). "
-                    f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
-                )
-            return int(wanted)
-        return share_of(n_columns, wanted) if isinstance(wanted, float) else max(1, n_columns // 2)
 
     def get_support(self, indices: bool = False) -> np.ndarray:
         """Return which of the ranked columns are selected: a mask, or their positions in `columns_`."""

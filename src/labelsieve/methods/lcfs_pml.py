@@ -319,12 +319,6 @@ def density_confidence(X: Matrix, Y: Matrix, *, n_neighbors: int, lam: float) ->
     density peak, each relative to the largest of its kind, ``t = exp(-(1 + lam) a c / (lam a + c))``.
 
     Distances are needed among the rows of one label only, and of many rows a block at a time.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [1.0], [2.0], [9.0]])
-    >>> density_confidence(X, np.ones((4, 1)), n_neighbors=1, lam=1.0).ravel().round(3)
-    array([0.875, 1.   , 0.875, 0.368])
     """
     X = X.tocsr() if is_sparse(X) else X
     candidates = sp.csc_matrix(Y)

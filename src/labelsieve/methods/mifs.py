@@ -150,31 +150,31 @@ class MIFS(BaseSelector):
         start = random_start(X, Y, min(self.n_components, Y.shape[1]), as_generator(self.random_state))
         return self._descend(X, Y, balanced_start(X, start) if self.init == "balanced" else start)
 
-    def _descend(self, X: Matrix, Y: Matrix, start: MIFSFactors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, state: MIFSState) -> SolverResult:
         """Descend the objective for scaled features."""
         problem = MIFSProblem(self, X, Y, neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth))
         step: Callable[[MIFSState], tuple[MIFSState, float]]
         if self.update == "unit-ball":
-            start = start._replace(B=into_unit_ball(start.B))
+            state = state._replace(B=into_unit_ball(state.B))
             step = partial(_exact_round, problem, WeightedRidge(X))
         else:
             step = partial(_gradient_round, problem)
-        state = MIFSState(start, right_product(X, start.W.T))
         state, history, converged = self._iterate(step, state, problem.objective(state))
-        W = state.factors.W.astype(X.dtype, copy=False)
-        coef = (state.factors.W @ state.factors.B).T.astype(X.dtype, copy=False)
+        W = state.W.astype(X.dtype, copy=False)
+        coef = (state.W @ state.B).T.astype(X.dtype, copy=False)
         return SolverResult(row_norms(W) ** 2, history, converged, extra={"coef": coef, "latent_coef": W.T})
 
 
-class MIFSFactors(NamedTuple):
-    """The unknowns: latent labels V, decoder B, feature weights W."""
+class MIFSState(NamedTuple):
+    """The unknowns, latent labels V, decoder B and feature weights W, and P = X W."""
 
     V: np.ndarray
     B: np.ndarray
     W: np.ndarray
+    P: np.ndarray
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> MIFSFactors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> MIFSState:
     """Uniform factors; the columns of B move with the columns of ``Y``, and features that are 0 weigh 0."""
     V = rng.random((X.shape[0], n_components))
     B = uniform_per_label(Y, n_components, rng)
@@ -182,22 +182,16 @@ def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generat
     is_empty = np.asarray((X != 0).sum(axis=0)).ravel() == 0
     # Their weights appear in the sparsity term alone, which 0 minimises and a few steps do not.
     W[is_empty] = 0
-    return MIFSFactors(V, B, W)
+    return MIFSState(V, B, W, right_product(X, W.T))
 
 
-def balanced_start(X: Matrix, factors: MIFSFactors) -> MIFSFactors:
+def balanced_start(X: Matrix, state: MIFSState) -> MIFSState:
     """Scale W such that X W is as large as V."""
-    size = squared_norm(right_product(X, factors.W.T))
+    size = squared_norm(state.P)
     if size == 0:
-        return factors  # there is nothing to fit: all features are 0
-    return factors._replace(W=factors.W * np.sqrt(squared_norm(factors.V) / size))
-
-
-class MIFSState(NamedTuple):
-    """The factors, and P = X W."""
-
-    factors: MIFSFactors
-    P: np.ndarray
+        return state  # there is nothing to fit: all features are 0
+    W = state.W * np.sqrt(squared_norm(state.V) / size)
+    return state._replace(W=W, P=right_product(X, W.T))
 
 
 @dataclass(frozen=True)
@@ -219,10 +213,10 @@ class MIFSProblem:
 
     def objective(self, state: MIFSState) -> float:
         """J, the label term from products of the size of the latent space."""
-        V, B, W = state.factors
+        V, B, W, P = state
         labels = self.squared_norm_Y - 2 * inner(left_product(V, self.Y), B) + inner(V.T @ V, B @ B.T)
         return (
-            squared_norm(state.P - V)
+            squared_norm(P - V)
             + self.params.alpha * labels
             + self.params.beta * inner(V, laplacian_product(self.graph, V))
             + self.params.gamma * l21_norm(W)
@@ -230,21 +224,19 @@ class MIFSProblem:
 
     def gradient_V(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the latent labels."""
-        V, B, _ = state.factors
+        V, B, _, P = state
         labels = V @ (B @ B.T) - right_product(self.Y, B)
-        return 2 * (
-            V - state.P + self.params.alpha * labels + self.params.beta * laplacian_product(self.graph, V)
-        )
+        return 2 * (V - P + self.params.alpha * labels + self.params.beta * laplacian_product(self.graph, V))
 
     def gradient_B(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the decoder."""
-        V, B, _ = state.factors
+        V, B, _, _ = state
         return 2 * self.params.alpha * ((V.T @ V) @ B - left_product(V, self.Y))
 
     def gradient_W(self, state: MIFSState) -> np.ndarray:
         """Gradient with respect to the feature weights."""
-        V, _, W = state.factors
-        residual = (state.P - V).astype(self.X.dtype, copy=False)
+        V, _, W, P = state
+        residual = (P - V).astype(self.X.dtype, copy=False)
         gradient: np.ndarray = (
             left_product(residual, self.X).T + (self.params.gamma * l21_weights(W))[:, None] * W
         )
@@ -263,22 +255,22 @@ def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, 
     if problem.params.update == "jacobi":
         directions = problem.gradient_V(state), problem.gradient_B(state), problem.gradient_W(state)
 
-    V, B, W = state.factors
+    V, B, W, P = state
     gradient = problem.gradient_V(state)
     D = directions[0] if directions else gradient
     bend = inner(D, D + alpha * (D @ (B @ B.T)) + beta * laplacian_product(problem.graph, D))
     V = V - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
-    state = MIFSState(MIFSFactors(V, B, W), state.P)
+    state = state._replace(V=V)
 
     gradient = problem.gradient_B(state)
     D = directions[1] if directions else gradient
     bend = alpha * inner(D, (V.T @ V) @ D)
     B = B - backtrack(lambda s: s * (s * bend - inner(gradient, D)), inner(D, D)) * D
-    state = MIFSState(MIFSFactors(V, B, W), state.P)
+    state = state._replace(B=B)
 
     D = directions[2] if directions else problem.gradient_W(state)
     image = right_product(problem.X, D.T)
-    slope, bend = 2 * inner(state.P - V, image), squared_norm(image)
+    slope, bend = 2 * inner(P - V, image), squared_norm(image)
     lengths, along, across = row_norms(W), np.einsum("ij,ij->i", W, D), np.einsum("ij,ij->i", D, D)
 
     def change_W(s: float) -> float:
@@ -287,7 +279,7 @@ def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, 
         return s * (s * bend - slope) + gamma * float((moved - lengths).sum())
 
     step = backtrack(change_W, inner(D, D))
-    state = MIFSState(MIFSFactors(V, B, W - step * D), state.P - step * image)
+    state = MIFSState(V, B, W - step * D, P - step * image)
     return state, problem.objective(state)
 
 
@@ -307,18 +299,18 @@ def backtrack(change: Callable[[float], float], slope: float) -> float:
 def _exact_round(problem: MIFSProblem, ridge: WeightedRidge, state: MIFSState) -> tuple[MIFSState, float]:
     """Solve for V, for B row by row in the unit ball, and for W under the current reweighting."""
     V = solve_latent_labels(problem, state)
-    B = _decode_in_unit_ball(V.T @ V, left_product(V, problem.Y), state.factors.B)
-    W = solve_feature_weights(problem, ridge, V, state.factors.W)
-    state = MIFSState(MIFSFactors(V, B, W), right_product(problem.X, W.T))
+    B = _decode_in_unit_ball(V.T @ V, left_product(V, problem.Y), state.B)
+    W = solve_feature_weights(problem, ridge, V, state.W)
+    state = MIFSState(V, B, W, right_product(problem.X, W.T))
     return state, problem.objective(state)
 
 
 def solve_latent_labels(problem: MIFSProblem, state: MIFSState) -> np.ndarray:
     """Minimise J over V: in the eigenbasis of B B' every column is one sparse system."""
-    V, B, _ = state.factors
+    V, B, _, P = state
     eigenvalues, Q = np.linalg.eigh(B @ B.T)
     shifts = 1 + problem.params.alpha * np.maximum(eigenvalues, 0)
-    target = (state.P + problem.params.alpha * right_product(problem.Y, B)) @ Q
+    target = (P + problem.params.alpha * right_product(problem.Y, B)) @ Q
     solution = conjugate_gradient(
         lambda Z: shifts * Z + problem.params.beta * laplacian_product(problem.graph, Z), target, V @ Q
     )

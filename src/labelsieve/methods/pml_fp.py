@@ -95,12 +95,7 @@ class PMLFP(PartialRanker):
         "C3": POSITIVE,
     }
 
-    C1: float = 1.0
     C3: float = 1.0
-    scale: str | None = "minmax"
-    max_iter: int = 50
-    tol: float = 1e-4
-    verbose: int = 0
 
     def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[np.ndarray, None]:
         return self.C3 * prototype_distances(X, candidates), None

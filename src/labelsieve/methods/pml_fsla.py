@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -145,35 +146,26 @@ class PMLFSLA(BaseSelector):
             n_components = number_of_clusters(X) if self.n_components == "optics" else int(self.n_components)
         return self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
 
-    def _descend(self, X: Matrix, Y: Matrix, start: PMLFSLAFactors) -> SolverResult:
-        """Descend the objective for ``X >= 0`` from positive factors."""
+    def _descend(self, X: Matrix, Y: Matrix, start: Sequence[np.ndarray]) -> SolverResult:
+        """Descend the objective for ``X >= 0`` from positive Q, L, P and M."""
         # Dense, as T and P M are.
         candidates = dense(Y)
         problem = PMLFSLAProblem(self, X, candidates != 0)
         state = problem.start(start, candidates)
-        value = problem.objective(state, right_product(X, start.Q.T))
+        value = problem.objective(state, right_product(X, state.Q.T))
         state, history, converged = self._iterate(problem.sweep, state, value)
         coef = state.R.T.astype(X.dtype)
-        ranked_by = coef.T if self.rank_by == "qm" else state.factors.Q.astype(X.dtype)
+        ranked_by = coef.T if self.rank_by == "qm" else state.Q.astype(X.dtype)
         extra = {"coef": coef, "label_confidence": sp.csr_matrix(state.T) if is_sparse(Y) else state.T}
         return SolverResult(row_norms(ranked_by) ** 2, history, converged, extra=extra)
 
 
-class PMLFSLAFactors(NamedTuple):
-    """The unknowns besides T: X is approximated by L Q', T by P M, and L by P."""
-
-    Q: np.ndarray
-    L: np.ndarray
-    P: np.ndarray
-    M: np.ndarray
-
-
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> PMLFSLAFactors:
-    """Uniform factors; the columns of M move with the columns of ``Y``."""
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Uniform Q, L, P and M; the columns of M move with the columns of ``Y``."""
     Q = rng.random((X.shape[1], n_components))
     L = rng.random((X.shape[0], n_components))
     P = rng.random((X.shape[0], n_components))
-    return PMLFSLAFactors(Q, L, P, uniform_per_label(Y, n_components, rng))
+    return Q, L, P, uniform_per_label(Y, n_components, rng)
 
 
 def number_of_clusters(X: Matrix) -> int:
@@ -189,9 +181,12 @@ def number_of_clusters(X: Matrix) -> int:
 
 
 class PMLFSLAState(NamedTuple):
-    """The factors, the cleaned labels T, the product P M that approximates them, and R = Q M."""
+    """The factors: X is approximated by L Q', the cleaned labels T by P M, and L by P; and R = Q M."""
 
-    factors: PMLFSLAFactors
+    Q: np.ndarray
+    L: np.ndarray
+    P: np.ndarray
+    M: np.ndarray
     T: np.ndarray
     PM: np.ndarray
     R: np.ndarray
@@ -210,14 +205,15 @@ class PMLFSLAProblem:
         """|X|^2."""
         return squared_norm(self.X)
 
-    def start(self, factors: PMLFSLAFactors, candidates: np.ndarray) -> PMLFSLAState:
+    def start(self, factors: Sequence[np.ndarray], candidates: np.ndarray) -> PMLFSLAState:
         """Complete the factors by T and the products."""
         T = candidates if self.params.update == "coded" else _into_distributions(candidates)
-        return PMLFSLAState(factors, T, factors.P @ factors.M, factors.Q @ factors.M)
+        Q, L, P, M = factors
+        return PMLFSLAState(Q, L, P, M, T, P @ M, Q @ M)
 
     def objective(self, state: PMLFSLAState, XQ: np.ndarray) -> float:
         """J, the feature term from products of the size of the latent space."""
-        Q, L, P, _ = state.factors
+        Q, L, P = state.Q, state.L, state.P
         features = self.squared_norm_X - 2 * inner(L, XQ) + inner(L.T @ L, Q.T @ Q)
         return (
             features
@@ -229,7 +225,8 @@ class PMLFSLAProblem:
     def sweep(self, state: PMLFSLAState) -> tuple[PMLFSLAState, float]:
         """Update Q, L, T, P and M once."""
         alpha, beta, gamma = self.params.alpha, self.params.beta, self.params.gamma
-        (Q, L, P, M), is_coded = state.factors, self.params.update == "coded"
+        Q, L, P, M, *_ = state
+        is_coded = self.params.update == "coded"
         largest = 1.0 if self.params.update == "bounded" else np.inf
         # Deviates from the gradient when coded: the authors forget alpha where the label term is differentiated.
         label_weight = 1.0 if is_coded else alpha
@@ -252,7 +249,7 @@ class PMLFSLAProblem:
         M = multiplicative_step(
             M, label_weight * (P.T @ T), label_weight * (P.T @ P @ M) + gamma * (Q.T @ weighted_R)
         )
-        state = PMLFSLAState(PMLFSLAFactors(Q, L, P, M), T, P @ M, Q @ M)
+        state = PMLFSLAState(Q, L, P, M, T, P @ M, Q @ M)
         return state, self.objective(state, XQ)
 
 

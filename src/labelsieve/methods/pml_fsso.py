@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -153,16 +153,16 @@ class PMLFSSO(BaseSelector):
         start = random_start(X, Y, n_components, as_generator(self.random_state))
         return self._descend(X, Y, balanced_start(X, Y, start) if self.update == "exact" else start)
 
-    def _descend(self, X: Matrix, Y: Matrix, start: PMLFSSOFactors) -> SolverResult:
+    def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
         """Descend the objective for ``X >= 0`` from positive factors."""
-        if is_sparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start.U.shape[1]:
+        if is_sparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start[0].shape[1]:
             X = X.toarray()  # not much larger than the dense U, and several times faster to multiply
         # The dense Y is as large as X W, which every sweep forms, and smaller than U.
         problem = PMLFSSOProblem(
             self, X, dense(Y), neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth)
         )
         state = problem.state(start)
-        value = problem.objective(state, transposed_product(X, start.U).T)
+        value = problem.objective(state, transposed_product(X, state.U).T)
         if self.update == "coded":
             state, history, converged = self._iterate(problem.sweep, state, value, min_iter=3)
         else:
@@ -175,23 +175,19 @@ class PMLFSSO(BaseSelector):
         return SolverResult(scores=scores, objective=history, converged=converged, extra={"coef": coef})
 
 
-class PMLFSSOFactors(NamedTuple):
-    """The unknowns: Y is approximated by U V, X by U M, and W is M'V."""
-
-    U: np.ndarray
-    V: np.ndarray
-    M: np.ndarray
+#: The factors: Y is approximated by U V, X by U M, and W is M'V.
+Factors: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> PMLFSSOFactors:
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
     """Uniform factors; the columns of V move with the columns of ``Y``."""
     U = rng.random((X.shape[0], n_components))
     V = uniform_per_label(Y, n_components, rng)
     M = rng.random((n_components, X.shape[1]))
-    return PMLFSSOFactors(U, V, M)
+    return U, V, M
 
 
-def balanced_start(X: Matrix, Y: Matrix, factors: PMLFSSOFactors) -> PMLFSSOFactors:
+def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
     """Scale the factors by three numbers such that U V, U M and X M'V have the means of Y, X and Y."""
     U, V, M = factors
     sums_X = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
@@ -201,7 +197,7 @@ def balanced_start(X: Matrix, Y: Matrix, factors: PMLFSSOFactors) -> PMLFSSOFact
     features = U.sum(axis=0) @ M.sum(axis=1) / sums_X.sum()
     prediction = sums_X @ M.T @ V.sum(axis=1) / Y.sum()
     scale = np.sqrt(prediction / (labels * features))
-    return PMLFSSOFactors(U * scale, V / (labels * scale), M / (features * scale))
+    return U * scale, V / (labels * scale), M / (features * scale)
 
 
 class PMLFSSOState(NamedTuple):
@@ -237,7 +233,7 @@ class PMLFSSOProblem:
         """|X|^2."""
         return squared_norm(self.X)
 
-    def state(self, factors: PMLFSSOFactors, UtU: np.ndarray | None = None) -> PMLFSSOState:
+    def state(self, factors: Factors, UtU: np.ndarray | None = None) -> PMLFSSOState:
         """Complete the factors by their products."""
         U, V, M = factors
         W = M.T @ V
@@ -316,5 +312,5 @@ class PMLFSSOProblem:
         denominator += (V @ (V.T @ M)) * (theta * fresh_weights)
         M = multiplicative_step(M, V @ XtY.T + beta * UtX, denominator, exponent)
 
-        state = self.state(PMLFSSOFactors(U, V, M), UtU)
+        state = self.state((U, V, M), UtU)
         return state, self.objective(state, UtX, weights if is_coded else None)

@@ -106,12 +106,7 @@ class PMLLC(PartialRanker):
         "C2": POSITIVE,
     }
 
-    C1: float = 1.0
     C2: float = 1.0
-    scale: str | None = "minmax"
-    max_iter: int = 50
-    tol: float = 1e-4
-    verbose: int = 0
 
     def _confidence_terms(self, X: Matrix, candidates: np.ndarray) -> tuple[None, np.ndarray]:
         S = cooccurrence_rates(candidates)

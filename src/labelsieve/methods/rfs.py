@@ -10,9 +10,10 @@ from scipy.linalg import cho_factor, cho_solve
 
 from labelsieve._base import POSITIVE, BlockSelector, RowProblem, StrOptions
 from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
+from labelsieve._numerics.moments import row_moments
 from labelsieve._numerics.norms import l21_weights, row_norms, squared_row_norms
 from labelsieve._numerics.result import SolverResult
-from labelsieve._numerics.scaling import Scaling, scale_columns, standardizing
+from labelsieve._numerics.scaling import Scaling, scale_columns, scaling_of_moments
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 #: Features whose system is still solved where the rows come in blocks.
@@ -106,7 +107,7 @@ class RFS(BlockSelector):
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
         rows, dtype = problem.rows, problem.dtype
-        scaling = standardizing(rows)
+        scaling = scaling_of_moments(rows.n_rows, *row_moments(rows))
         rows.derive(_standardize, ["X"], scaling, gives="X")
         regression = _regression(problem)
         alpha = _automatic_weight(rows) if isinstance(self.alpha, str) else float(self.alpha)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -148,12 +149,13 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         result = self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
         return replace(result, extra={**result.extra, "scaling": scaling})
 
-    def _descend(self, X: Matrix, Y: Matrix, start: SCMFSFactors) -> SolverResult:
-        """Descend the objective for ``X >= 0`` from positive factors."""
+    def _descend(self, X: Matrix, Y: Matrix, start: Sequence[np.ndarray]) -> SolverResult:
+        """Descend the objective for ``X >= 0`` from positive W, V, Q and B."""
         problem = SCMFSProblem(self, X, Y)
-        Z = np.hstack([np.sqrt(self.alpha) * start.Q, np.sqrt(self.beta) * start.B])
+        W, V, Q, B = start
+        Z = np.hstack([np.sqrt(self.alpha) * Q, np.sqrt(self.beta) * B])
         Z = into_unit_ball(Z) if self.update == "bounded" else Z
-        state = problem.state(start.W, start.V, Z)
+        state = problem.state(W, V, Z)
         value = problem.objective(state, problem.explained(state.V))
         state, history, converged = self._iterate(problem.sweep, state, value)
         W = state.W.astype(X.dtype, copy=False)
@@ -166,21 +168,12 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         return SolverResult(row_norms(W) ** 2, history, converged, extra=extra)
 
 
-class SCMFSFactors(NamedTuple):
-    """The unknowns: V is approximated by X W, X by V Q, Y by V B."""
-
-    W: np.ndarray
-    V: np.ndarray
-    Q: np.ndarray
-    B: np.ndarray
-
-
-def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> SCMFSFactors:
-    """Uniform factors; the columns of B move with the columns of ``Y``."""
+def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Uniform W, V, Q and B; the columns of B move with the columns of ``Y``."""
     W = rng.random((X.shape[1], n_components))
     V = rng.random((X.shape[0], n_components))
     Q = rng.random((n_components, X.shape[1]))
-    return SCMFSFactors(W, V, Q, uniform_per_label(Y, n_components, rng))
+    return W, V, Q, uniform_per_label(Y, n_components, rng)
 
 
 class SCMFSState(NamedTuple):

@@ -77,24 +77,6 @@ class Metric:
         return replace(self, function=partial(self.function, **options))
 
 
-PROTOCOL_METRICS = (
-    "ranking_loss",
-    "coverage",
-    "average_precision",
-    "macro_f1",
-    "micro_f1",
-    "hamming_loss",
-    "one_error",
-    "subset_accuracy",
-)
-"""Metrics of an experiment that names none: the usual ones of the field, then others.
-
-Examples
---------
->>> PROTOCOL_METRICS[0]
-'ranking_loss'
-"""
-
 METRICS: dict[str, Metric] = {
     "ranking_loss": Metric(ranking_loss, "lower", "scores"),
     "coverage": Metric(coverage, "lower", "scores"),
@@ -115,4 +97,13 @@ Examples
 ('lower', 'scores')
 >>> metric.function([[1, 0], [0, 1]], [[0.9, 0.2], [0.8, 0.3]])  # the second row's best score is wrong
 0.5
+"""
+
+PROTOCOL_METRICS = tuple(name for name in METRICS if name != "samples_f1")
+"""Metrics of an experiment that names none: the usual ones of the field, then others.
+
+Examples
+--------
+>>> PROTOCOL_METRICS[0]
+'ranking_loss'
 """

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve._numerics.candidate_precision import fit_ridge
 from labelsieve._numerics.result import logger
 from labelsieve.methods._evidence.passes import FoldModels, Precision, judge, merge_precision
 from labelsieve.methods._evidence.path import Criterion, rank_features
@@ -193,11 +192,6 @@ def size_grid(n_features: int, max_steps: int, *, is_wide: bool | None = None) -
     """Return the sizes to try: twelve in geometric steps up to 0.6 of the features, and all of them.
 
     Of wide tables, with more than 5000 features, neither all nor more than `max_steps` are tried.
-
-    Examples
-    --------
-    >>> size_grid(100, max_steps=1000)
-    array([  1,   2,   3,   4,   6,   9,  14,  20,  29,  41,  60, 100])
     """
     largest = _LARGEST_SHARE * n_features
     is_wide = n_features > LARGEST_GRAM if is_wide is None else is_wide
@@ -263,14 +257,14 @@ def _learn(
             features, wanted = columns.features(order, wanted)
         chosen.append(features)
         sizes.append(wanted)
-    # The moments of all redundancies take one pass over the rows; those of many other orders, too much memory.
-    moments = chain(
-        problem.moments(chosen[: len(ranked)]), *(problem.moments([one]) for one in chosen[len(ranked) :])
+    # Z'Z of all redundancies takes one pass over the rows; that of many other orders, too much memory.
+    n_ranked = len(ranked)
+    others = zip(chosen[n_ranked:], sizes[n_ranked:], strict=True)
+    regressions = chain(
+        problem.regressions(chosen[:n_ranked], sizes[:n_ranked]),
+        *(problem.regressions([features], [wanted]) for features, wanted in others),
     )
-    return [
-        (features, fit_ridge(known, wanted))
-        for features, known, wanted in zip(chosen, moments, sizes, strict=True)
-    ]
+    return list(zip(chosen, regressions, strict=True))
 
 
 def most_stable(precision: Precision, redundancies: tuple[float, ...], size: int, tolerance: float) -> Choice:
@@ -278,14 +272,6 @@ def most_stable(precision: Precision, redundancies: tuple[float, ...], size: int
 
     It may lie behind the best by `tolerance` standard errors of the difference over the rows, but no more than a
     hundredth of the best mean. If no row has a precision, the first redundancy is taken.
-
-    Examples
-    --------
-    >>> from labelsieve.methods._evidence.passes import summarize
-    >>> precision = np.array([[0.5, 1.0], [1.0, 0.505]])[:, :, None]
-    >>> choice = most_stable(summarize(precision, np.array([0, 1]), 2), (np.inf, 0.0), size=3, tolerance=1.0)
-    >>> choice.redundancy, choice.grounds["cv_gap"].round(4), choice.grounds["cv_allowed"].round(4)
-    (inf, array([0.0025, 0.    ]), array([0.0075, 0.    ]))
     """
     gap = allowed = np.zeros(len(redundancies))
     n_rows = precision.n_rows.sum()

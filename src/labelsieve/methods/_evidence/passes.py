@@ -55,26 +55,19 @@ def keep_labels(Y: Matrix, labels: np.ndarray) -> Matrix:
 # Passes
 
 
-class FirstPass(NamedTuple):
-    """Largest values of the features and numbers of candidates, by fold."""
-
-    largest: np.ndarray
-    counts: np.ndarray
-
-
-def first_pass(X: Matrix, Y: Matrix, folds: np.ndarray, n_folds: int) -> FirstPass:
-    """Find the largest values of the features, and count the candidates."""
+def first_pass(X: Matrix, Y: Matrix, folds: np.ndarray, n_folds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest values of the features and the numbers of candidates, by fold."""
     largest, counts = np.zeros((n_folds, X.shape[1])), np.zeros((n_folds, Y.shape[1]))
     for fold, own in enumerate(_slices(folds, n_folds)):
         if own.stop > own.start:
             largest[fold] = largest_values(_rows_of(X, own))
             counts[fold] = np.asarray(_rows_of(Y, own).sum(axis=0)).ravel()
-    return FirstPass(largest, counts)
+    return largest, counts
 
 
-def merge_first_pass(a: FirstPass, b: FirstPass) -> FirstPass:
+def merge_first_pass(a: Any, b: Any) -> Any:
     """Combine the results of two blocks."""
-    return FirstPass(np.maximum(a.largest, b.largest), a.counts + b.counts)
+    return np.maximum(a[0], b[0]), a[1] + b[1]
 
 
 def moments_by_fold(X: Matrix, folds: np.ndarray, n_folds: int) -> FoldMoments:

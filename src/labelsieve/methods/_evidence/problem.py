@@ -14,7 +14,7 @@ import numpy as np
 
 from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.candidate_precision import LabelScale, TrainingMoments
+from labelsieve._numerics.candidate_precision import LabelScale, RidgeModels, fit_ridge
 from labelsieve._numerics.scaling import Scaling, range_factors, scale_columns, scaling_of_moments
 from labelsieve._numerics.sparse import by_columns
 from labelsieve._row_problem import RowProblem
@@ -186,12 +186,11 @@ class Problem:
     gram: Gram
     products: np.ndarray
 
-    def moments(self, chosen: Sequence[np.ndarray]) -> Iterator[TrainingMoments]:
-        """Yield what regressions on some of the features need, several times."""
-        for features, gram in zip(chosen, self.gram.blocks(chosen), strict=True):
-            yield TrainingMoments(
-                self.n_samples, self.features.of(features), self.labels, gram, self.products[features]
-            )
+    def regressions(self, chosen: Sequence[np.ndarray], sizes: Sequence[np.ndarray]) -> Iterator[RidgeModels]:
+        """Yield the regressions on the first of some features, several times."""
+        for features, wanted, gram in zip(chosen, sizes, self.gram.blocks(chosen), strict=True):
+            scaling, products = self.features.of(features), self.products[features]
+            yield fit_ridge(self.n_samples, scaling, self.labels, gram, products, wanted)
 
 
 class Rows:

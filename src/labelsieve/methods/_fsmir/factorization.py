@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks, add, stack
-from labelsieve._numerics.batches import BUDGET, batches
+from labelsieve._numerics.batches import batches
 from labelsieve._numerics.norms import EPSILON, l21_norm, l21_weights
 from labelsieve._numerics.products import gram, inner, left_product, right_product, squared_norm
 from labelsieve._numerics.sparse import Matrix, is_sparse
@@ -264,11 +264,8 @@ def _skip(rng: np.random.Generator, n_numbers: int) -> None:
     """Advance a generator by some numbers of `Generator.random`."""
     if isinstance(rng.bit_generator, np.random.PCG64 | np.random.PCG64DXSM):
         rng.bit_generator.advance(n_numbers)
-        return
-    # Others cannot jump, or count otherwise.
-    for _ in range(n_numbers // BUDGET):
-        rng.random(BUDGET)
-    rng.random(n_numbers % BUDGET)
+    else:  # others cannot jump, or count otherwise
+        rng.random(n_numbers)
 
 
 def nndsvd(data: RowProblem, n_components: int, *, fill: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ class RankerState(NamedTuple):
     is_fixed_point: bool
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PartialRanker(LinearLabelPredictor, BaseSelector):
     """Selector that is a linear label ranker trained on candidates; a subclass writes ``_confidence_terms``."""
 
@@ -38,9 +39,11 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
         "scale": [StrOptions({"minmax", "standard"}), None],
     }
 
-    C1: float
-    scale: str | None
-    n_labels_predicted_: int
+    C1: float = 1.0
+    scale: str | None = "minmax"
+    max_iter: int = 50
+    tol: float = 1e-4
+    verbose: int = 0
 
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         order = np.argsort(-scores, axis=1, kind="stable")
