@@ -13,14 +13,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from labelsieve._text import csv_cell, one_line
+from labelsieve._text import csv_text, one_line
 
 __all__ = [
     "FORMATS",
     "Cell",
     "Section",
     "Table",
-    "as_csv",
     "as_latex",
     "as_markdown",
     "cross",
@@ -206,14 +205,6 @@ def mark_best(values: pd.DataFrame, others: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(marks, index=values.index, columns=values.columns)
 
 
-def as_csv(table: Table) -> str:
-    """Write a table as CSV, numbers in full; no name is taken for a formula."""
-    frame = table.flat.map(lambda value: csv_cell(value) if isinstance(value, str) else value)
-    frame.columns = [csv_cell(name) for name in frame.columns]
-    text: str = frame.to_csv(index=False, lineterminator="\n")
-    return text
-
-
 def as_markdown(table: Table) -> str:
     """Write a table as Markdown with aligned columns; bold is best, underlined second."""
     marks = {"best": "**{}**", "second": "<ins>{}</ins>", "ahead": "{} †"}
@@ -260,7 +251,11 @@ def as_latex(table: Table) -> str:
 
 
 #: Ending of a file -> the function that writes it.
-FORMATS: dict[str, Callable[[Table], str]] = {"csv": as_csv, "md": as_markdown, "tex": as_latex}
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "csv": lambda table: csv_text(table.flat),
+    "md": as_markdown,
+    "tex": as_latex,
+}
 
 
 def _dressed(
