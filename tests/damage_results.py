@@ -47,7 +47,13 @@ def _exact(value):
         return [_exact(item) for item in value]
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
-    return value.hex() if isinstance(value, float) else value
+    # A column of whole numbers holds floats if one is missing.
+    return float(value).hex() if isinstance(value, int | float) else value
+
+
+def _rows(table):
+    """Rows of a table; a missing value is None, whatever else is in its column."""
+    return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
 class Shown:
@@ -55,12 +61,10 @@ class Shown:
 
     def __init__(self, path):
         results, status = read_results(path), read_status(path)
-        keys = [cell.key for cell in results.cells]
-        entries = [("score", keys[place], *rest) for place, *rest in results.scores]
-        entries += [("cell", cell._asdict()) for cell in results.cells]
-        entries += [
-            ("judgement", part._replace(cell=keys[part.cell])._asdict()) for part in results.judgements
-        ]
+        keys = results.cells["key"]
+        entries = [("cell", cell) for cell in _rows(results.cells)]
+        for table in (results.scores, results.judgements):
+            entries += [(*table, row) for row in _rows(table.assign(cell=table["cell"].map(keys)))]
         entries += [("run", asdict(replace(run, n_computed=0, number=0))) for run in results.runs]
         entries += [("failure", failure) for failure in status["failures"]]
         self.entries = Counter(repr(_exact(entry)) for entry in entries)
@@ -68,7 +72,7 @@ class Shown:
             (
                 results.experiment,
                 results.datasets,
-                results.planned,
+                results.planned.to_dict("records"),
                 [row["planned"] for row in status["datasets"]],
             )
         )

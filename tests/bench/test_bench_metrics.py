@@ -128,7 +128,7 @@ def test_a_metric_of_ones_own_is_measured_beside_the_others_and_ranks_nothing_ag
     scores = read_results(config.parent / "runs" / "measured").scores
     found = {
         (score.cell, score.size, score.metric): score.value
-        for score in scores
+        for score in scores.itertuples()
         if score.metric != "sparseness"
     }
     places = {place[:2] for place in found}
