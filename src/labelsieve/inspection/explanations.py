@@ -91,7 +91,7 @@ def explain_label_issues(
     """
     X, Y = dataset.X, dataset.candidates
     model = _ExplainedSupport(**options).fit(X, Y, checked)
-    issues = issues_of(model, checked, label_names=dataset.label_names, row_ids=dataset.row_ids)
+    issues = issues_of(model, label_names=dataset.label_names, row_ids=dataset.row_ids)
     n_flagged = int(issues.label_summary()["n_flagged"].sum())
     listed = issues.unchecked[
         : max(min(_MOST_LISTED, max(_LISTED_FACTOR * n_flagged, _LEAST_LISTED)), n_listed or 0)

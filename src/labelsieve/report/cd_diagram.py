@@ -30,13 +30,7 @@ _MOST_LETTERS = 20
 
 
 def groups_not_different(ranks: Sequence[float], cd: float) -> list[list[int]]:
-    """Find the largest groups of two or more ranks that differ by less than `cd`: positions, best first.
-
-    Examples
-    --------
-    >>> groups_not_different([1.0, 1.5, 2.2, 4.0], cd=1.0)
-    [[0, 1], [1, 2]]
-    """
+    """Find the largest groups of two or more ranks that differ by less than `cd`: positions, best first."""
     values = np.asarray(ranks, dtype=float)
     order = np.argsort(values, kind="stable")
     ordered = values[order]
