@@ -151,6 +151,7 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
     experiment = analysis.summary.experiment
     return render(
         "experiment.html",
+        style="experiment.css",
         scripts=("sort.js", "charts.js"),
         data=page_charts(analysis, report.charts),
         title=experiment.title or experiment.name,
