@@ -5,10 +5,11 @@ from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 
 from labelsieve import METRICS as KNOWN
 from labelsieve.bench.config import Conventions
-from labelsieve.bench.results import CellRecord, DatasetFacts, JudgementRecord, Results, RunRecord, Score
+from labelsieve.bench.results import CELL, JUDGEMENT, PLACE, SCORE, DatasetFacts, Results, RunRecord
 from labelsieve.report.paper import paper_values
 from labelsieve.report.summary import summarise
 
@@ -102,18 +103,16 @@ def make_results(
                 continue
             failed = fails(**place)
             problem = (error, traceback) if failed else (None, None)
-            index, status = len(cells), "failed" if failed else "done"
-            cells.append(_cell(place, rate, role, sweeps.get(method, {}), status, problem, notes, n_features))
-            judgements += [
-                JudgementRecord(index, classifier, status, *problem, ()) for classifier in classifiers
-            ]
+            index = len(cells)
+            cells.append(_cell(place, rate, role, sweeps.get(method, {}), problem, notes, n_features))
+            judgements += [(index, classifier, *problem, ()) for classifier in classifiers]
             kept = {"no-features": {None: 0}, "all-features": {None: n_features}}.get(
                 method, {size: max(1, round(size / 100 * n_features)) for size in sizes}
             )
             for classifier, (size, n_kept), metric in product(classifiers, kept.items(), metrics):
                 if not failed:
                     number = float(value(**place, classifier=classifier, size=size, metric=metric))
-                    scores.append(Score(index, classifier, size, n_kept, metric, number))
+                    scores.append((index, classifier, size, n_kept, metric, number))
     experiment = SimpleNamespace(
         name="made-up",
         title="A made-up run",
@@ -150,10 +149,10 @@ def make_results(
     return Results(
         experiment,
         facts,
-        tuple(cells),
-        tuple(judgements),
-        dict(planned),
-        tuple(scores),
+        pd.DataFrame(cells, columns=CELL),
+        pd.DataFrame(judgements, columns=JUDGEMENT),
+        pd.DataFrame(scores, columns=SCORE).astype({"size": float}),
+        pd.DataFrame([(*place, number) for place, number in planned.items()], columns=[*PLACE, "planned"]),
         (run,),
     )
 
@@ -174,25 +173,24 @@ def _sweeps(named):
     )
 
 
-def _cell(place, rate, role, params, status, problem, notes, n_features):
-    done = status == "done"
+def _cell(place, rate, role, params, problem, notes, n_features):
+    done = problem[0] is None
     ranked = done and place["method"] not in ("no-features", "all-features")
     # Other methods order the features alike in every fold; "random-ranking" does not.
     seed = (place["seed"], place["fold"], place["draw"]) if place["method"] == "random-ranking" else 0
-    return CellRecord(
-        key="/".join(map(str, place.values())),
+    return {
+        "key": "/".join(map(str, place.values())),
         **place,
-        noise_rate=rate,
-        role=role,
-        params=params,
-        status=status,
-        error=problem[0],
-        traceback=problem[1],
-        fit_seconds=0.5 + place["fold"] if done else None,
-        peak_mib=10.0 + place["fold"] if done else None,
-        n_iter=10 + 2 * place["fold"] if ranked else None,
-        converged=place["fold"] == 0 if ranked else None,
-        ranking=np.random.default_rng(seed).permutation(n_features) if ranked else None,
-        objective=np.array([3.0, 2.0, 1.5]) if ranked else None,
-        notes=notes,
-    )
+        "noise_rate": rate,
+        "role": role,
+        "params": params,
+        "error": problem[0],
+        "traceback": problem[1],
+        "fit_seconds": 0.5 + place["fold"] if done else None,
+        "peak_mib": 10.0 + place["fold"] if done else None,
+        "n_iter": 10 + 2 * place["fold"] if ranked else None,
+        "converged": place["fold"] == 0 if ranked else None,
+        "ranking": np.random.default_rng(seed).permutation(n_features) if ranked else None,
+        "objective": np.array([3.0, 2.0, 1.5]) if ranked else None,
+        "notes": notes,
+    }

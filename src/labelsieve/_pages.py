@@ -11,16 +11,13 @@ from typing import Any
 
 from labelsieve._text import printable
 
-# Takes the place of the policy until the style sheet is known whose digest it names.
-_POLICY_PLACE = "the policy of this page"
 
-
-def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **values: Any) -> str:
+def render(template: str, *, style: str, scripts: Sequence[str], data: Any, **values: Any) -> str:
     """Fill a template with values whose texts may come from data.
 
     A page loads nothing, runs nothing but its own script and obeys no style sheet but its own, whatever the names in
-    it say: attributes cannot hold styles. The files `scripts` become one script, which finds `data` as JSON in the
-    element ``data``.
+    it say: attributes cannot hold styles. `style` is the file of the style sheet. The files `scripts` become one
+    script, which finds `data` as JSON in the element ``data``.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -36,22 +33,17 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **va
     environment.filters["lines"] = _lines
     environment.filters["zip"] = zip
     folder = files("labelsieve") / "templates"
+    css = (folder / style).read_text("utf-8")
     code = "".join((folder / name).read_text("utf-8") for name in scripts)
-    # Our own words: quotation marks would be escaped without need.
-    page = environment.get_template(template).render(
-        policy=Markup(_POLICY_PLACE),
-        script=Markup(code),
-        data=Markup("" if data is None else _in_page(data)),
-        **values,
-    )
-    # The first style sheet is that of the page: names in it cannot open another.
-    style = page[page.index("<style>") + len("<style>") : page.index("</style>")]
     policy = (
-        "default-src 'none'; img-src data:; "
-        f"style-src {_digest(style)}; "
-        f"script-src {_digest(code)}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src {_digest(css)}; script-src {_digest(code)}; "
+        "base-uri 'none'; form-action 'none'"
     )
-    return page.replace(_POLICY_PLACE, policy, 1)
+    # Our own words: quotation marks would be escaped without need.
+    ours = {"policy": policy, "style": css, "script": code, "data": _in_page(data)}
+    return environment.get_template(template).render(
+        **{name: Markup(text) for name, text in ours.items()}, **values
+    )
 
 
 def _in_page(data: Any) -> str:
@@ -75,7 +67,5 @@ def _lines(text: str) -> Any:
 
 
 def _digest(text: str) -> str:
-    """Name the one script or style sheet that counts; none if there is none."""
-    if not text:
-        return "'none'"
+    """Name the one script or style sheet that counts."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -69,17 +69,6 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}"
 
 
-def shortened(text: str, most: int = 1000) -> str:
-    """Cut a long text and say how much is missing.
-
-    Examples
-    --------
-    >>> shortened("0123456789" * 5, 20), shortened("short", 20)
-    ('01234567890123456789 ... (30 letters more)', 'short')
-    """
-    return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} letters more)"
-
-
 def short(name: object, most: int = 36) -> str:
     """Cut a name that would leave no room for others.
 

@@ -106,10 +106,9 @@ def test_every_size_is_judged_by_its_own_ranking(project):
     bench.inside(project, "--jobs", 1)
     results = read_results(project.parent / "runs" / "sizes")
     judged = {}
-    for score in results.scores:
-        cell = results.cells[score.cell]
-        judged.setdefault((cell.method, cell.fold), set()).add(
-            (score.size, score.n_features, int(cell.ranking[0]), cell.params["n_features_to_select"])
+    for score in results.scores.join(results.cells, on="cell").itertuples():
+        judged.setdefault((score.method, score.fold), set()).add(
+            (score.size, score.n_features, int(score.ranking[0]), score.params["n_features_to_select"])
         )
     for fold in range(3):
         fickle = {(size, kept, asked) for size, kept, _, asked in judged["fickle", fold]}
@@ -125,7 +124,8 @@ def test_the_report_compares_the_rankings_of_one_number(project):
     facts = summarise(results).facts
     assert facts.coverage.complete
     assert facts.coverage.n_planned == 15
-    firsts = [cell.ranking[0] for cell in results.cells if cell.params["n_features_to_select"] == 1]
+    cells = results.cells.itertuples()
+    firsts = [cell.ranking[0] for cell in cells if cell.params["n_features_to_select"] == 1]
     at_one = kuncheva_stability(np.eye(10)[firsts])
     found = {entry["method"]: entry["index"] for entry in facts.stability}
     # Two sizes keep one feature; the folds agree at the others.
@@ -133,7 +133,7 @@ def test_the_report_compares_the_rankings_of_one_number(project):
     assert at_one < 1
     assert found["steady"]["kuncheva"] == 1
     assert {entry["n_rankings"] for entry in facts.stability} == {3}
-    seconds = [cell.fit_seconds for cell in results.cells if cell.method == "fickle"]
+    seconds = results.cells.loc[results.cells["method"] == "fickle", "fit_seconds"]
     (cost,) = (cost for cost in facts.costs if cost["method"] == "fickle")
     assert cost["seconds"] == pytest.approx(np.mean(seconds))
 

@@ -285,7 +285,7 @@ def test_any_method_ranks_and_sparse_labels_give_the_same_issues():
         for data in (dense, sparse)
     ]
     first, second = results
-    assert first.ranking.objective is not None
+    assert first.ranking.is_iterative
     assert first.ranking.measure == "score"
     np.testing.assert_allclose(
         first.label_issues.issues.support, second.label_issues.issues.support, atol=1e-10

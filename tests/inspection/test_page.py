@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -122,13 +123,17 @@ def test_selections_without_places_are_shown_for_their_number(data):
 
 
 def test_columns_that_only_column_order_selected_are_noted(selected):
-    ranking = replace(selected.ranking, scores=np.ones(5))
-    assert ranking.n_arbitrary == 0
-    ranking = replace(ranking, scores=np.where(ranking.places > 3, 0.0, 1.0))
+    def ranked(**attributes):
+        selector = copy(selected.ranking.selector)
+        vars(selector).update(attributes)
+        return replace(selected.ranking, selector=selector)
+
+    assert ranked(scores_=np.ones(5)).n_arbitrary == 0
+    ranking = ranked(scores_=np.where(selected.ranking.places > 3, 0.0, 1.0))
     assert ranking.n_arbitrary == 2
     assert wording.arbitrary_note(ranking, "feature") in replace(selected, ranking=ranking).to_html()
-    faint = replace(ranking, measures={"evidence": np.full(5, 3e-9)}, parameters={"threshold": 4.0})
-    assert faint.shares.max() == 0
+    method = EvidenceSelector().fit(selected.dataset.X, selected.dataset.candidates)
+    assert ranked(evidence_=np.full(5, 3e-9), selector_=method).shares.max() == 0
 
 
 def test_labels_that_no_row_lacks_have_a_page_too():

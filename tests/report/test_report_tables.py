@@ -9,7 +9,7 @@ import pytest
 
 from labelsieve.report.page import make_report
 from labelsieve.report.summary import as_records
-from labelsieve.report.tables import Table, as_csv, as_latex, as_markdown, show
+from labelsieve.report.tables import FORMATS, Table, as_latex, as_markdown, show
 from synthetic_runs import PAPER_DATASETS, PAPER_METHODS, PRINTED, make_summary, noisy, ranked
 
 HOSTILE = (
@@ -105,7 +105,7 @@ def test_latex_is_a_booktabs_table():
 
 
 def test_csv_holds_numbers_in_full():
-    rows = list(csv.reader(io.StringIO(as_csv(small()))))
+    rows = list(csv.reader(io.StringIO(FORMATS["csv"](small()))))
     spreads = ("std over folds", "std over sizes")
     names = [f"{name} {spread}".strip() for name in "ab" for spread in ("", *spreads)]
     assert rows[0][:-2] == ["data set", *names]
@@ -120,7 +120,7 @@ def test_gaps_are_shown_as_such():
     run = make_summary(noisy(), skip=lambda dataset, method, **_: (dataset, method) == ("one", "b"))
     table = tables(run)["ranking_loss"]
     assert table.rows[0][2].text == "–"
-    assert list(csv.reader(io.StringIO(as_csv(table))))[1][4:] == ["", "", ""]
+    assert list(csv.reader(io.StringIO(FORMATS["csv"](table))))[1][4:] == ["", "", ""]
 
 
 @pytest.fixture
@@ -153,13 +153,14 @@ def test_latex_takes_no_orders_from_names(hostile):
 
 
 def test_a_spreadsheet_takes_no_orders_from_names(hostile):
-    rows = list(csv.reader(io.StringIO(as_csv(hostile))))
+    rows = list(csv.reader(io.StringIO(FORMATS["csv"](hostile))))
     assert len(rows) == 1 + len(HOSTILE)
     for cell in (text for row in rows for text in row):
         assert not cell.startswith(("=", "+", "-", "@"))
     # Numbers are no formulas.
     assert (
-        as_csv(Table("t", "t", pd.DataFrame({"x": [-0.5]}, index=pd.Index([1], name="n")))) == "n,x\n1,-0.5\n"
+        FORMATS["csv"](Table("t", "t", pd.DataFrame({"x": [-0.5]}, index=pd.Index([1], name="n"))))
+        == "n,x\n1,-0.5\n"
     )
 
 
@@ -173,7 +174,7 @@ def test_markdown_takes_no_orders_from_names(hostile):
     assert "<script" not in "".join(lines)
 
 
-@pytest.mark.parametrize("write", [as_csv, as_markdown, as_latex])
+@pytest.mark.parametrize("write", FORMATS.values())
 def test_escape_sequences_reach_no_file(hostile, write):
     text = write(hostile)
     assert not {letter for letter in text if unicodedata.category(letter) in ("Cc", "Cf")} - {"\n"}

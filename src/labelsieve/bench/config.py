@@ -446,13 +446,7 @@ PROFILES: dict[str, Any] = {item.name.removesuffix(".toml"): item for item in _P
 
 
 def load_experiment(source: str | Path) -> Experiment:
-    """Read a configuration: the name of a built-in profile, or a TOML file.
-
-    Examples
-    --------
-    >>> load_experiment("paper").folds
-    10
-    """
+    """Read a configuration: the name of a built-in profile, or a TOML file."""
     path = Path(source)
     if str(source) in PROFILES:
         return parse_experiment(PROFILES[str(source)].read_text("utf-8"), name=str(source))

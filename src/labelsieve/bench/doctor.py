@@ -58,8 +58,8 @@ class Finding:
     reference: str = ""
     #: What the choice means, or why it could not be made.
     note: str = ""
-    #: Whether the choice can be made for this data.
-    is_possible: bool = True
+    #: Why the choice cannot be made for this data; empty if it can.
+    obstacle: str = ""
     #: Metric -> mean over the sizes, an entry per fold; empty if the choice could not be made.
     values: dict[str, np.ndarray] = field(default_factory=dict)
     #: Metric -> effect; empty if the choice could not be made.
@@ -135,14 +135,11 @@ class Diagnosis:
 
     def largest(self, n: int) -> list[tuple[Finding, str]]:
         """Return the findings with the largest differences that stand out, each with its strongest metric."""
-        found = []
-        for finding in self.findings:
-            sizes = finding.outstanding
-            if sizes:
-                metric = max(sizes, key=sizes.__getitem__)
-                found.append((sizes[metric], finding, metric))
-        found.sort(key=lambda entry: -entry[0])
-        return [(finding, metric) for _, finding, metric in found[:n]]
+        found = [finding for finding in self.findings if finding.outstanding]
+        found.sort(key=lambda finding: -max(finding.outstanding.values()))
+        return [
+            (finding, max(finding.outstanding, key=finding.outstanding.__getitem__)) for finding in found[:n]
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -214,7 +211,7 @@ def diagnose(
         has_weights=has_weights(build_method(baseline.methods[0])),
         in_numbers=bool(counts),
     )
-    entries = [{"name": str(one), **one.changes} for one in alternatives if one.is_possible]
+    entries = [{"name": str(one), **one.changes} for one in alternatives if not one.obstacle]
     experiment = build_experiment({**settings, "conventions": [{"name": DEFAULTS}, *entries]}, "doctor")
     with TemporaryDirectory() as temporary:
         place = out or Path(temporary)
@@ -223,7 +220,7 @@ def diagnose(
     problem = _problem(results, DEFAULTS)
     if problem:
         raise RunError(f"{facts.name}, {method}: {problem}")
-    notes = [cell.notes for cell in results.cells] + [found.notes for found in results.judgements]
+    notes = [*results.cells["notes"], *results.judgements["notes"]]
     return Diagnosis(
         facts,
         experiment,
@@ -236,25 +233,21 @@ def diagnose(
 
 def _problem(results: Results, judge: str) -> str:
     """Return the first error under a choice, or nothing."""
-    return next((found.error for found in results.judgements if found.judge == judge and found.error), "")
+    found = results.judgements
+    return next(iter(found.loc[found["classifier"] == judge, "error"].dropna()), "")
 
 
 def _values(results: Results, judge: str) -> dict[str, np.ndarray]:
     """Return the mean over the sizes and draws under a choice, by metric, an entry per fold."""
-    found: dict[str, dict[int, list[float]]] = {metric: {} for metric in results.experiment.metric_names}
-    for score in results.scores:
-        if score.judge == judge:
-            found[score.metric].setdefault(results.cells[score.cell].fold, []).append(score.value)
-    return {
-        metric: np.array([np.mean(values) for _, values in sorted(folds.items())])
-        for metric, folds in found.items()
-    }
+    scores = results.scores[results.scores["classifier"] == judge].join(results.cells["fold"], on="cell")
+    means = scores.groupby(["metric", "fold"])["value"].agg(lambda values: values.to_numpy().mean())
+    return {metric: means[metric].to_numpy() for metric in results.experiment.metric_names}
 
 
 def _measured(finding: Finding, results: Results) -> Finding:
     """Compare a choice with the defaults, or with its reference."""
-    if not finding.is_possible:
-        return finding
+    if finding.obstacle:
+        return replace(finding, note=finding.obstacle)
     name, other = str(finding), finding.reference or DEFAULTS
     problem = _problem(results, name) or _problem(results, other)
     if problem:
@@ -280,57 +273,43 @@ def list_alternatives(
     """
     # As many labels as flipping adds to a row on average.
     count = max(1, round(rate * (facts.n_labels - facts.cardinality)))
-    clean, constant, skip = {"train_labels": "clean"}, {"one_class": "constant"}, {"absent_labels": "skip"}
-    entries: list[tuple[str, str, Mapping[str, Any]]] = [
-        ("noise model", f"relative {rate:g}", _noise("relative", rate)),
-        ("noise model", f"count {count}", _noise("count", count)),
-        ("noise model", "given", {"noise": [{"model": "given"}]}),
-        ("test labels", "noisy", {"test_labels": "noisy"}),
-        ("test labels", "noisy for F1", {"test_labels": "noisy-f1"}),
-        ("training labels", "clean", clean),
-        ("classifier", "RBF SVM", {"classifiers": ["rbf-svm"]}),
-        ("classifier", "ML-kNN", {"classifiers": ["ml-knn"]}),
-        ("classifier", "own weights", {"classifiers": ["own-weights"]}),
-        ("one-class labels", "constant", constant),
-        ("one-class labels", "constant (clean)", clean | constant),
-        ("absent labels", "left out", skip),
-        ("absent labels", "left out (clean)", clean | skip),
-        ("ranking scores", "hard", {"ranking_scores": "hard"}),
-        ("empty rows", "perfect", {"empty_rows": "perfect"}),
-        ("ties", "by index", {"ties": "index"}),
-        ("ties", "by index (hard)", {"ties": "index", "ranking_scores": "hard"}),
-        *(("coverage", unit, {"coverage": unit}) for unit in ("count", "one-based", "excess")),
-        *(("folds", split, {"folds": split}) for split in ("stratified", "consecutive")),
-        ("undefined F1", "1", {"f1_undefined": 1}),
-        ("undefined F1", "left out", {"f1_undefined": "skip"}),
-        ("undefined F1", "1 (clean)", {**clean, "f1_undefined": 1}),
-        *(("rounding of sizes", rounding, {"rounding": rounding}) for rounding in ("floor", "up")),
+    clean, hard = {"train_labels": "clean"}, {"ranking_scores": "hard"}
+    with_clean, with_hard = "training labels, clean", "ranking scores, hard"
+    added = "as many as the default adds on average, rounded"
+    no_candidates = "" if has_candidates else "the data has no candidates of its own"
+    no_weights = "" if has_weights else "the method has no weights for features in [0, 1]"
+    not_rounded = "sizes are numbers of features" if in_numbers else ""
+    unit = "another unit: labels from 1 on, not a share"
+    unpaired = "other folds, so the comparison is not paired"
+    return [
+        Finding("noise model", f"relative {rate:g}", {"noise": [{"model": "relative", "rate": rate}]}),
+        Finding("noise model", f"count {count}", {"noise": [{"model": "count", "rate": count}]}, note=added),
+        Finding("noise model", "given", {"noise": [{"model": "given"}]}, obstacle=no_candidates),
+        Finding("test labels", "noisy", {"test_labels": "noisy"}),
+        Finding("test labels", "noisy for F1", {"test_labels": "noisy-f1"}),
+        Finding("training labels", "clean", clean),
+        Finding("classifier", "RBF SVM", {"classifiers": ["rbf-svm"]}),
+        Finding("classifier", "ML-kNN", {"classifiers": ["ml-knn"]}),
+        Finding("classifier", "own weights", {"classifiers": ["own-weights"]}, obstacle=no_weights),
+        Finding("one-class labels", "constant", {"one_class": "constant"}),
+        Finding("one-class labels", "constant (clean)", {**clean, "one_class": "constant"}, with_clean),
+        Finding("absent labels", "left out", {"absent_labels": "skip"}),
+        Finding("absent labels", "left out (clean)", {**clean, "absent_labels": "skip"}, with_clean),
+        Finding("ranking scores", "hard", hard),
+        Finding("empty rows", "perfect", {"empty_rows": "perfect"}),
+        Finding("ties", "by index", {"ties": "index"}),
+        Finding("ties", "by index (hard)", {"ties": "index", **hard}, with_hard),
+        Finding("coverage", "count", {"coverage": "count"}, note=unit),
+        Finding("coverage", "one-based", {"coverage": "one-based"}),
+        Finding("coverage", "excess", {"coverage": "excess"}),
+        Finding("folds", "stratified", {"folds": "stratified"}, note=unpaired),
+        Finding("folds", "consecutive", {"folds": "consecutive"}, note=unpaired),
+        Finding("undefined F1", "1", {"f1_undefined": 1}),
+        Finding("undefined F1", "left out", {"f1_undefined": "skip"}),
+        Finding("undefined F1", "1 (clean)", {**clean, "f1_undefined": 1}, with_clean),
+        Finding("rounding of sizes", "floor", {"rounding": "floor"}, obstacle=not_rounded),
+        Finding("rounding of sizes", "up", {"rounding": "up"}, obstacle=not_rounded),
     ]
-    references = {"(clean)": "training labels, clean", "(hard)": "ranking scores, hard"}
-    obstacles = {
-        "noise model, given": "" if has_candidates else "the data has no candidates of its own",
-        "classifier, own weights": "" if has_weights else "the method has no weights for features in [0, 1]",
-        "rounding of sizes, floor": "sizes are numbers of features" if in_numbers else "",
-        "rounding of sizes, up": "sizes are numbers of features" if in_numbers else "",
-    }
-    notes = {
-        f"noise model, count {count}": "as many as the default adds on average, rounded",
-        "coverage, count": "another unit: labels from 1 on, not a share",
-        "folds, stratified": "other folds, so the comparison is not paired",
-        "folds, consecutive": "other folds, so the comparison is not paired",
-    }
-    found = []
-    for convention, choice, changes in entries:
-        name = f"{convention}, {choice}"
-        obstacle = obstacles.get(name, "")
-        reference = references.get(choice.rpartition(" ")[2], "")
-        note = obstacle or notes.get(name, "")
-        found.append(Finding(convention, choice, changes, reference, note, not obstacle))
-    return found
-
-
-def _noise(model: str, rate: float) -> dict[str, Any]:
-    return {"noise": [{"model": model, "rate": rate}]}
 
 
 def _toml(value: Any) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
 
-from labelsieve._text import csv_cell
+import pandas as pd
+
+from labelsieve._text import csv_text
 from labelsieve.bench import RunError
 from labelsieve.bench.results import Results
 from labelsieve.io.writing import replacing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["COLUMNS", "FORMATS", "export", "long_frame"]
 
@@ -50,43 +48,29 @@ def export(results: Results, path: Path, form: str) -> int:
         raise RunError(f"{results.experiment.name}: no cell is finished; run the experiment first.")
     try:
         with replacing(path) as stream:
-            _write(frame, stream, form)
+            if form == "csv":
+                stream.write(csv_text(frame).encode())
+            else:
+                frame.to_parquet(stream, engine="pyarrow", index=False)
     except OSError as error:
         raise RunError(f"{path}: cannot be written ({error}); name another file with --out.") from None
+    except ImportError:
+        raise RunError("Parquet needs pyarrow: pip install 'labelsieve[files]', or write --to csv.") from None
     return len(frame)
 
 
 def long_frame(results: Results) -> pd.DataFrame:
     """Return a frame with `COLUMNS`, cell by cell in the order of the plan."""
-    import pandas as pd
-
     judges = {judge.name: judge for judge in results.experiment.judges()}
-    directions = results.experiment.directions
-    params = [json.dumps(cell.params, sort_keys=True) for cell in results.cells]
-    rows: list[tuple[Any, ...]] = []
-    for index, judge, size, n_features, metric, value in sorted(results.scores, key=lambda score: score.cell):
-        cell = results.cells[index]
-        rows.append(
-            (
-                *(cell.dataset, cell.noise, cell.noise_rate, cell.seed, cell.fold),
-                *(cell.method, cell.role, cell.draw, params[index]),
-                *(judges[judge].classifier.name, judges[judge].conventions.name),
-                *(size, results.datasets[cell.dataset].size_unit, n_features),
-                *(metric, directions.get(metric), value),
-                *(cell.fit_seconds, cell.peak_mib, cell.n_iter, cell.converged),
-            )
-        )
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
-
-
-def _write(frame: pd.DataFrame, stream: IO[bytes], form: str) -> None:
-    if form == "csv":
-        texts = [name for name, kind in COLUMNS.items() if kind == "string" and name != "params"]
-        frame.assign(**{name: frame[name].map(csv_cell, na_action="ignore") for name in texts}).to_csv(
-            stream, index=False
-        )
-        return
-    try:
-        frame.to_parquet(stream, engine="pyarrow", index=False)
-    except ImportError:
-        raise RunError("Parquet needs pyarrow: pip install 'labelsieve[files]', or write --to csv.") from None
+    params = results.cells["params"].map(lambda values: json.dumps(values, sort_keys=True))
+    frame = results.scores.sort_values("cell", kind="stable").join(
+        results.cells.assign(params=params), on="cell"
+    )
+    named = frame["classifier"]
+    frame = frame.assign(
+        classifier=named.map({name: judge.classifier.name for name, judge in judges.items()}),
+        conventions=named.map({name: judge.conventions.name for name, judge in judges.items()}),
+        size_unit=frame["dataset"].map({name: facts.size_unit for name, facts in results.datasets.items()}),
+        direction=frame["metric"].map(results.experiment.directions),
+    )
+    return frame[list(COLUMNS)].astype(COLUMNS)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Row
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
@@ -19,67 +19,24 @@ from labelsieve.bench.plan import Planned
 from labelsieve.bench.store import Contents, Store, database_path, no_results, unpack
 
 __all__ = [
-    "CellRecord",
+    "CELL",
+    "JUDGEMENT",
+    "PLACE",
+    "SCORE",
     "DatasetFacts",
-    "JudgementRecord",
     "Results",
     "RunRecord",
-    "Score",
     "read_results",
     "read_status",
 ]
 
-
-class Score(NamedTuple):
-    """One number of a ranking."""
-
-    #: Index into `Results.cells`.
-    cell: int
-    #: A name of `Experiment.judges`: the classifier and, if there are several, the conventions.
-    judge: str
-    #: Configured size; None for the references without features and with all.
-    size: float | None
-    n_features: int
-    metric: str
-    value: float
-
-
-class CellRecord(NamedTuple):
-    """A ranking of the plan, finished or failed."""
-
-    key: str
-    dataset: str
-    noise: str
-    noise_rate: float | None
-    seed: int
-    fold: int
-    method: str
-    role: str
-    draw: int
-    params: dict[str, Any]
-    status: str
-    error: str | None
-    traceback: str | None
-    fit_seconds: float | None
-    peak_mib: float | None
-    n_iter: int | None
-    converged: bool | None
-    #: Features, best first.
-    ranking: np.ndarray | None
-    objective: np.ndarray | None
-    notes: tuple[str, ...]
-
-
-class JudgementRecord(NamedTuple):
-    """A judgement of a ranking, finished or failed; it fails with its ranking."""
-
-    #: Index into `Results.cells`.
-    cell: int
-    judge: str
-    status: str
-    error: str | None
-    traceback: str | None
-    notes: tuple[str, ...]
+_PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
+_STORED = ("key", "error", "traceback", "fit_seconds", "peak_mib", "n_iter")
+#: Columns of cells, judgements and scores, and those that identify what is judged.
+CELL = [*_PLANNED, *_STORED, "params", "converged", "ranking", "objective", "notes"]
+JUDGEMENT = ["cell", "classifier", "error", "traceback", "notes"]
+SCORE = ["cell", "classifier", "size", "n_features", "metric", "value"]
+PLACE = ["dataset", "noise", "method", "classifier"]
 
 
 @dataclass(frozen=True)
@@ -97,15 +54,25 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Results:
-    """Everything a run holds."""
+    """Everything a run holds.
+
+    What finished has no error. A classifier is a name of `Experiment.judges`: with several conventions, it has some of
+    them in its name.
+    """
 
     experiment: Experiment
     datasets: dict[str, DatasetFacts]
-    cells: tuple[CellRecord, ...]
-    judgements: tuple[JudgementRecord, ...]
-    #: Dataset, noise, method and judge -> number of planned judgements that can be made.
-    planned: dict[tuple[str, str, str, str], int]
-    scores: tuple[Score, ...]
+    #: Rankings of the plan, finished or failed: their place in the plan, `params`, `error` and what a fit left, such
+    #: as `ranking`, the features from best to worst.
+    cells: pd.DataFrame
+    #: Judgements of rankings, finished or failed, which they do with their ranking: `cell` (index of `cells`),
+    #: `classifier`, `error`, `traceback` and `notes`.
+    judgements: pd.DataFrame
+    #: Numbers by `cell`, `classifier`, `size` (NaN for the references without features and with all), `n_features`
+    #: and `metric`.
+    scores: pd.DataFrame
+    #: Number of judgements `planned` that can be made, by dataset, noise, method and classifier.
+    planned: pd.DataFrame
     runs: tuple[RunRecord, ...]
     #: Damaged rows, which are left out.
     n_altered: int = 0
@@ -132,9 +99,9 @@ def read_results(target: str | Path) -> Results:
     )
     assert contents.configuration is not None
     experiment = build_experiment(contents.configuration, str(path))
-    cells: list[CellRecord] = []
-    judgements: list[JudgementRecord] = []
-    scores: list[Score] = []
+    cells: list[dict[str, Any]] = []
+    judgements: list[tuple[Any, ...]] = []
+    scores: list[tuple[Any, ...]] = []
     # A ranking may be planned under two names, as a method and as the full variant of an ablation.
     indices: dict[tuple[str, str], int] = {}
     for planned in contents.plan:
@@ -148,25 +115,21 @@ def read_results(target: str | Path) -> Results:
             continue
         judged = contents.judgements.get(planned.key)
         if judged is not None:
-            scores += (Score(index, planned.judge, *entry) for entry in json.loads(judged["scores"]))
+            scores += ((index, planned.judge, *entry) for entry in json.loads(judged["scores"]))
         elif row["error"] is not None:
             judged = row
         if judged is not None:
-            shared = (_status(judged), judged["error"], judged["traceback"], _notes(judged))
-            judgements.append(JudgementRecord(index, planned.judge, *shared))
+            notes = json.loads(judged["notes"])
+            judgements.append((index, planned.judge, judged["error"], judged["traceback"], notes))
+    plan = pd.DataFrame(contents.plan, columns=Planned._fields).rename(columns={"judge": "classifier"})
+    possible = plan[plan["obstacle"].isna()].groupby(PLACE, sort=False)
     return Results(
         experiment=experiment,
         datasets={name: DatasetFacts(**facts) for name, facts in contents.datasets.items()},
-        cells=tuple(cells),
-        judgements=tuple(judgements),
-        planned=dict(
-            Counter(
-                (row.dataset, row.noise, row.method, row.judge)
-                for row in contents.plan
-                if row.obstacle is None
-            )
-        ),
-        scores=tuple(scores),
+        cells=pd.DataFrame(cells, columns=CELL),
+        judgements=pd.DataFrame(judgements, columns=JUDGEMENT),
+        scores=pd.DataFrame(scores, columns=SCORE).astype({"size": float}),
+        planned=possible.size().reset_index(name="planned"),
         runs=runs,
         n_altered=contents.n_damaged,
     )
@@ -186,26 +149,16 @@ def _read(target: str | Path) -> tuple[Path, Contents]:
     return store.path, contents
 
 
-def _cell(planned: Planned, row: Row) -> CellRecord:
-    return CellRecord(
-        **{name: getattr(planned, name) for name in ("dataset", "noise", "noise_rate", "seed", "fold")},
-        **{name: getattr(planned, name) for name in ("method", "role", "draw")},
-        **{name: row[name] for name in ("key", "error", "traceback", "fit_seconds", "peak_mib", "n_iter")},
-        params=json.loads(row["params"]),
-        status=_status(row),
-        converged=None if row["converged"] is None else bool(row["converged"]),
-        ranking=unpack(row["ranking"], "<i4"),
-        objective=unpack(row["objective"], "<f8"),
-        notes=_notes(row),
-    )
-
-
-def _status(row: Row) -> str:
-    return "done" if row["error"] is None else "failed"
-
-
-def _notes(row: Row) -> tuple[str, ...]:
-    return tuple(json.loads(row["notes"]))
+def _cell(planned: Planned, row: Row) -> dict[str, Any]:
+    return {
+        **{name: getattr(planned, name) for name in _PLANNED},
+        **{name: row[name] for name in _STORED},
+        "params": json.loads(row["params"]),
+        "converged": None if row["converged"] is None else bool(row["converged"]),
+        "ranking": unpack(row["ranking"], "<i4"),
+        "objective": unpack(row["objective"], "<f8"),
+        "notes": json.loads(row["notes"]),
+    }
 
 
 def read_status(target: str | Path) -> dict[str, Any]:

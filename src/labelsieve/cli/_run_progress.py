@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from labelsieve._text import one_line, printable, shortened
+from labelsieve._text import one_line, printable, short
 from labelsieve.cli._console import download_bars, duration, shows_progress
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class RunProgress:
         ]
         for judge, error in failures:
             if error is not None:
-                self._alarms.print(one_line(f"failed: {cell}{judge}: {shortened(error)}"))
+                self._alarms.print(one_line(f"failed: {cell}{judge}: {short(error, 1000)}"))
         n_now = sum(self._missing.pop(key, 0) for key in judges)
         self._progress.update(self._bars[cell.dataset.name], advance=n_now)
         left, now = self._missing.total(), time.monotonic()

@@ -11,7 +11,7 @@ import typer
 from joblib import cpu_count
 from rich.table import Table
 
-from labelsieve._text import closest, one_line, printable, shortened
+from labelsieve._text import closest, one_line, printable, short
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.config import PROFILES, Experiment, load_experiment, restrict
 from labelsieve.bench.export import FORMATS
@@ -201,7 +201,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     console.print(table)
     failures = found["failures"]
     for failure in failures[:_ERRORS_SHOWN]:
-        console.print(one_line(f"failed: {failure['cell']}: {shortened(failure['error'])}"), soft_wrap=True)
+        console.print(one_line(f"failed: {failure['cell']}: {short(failure['error'], 1000)}"), soft_wrap=True)
     if len(failures) > _ERRORS_SHOWN:
         console.print(f"and {len(failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
     for remark in found["remarks"]:

@@ -168,9 +168,9 @@ def inspect_dataset(
     settings: dict[str, str] = {}
     if selector is not None:
         step(f"fitting {method}", 0)
-        ranking, fitted, parts = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step)
+        ranking, parts = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step)
         parts["ranking"] = ranking
-        settings["Method"] = ranking.class_name
+        settings["Method"] = type(ranking.fitted).__name__
         for name, value in ranking.parameters.items():
             settings[name] = _REDUNDANCIES.get(value, str(value)) if name == "redundancy" else str(value)
         if n_permutations:
@@ -191,13 +191,13 @@ def inspect_dataset(
         if n_resamples:
             step("resampling the rows")
             parts["stability"] = resample(
-                fitted,
+                ranking.selector,
                 dataset.X,
                 dataset.candidates,
                 n_resamples=n_resamples,
                 random_state=random_state,
                 # Iterative methods are worth the start of other processes.
-                n_jobs=None if ranking.objective is None else -1,
+                n_jobs=-1 if ranking.is_iterative else None,
                 progress=lambda done, total: step("resampling the rows"),
             )
             settings["Subsamples"] = str(n_resamples)
@@ -228,8 +228,8 @@ def _rank(
     with_sizes: bool,
     n_random: int,
     step: _Steps,
-) -> tuple[Ranking, Any, dict[str, Any]]:
-    """Rank the columns, and cross-validate their number if asked; return ranking, fitted selector and other parts."""
+) -> tuple[Ranking, dict[str, Any]]:
+    """Rank the columns, and cross-validate their number if asked; return ranking and other parts."""
     X, Y = dataset.X, dataset.candidates
     wanted = selector.n_features_to_select if n_columns is None else n_columns
     is_automatic = wanted == "auto"
@@ -250,8 +250,7 @@ def _rank(
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    ranking = Ranking.of(fitted, dataset, method, is_size_given=not is_automatic, converged=converged)
-    return ranking, fitted, parts
+    return Ranking(dataset, method, fitted, not is_automatic, converged), parts
 
 
 def _sizes(

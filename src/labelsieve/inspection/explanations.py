@@ -25,64 +25,41 @@ _LISTED_FACTOR, _LEAST_LISTED = 2, 200
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """Parts of the support of the listed candidates: ``base + effects of all columns + curved + labels = support``.
+    """Parts of the support of the listed candidates: ``base + effects of all columns + curved + labels = support``."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n_listed, n_reasons)
-        The columns that lower the support most, strongest first.
-    features : ndarray of shape (n_listed, n_reasons)
-        The feature of each column with the largest share in its effect.
-    effects : ndarray of shape (n_listed, n_reasons)
-        Effects of these columns on the support; positive if nothing lowers it.
-    others : ndarray of shape (n_listed,)
-        Effect of all other columns.
-    base : ndarray of shape (n_listed,)
-        Share of the other rows that have the label.
-    curved : ndarray of shape (n_listed,)
-        What a Gaussian kernel of the features adds to the linear prediction; 0 if the kernel is linear.
-    labels : ndarray of shape (n_listed,)
-        Effect of the other labels of the row.
-    """
-
+    #: The columns that lower the support most, strongest first, of shape (n_listed, n_reasons).
     columns: np.ndarray
+    #: The feature of each column with the largest share in its effect.
     features: np.ndarray
+    #: Effects of these columns on the support; positive if nothing lowers it.
     effects: np.ndarray
+    #: Effect of all other columns.
     others: np.ndarray
+    #: Share of the other rows that have the label.
     base: np.ndarray
+    #: What a Gaussian kernel of the features adds to the linear prediction; 0 if the kernel is linear.
     curved: np.ndarray
+    #: Effect of the other labels of the row.
     labels: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class ExplainedIssues:
-    """All candidates in order, and the first of them with reasons.
-
-    Attributes
-    ----------
-    issues : LabelIssues
-        Every candidate, worst first.
-    listed : ndarray of shape (n_listed,)
-        Positions, among all, of the first candidates without a verdict.
-    n_flagged : int
-        How many of the listed ones are flagged; they come first. All that are, unless there are more than 1500.
-    reasons : Reasons
-        Of the listed ones.
-    auc : ndarray of shape (n_labels,)
-        Held-out AUC of every label: the probability that a row with the candidate has more support for it than a row
-        without; nan if the label does not vary.
-    kernel : {"linear", "rbf"} or None
-        The regression that gave the support; None if no label varies, so that there was nothing to estimate.
-    model : str
-        The regression in words.
-    """
+    """All candidates in order, and the first of them with reasons."""
 
     issues: LabelIssues
+    #: Positions, among all, of the first candidates without a verdict.
     listed: np.ndarray
+    #: How many of the listed ones are flagged; they come first. All that are, unless there are more than 1500.
     n_flagged: int
+    #: Of the listed ones.
     reasons: Reasons
+    #: Held-out AUC of every label: the probability that a row with the candidate has more support for it than a row
+    #: without; nan if the label does not vary.
     auc: np.ndarray
+    #: "linear" or "rbf", the regression that gave the support; None if no label varies.
     kernel: str | None
+    #: The regression in words.
     model: str
 
 
@@ -114,7 +91,7 @@ def explain_label_issues(
     """
     X, Y = dataset.X, dataset.candidates
     model = _ExplainedSupport(**options).fit(X, Y, checked)
-    issues = issues_of(model, checked, label_names=dataset.label_names, row_ids=dataset.row_ids)
+    issues = issues_of(model, label_names=dataset.label_names, row_ids=dataset.row_ids)
     n_flagged = int(issues.label_summary()["n_flagged"].sum())
     listed = issues.unchecked[
         : max(min(_MOST_LISTED, max(_LISTED_FACTOR * n_flagged, _LEAST_LISTED)), n_listed or 0)

@@ -13,7 +13,6 @@ from pandas import DataFrame
 from labelsieve._base import as_generator, binarize_tags, check_candidates, check_count, reject_lazy
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._text import html_table, one_line
-from labelsieve.inspection._checked import Checks
 from labelsieve.inspection.label_support import LabelSupport, candidate_places, varying_labels
 
 __all__ = [
@@ -289,20 +288,19 @@ def find_label_issues(
     model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
     return issues_of(
         model,
-        checked,
         label_names=model.label_names_in_ if label_names is None else label_names,
         row_ids=_row_ids(X) if row_ids is None else row_ids,
     )
 
 
 def issues_of(
-    model: LabelSupport, checked: Any, *, label_names: Iterable[Hashable], row_ids: Iterable[Hashable]
+    model: LabelSupport, *, label_names: Iterable[Hashable], row_ids: Iterable[Hashable]
 ) -> LabelIssues:
-    """Rank the candidates that a model was fitted to; parameters as in `find_label_issues`."""
+    """Rank the candidates that a model was fitted to; names as in `find_label_issues`."""
     n_samples, n_labels = model.support_.shape
     rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
     answers = np.full(len(rows), -1, dtype=np.int8)
-    checks = Checks.of(checked, model.confidence_)
+    checks = model._checks
     if checks is not None:
         places = np.searchsorted(rows * n_labels + labels, checks.rows * n_labels + checks.labels)
         answers[places] = checks.answers

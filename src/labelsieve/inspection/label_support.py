@@ -212,6 +212,7 @@ class LabelSupport(BaseEstimator):
         self.n_checked_ = 0
         self.checked_model_: CheckedModel | None = None
         self.probability_: np.ndarray | None = None
+        self._checks = checks
         if checks is None:
             return self
         # Candidates of labels that do not vary count as right.

@@ -76,6 +76,7 @@ def render_page(audit: Audit) -> str:
     now = datetime.datetime.now(datetime.UTC)
     return render(
         "audit.html",
+        style="audit/page.css",
         scripts=[f"audit/{name}.js" for name in scripts],
         data=page_data(audit),
         generator=f"labelsieve {__version__}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,91 +28,72 @@ _MEASURES = ("evidence", "criterion")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """Columns in order. A number of a column counts the columns that have features.
-
-    Attributes
-    ----------
-    dataset : Dataset
-        The table.
-    method : str
-        Slug of the method.
-    class_name : str
-        Name of its class.
-    parameters : mapping
-        Its parameters; the ones it chose itself are filled in.
-    places : ndarray of int of shape (n_columns,)
-        Place of every column, 1 is best.
-    best_feature : ndarray of int of shape (n_columns,)
-        The feature of each column that the method ranks first.
-    feature_places : ndarray of int of shape (n_features,)
-        Place of every feature.
-    scores : ndarray of shape (n_columns,)
-        Score of the best feature.
-    measures : mapping of str to ndarray of shape (n_columns,)
-        Other numbers by which the method judges a column, the leading one first; empty for most methods.
-    n_kept : int
-        Number of columns to keep.
-    is_size_given : bool
-        Whether that number was asked for.
-    converged : bool
-        Whether an iterative method converged.
-    objective : ndarray or None
-        Objective by iteration; None for a method without iterations.
-    n_iter : int or None
-        Number of iterations.
-    depends_on_size : bool
-        Whether another number of columns changes the places of the first ones.
-    """
+    """Columns in order, as a fitted selector ranks them. A number of a column counts the columns that have features."""
 
     dataset: Dataset
+    #: Slug of the method.
     method: str
-    class_name: str
-    parameters: Mapping[str, Any]
-    places: np.ndarray
-    best_feature: np.ndarray
-    feature_places: np.ndarray
-    scores: np.ndarray
-    n_kept: int
-    measures: Mapping[str, np.ndarray] = field(default_factory=dict)
+    #: Fitted to the columns of the dataset, or to its features if rows are read in blocks.
+    selector: BaseSelector | ColumnSelector
+    #: Whether the number of columns was asked for.
     is_size_given: bool = True
+    #: Whether an iterative method converged.
     converged: bool = True
-    objective: np.ndarray | None = None
-    n_iter: int | None = None
-    depends_on_size: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        selector: BaseSelector | ColumnSelector,
-        dataset: Dataset,
-        method: str,
-        *,
-        is_size_given: bool = True,
-        converged: bool = True,
-    ) -> Ranking:
-        """Collect what a selector found that is fitted to the features of a dataset, or to its columns."""
-        fitted = selector.selector_ if isinstance(selector, ColumnSelector) else selector
-        best = selector.best_ if isinstance(selector, ColumnSelector) else np.arange(len(selector.ranking_))
-        return cls(
-            dataset=dataset,
-            method=method,
-            class_name=type(fitted).__name__,
-            parameters={**fitted.get_params(), **fitted._settled_params()},
-            places=selector.ranking_,
-            best_feature=best,
-            feature_places=fitted.ranking_,
-            scores=selector.scores_,
-            n_kept=selector.n_features_,
-            measures={
-                name: getattr(selector, f"{name}_") for name in _MEASURES if hasattr(selector, f"{name}_")
-            },
-            is_size_given=is_size_given,
-            converged=converged,
-            objective=getattr(fitted, "objective_history_", None),
-            n_iter=getattr(fitted, "n_iter_", None),
-            # A greedy search begins with what a shorter one takes.
-            depends_on_size=selector.ranking_depends_on_size and not isinstance(fitted, EvidenceSelector),
-        )
+    @property
+    def fitted(self) -> BaseSelector:
+        """The method, fitted to the features."""
+        selector = self.selector
+        method: BaseSelector = selector.selector_ if isinstance(selector, ColumnSelector) else selector
+        return method
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the method; the ones it chose itself are filled in."""
+        return {**self.fitted.get_params(), **self.fitted._settled_params()}
+
+    @property
+    def places(self) -> np.ndarray:
+        """Place of every column, 1 is best."""
+        return self.selector.ranking_
+
+    @property
+    def best_feature(self) -> np.ndarray:
+        """The feature of each column that the method ranks first."""
+        is_by_column = isinstance(self.selector, ColumnSelector)
+        return self.selector.best_ if is_by_column else np.arange(len(self.places))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Score of the best feature of every column."""
+        return self.selector.scores_
+
+    @property
+    def measures(self) -> dict[str, np.ndarray]:
+        """Other numbers by which the method judges a column, the leading one first; empty for most methods."""
+        found = self.selector
+        return {name: getattr(found, f"{name}_") for name in _MEASURES if hasattr(found, f"{name}_")}
+
+    @property
+    def n_kept(self) -> int:
+        """Number of columns to keep."""
+        return self.selector.n_features_
+
+    @property
+    def is_iterative(self) -> bool:
+        """Whether the method minimises an objective by iterations."""
+        return hasattr(self.fitted, "objective_history_")
+
+    @property
+    def n_iter(self) -> int | None:
+        """Number of iterations."""
+        return getattr(self.fitted, "n_iter_", None)
+
+    @property
+    def depends_on_size(self) -> bool:
+        """Whether another number of columns changes the places of the first ones."""
+        # A greedy search begins with what a shorter one takes.
+        return self.selector.ranking_depends_on_size and not isinstance(self.fitted, EvidenceSelector)
 
     @cached_property
     def order(self) -> np.ndarray:

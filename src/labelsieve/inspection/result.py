@@ -171,7 +171,7 @@ class Audit:
             "features": [
                 [
                     self.dataset.feature_names[j]
-                    for j in sorted(column.features, key=ranking.feature_places.item)
+                    for j in sorted(column.features, key=ranking.fitted.ranking_.item)
                 ]
                 for column in shown
             ],

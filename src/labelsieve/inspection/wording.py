@@ -209,7 +209,7 @@ def facts(audit: Audit) -> list[str]:
     if not dataset.is_lazy:
         found.append(_counted(audit.n_candidates, "candidate label"))
     if audit.command == "select" and ranking is not None:
-        end = "" if ranking.objective is None else f", {'' if ranking.converged else 'not '}converged"
+        end = f", {'' if ranking.converged else 'not '}converged" if ranking.is_iterative else ""
         rounds = "" if ranking.n_iter is None else f" in {_counted(ranking.n_iter, 'iteration')}"
         found.append(f"{ranking.method}{end}{rounds}")
     return found

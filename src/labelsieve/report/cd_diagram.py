@@ -30,13 +30,7 @@ _MOST_LETTERS = 20
 
 
 def groups_not_different(ranks: Sequence[float], cd: float) -> list[list[int]]:
-    """Find the largest groups of two or more ranks that differ by less than `cd`: positions, best first.
-
-    Examples
-    --------
-    >>> groups_not_different([1.0, 1.5, 2.2, 4.0], cd=1.0)
-    [[0, 1], [1, 2]]
-    """
+    """Find the largest groups of two or more ranks that differ by less than `cd`: positions, best first."""
     values = np.asarray(ranks, dtype=float)
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -61,27 +55,14 @@ def draw_cd_diagram(
 ) -> PageFigure:
     """Draw average ranks and which of them differ significantly; the best rank, 1, is at the right.
 
-    Parameters
-    ----------
-    ranks : mapping of str to float
-        Average rank by method; methods with NaN are left out.
-    cd : float
-        Critical difference, from `labelsieve.report.statistics`.
-    title : str
-        What was ranked: the metric.
-    control : str or None, default=None
-        The method the report is about, in colour.
-    around_control : bool, default=False
-        Draw a band of one critical difference around the control (Bonferroni-Dunn), outside of which methods are
-        bold, instead of bars that join groups without a significant difference (Nemenyi).
+    Methods without a rank are left out; the `control` is in colour. Bars join groups that do not differ significantly
+    (Nemenyi). With `around_control`, there is a band of one critical difference around the control instead
+    (Bonferroni-Dunn), outside of which methods are bold.
 
     Examples
     --------
-    >>> ranks = {"a": 1.2, "b": 1.9, "c": 2.9}
-    >>> draw_cd_diagram(ranks, cd=1.1).description
+    >>> draw_cd_diagram({"a": 1.2, "b": 1.9, "c": 2.9}, cd=1.1).description
     'Average ranks: a 1.20, b 1.90 and c 2.90. Critical difference 1.10; not different: a and b; b and c.'
-    >>> draw_cd_diagram(ranks, cd=1.1, control="a", around_control=True).description
-    'Average ranks: a 1.20, b 1.90 and c 2.90. Different from a by at least 1.10: c.'
     """
     from matplotlib.figure import Figure
 

@@ -104,11 +104,6 @@ def styles(series: Iterable[Series]) -> list[dict[str, Any]]:
 
     Each method has a colour and a marker, after eight the lines are dashed as well; references are grey and dashed,
     and the control is drawn on top, thick.
-
-    Examples
-    --------
-    >>> [look["color"] for look in styles([Series("mifs"), Series("all-features", reference=True)])]
-    ['#0072b2', '#7d8590']
     """
     looks: list[dict[str, Any]] = []
     methods, references = count(), count()

@@ -41,8 +41,12 @@ PAGE = "index.html"
 #: Formats of figures.
 FIGURE_FORMATS = ("pdf", "svg", "png")
 _GENERATOR = "labelsieve report"
-# Folder of a report -> endings of its files; a folder with anything else in it is not replaced.
-_ENDINGS = {"tables": tuple(FORMATS), "figures": FIGURE_FORMATS}
+# Files and folders of a report; a folder with anything else in it is not replaced.
+_PARTS = (
+    *(PAGE, "tables", "figures"),
+    *(f"tables/*.{ending}" for ending in FORMATS),
+    *(f"figures/*.{ending}" for ending in FIGURE_FORMATS),
+)
 _SECTIONS = (
     methods.ranks,
     methods.curves,
@@ -147,6 +151,7 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
     experiment = analysis.summary.experiment
     return render(
         "experiment.html",
+        style="experiment.css",
         scripts=("sort.js", "charts.js"),
         data=page_charts(analysis, report.charts),
         title=experiment.title or experiment.name,
@@ -168,21 +173,15 @@ def refuse_to_replace(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise RunError(f"{folder}: a folder for the report was expected, got a file; choose another place.")
-    foreign = next((path for path in sorted(folder.rglob("*")) if not _is_ours(path, folder)), None)
-    if foreign is not None:
+    foreign = set(folder.rglob("*")).difference(*map(folder.glob, _PARTS))
+    page = folder / PAGE
+    if page.exists() and f'content="{_GENERATOR}' not in page.read_text("utf-8", errors="replace"):
+        foreign.add(page)
+    if foreign:
         raise RunError(
-            f"{folder}: an empty folder or an earlier report was expected, but {foreign.name!r} in it is not "
+            f"{folder}: an empty folder or an earlier report was expected, but {min(foreign).name!r} in it is not "
             "part of a report; choose another folder, or take that away."
         )
-
-
-def _is_ours(path: Path, folder: Path) -> bool:
-    """Tell if a file or folder is part of a report."""
-    if path == folder / PAGE:
-        return path.is_file() and f'content="{_GENERATOR}' in path.read_text("utf-8", errors="replace")
-    if path.parent == folder:
-        return path.name in _ENDINGS and path.is_dir()
-    return path.suffix[1:] in _ENDINGS[path.parent.name] and path.is_file()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from labelsieve.bench.config import Experiment
-from labelsieve.bench.results import CellRecord, DatasetFacts, Results, RunRecord, Score
+from labelsieve.bench.results import DatasetFacts, Results, RunRecord
 from labelsieve.inspection.stability import jaccard_stability, kuncheva_stability, nogueira_stability
 
 __all__ = ["CURVE", "DIGITS", "STABILITY", "Facts", "Summary", "arrange", "rounded", "spread", "summarise"]
@@ -162,13 +162,15 @@ def summarise(results: Results) -> Summary:
     """Average the results of a run, complete or not, and keep the facts that a report needs."""
     # Summaries are published: the folder of the configuration is not part of them.
     experiment = results.experiment.model_copy(update={"folder": None})
-    cells = pd.DataFrame(results.cells, columns=CellRecord._fields)
-    scores = pd.DataFrame(results.scores, columns=Score._fields).rename(columns={"judge": "classifier"})
-    scores = scores.astype({"size": float}).join(cells[[*CURVE[:3], "seed", "fold", "draw"]], on="cell")
+    cells = results.cells
+    scores = results.scores.join(cells[[*CURVE[:3], "seed", "fold", "draw"]], on="cell")
     planned = _count_judgements(results)
     metrics, judged = set(scores["metric"]), set(scores["classifier"])
-    conditions = tuple(dict.fromkeys((cell.dataset, cell.noise) for cell in results.cells))
-    rates = {cell.noise: cell.noise_rate for cell in results.cells}
+    conditions = tuple(dict.fromkeys(zip(cells["dataset"], cells["noise"], strict=True)))
+    rates = {
+        noise: None if pd.isna(rate) else rate
+        for noise, rate in zip(cells["noise"], cells["noise_rate"], strict=True)
+    }
     *earlier, last = results.runs
     facts = Facts(
         datasets=tuple(results.datasets.values()),
@@ -190,7 +192,7 @@ def summarise(results: Results) -> Summary:
         n_altered=results.n_altered,
     )
     summary = Summary(experiment, facts, _average(scores, planned, experiment.metric_names))
-    descents = _descents(results.cells, summary.compared)
+    descents = _descents(cells, summary.compared)
     facts = replace(facts, stability=_stability(results, scores, summary), descents=descents)
     return replace(summary, facts=facts)
 
@@ -238,16 +240,11 @@ def as_records(frame: pd.DataFrame) -> list[Record]:
 
 def _count_judgements(results: Results) -> pd.DataFrame:
     """Count planned, finished and failed judgements of every place and classifier."""
-    counts = Counter(
-        (cell.dataset, cell.noise, cell.method, judgement.judge, judgement.status == "done")
-        for judgement in results.judgements
-        for cell in (results.cells[judgement.cell],)
-    )
-    rows = [
-        (*key, n_planned, counts[(*key, True)], counts[(*key, False)])
-        for key, n_planned in results.planned.items()
-    ]
-    return pd.DataFrame(rows, columns=[*CURVE[:4], "planned", "done", "failed"])
+    judged = results.judgements.join(results.cells[CURVE[:3]], on="cell")
+    is_done = judged["error"].isna()
+    counts = judged.assign(done=is_done, failed=~is_done).groupby(CURVE[:4])[["done", "failed"]].sum()
+    planned = results.planned.join(counts, on=CURVE[:4])
+    return planned.fillna({"done": 0, "failed": 0}).astype({"done": int, "failed": int})
 
 
 def _coverage(results: Results, planned: pd.DataFrame) -> Coverage:
@@ -294,7 +291,7 @@ def _usual_noise(
 def _costs(cells: pd.DataFrame) -> tuple[Record, ...]:
     """Average time, memory, iterations and convergence of the finished fits by data set and method."""
     measured = dict.fromkeys(["fit_seconds", "peak_mib", "n_iter", "converged"], float)
-    fits = cells[cells["status"] == "done"].astype(measured)
+    fits = cells[cells["error"].isna()].astype(measured)
     costs = fits.groupby(["dataset", "method"], sort=False).agg(
         seconds=("fit_seconds", "mean"),
         peak_mib=("peak_mib", "max"),
@@ -318,7 +315,7 @@ def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tupl
     judged = judged[["cell", *size]].drop_duplicates().sort_values("cell", kind="stable")
     rows = []
     for (*place, n_kept), group in judged.groupby(size, sort=False):
-        every = [results.cells[cell].ranking for cell in group["cell"]]
+        every = results.cells.loc[group["cell"], "ranking"]
         # All features are the same set for every method.
         rankings = [ranking for ranking in every if ranking is not None and n_kept < len(ranking)]
         if len(rankings) > 1:
@@ -347,26 +344,26 @@ def _selected(rankings: Sequence[np.ndarray], n_kept: int) -> np.ndarray:
     return masks
 
 
-def _descents(cells: Iterable[CellRecord], methods: Sequence[str]) -> tuple[Record, ...]:
+def _descents(cells: pd.DataFrame, methods: Sequence[str]) -> tuple[Record, ...]:
     """Take the objective of one fit per method and data set; the others look alike."""
     found: dict[tuple[str, str], Record] = {}
-    for cell in cells:
-        if cell.method in methods and cell.objective is not None and len(cell.objective) > 1:
-            path = [rounded(value) for value in cell.objective.tolist()]
-            record = {"dataset": cell.dataset, "method": cell.method, "objective": path}
-            found.setdefault((cell.method, cell.dataset), record)
+    for dataset, method, objective in cells[["dataset", "method", "objective"]].itertuples(index=False):
+        if method in methods and objective is not None and len(objective) > 1:
+            path = [rounded(value) for value in objective.tolist()]
+            record = {"dataset": dataset, "method": method, "objective": path}
+            found.setdefault((method, dataset), record)
     return tuple(found.values())
 
 
 def _failures(results: Results) -> tuple[Record, ...]:
     """Group failures by data set, method and error; a ranking counts once for all its judgements."""
     groups: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-    for judgement in results.judgements:
-        cell = results.cells[judgement.cell]
-        if judgement.status == "failed":
-            group = groups[cell.dataset, cell.method, judgement.error or "no message"]
-            judge = f", {judgement.judge}" if cell.status == "done" else ""
-            group[f"{_in_words(cell)}{judge}"] = judgement.traceback or ""
+    judged = results.judgements.fillna({"traceback": ""})
+    for judgement in judged[judged["error"].notna()].itertuples():
+        cell = results.cells.loc[judgement.cell]
+        judge = f", {judgement.classifier}" if pd.isna(cell["error"]) else ""
+        group = groups[cell["dataset"], cell["method"], judgement.error]
+        group[f"{_in_words(cell)}{judge}"] = judgement.traceback
     return tuple(
         {
             "dataset": dataset,
@@ -379,23 +376,19 @@ def _failures(results: Results) -> tuple[Record, ...]:
     )
 
 
-def _in_words(cell: CellRecord) -> str:
+def _in_words(cell: pd.Series) -> str:
     """Name a cell of a data set and method."""
-    asked = cell.params.get("n_features_to_select")
+    asked = cell["params"].get("n_features_to_select")
     size = f", for {asked} features" if isinstance(asked, int) else ""
-    draw = f", draw {cell.draw}" if cell.draw else ""
-    return f"{cell.noise}, seed {cell.seed}, fold {cell.fold}{size}{draw}"
+    draw = f", draw {cell['draw']}" if cell["draw"] else ""
+    return f"{cell['noise']}, seed {cell['seed']}, fold {cell['fold']}{size}{draw}"
 
 
 def _notes(results: Results) -> tuple[Record, ...]:
     """Count the warnings of rankings and judgements, most frequent first."""
-    raised = [(cell.method, cell.notes) for cell in results.cells]
-    raised += [
-        (results.cells[found.cell].method, found.notes)
-        for found in results.judgements
-        if found.status == "done"
-    ]
-    counts = Counter((method, text) for method, notes in raised for text in dict.fromkeys(notes))
+    done = results.judgements[results.judgements["error"].isna()].join(results.cells["method"], on="cell")
+    raised = pd.concat([results.cells[["method", "notes"]], done[["method", "notes"]]])
+    counts = Counter((method, text) for method, notes in raised.to_numpy() for text in dict.fromkeys(notes))
     return count_notes(counts)
 
 

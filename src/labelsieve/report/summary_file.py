@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 from pydantic import TypeAdapter
 
-from labelsieve._text import csv_cell, one_line
+from labelsieve._text import csv_cell, csv_text, one_line
 from labelsieve.bench import RunError
 from labelsieve.bench.config import build_experiment
 from labelsieve.bench.merge import common_experiment
@@ -47,10 +47,8 @@ def write_summary(summary: Summary, path: Path) -> None:
     """Write a summary, whole or not at all; the same summary gives the same bytes."""
     roles = {method.name: method.role for method in summary.experiment.all_methods()}
     table = summary.means.assign(role=summary.means["method"].map(roles))[_COLUMNS]
-    names = table.columns[:6]
-    table = table.assign(**{name: table[name].map(csv_cell) for name in names})
     facts = json.dumps(TypeAdapter(Facts).dump_python(summary.facts, mode="json"), separators=(",", ":"))
-    text = f"{_MARK}{facts}\n{table.to_csv(index=False, lineterminator=chr(10))}"
+    text = f"{_MARK}{facts}\n{csv_text(table)}"
     with replacing(path) as stream, gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
         packed.write(text.encode())
 

@@ -13,14 +13,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from labelsieve._text import csv_cell, one_line
+from labelsieve._text import csv_text, one_line
 
 __all__ = [
     "FORMATS",
     "Cell",
     "Section",
     "Table",
-    "as_csv",
     "as_latex",
     "as_markdown",
     "cross",
@@ -155,13 +154,7 @@ class Section:
 
 
 def show(value: Any, form: str) -> str:
-    """Write a value for readers.
-
-    Examples
-    --------
-    >>> show(0.12345, ".3f"), show(None, ".3f"), show(1e-5, "p"), show(7, ".3f"), show(-0.001, "+.2f")
-    ('0.123', '–', '<0.001', '7', '0.00')
-    """
+    """Write a value for readers."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return _MISSING
     if not isinstance(value, float):
@@ -204,14 +197,6 @@ def mark_best(values: pd.DataFrame, others: Sequence[str] = ()) -> pd.DataFrame:
         if len(places):
             marks[row, (cost < places[0]) & is_other] = "ahead"
     return pd.DataFrame(marks, index=values.index, columns=values.columns)
-
-
-def as_csv(table: Table) -> str:
-    """Write a table as CSV, numbers in full; no name is taken for a formula."""
-    frame = table.flat.map(lambda value: csv_cell(value) if isinstance(value, str) else value)
-    frame.columns = [csv_cell(name) for name in frame.columns]
-    text: str = frame.to_csv(index=False, lineterminator="\n")
-    return text
 
 
 def as_markdown(table: Table) -> str:
@@ -260,7 +245,11 @@ def as_latex(table: Table) -> str:
 
 
 #: Ending of a file -> the function that writes it.
-FORMATS: dict[str, Callable[[Table], str]] = {"csv": as_csv, "md": as_markdown, "tex": as_latex}
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "csv": lambda table: csv_text(table.flat),
+    "md": as_markdown,
+    "tex": as_latex,
+}
 
 
 def _dressed(
