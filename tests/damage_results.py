@@ -1,10 +1,17 @@
-"""Damage copies of a real results file and check what reading and resuming them gives."""
+"""Damage copies of a real results file and check what reading and resuming them gives.
+
+``python tests/damage_results.py 300 100 100 40`` flips 300 single bits, overwrites 100 pages and cuts 100 files, and
+resumes 40 of the runs.
+"""
 
 import io
 import shutil
+import sys
+import tempfile
 from collections import Counter
 from contextlib import chdir, redirect_stderr
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -149,3 +156,20 @@ def resume(config, path, number, seed=0):
             assert bench.stored(path.parent) == expected
         counts[{1: "rejected", 3: "completed"}[code]] += 1
     return counts
+
+
+def main(n_flips, n_pages, n_cuts, n_resumed):
+    with tempfile.TemporaryDirectory() as name:
+        config, path = make_results(Path(name, "project"))
+        print(f"{path.stat().st_size} bytes")
+        total = Counter()
+        for kind, number in zip(DAMAGES, (n_flips, n_pages, n_cuts), strict=True):
+            counts = survey(path, Path(name, "copy"), kind, number)
+            print(f"{kind}: {dict(sorted(counts.items()))}")
+            total += counts
+        print(f"resumed: {dict(resume(config, path, n_resumed))}")
+    return total["altered"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])) > 0)

@@ -16,6 +16,7 @@ import pytest
 
 import bench_runs as bench
 import damage_results
+import kill_runs
 from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results, read_status
 
@@ -62,28 +63,7 @@ def small_project(tmp_path, methods='"own_methods:Slow", "sum-mi"', more="", fol
 
 @pytest.mark.slow(seconds=30)
 def test_kills_leave_exactly_the_results_of_an_undisturbed_run(undisturbed, project):
-    """No finished cell may be lost or computed again."""
-    config, folder = project
-    permits = config.parent / "permits"
-    permits.mkdir()
-    known = {}
-    # While processes start, and in the last fold, which is not finished without permits.
-    for wanted in (0, bench.N_SMALL - 6):
-        process = bench.start(config, "--jobs", 2, permits=permits)
-        bench.wait_for(lambda process=process: bench.workers_of(process), process)
-        while len(bench.finished(folder)) < wanted:
-            assert process.poll() is None, "ended before it was killed"
-            (permits / "permit").touch()
-            time.sleep(0.02)
-        assert process.poll() is None, "ended before it was killed"
-        bench.kill(process)
-        now = bench.finished(folder)
-        assert known.items() <= now.items()
-        known = now
-    out, _ = bench.here(config, "--json")
-    assert json.loads(out)["computed"] == bench.N_SMALL - len(known)
-    assert bench.stored(folder) == undisturbed[1]
-    assert known.items() <= bench.finished(folder).items()
+    kill_runs.kill_and_finish(*project, undisturbed[1], n_kills=2)
 
 
 def test_workers_do_not_outlive_a_killed_runner(project):
