@@ -158,7 +158,7 @@ def test_a_terminated_program_says_so_and_leaves_nothing(table):
         assert process.stderr.readline().startswith("iteration 1 of")  # now it is at work
         for _ in range(2):  # systems often signal twice
             process.send_signal(signal.SIGTERM)
-        out, err = process.communicate()
+        out, err = process.communicate(timeout=100)
     assert (process.returncode, out) == (143, "")
     assert err.splitlines()[-1].startswith("error: terminated")
     assert "Traceback" not in err

@@ -76,7 +76,7 @@ def main(args: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal may not know all letters
-    terminated = threading.Event()
+    terminated: list[int] = []
     try:
         with raise_on_sigterm(terminated):
             run = _program(sys.argv[1:] if args is None else args)
@@ -89,7 +89,7 @@ def main(args: list[str] | None = None) -> int:
         return 141
     except (Exception, KeyboardInterrupt) as error:
         _discard_output()
-        message, code = _describe(error, terminated=terminated.is_set())
+        message, code = _describe(error, terminated=bool(terminated))
         print(f"error: {one_line(message)}", file=sys.stderr)
     return code
 
@@ -138,16 +138,17 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def raise_on_sigterm(came: threading.Event) -> Iterator[None]:
-    """Raise `Terminated` on the first SIGTERM and set `came`, so that it cleans up like Ctrl-C.
+def raise_on_sigterm(came: list[int]) -> Iterator[None]:
+    """Raise `Terminated` on the first SIGTERM and note it in `came`, so that it cleans up like Ctrl-C.
 
     Only the main thread can handle signals, and a handler of the calling program stays.
     """
 
     def answer(number: int, frame: object) -> None:
-        # Systems often signal both the process and its group. The second signal must not stop the cleanup.
-        if not came.is_set():
-            came.set()
+        # Systems often signal both the process and its group. The second signal must not stop the cleanup. It may
+        # interrupt this very function, so `came` has no lock.
+        if not came:
+            came.append(number)
             raise Terminated
 
     in_main_thread = threading.current_thread() is threading.main_thread()
