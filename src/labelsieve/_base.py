@@ -381,7 +381,7 @@ def needs_all_rows(name: str, table: Any, otherwise: str) -> TypeError:
     )
 
 
-def count_selected(wanted: float | None, total: int, what: str) -> int:
+def count_selected(wanted: Any, total: int, what: str, name: str = "n_features_to_select") -> int:
     """Turn a number, a share or None for half of all into a number.
 
     Examples
@@ -389,15 +389,15 @@ def count_selected(wanted: float | None, total: int, what: str) -> int:
     >>> [count_selected(wanted, 100, "features") for wanted in (7, 0.29, 0.001, None)]
     [7, 29, 1, 50]
     """
-    if isinstance(wanted, Integral):
-        if not 1 <= wanted <= total:
-            raise ValueError(
-                f"n_features_to_select must be at most the number of {what} ({total}). "
-                f"Got {wanted!r}. Ask for fewer, or for a share such as 0.2."
-            )
-        return int(wanted)
-    # Rounded first: 100 times 0.29 is 28.999... in binary.
-    return max(1, total // 2 if wanted is None else int(round(total * wanted, 9)))
+    if wanted is None:
+        return max(1, total // 2)
+    if isinstance(wanted, (int, np.integer)) and not isinstance(wanted, bool):
+        if 1 <= wanted <= total:
+            return int(wanted)
+    elif isinstance(wanted, (float, np.floating)) and 0 < wanted <= 1:
+        # Rounded first: 100 times 0.29 is 28.999... in binary.
+        return max(1, int(round(total * float(wanted), 9)))
+    raise ValueError(f"{name} must be from 1 to {total}, the number of {what}, or a share in (0, 1]. Got {wanted!r}.")
 
 
 def check_count(value: Any, name: str, *, least: int) -> None:

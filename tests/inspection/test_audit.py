@@ -300,7 +300,7 @@ def test_any_method_ranks_and_sparse_labels_give_the_same_issues():
     [
         ({"rows": slice(5)}, "5"),
         ({"Y": 1}, "label"),
-        ({"n_columns": 21}, "n_columns must be at most 20"),
+        ({"n_columns": 21}, "n_columns must be from 1 to 20"),
         ({"n_columns": 0}, "n_columns"),
         ({"random_state": -1}, "random_state"),
     ],

@@ -40,6 +40,8 @@ class Checks:
         if checked is None:
             return None
         try:
+            if hasattr(checked, "columns"):  # iterating over a frame gives the names of its columns
+                raise TypeError
             rows, labels, answers = (np.asarray(part).ravel() for part in checked)
         except (TypeError, ValueError):
             raise ValueError(

@@ -71,6 +71,7 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     def fit(self, X: Any, y: Any) -> Self:
         """Rank the columns; `X` and `y` are those of the method."""
+        X = X if hasattr(X, "shape") else np.asarray(X)
         column_of = np.asarray(self.column_of)
         self.columns_, group = np.unique(column_of, return_inverse=True)
         n_columns = len(self.columns_)
