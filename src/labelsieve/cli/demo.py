@@ -15,7 +15,7 @@ from labelsieve.cli._console import messages, progress, results, typed, warnings
 from labelsieve.cli._options import option, write_errors
 from labelsieve.cli._tables import ADVICE, issues_table, ranking_table
 from labelsieve.cli.methods import find_method
-from labelsieve.cli.select import DEFAULT_METHOD, N_PERMUTATIONS, note_arbitrary
+from labelsieve.cli.select import DEFAULT_METHOD, N_PERMUTATIONS, note_warnings
 from labelsieve.datasets import load_digits_attributes
 from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.ranking import Ranking
@@ -72,7 +72,7 @@ def demo(
             )
         ranking = found.ranking
         assert ranking is not None
-        note_arbitrary(found, ranking, notes)
+        note_warnings(found, notes)
         with write_errors(output):
             output.mkdir(parents=True, exist_ok=True)
         write(digits, output / "digits.csv")

@@ -36,7 +36,7 @@ from labelsieve.inspection.audit import inspect_dataset
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.stability import SelectionStability
-from labelsieve.inspection.wording import answers, arbitrary_note, headline, stability_note
+from labelsieve.inspection.wording import answers, headline, stability_note, warnings
 from labelsieve.io import DatasetError
 from labelsieve.io.copies import write_selected
 from labelsieve.methods._evidence.choice import SizeCurve
@@ -143,7 +143,7 @@ def select(
         )
     ranking = found.ranking
     assert ranking is not None
-    note_arbitrary(found, ranking, console)
+    note_warnings(found, console)
     console.print(f"{headline(found)}; {count(ranking.n_kept, found.unit)} selected")
     if data_copy is not None:
         with write_errors(data_copy):
@@ -250,12 +250,11 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
     return selector
 
 
-def note_arbitrary(found: Audit, ranking: Ranking, console: Console) -> None:
-    """Note how many of the selected columns say nothing about the labels."""
-    if ranking.n_arbitrary and ranking.worth.max() > 0:  # if all are 0, the method warns
-        enough = ranking.n_kept if found.size_curve is None else found.size_curve.enough
-        example = f", such as -k {enough}" if enough < ranking.n_kept else ""
-        console.print(f"note: {arbitrary_note(ranking, found.unit)} Ask for fewer{example}.")
+def note_warnings(found: Audit, console: Console) -> None:
+    """Print the warnings about a selection that were not raised and printed before."""
+    for text in warnings(found):
+        if text not in found.warnings:
+            console.print(f"note: {text}")
 
 
 def _formatted(found: Audit, ranking: Ranking, ending: str, everything: bool, console: Console) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import __version__
-from labelsieve._base import BaseSelector, as_generator, check_count
+from labelsieve._base import BaseSelector, as_generator, check_count, count_selected
 from labelsieve._numerics.sparse import is_sparse
+from labelsieve._text import one_line
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
@@ -99,12 +101,8 @@ def audit(
     dataset = data if isinstance(data, Dataset) else read(data, labels, name=name or None)
     check_count(random_state, "random_state", least=0)
     _check_table(dataset)
-    if n_columns is not None and not isinstance(n_columns, float):
-        check_count(n_columns, "n_columns", least=1)
-        if n_columns > dataset.n_columns:
-            raise ValueError(
-                f"n_columns must be at most {dataset.n_columns}, the number of columns, got {n_columns}."
-            )
+    if n_columns is not None:
+        count_selected(n_columns, dataset.n_columns, "columns", "n_columns")
     settings = FAST_SETTINGS if fast else SETTINGS
     return inspect_dataset(
         dataset,
@@ -166,50 +164,55 @@ def inspect_dataset(
     step = _Steps(n_steps, progress)
     parts: dict[str, Any] = {}
     settings: dict[str, str] = {}
-    if selector is not None:
-        step(f"fitting {method}", 0)
-        ranking, parts = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step)
-        parts["ranking"] = ranking
-        settings["Method"] = type(ranking.fitted).__name__
-        for name, value in ranking.parameters.items():
-            settings[name] = _REDUNDANCIES.get(value, str(value)) if name == "redundancy" else str(value)
-        if n_permutations:
-            step("permuting the labels")
-            X, Y = dataset.X, dataset.candidates
-            if (X.nnz if is_sparse(X) else X.size) * Y.shape[1] >= _LARGE_PRODUCT:
-                n_permutations = min(n_permutations, 39)  # enough for 5 %
-            with warnings.catch_warnings():
-                if command == "audit":  # which has a banner
-                    warnings.simplefilter("ignore", UserWarning)
-                parts["evidence_test"] = evidence_test(
-                    X, Y, n_permutations=n_permutations, random_state=random_state
-                )
-            settings["Permutations"] = str(len(parts["evidence_test"].permuted))
-        parts_of_rows = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
-        if command == "audit" and n_resamples and not have_candidates(dataset.candidates, parts_of_rows):
-            n_resamples = 0  # too few rows have candidates
-        if n_resamples:
-            step("resampling the rows")
-            parts["stability"] = resample(
-                ranking.selector,
-                dataset.X,
-                dataset.candidates,
-                n_resamples=n_resamples,
-                random_state=random_state,
-                # Iterative methods are worth the start of other processes.
-                n_jobs=-1 if ranking.is_iterative else None,
-                progress=lambda done, total: step("resampling the rows"),
+    with _recorded() as caught:
+        if selector is not None:
+            step(f"fitting {method}", 0)
+            ranking, parts = _rank(
+                dataset, selector, method, n_columns, with_sizes, n_random, step, caught
             )
-            settings["Subsamples"] = str(n_resamples)
-    if check_labels:
-        step("checking the labels", int(bool(parts)))
-        parts["label_issues"] = explain_label_issues(dataset, checked=checked, **(label_options or {}))
-        settings["Support"] = parts["label_issues"].model
+            parts["ranking"] = ranking
+            settings["Method"] = type(ranking.fitted).__name__
+            for name, value in ranking.parameters.items():
+                settings[name] = _REDUNDANCIES.get(value, str(value)) if name == "redundancy" else str(value)
+            if n_permutations:
+                step("permuting the labels")
+                X, Y = dataset.X, dataset.candidates
+                if (X.nnz if is_sparse(X) else X.size) * Y.shape[1] >= _LARGE_PRODUCT:
+                    n_permutations = min(n_permutations, 39)  # enough for 5 %
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # the audit has a banner
+                    parts["evidence_test"] = evidence_test(
+                        X, Y, n_permutations=n_permutations, random_state=random_state
+                    )
+                settings["Permutations"] = str(len(parts["evidence_test"].permuted))
+            parts_of_rows = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
+            if command == "audit" and n_resamples and not have_candidates(dataset.candidates, parts_of_rows):
+                n_resamples = 0  # too few rows have candidates
+            if n_resamples:
+                step("resampling the rows")
+                parts["stability"] = resample(
+                    ranking.selector,
+                    dataset.X,
+                    dataset.candidates,
+                    n_resamples=n_resamples,
+                    random_state=random_state,
+                    # Iterative methods are worth the start of other processes.
+                    n_jobs=-1 if ranking.is_iterative else None,
+                    progress=lambda done, total: step("resampling the rows"),
+                )
+                settings["Subsamples"] = str(n_resamples)
+        if check_labels:
+            step("checking the labels", int(bool(parts)))
+            parts["label_issues"] = explain_label_issues(dataset, checked=checked, **(label_options or {}))
+            settings["Support"] = parts["label_issues"].model
     step("done")
+    # Users of a command see neither deprecations nor the like.
+    for_users = [warning for warning in caught if issubclass(warning.category, UserWarning)]
     return Audit(
         dataset,
         command,
         **parts,
+        warnings=tuple(dict.fromkeys(one_line(warning.message) for warning in for_users)),
         provenance={
             "Program": f"labelsieve {__version__}",
             **({"Command": command_line} if command_line else {}),
@@ -220,6 +223,16 @@ def inspect_dataset(
     )
 
 
+@contextmanager
+def _recorded() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect all warnings, and raise them again at the end."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
 def _rank(
     dataset: Dataset,
     selector: BaseSelector,
@@ -228,27 +241,24 @@ def _rank(
     with_sizes: bool,
     n_random: int,
     step: _Steps,
+    caught: Sequence[warnings.WarningMessage],
 ) -> tuple[Ranking, dict[str, Any]]:
     """Rank the columns, and cross-validate their number if asked; return ranking and other parts."""
     X, Y = dataset.X, dataset.candidates
     wanted = selector.n_features_to_select if n_columns is None else n_columns
     is_automatic = wanted == "auto"
     parts: dict[str, Any] = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if dataset.is_lazy:
-            fitted: Any = clone(selector).set_params(n_features_to_select=wanted).fit(X, Y)
-        else:
-            column_of = np.searchsorted(dataset.ranked, dataset.column_of)
-            by_column = ColumnSelector(selector, column_of, None if is_automatic else wanted)
-            if is_automatic and X.shape[0] >= FEWEST_ROWS:
-                parts, by_column.n_features_to_select, settled = _sizes(by_column, X, Y, n_random, step)
-                by_column.selector = clone(selector).set_params(**settled)
-            fitted = by_column.fit(X, Y)
-            if with_sizes and not is_automatic:
-                parts, *_ = _sizes(fitted, X, Y, n_random, step)
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if dataset.is_lazy:
+        fitted: Any = clone(selector).set_params(n_features_to_select=wanted).fit(X, Y)
+    else:
+        column_of = np.searchsorted(dataset.ranked, dataset.column_of)
+        by_column = ColumnSelector(selector, column_of, None if is_automatic else wanted)
+        if is_automatic and X.shape[0] >= FEWEST_ROWS:
+            parts, by_column.n_features_to_select, settled = _sizes(by_column, X, Y, n_random, step)
+            by_column.selector = clone(selector).set_params(**settled)
+        fitted = by_column.fit(X, Y)
+        if with_sizes and not is_automatic:
+            parts, *_ = _sizes(fitted, X, Y, n_random, step)
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return Ranking(dataset, method, fitted, not is_automatic, converged), parts
 

@@ -85,6 +85,7 @@ def render_page(audit: Audit) -> str:
         facts=wording.facts(audit),
         answers=wording.answers(audit),
         banner=wording.banner(audit),
+        warnings=audit.warnings,
         figures=[
             (f"data:image/png;base64,{base64.b64encode(figure.png()).decode()}", figure.description)
             for figure in audit.figures

@@ -65,6 +65,8 @@ class Audit:
         The candidate labels in order, with reasons.
     provenance : mapping of str to str
         Program, command, data and settings.
+    warnings : tuple of str
+        Warnings about these findings, such as a method that did not converge.
     figures : tuple of PageFigure
         Figures for the page.
     columns, sizes, labels, flagged : DataFrame
@@ -92,6 +94,7 @@ class Audit:
     evidence_test: EvidenceTest | None = None
     label_issues: ExplainedIssues | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
     figures: tuple[PageFigure, ...] = ()
 
     @property
@@ -278,7 +281,7 @@ class Audit:
             "n_columns": dataset.n_columns,
             "n_features": len(dataset.feature_names),
             "n_labels": len(dataset.label_names),
-            "n_candidates": self.n_candidates,
+            "n_candidates": None if dataset.is_lazy else self.n_candidates,
             "answers": [
                 {"question": answer.question, "answer": answer.plain} for answer in wording.answers(self)
             ],
@@ -312,6 +315,7 @@ class Audit:
                 "index": self.stability.index,
                 "n_stable": self.stability.n_stable,
                 "expected_by_chance": self.stability.expected_by_chance,
+                "note": wording.stability_note(self),
             }
         if self.label_issues is not None:
             issues = self.label_issues.issues
@@ -324,7 +328,11 @@ class Audit:
             }
         if dataset.is_table:
             found["table"] = dataset.account()
-        return found | {"notes": list(dataset.notes), "provenance": dict(self.provenance)}
+        return found | {
+            "warnings": wording.warnings(self),
+            "notes": list(dataset.notes),
+            "provenance": dict(self.provenance),
+        }
 
     def to_json(self, path: Any = None, **options: Any) -> str:
         """Return all findings as JSON, and write them to `path` if one is given; options as in `to_dict`."""

@@ -102,7 +102,7 @@ def _size(audit: Audit, ranking: Ranking) -> tuple[str, str]:
     if ranking.is_size_given and curve.best != kept:
         rest += f" The best number is {curve.best:,} with {audit.expected_precision(curve.best):.2f}."
     elif curve.enough < kept:
-        rest += f" {curve.enough:,} are within the spread of the folds."
+        rest += f" {curve.enough:,} {'is' if curve.enough == 1 else 'are'} within the spread of the folds."
     return gist, rest
 
 
@@ -161,9 +161,10 @@ def _labels(audit: Audit) -> tuple[str, str]:
 def arbitrary_note(ranking: Ranking, unit: str) -> str:
     """Say how many of the selected columns have no evidence."""
     many = f"{ranking.n_arbitrary} of the {ranking.n_kept} selected {unit}s"
+    has, them = ("has", "it") if ranking.n_arbitrary == 1 else ("have", "them")
     if ranking.measure == "evidence":
-        return f"{many} have no evidence above noise: chance put them there."
-    return f"{many} have the {ranking.measure} 0: column order alone put them there."
+        return f"{many} {has} no evidence above noise: chance put {them} there."
+    return f"{many} {has} the {ranking.measure} 0: column order alone put {them} there."
 
 
 def stability_note(audit: Audit) -> str:
@@ -189,6 +190,17 @@ def banner(audit: Audit) -> tuple[str, str] | None:
         "select columns or remove labels by these findings. Check that rows and labels are aligned, and that the "
         "informative columns are in the file.",
     )
+
+
+def warnings(audit: Audit) -> list[str]:
+    """Return the banner, the warnings of the computation, and how many columns chance put there."""
+    ranking, chance = audit.ranking, banner(audit)
+    found = [*([] if chance is None else [" ".join(chance)]), *audit.warnings]
+    if ranking is not None and ranking.n_arbitrary and ranking.worth.max() > 0:  # if all are 0, the method warns
+        enough = ranking.n_kept if audit.size_curve is None else audit.size_curve.enough
+        example = f", such as -k {enough}" if enough < ranking.n_kept else ""
+        found.append(f"{arbitrary_note(ranking, audit.unit)} Ask for fewer{example}.")
+    return found
 
 
 def headline(audit: Audit) -> str:
