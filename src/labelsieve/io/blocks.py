@@ -19,7 +19,7 @@ import pandas as pd
 
 from labelsieve._blocks.streamed import lazy_rows
 from labelsieve._numerics.sparse import dense
-from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, label_names, plain_name
+from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, numbered_labels, plain_name
 from labelsieve.io.errors import DatasetError, Fail
 from labelsieve.io.frames import TABLE_FORMATS, has_numbers, import_pyarrow, separator_of
 from labelsieve.io.matrices import Matrices, array_names, labels_to_binary
@@ -90,7 +90,9 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
         if not columns:
             return None, []
         Y = _lazy(own, wanted, columns, _binary_labels, np.uint8, reads)
-        return Y, label_names(own[0].names, columns, is_headless=own[0].is_headless)
+        if own[0].is_headless:
+            return Y, numbered_labels(len(columns))
+        return Y, [plain_name(own[0].names[column]) for column in columns]
 
     candidates, candidate_names = labels_of(choice.candidate_file, choice.candidates)
     truth, true_names = labels_of(choice.label_file, choice.labels or ())

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from labelsieve._candidates import binarize_tags
 from labelsieve._numerics.sparse import Matrix
 from labelsieve._text import printable
-from labelsieve.io.column_choice import ColumnChoice, no_labels_said, plain_name
+from labelsieve.io.column_choice import ColumnChoice, no_labels_said, numbered_labels, plain_name
 from labelsieve.io.column_types import TypedColumn, infer_column_type, texts_of
 from labelsieve.io.dataset import Column
 from labelsieve.io.errors import Fail
@@ -58,15 +58,14 @@ class Labels:
     def reindexed(self, names: Sequence[str]) -> Labels:
         """Return the labels with these names, in this order; no row has a new one."""
         places = {name: place for place, name in enumerate(self.names)}
-        Y = sp.csc_array(self.Y)
-        empty = sp.csc_array((Y.shape[0], 1), dtype=np.uint8)
-        blocks = [Y[:, [places[name]]] if name in places else empty for name in names]
+        order = [places.get(name, len(places)) for name in names]  # the last one is a column of zeros
+        empty = sp.csc_array((self.Y.shape[0], 1), dtype=np.uint8)
         return replace(
             self,
-            Y=sp.csr_array(sp.hstack(blocks, format="csr")),
+            Y=sp.csr_array(sp.hstack([self.Y, empty], format="csc")[:, order]),
             names=list(names),
-            owners=[self.owners[places[name]] if name in places else -1 for name in names],
-            tags=[self.tags[places[name]] if name in places else None for name in names],
+            owners=[[*self.owners, -1][place] for place in order],
+            tags=[[*self.tags, None][place] for place in order],
         )
 
 
@@ -131,47 +130,44 @@ def read_labels(
         texts = texts_of(cells)
         n_missing = sum(text is None for text in texts)
         truth = _truth(texts, name, fail, is_alone=len(positions) == 1)
+        own_tags: list[Any] = [None]
         if truth is not None:
-            blocks.append(sp.csr_array(truth[:, None]))
+            blocks.append(truth[:, None])
             names.append(plain_name(name))
-            own_tags: list[Any] = [None]
             note = f"{n_missing} empty cells mean no" if n_missing else ""
         else:
             matrix, own_tags, separators[position] = _tags(cells, texts, name, separator, fail)
-            blocks.append(sp.csr_array(matrix))
+            blocks.append(matrix)
             # Tags of one column speak for themselves; of several, the same word may mean different things.
             names += own_tags if len(positions) == 1 else [f"{name}={tag}" for tag in own_tags]
             note = f"{len(own_tags)} tags" + (f"; {n_missing} rows have none" if n_missing else "")
-            if alike := _differing_in_case(own_tags):
-                note += (
-                    f"; tags that differ only in case are different labels: {alike}; make them one in the table if "
-                    "they are one"
-                )
+            note += _differing_in_case(own_tags)
         owners += [position] * len(own_tags)
         known_tags += own_tags
         columns[position] = Column(name, "label", n_missing, note)
-    Y: Any = sp.csr_array(sp.hstack(blocks, format="csr", dtype=np.uint8))
+    Y: Any = sp.hstack([sp.csr_array(block) for block in blocks], format="csr", dtype=np.uint8)
     if Y.shape[0] * Y.shape[1] <= _MOST_DENSE:
         Y = Y.toarray()
     sums = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     if must_vary and not ((sums > 0) & (sums < Y.shape[0])).any():
         said = "every row has the same labels" if sums.any() else "no row has a label"
         raise fail(f"{said}, so there is nothing to tell apart; check `labels`")
-    names = (
-        distinct([writable_name(name) for name in names])
-        if table.has_header
-        else [f"label{place}" for place in range(len(names))]
-    )
+    names = distinct([writable_name(name) for name in names])
+    if not table.has_header:
+        names = numbered_labels(len(names))
     return Labels(Y, names, owners, known_tags, separators, columns)
 
 
 def _differing_in_case(tags: Sequence[str]) -> str:
-    """List the first tags that differ only in case."""
+    """Return a note that lists the first tags that differ only in case."""
     alike: dict[str, list[str]] = {}
     for tag in tags:
         alike.setdefault(tag.casefold(), []).append(printable(tag)[:_LONGEST_SHOWN])
     groups = [", ".join(group) for group in alike.values() if len(group) > 1]
-    return "; ".join([*groups[:_ALIKE_SHOWN], *("...",) * (len(groups) > _ALIKE_SHOWN)])
+    if not groups:
+        return ""
+    shown = "; ".join([*groups[:_ALIKE_SHOWN], *("...",) * (len(groups) > _ALIKE_SHOWN)])
+    return f"; tags that differ only in case are different labels: {shown}; make them one in the table if they are one"
 
 
 def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> np.ndarray | None:

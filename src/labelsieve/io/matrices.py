@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
-from sklearn.preprocessing import MultiLabelBinarizer
+from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
 from labelsieve._blocks.collections import is_lazy
 from labelsieve._numerics.candidates import is_binary
 from labelsieve._numerics.sparse import Matrix, check_structure, dense, is_sparse
-from labelsieve.io.column_choice import choose_columns, label_names, require_unique
+from labelsieve.io.column_choice import choose_columns, numbered_labels, plain_name, require_unique
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import impute
@@ -144,8 +144,10 @@ class NumericTable:
                 values = sp.lil_array(values) if is_sparse(values) else values
                 codes = dense(values[:, [column]]).astype(int)
                 values[:, [column]] = np.array(meaning, dtype=np.float64)[codes]
-        Y = labels_to_binary(sp.csr_array(values) if is_sparse(values) else values, fail)
-        return Labels.of_matrix(Y, label_names(self.names, places, is_headless=self.is_headless))
+        names = [plain_name(self.names[place]) for place in places]
+        if self.is_headless:
+            names = numbered_labels(len(places))
+        return Labels.of_matrix(labels_to_binary(values, fail), names)
 
 
 def stack(parts: Sequence[NumericTable], fail: Fail) -> NumericTable:
@@ -164,10 +166,8 @@ def stack(parts: Sequence[NumericTable], fail: Fail) -> NumericTable:
 
 def stacked(matrices: Sequence[Any]) -> Matrix:
     """Return matrices of the same width below one another."""
-    if len(matrices) == 1:
-        return matrices[0]
     if any(map(is_sparse, matrices)):
-        return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
+        return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
     return np.vstack(matrices)
 
 
@@ -177,8 +177,8 @@ def labels_to_binary(matrix: Any, fail: Fail) -> Matrix:
     if not is_binary(numbers, signed=True):
         bad = numbers[~np.isin(numbers, (-1, 0, 1))].flat[0]
         raise fail(f"labels must be 0/1 or -1/+1, got {bad!s}; check `labels` or threshold the values")
-    positive: Matrix = sp.csr_array(matrix > 0) if sp.issparse(matrix) else matrix > 0
-    return positive.astype(np.uint8)
+    positive: Matrix = matrix > 0
+    return sp.csr_array(positive, dtype=np.uint8) if is_sparse(positive) else positive.astype(np.uint8)
 
 
 def _stored(values: Matrix) -> np.ndarray:
@@ -218,27 +218,29 @@ def _one_hot(
     fail: Fail,
 ) -> tuple[Matrix, list[str], list[str]]:
     """Replace every nominal column by one 0/1 column per category, in place and named ``column=category``."""
-    known = {place: categories[names[place]] for place in coded}
-    width = len(names) + sum(len(own) - 1 for own in known.values())
+    known = [categories[names[place]] for place in coded]
+    width = len(names) - len(coded) + sum(map(len, known))
     if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MOST_CELLS:
         raise fail(
             f"has too many categories for one-hot encoding ({width} columns); read it with `nominal='code'`"
         )
-    columns = values.tocsc() if is_sparse(values) else values
-    blocks: list[Any] = []
-    new_names: list[str] = []
-    indicators: list[str] = []
-    for place, name in enumerate(names):
-        block = columns[:, [place]]
-        own = [name]
-        if place in known:
-            block = (dense(block) == np.arange(len(known[place]))).astype(np.float64)
-            own = [f"{name}={category}" for category in known[place]]
-            indicators += own
-        blocks.append(sp.csc_array(block) if is_sparse(values) else block)
-        new_names += own
-    X = sp.csr_array(sp.hstack(blocks, format="csr")) if is_sparse(values) else np.hstack(blocks)
-    return X, new_names, indicators
+    encoder = OneHotEncoder(
+        categories=[np.arange(len(own)) for own in known], sparse_output=is_sparse(values)
+    )
+    indicators = encoder.fit_transform(dense(values[:, coded]))
+    plain = np.setdiff1d(range(len(names)), coded)
+    X = (
+        sp.hstack([values[:, plain], indicators], format="csc")
+        if is_sparse(values)
+        else np.hstack([values[:, plain], indicators])
+    )
+    indicator_names = [
+        f"{names[place]}={category}" for place, own in zip(coded, known, strict=True) for category in own
+    ]
+    own_places = [*plain, *np.repeat(coded, [len(own) for own in known])]
+    order = np.argsort(own_places, kind="stable")
+    all_names = [*(names[place] for place in plain), *indicator_names]
+    return X[:, order], [all_names[place] for place in order], indicator_names
 
 
 def read_matlab(source: Source, options: ReadOptions) -> Matrices:
@@ -389,12 +391,26 @@ def _pick_matrices(
     With `label_rows_first` a square label matrix is labels x samples, as MATLAB users store it.
     """
     parts: list[Matrices] = []
+    by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
+
+    def named(names: Sequence[str], half: str) -> Any:
+        spellings = ("{0}_{1}", "{1}_{0}", "{0}{1}", "{1}{0}") if half else ("{1}",)
+        found = (by_name.get(spelling.format(half, name)) for name in names for spelling in spellings)
+        return next((array for array in found if array is not None), None)
+
+    def labels(given: Any, names: Sequence[str], half: str) -> Any:
+        if not given or half:  # halves have usual names only
+            return named(names, half)
+        if given not in arrays:
+            raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
+        return arrays[given]
+
     for half in ("", "train", "test"):
-        X = _named(arrays, _DATA, half)
+        X = named(_DATA, half)
         if X is None:
             continue
-        truth = _given_or_named(arrays, options.labels, _TRUTH, half, source)
-        noisy = _given_or_named(arrays, options.candidates, _CANDIDATES, half, source)
+        truth = labels(options.labels, _TRUTH, half)
+        noisy = labels(options.candidates, _CANDIDATES, half)
         if truth is None and noisy is None:
             raise source.error(f"has features but no labels: {_listing(arrays)}; name them with `labels`")
         parts.append(_oriented(X, truth, noisy, source, label_rows_first))
@@ -405,30 +421,6 @@ def _pick_matrices(
             f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix"
         )
     return join(parts, source)
-
-
-def _named(arrays: Mapping[str, Any], names: Sequence[str], half: str) -> Any:
-    """Return the first array with one of the names, in any case, of all rows or of a half."""
-    by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
-    for name in names:
-        spellings = (
-            (f"{half}_{name}", f"{name}_{half}", f"{half}{name}", f"{name}{half}") if half else (name,)
-        )
-        for spelling in spellings:
-            if spelling in by_name:
-                return by_name[spelling]
-    return None
-
-
-def _given_or_named(
-    arrays: Mapping[str, Any], given: Any, names: Sequence[str], half: str, source: Source
-) -> Any:
-    """Return the array that the user names, else the first with a usual name; halves have usual names only."""
-    if not given or half:
-        return _named(arrays, names, half)
-    if given not in arrays:
-        raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
-    return arrays[given]
 
 
 def _listing(arrays: Mapping[str, Any]) -> str:
@@ -446,18 +438,18 @@ def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: 
     if X.shape[0] not in reference.shape and X.shape[1] in reference.shape:
         X = X.T
     n_samples = X.shape[0]
-    oriented: list[Any] = []
-    for matrix in (truth, noisy):
+
+    def turned(matrix: Any) -> Matrix | None:
         if matrix is None:
-            oriented.append(None)
-            continue
+            return None
         if n_samples not in matrix.shape:
             raise source.error(
                 f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
             )
         is_turned = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
-        oriented.append(labels_to_binary(matrix.T if is_turned else matrix, source.error))
-    return Matrices(sp.csr_array(X) if is_sparse(X) else X, *oriented)
+        return labels_to_binary(matrix.T if is_turned else matrix, source.error)
+
+    return Matrices(X, turned(truth), turned(noisy))
 
 
 def join(parts: Sequence[Matrices], source: Source) -> Matrices:
@@ -465,21 +457,15 @@ def join(parts: Sequence[Matrices], source: Source) -> Matrices:
     first = parts[0]
     if len(parts) == 1:
         return first
-    truth = [part.Y for part in parts]
     # A part without noise has its truth as candidates.
     candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
-    shapes = {
-        (
-            part.X.shape[1],
-            part.Y is None,
-            labels.shape[1],
-            *(part.feature_names or ()),
-            *(part.label_names or ()),
-        )
+    widths = {
+        (part.X.shape[1], part.Y is None, labels.shape[1])
         for part, labels in zip(parts, candidates, strict=True)
         if labels is not None
     }
-    if len(shapes) > 1:
+    names = {(*(part.feature_names or ()), None, *(part.label_names or ())) for part in parts}
+    if len(widths) > 1 or len(names) > 1:
         raise source.error(
             "all parts need the same features and labels, and true labels in all or none of them; check the files"
         )
@@ -487,6 +473,6 @@ def join(parts: Sequence[Matrices], source: Source) -> Matrices:
     return replace(
         first,
         X=stacked([part.X for part in parts]),
-        Y=None if first.Y is None else stacked(truth),
+        Y=None if first.Y is None else stacked([part.Y for part in parts]),
         Y_candidates=stacked(candidates) if has_candidates else None,
     )

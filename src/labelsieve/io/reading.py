@@ -28,6 +28,8 @@ _BY_ENDING = {
     ".arff": "arff", ".mat": "matlab", ".npz": "npz", ".npy": "npy", ".svm": "svmlight", ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }  # fmt: skip
+# The format is recognised by so many bytes.
+_HEAD_BYTES = 2**16
 # Content that cannot be mistaken, whatever the ending.
 _MAGIC = {
     b"PAR1": "parquet", b"\x93NUMPY": "npy", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
@@ -247,7 +249,7 @@ def format_of(source: Source) -> str:
         return "excel"
     if source.path.suffix.lower() == ".xls":
         raise source.error("is an Excel file of the old kind; save it as .xlsx or .csv")
-    head = source.head
+    head = source.content[:_HEAD_BYTES]
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
