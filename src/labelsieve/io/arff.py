@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._numerics.sparse import Matrix
-from labelsieve.io.matrices import NumericTable
+from labelsieve.io.matrices import Matrices
+from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
@@ -47,8 +48,9 @@ _DATE_PARTS = {
 }  # fmt: skip
 
 
-def read_arff(source: Source, id_column: str | None = None) -> NumericTable:
-    """Read an ARFF file. String attributes are left out, `id_column` becomes `row_ids`."""
+def read_arff(source: Source, options: ReadOptions) -> Matrices:
+    """Read an ARFF file. String attributes are left out, the column that names the rows becomes `row_ids`."""
+    id_column = options.id
     text = source.text
     start = _DATA.search(text)
     if not start:
@@ -70,11 +72,11 @@ def read_arff(source: Source, id_column: str | None = None) -> NumericTable:
     ]
     if not kept:
         raise source.error("has string attributes only, so no features; convert them")
-    return NumericTable(
-        [names[place] for place in kept],
+    return Matrices(
         values if len(kept) == len(names) else values[:, kept],
-        {attribute.name: attribute.categories for attribute in attributes if attribute.categories},
-        _meka_labels(relation, names),
+        feature_names=[names[place] for place in kept],
+        categories={attribute.name: attribute.categories for attribute in attributes if attribute.categories},
+        declared_labels=_meka_labels(relation, names),
         row_ids=row_ids,
     )
 

@@ -22,7 +22,7 @@ from labelsieve._numerics.sparse import dense
 from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, plain_name
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import TABLE_FORMATS, has_numbers, import_pyarrow, separator_of
-from labelsieve.io.matrices import Matrices, array_names, labels_to_binary
+from labelsieve.io.matrices import Matrices, check_numbers, labels_to_binary
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import MISSING
@@ -180,7 +180,8 @@ class NumpyTable(BlockTable):
     def __init__(self, source: Source, rows: int | None) -> None:
         self.source = source
         array = self._open()
-        self.names = array_names(array, source)
+        check_numbers(array, source)
+        self.names = [f"x{place}" for place in range(array.shape[1])]
         self.sizes = _block_sizes(array.shape[0], _rows_per_block(rows, len(self.names)))
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:

@@ -50,27 +50,86 @@ _MOST_CELLS = 2**27
 
 @dataclass(frozen=True)
 class Matrices:
-    """Features, labels as samples x labels in 0/1, and their names; None for what the file does not hold."""
+    """Features, labels as samples x labels in 0/1, and their names; None for what the file does not hold.
+
+    A missing feature value is NaN. Labels may still be among the features.
+    """
 
     X: Matrix
     Y: Matrix | None = None
     Y_candidates: Matrix | None = None
+    #: None numbers the features, or the labels.
     feature_names: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
+    #: Features that hold category codes, and their categories if the file declares them.
     nominal: Sequence[str] = ()
-    name: str | None = None
-    #: Categories of the nominal features, if the file declares them.
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Features that are labels, by what the file says.
+    declared_labels: Sequence[str] | None = None
     row_ids: Sequence[str] | None = None
+    name: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [*(self.feature_names or (f"x{place}" for place in range(self.X.shape[1])))]
+
+    def split(self, options: ReadOptions, fail: Fail, second_file: Callable[[Path, int], Labels]) -> Matrices:
+        """Divide the columns of a table into features and labels."""
+        if self.declared_labels == [] and options.labels is None:
+            raise fail(
+                "declares with -C in its relation name more labels than it has attributes; give `labels`"
+            )
+        choice = choose_columns(self.names, options, fail, declared=self.declared_labels)
+        features = choice.features(len(self.names), fail)
+        if self.row_ids is not None:
+            require_unique(self.row_ids, str(options.id), fail)
+        truth, noisy = chosen_labels(
+            choice,
+            lambda places: self.labels(places, fail),
+            lambda path: second_file(path, self.X.shape[0]),
+            fail,
+        )
+        names = [self.names[place] for place in features]
+        return replace(
+            self,
+            X=self.X[:, features],
+            Y=None if truth is None else truth.Y,
+            Y_candidates=None if noisy is None else noisy.Y,
+            feature_names=names,
+            label_names=(truth or noisy).names,  # type: ignore[union-attr]  # `features` needs labels
+            nominal=[name for name in names if name in self.categories],
+        )
+
+    def labels(self, places: Sequence[int], fail: Fail) -> Labels:
+        """Return columns as 0/1, whatever words the file uses for yes and no."""
+        values = self.X[:, list(places)]
+        names = [self.names[place] for place in places]
+        if np.isnan(_stored(values)).any():
+            raise fail("has missing values in its label columns; remove those rows or complete them")
+        for column, name in enumerate(names):
+            categories = self.categories.get(name, ("0", "1"))
+            meaning = [truth_value(category) for category in categories]
+            if None in meaning:
+                raise fail(
+                    f"label {name!r} must be 0/1, -1/+1, no/yes or false/true, got the categories "
+                    f"{', '.join(categories[:5])!r}; recode it or check `labels`"
+                )
+            if meaning != [False, True]:
+                values = sp.lil_array(values) if is_sparse(values) else values
+                codes = dense(values[:, [column]]).astype(int)
+                values[:, [column]] = np.array(meaning, dtype=np.float64)[codes]
+        shown = numbered_labels(len(names)) if self.feature_names is None else map(plain_name, names)
+        return Labels.of_matrix(labels_to_binary(values, fail), [*shown])
 
     def to_dataset(self, options: ReadOptions, fail: Fail, *, name: str, source: str) -> Dataset:
         """Fill in missing values, encode categories and check everything."""
         X, names, nominal = self.X, self.feature_names, self.nominal
-        coded = [place for place, feature in enumerate(names or ()) if feature in set(nominal)]
+        coded = [place for place, feature in enumerate(self.names) if feature in set(nominal)]
         if not is_lazy(X):
-            X = _complete(X, options.missing, names, coded, fail)
+            X = _complete(X, options.missing, self.names, coded, fail)
         if options.nominal == "onehot" and self.categories and coded:
-            X, names, nominal = _one_hot(X, names or (), coded, self.categories, fail)
+            X, names, nominal = _one_hot(X, self.names, coded, self.categories, fail)
         return Dataset(
             X,
             self.Y,
@@ -85,86 +144,45 @@ class Matrices:
         )
 
 
-@dataclass(frozen=True)
-class NumericTable:
-    """The columns of a file; a nominal column holds the position of its category, a missing value is NaN."""
-
-    names: list[str]
-    values: Matrix
-    #: Categories of the nominal columns.
-    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Labels the file itself declares.
-    declared_labels: list[str] | None = None
-    row_ids: list[str] | None = None
-    #: Whether the names were made up.
-    is_headless: bool = False
-
-    def split(self, options: ReadOptions, fail: Fail, second_file: Callable[[Path, int], Labels]) -> Matrices:
-        """Divide the columns into features and labels."""
-        if self.declared_labels == [] and options.labels is None:
-            raise fail(
-                "declares with -C in its relation name more labels than it has attributes; give `labels`"
-            )
-        choice = choose_columns(self.names, options, fail, declared=self.declared_labels)
-        features = choice.features(len(self.names), fail)
-        if self.row_ids is not None:
-            require_unique(self.row_ids, str(options.id), fail)
-        truth, noisy = chosen_labels(
-            choice,
-            lambda places: self.labels(places, fail),
-            lambda path: second_file(path, self.values.shape[0]),
-            fail,
-        )
-        names = [self.names[place] for place in features]
-        return Matrices(
-            self.values[:, features],
-            None if truth is None else truth.Y,
-            None if noisy is None else noisy.Y,
-            names,
-            (truth or noisy).names,  # type: ignore[union-attr]  # `features` raises if there are no labels
-            [name for name in names if name in self.categories],
-            categories=self.categories,
-            row_ids=self.row_ids,
-        )
-
-    def labels(self, places: Sequence[int], fail: Fail) -> Labels:
-        """Return label columns as 0/1, whatever words the file uses for yes and no."""
-        values = self.values[:, list(places)]
-        if np.isnan(_stored(values)).any():
-            raise fail("has missing values in its label columns; remove those rows or complete them")
-        for column, place in enumerate(places):
-            categories = self.categories.get(self.names[place], ("0", "1"))
-            meaning = [truth_value(category) for category in categories]
-            if None in meaning:
-                raise fail(
-                    f"label {self.names[place]!r} must be 0/1, -1/+1, no/yes or false/true, got the categories "
-                    f"{', '.join(categories[:5])!r}; recode it or check `labels`"
-                )
-            if meaning != [False, True]:
-                values = sp.lil_array(values) if is_sparse(values) else values
-                codes = dense(values[:, [column]]).astype(int)
-                values[:, [column]] = np.array(meaning, dtype=np.float64)[codes]
-        names = [plain_name(self.names[place]) for place in places]
-        if self.is_headless:
-            names = numbered_labels(len(places))
-        return Labels.of_matrix(labels_to_binary(values, fail), names)
-
-
-def stack(parts: Sequence[NumericTable], fail: Fail) -> NumericTable:
-    """Put the rows of tables with the same columns below one another."""
+def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
+    """Put parts such as training and test half below one another."""
     first = parts[0]
-    for part in parts:
-        if sorted(part.names) != sorted(first.names) or part.categories != first.categories:
-            raise fail("all parts must have the same columns with the same categories; check the headers")
+    if len(parts) == 1:
+        return first
+    kinds = {
+        (
+            *sorted(part.names),
+            None,
+            *(part.label_names or ()),
+            *sorted(part.categories.items()),
+            part.Y is None,
+        )
+        for part in parts
+    }
+    # A part without noise has its truth as candidates.
+    candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
+    n_labels = {None if labels is None else labels.shape[1] for labels in candidates}
+    if len(kinds) > 1 or len(n_labels) > 1:
+        raise fail(
+            "all parts must have the same columns with the same categories, and true labels in all or none of them; "
+            "check the files"
+        )
     ordered = [
-        part.values if part.names == first.names else part.values[:, [*map(part.names.index, first.names)]]
+        part.X if part.names == first.names else part.X[:, [*map(part.names.index, first.names)]]
         for part in parts
     ]
-    row_ids = None if first.row_ids is None else [name for part in parts for name in part.row_ids or ()]
-    return replace(first, values=stacked(ordered), row_ids=row_ids)
+    row_ids = [row_id for part in parts for row_id in part.row_ids or ()]
+    has_candidates = any(part.Y_candidates is not None for part in parts)
+    return replace(
+        first,
+        X=_stacked(ordered),
+        Y=None if first.Y is None else _stacked([part.Y for part in parts]),
+        Y_candidates=_stacked(candidates) if has_candidates else None,
+        row_ids=None if first.row_ids is None else row_ids,
+    )
 
 
-def stacked(matrices: Sequence[Any]) -> Matrix:
+def _stacked(matrices: Sequence[Any]) -> Matrix:
     """Return matrices of the same width below one another."""
     if any(map(is_sparse, matrices)):
         return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
@@ -187,7 +205,7 @@ def _stored(values: Matrix) -> np.ndarray:
 
 
 def _complete(
-    values: Matrix, missing: str | None, names: Sequence[str] | None, coded: Sequence[int], fail: Fail
+    values: Matrix, missing: str | None, names: Sequence[str], coded: Sequence[int], fail: Fail
 ) -> Matrix:
     """Fill in missing values, those of category codes by the most frequent one, or raise."""
     stored = _stored(values)
@@ -199,7 +217,7 @@ def _complete(
         column = (values.indices[holes] if is_sparse(values) else np.nonzero(holes)[1]).min()
         raise fail(
             f"has {int(holes.sum())} missing feature values, first in column "
-            f"{names[column] if names else f'x{column}'!r}; read it with `missing='mean'` (most frequent category "
+            f"{names[column]!r}; read it with `missing='mean'` (most frequent category "
             "for nominal features) or `missing='zero'`"
         )
     filled = impute(values, str(missing))
@@ -267,8 +285,8 @@ def read_npz(source: Source, options: ReadOptions) -> Matrices:
     if "labelsieve" in arrays:
         facts = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
         X, Y, candidates = (_own_matrix(arrays, role, source) for role in ROLES)
-        own = (facts["feature_names"], facts["label_names"], facts["nominal"], facts["name"] or None)
-        return Matrices(X, Y, candidates, *own)
+        own = (facts["feature_names"], facts["label_names"], facts["nominal"])
+        return Matrices(X, Y, candidates, *own, name=facts["name"] or None)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     found = _pick_matrices(matrices, source, options, label_rows_first=False)
     names: dict[str, tuple[str, ...]] = {}
@@ -293,19 +311,19 @@ def _own_matrix(arrays: Mapping[str, np.ndarray], role: str, source: Source) -> 
     return matrix
 
 
-def read_npy(source: Source) -> NumericTable:
+def read_npy(source: Source, options: ReadOptions) -> Matrices:
     """Read a single array, which is a table without names."""
     array = np.load(BytesIO(source.content), allow_pickle=False)
-    return NumericTable(array_names(array, source), array.astype(np.float64), is_headless=True)
+    check_numbers(array, source)
+    return Matrices(array.astype(np.float64))
 
 
-def array_names(array: np.ndarray, source: Source) -> list[str]:
-    """Return names for the columns of an array, which must be a table of numbers."""
+def check_numbers(array: np.ndarray, source: Source) -> None:
+    """Raise unless an array is a table of numbers."""
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "buif":
         raise source.error(
             f"must hold rows and columns of real numbers, got shape {array.shape!r} of {array.dtype}; convert it"
         )
-    return [f"x{place}" for place in range(array.shape[1])]
 
 
 def read_svmlight(sources: Sequence[Source]) -> Matrices:
@@ -358,7 +376,7 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
         header.get("features"),
         header.get("labels") or names,
         header.get("nominal") or (),
-        header.get("name"),
+        name=header.get("name"),
     )
 
 
@@ -420,7 +438,7 @@ def _pick_matrices(
         raise source.error(
             f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix"
         )
-    return join(parts, source)
+    return join(parts, source.error)
 
 
 def _listing(arrays: Mapping[str, Any]) -> str:
@@ -450,29 +468,3 @@ def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: 
         return labels_to_binary(matrix.T if is_turned else matrix, source.error)
 
     return Matrices(X, turned(truth), turned(noisy))
-
-
-def join(parts: Sequence[Matrices], source: Source) -> Matrices:
-    """Put parts such as training and test half below one another."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    # A part without noise has its truth as candidates.
-    candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
-    widths = {
-        (part.X.shape[1], part.Y is None, labels.shape[1])
-        for part, labels in zip(parts, candidates, strict=True)
-        if labels is not None
-    }
-    names = {(*(part.feature_names or ()), None, *(part.label_names or ())) for part in parts}
-    if len(widths) > 1 or len(names) > 1:
-        raise source.error(
-            "all parts need the same features and labels, and true labels in all or none of them; check the files"
-        )
-    has_candidates = any(part.Y_candidates is not None for part in parts)
-    return replace(
-        first,
-        X=stacked([part.X for part in parts]),
-        Y=None if first.Y is None else stacked([part.Y for part in parts]),
-        Y_candidates=stacked(candidates) if has_candidates else None,
-    )
