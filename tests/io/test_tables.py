@@ -41,7 +41,7 @@ def frame():
 
 
 def encoded(columns, names, text="drop"):
-    return encode(columns, names, ReadOptions(text=text), (), DatasetError)
+    return encode(columns, names, ReadOptions(text=text), DatasetError)
 
 
 def named(table):

@@ -282,10 +282,9 @@ def _read_arrays(X: Any, Y: Any, name: str | None) -> Dataset:
         raise DatasetError(f"the arrays cannot be used: {error}") from None
     names = {"feature": getattr(X, "columns", None), "label": getattr(Y, "columns", binarize_tags(Y)[1])}
     shown: Any = {f"{kind}_names": tuple(map(str, own)) for kind, own in names.items() if own is not None}
-    has_index = hasattr(X, "iloc") and X.index.is_unique
-    return Dataset(
-        checked_X, checked_Y, name=name or "", row_ids=X.index.tolist() if has_index else None, **shown
-    )
+    if hasattr(X, "iloc") and X.index.is_unique:
+        shown["row_ids"] = X.index.tolist()
+    return Dataset(checked_X, checked_Y, name=name or "", **shown)
 
 
 def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
