@@ -141,8 +141,7 @@ def impute(values: Any, strategy: str) -> Any:
     imputer = SimpleImputer(strategy=strategy, fill_value=0.0, keep_empty_features=True)
     # Means and medians of numbers near the largest ones overflow; such a column is scaled by its user or not at all.
     with np.errstate(over="ignore"):
-        filled = imputer.fit_transform(values)
-    return sp.csr_array(filled) if is_sparse(filled) else filled
+        return imputer.fit_transform(values)
 
 
 def _date_parts(moments: np.ndarray) -> dict[str, np.ndarray]:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
-from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelsieve._blocks.collections import is_lazy
 from labelsieve._numerics.candidates import is_binary
-from labelsieve._numerics.sparse import Matrix, check_structure, dense, is_sparse
+from labelsieve._numerics.sparse import Matrix, by_columns, check_structure, dense, is_sparse
 from labelsieve.io.column_choice import choose_columns, numbered_labels, plain_name, require_unique
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import Fail
@@ -125,11 +125,12 @@ class Matrices:
     def to_dataset(self, options: ReadOptions, fail: Fail, *, name: str, source: str) -> Dataset:
         """Fill in missing values, encode categories and check everything."""
         X, names, nominal = self.X, self.feature_names, self.nominal
-        coded = [place for place, feature in enumerate(self.names) if feature in set(nominal)]
         if not is_lazy(X):
+            is_nominal = set(nominal)
+            coded = [place for place, feature in enumerate(self.names) if feature in is_nominal]
             X = _complete(X, options.missing, self.names, coded, fail)
-        if options.nominal == "onehot" and self.categories and coded:
-            X, names, nominal = _one_hot(X, self.names, coded, self.categories, fail)
+        if options.nominal == "onehot" and self.categories and nominal:
+            X, names, nominal = _one_hot(X, self.names, self.categories, fail)
         return Dataset(
             X,
             self.Y,
@@ -149,20 +150,19 @@ def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
     first = parts[0]
     if len(parts) == 1:
         return first
-    kinds = {
-        (
-            *sorted(part.names),
-            None,
-            *(part.label_names or ()),
-            *sorted(part.categories.items()),
-            part.Y is None,
-        )
-        for part in parts
-    }
     # A part without noise has its truth as candidates.
     candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
-    n_labels = {None if labels is None else labels.shape[1] for labels in candidates}
-    if len(kinds) > 1 or len(n_labels) > 1:
+    kinds = [
+        (
+            sorted(part.names),
+            part.label_names,
+            part.categories,
+            part.Y is None,
+            None if labels is None else labels.shape[1],
+        )
+        for part, labels in zip(parts, candidates, strict=True)
+    ]
+    if any(kind != kinds[0] for kind in kinds):
         raise fail(
             "all parts must have the same columns with the same categories, and true labels in all or none of them; "
             "check the files"
@@ -216,49 +216,38 @@ def _complete(
         holes = np.isnan(stored)
         column = (values.indices[holes] if is_sparse(values) else np.nonzero(holes)[1]).min()
         raise fail(
-            f"has {int(holes.sum())} missing feature values, first in column "
-            f"{names[column]!r}; read it with `missing='mean'` (most frequent category "
-            "for nominal features) or `missing='zero'`"
+            f"has {int(holes.sum())} missing feature values, first in column {names[column]!r}; read it with "
+            "`missing='mean'` (most frequent category for nominal features) or `missing='zero'`"
         )
     filled = impute(values, str(missing))
     if missing == "mean" and coded:
-        frequent = impute(values[:, list(coded)], "most_frequent")
         filled = sp.lil_array(filled) if is_sparse(filled) else filled
-        filled[:, list(coded)] = dense(frequent)
-    return sp.csr_array(filled) if is_sparse(filled) else filled
+        filled[:, coded] = dense(impute(values[:, coded], "most_frequent"))
+    return filled
 
 
 def _one_hot(
-    values: Matrix,
-    names: Sequence[str],
-    coded: Sequence[int],
-    categories: Mapping[str, tuple[str, ...]],
-    fail: Fail,
+    values: Matrix, names: Sequence[str], categories: Mapping[str, tuple[str, ...]], fail: Fail
 ) -> tuple[Matrix, list[str], list[str]]:
     """Replace every nominal column by one 0/1 column per category, in place and named ``column=category``."""
-    known = [categories[names[place]] for place in coded]
-    width = len(names) - len(coded) + sum(map(len, known))
+    coded = [name for name in names if name in categories]
+    width = len(names) + sum(len(categories[name]) - 1 for name in coded)
     if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MOST_CELLS:
         raise fail(
             f"has too many categories for one-hot encoding ({width} columns); read it with `nominal='code'`"
         )
-    encoder = OneHotEncoder(
-        categories=[np.arange(len(own)) for own in known], sparse_output=is_sparse(values)
-    )
-    indicators = encoder.fit_transform(dense(values[:, coded]))
-    plain = np.setdiff1d(range(len(names)), coded)
-    X = (
-        sp.hstack([values[:, plain], indicators], format="csc")
-        if is_sparse(values)
-        else np.hstack([values[:, plain], indicators])
-    )
-    indicator_names = [
-        f"{names[place]}={category}" for place, own in zip(coded, known, strict=True) for category in own
+    columns = by_columns(values)
+    blocks: list[Any] = []
+    new_names: list[list[str]] = []
+    for place, name in enumerate(names):
+        block, known = columns[:, [place]], categories.get(name)
+        blocks.append(block if known is None else (dense(block) == np.arange(len(known))).astype(np.float64))
+        new_names.append([name] if known is None else [f"{name}={category}" for category in known])
+    indicators = [
+        new for name, own in zip(names, new_names, strict=True) if name in categories for new in own
     ]
-    own_places = [*plain, *np.repeat(coded, [len(own) for own in known])]
-    order = np.argsort(own_places, kind="stable")
-    all_names = [*(names[place] for place in plain), *indicator_names]
-    return X[:, order], [all_names[place] for place in order], indicator_names
+    X = sp.hstack(list(map(sp.csc_array, blocks)), format="csr") if is_sparse(values) else np.hstack(blocks)
+    return X, [new for own in new_names for new in own], indicators
 
 
 def read_matlab(source: Source, options: ReadOptions) -> Matrices:
