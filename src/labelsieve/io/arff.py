@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from labelsieve._numerics.sparse import Matrix
@@ -280,11 +281,8 @@ class _Rows:
         if values.shape[1] != len(self.attributes):
             return None
         for place, codes in nominal.items():
-            column = values[:, place]
-            coded = np.full(len(column), np.nan)
-            for category, code in (codes or {}).items():
-                coded[column == category] = code
-            if (np.isnan(coded) & ~np.isnan(column)).any():
+            coded = pd.Series(values[:, place]).map(codes).to_numpy()
+            if not np.array_equal(np.isnan(coded), np.isnan(values[:, place])):
                 return None
             values[:, place] = coded
         return values

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class RawTable:
     #: Separator of a text file.
     separator: str = ","
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the columns."""
         return list(self.frame.columns)

@@ -70,16 +70,14 @@ class Labels:
 
 
 def chosen_labels(
-    choice: ColumnChoice,
-    of_columns: Callable[[Sequence[int]], Labels],
-    of_file: Callable[[Path], Labels],
-    fail: Fail,
+    choice: ColumnChoice, n_rows: int, of_columns: Callable[[Sequence[int]], Labels], fail: Fail
 ) -> tuple[Labels | None, Labels | None]:
     """Return truth and candidates, from columns or second files, with the same labels in the same order."""
+    from labelsieve.io.reading import read_label_file  # which reads files of every format
 
     def read(file: Path | None, places: Sequence[int]) -> Labels | None:
         if file is not None:
-            return of_file(file)
+            return read_label_file(file, n_rows)
         return of_columns(places) if places else None
 
     truth = read(choice.label_file, choice.labels or ())

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,7 @@ class Matrices:
         """Names of the features."""
         return [*(self.feature_names or (f"x{place}" for place in range(self.X.shape[1])))]
 
-    def split(self, options: ReadOptions, fail: Fail, second_file: Callable[[Path, int], Labels]) -> Matrices:
+    def split(self, options: ReadOptions, fail: Fail) -> Matrices:
         """Divide the columns of a table into features and labels."""
         if self.declared_labels == [] and options.labels is None:
             raise fail(
@@ -84,12 +83,7 @@ class Matrices:
         features = choice.features(len(self.names), fail)
         if self.row_ids is not None:
             require_unique(self.row_ids, str(options.id), fail)
-        truth, noisy = chosen_labels(
-            choice,
-            lambda places: self.labels(places, fail),
-            lambda path: second_file(path, self.X.shape[0]),
-            fail,
-        )
+        truth, noisy = chosen_labels(choice, self.X.shape[0], lambda places: self.labels(places, fail), fail)
         names = [self.names[place] for place in features]
         return replace(
             self,

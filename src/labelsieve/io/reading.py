@@ -208,9 +208,7 @@ def read_files(
         if kind in TABLE_FORMATS.values():
             raw = stack_tables([open_table(part, kind) for part in sources], first.error)
             file = first if len(sources) == 1 else None
-            return table_dataset(
-                raw, options, first.error, second_file=_second_file, file=file, name=own_name, source=origin
-            )
+            return table_dataset(raw, options, first.error, file=file, name=own_name, source=origin)
         _check_options(first, kind, options)
         if kind == "svmlight":
             found = read_svmlight(sources)
@@ -219,7 +217,7 @@ def read_files(
         if kind == "arff" and options.labels is None:
             found = replace(found, declared_labels=_declared_labels(first, found))
         if kind in ("arff", "npy"):
-            found = found.split(options, first.error, _second_file)
+            found = found.split(options, first.error)
         own_name = (found.name or own_name) if name is None else name
         return found.to_dataset(options, first.error, name=own_name, source=origin)
     except MemoryError:
@@ -296,7 +294,7 @@ def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
     raw = open_frame(frame)
     if not all(raw.frame.shape):
         raise fail(f"needs rows and columns, got shape {raw.frame.shape!r}")
-    return table_dataset(raw, options, fail, second_file=_second_file, file=None, name=name or "", source="")
+    return table_dataset(raw, options, fail, file=None, name=name or "", source="")
 
 
 def _common_stem(sources: Sequence[Source]) -> str:
@@ -332,7 +330,7 @@ def _declared_labels(source: Source, table: Matrices) -> Sequence[str] | None:
     return xml_labels(xml, xml.content, table.names, source.error)
 
 
-def _second_file(path: Path, n_rows: int) -> Labels:
+def read_label_file(path: Path, n_rows: int) -> Labels:
     """Read a second file that holds labels only."""
     source = Source(path)
     kind = format_of(source)

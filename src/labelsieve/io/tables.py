@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,6 @@ from labelsieve.io.labels import Labels, chosen_labels, likely_labels, read_labe
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
-#: Reads the labels of a number of rows from another file.
-SecondFile = Callable[[Path, int], Labels]
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -41,7 +37,6 @@ def table_dataset(
     options: ReadOptions,
     fail: Fail,
     *,
-    second_file: SecondFile,
     file: Source | None,
     name: str,
     source: str,
@@ -59,8 +54,8 @@ def table_dataset(
     must_vary = not choice.is_declared
     truth, noisy = chosen_labels(
         choice,
+        n_rows,
         lambda places: read_labels(raw, places, options.label_sep, fail, must_vary=must_vary),
-        lambda path: second_file(path, n_rows),
         fail,
     )
     labels = noisy or truth
