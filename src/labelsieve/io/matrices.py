@@ -114,7 +114,8 @@ class Matrices:
                 codes = dense(values[:, [column]]).astype(int)
                 values[:, [column]] = np.array(meaning, dtype=np.float64)[codes]
         shown = numbered_labels(len(names)) if self.feature_names is None else map(plain_name, names)
-        return Labels.of_matrix(labels_to_binary(values, fail), [*shown])
+        Y = labels_to_binary(sp.csr_array(values) if is_sparse(values) else values, fail)
+        return Labels.of_matrix(Y, [*shown])
 
     def to_dataset(self, options: ReadOptions, fail: Fail, *, name: str, source: str) -> Dataset:
         """Fill in missing values, encode categories and check everything."""
@@ -217,7 +218,7 @@ def _complete(
     if missing == "mean" and coded:
         filled = sp.lil_array(filled) if is_sparse(filled) else filled
         filled[:, coded] = dense(impute(values[:, coded], "most_frequent"))
-    return filled
+    return sp.csr_array(filled) if is_sparse(filled) else filled
 
 
 def _one_hot(
