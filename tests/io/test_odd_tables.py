@@ -222,7 +222,7 @@ REJECTED = {
     ),
     "a role of no column": (
         PLAIN,
-        "no column 'z', whose role was given",
+        "no column 'z'",
         ("--labels", "y", "--role", "z=number"),
     ),
     "an id twice": (PLAIN, "'colour' must name every row once", ("--labels", "y", "--id", "colour")),

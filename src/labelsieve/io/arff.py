@@ -19,6 +19,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from labelsieve._numerics.sparse import Matrix
+from labelsieve.io.column_choice import unknown_column
 from labelsieve.io.matrices import Matrices
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
@@ -63,7 +64,7 @@ def read_arff(source: Source, options: ReadOptions) -> Matrices:
     row_ids = None
     if id_column is not None:
         if id_column not in names:
-            raise source.error(f"has no attribute {id_column[:80]!r} to name its rows; check the name")
+            raise unknown_column(id_column, names, source.error)
         place = names.index(id_column)
         row_ids = [_unquote(fields.get(place, "0")) for _, fields in rows]
     kept = [

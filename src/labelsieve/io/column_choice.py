@@ -37,7 +37,7 @@ class ColumnChoice:
 
     def features(self, n_columns: int, fail: Fail) -> list[int]:
         """Return the positions of all other columns; raise if there are none, or no labels."""
-        if not (self.labels or self.candidates or self.label_file or self.candidate_file):
+        if self.labels is None:
             raise no_labels_said((), fail)
         taken = {*(self.labels or ()), *self.candidates, *self.ignored}
         features = [place for place in range(n_columns) if place not in taken]
@@ -94,6 +94,8 @@ def choose_columns(
         wanted_order = [plain_name(names[place]) for place in labels]
         if labels and set(by_name) == set(wanted_order):
             candidates = [by_name[name] for name in wanted_order]
+    if labels == [] and not (candidates or label_file or candidate_file):
+        raise no_labels_said((), fail)
     return ColumnChoice(labels, candidates, sorted(ignored), label_file, candidate_file, is_declared)
 
 
@@ -152,13 +154,17 @@ def named_columns(names: Sequence[str], wanted: Any, fail: Fail, role: str = "la
         elif "," in item:
             items += [part.strip() for part in item.split(",") if part.strip()]
         else:
-            # Bounded, since comparing long texts takes quadratic time.
-            known = [name[:50] for name in names[:5000]]
-            close = difflib.get_close_matches(item[:50], known, n=3, cutoff=0.0)
-            raise fail(f"has no column {item[:80]!r}; the closest names are {', '.join(map(repr, close))}")
+            raise unknown_column(item, names, fail)
     if not chosen:
         raise fail(f"got an empty list of {role} columns; name at least one")
     return sorted(chosen)
+
+
+def unknown_column(name: str, names: Sequence[str], fail: Fail) -> DatasetError:
+    """Build the error for a column that does not exist."""
+    # Bounded, since comparing long texts takes quadratic time.
+    close = difflib.get_close_matches(name[:50], [known[:50] for known in names[:5000]], n=3, cutoff=0.0)
+    return fail(f"has no column {name[:80]!r}; the closest names are {', '.join(map(repr, close))}")
 
 
 def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:

@@ -104,14 +104,14 @@ def _features_of(column: TypedColumn, name: str, options: ReadOptions, fail: Fai
             f"column {name!r} has {n_missing} missing values; complete them, or read it with `missing='mean'` or "
             "`missing='zero'`"
         )
-    of_classes = "zero" if missing == "zero" else "most_frequent"
-    if role == "number":
-        yield _Part(impute(values[:, None], missing or "median"), [name], is_kept=True)
-    elif role == "boolean":
-        yield _Part(impute(values[:, None], of_classes), [name], is_kept=True)
+    strategy = missing or "median"
+    if role in ("boolean", "category"):
+        strategy = "zero" if missing == "zero" else "most_frequent"
+    if role in ("number", "boolean"):
+        yield _Part(impute(values[:, None], strategy), [name], is_kept=True)
     elif role == "date":
         parts = _date_parts(values)
-        matrix = impute(np.column_stack([*parts.values()]), missing or "median")
+        matrix = impute(np.column_stack([*parts.values()]), strategy)
         yield _Part(matrix, [f"{name}: {part}" for part in parts])
     elif role == "category" and (
         options.nominal == "code" or (options.nominal is None and column.categories is not None)
@@ -119,7 +119,7 @@ def _features_of(column: TypedColumn, name: str, options: ReadOptions, fail: Fai
         known = column.categories or sorted({text for text in values if text is not None})
         code_of = {None: np.nan, **{category: code for code, category in enumerate(known)}}
         codes = np.array([code_of[text] for text in values], float)[:, None]
-        yield _Part(impute(codes, of_classes), [plain_name(name)], is_kept=True, is_nominal=True)
+        yield _Part(impute(codes, strategy), [plain_name(name)], is_kept=True, is_nominal=True)
     elif role == "category":
         yield _categories(values, name)
     elif role == "tags":

@@ -12,7 +12,13 @@ import scipy.sparse as sp
 
 from labelsieve._numerics.candidates import is_binary
 from labelsieve._numerics.sparse import Matrix, by_columns, columns_of, dense
-from labelsieve.io.column_choice import NOMINAL_PREFIX, ColumnChoice, choose_columns, require_unique
+from labelsieve.io.column_choice import (
+    NOMINAL_PREFIX,
+    ColumnChoice,
+    choose_columns,
+    require_unique,
+    unknown_column,
+)
 from labelsieve.io.column_types import TypedColumn, infer_column_type, plain_numbers, texts_of
 from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
@@ -89,8 +95,7 @@ def _given_roles(names: Sequence[str], options: ReadOptions, fail: Fail) -> dict
     given = {**(options.roles or {}), **({} if options.id is None else {options.id: "id"})}
     for name in given:
         if name not in names:
-            listed = ", ".join(map(repr, [*names[:5], *("...",) * (len(names) > 5)]))
-            raise fail(f"has no column {name[:80]!r}, whose role was given; its columns are {listed}")
+            raise unknown_column(name, names, fail)
     return {names.index(name): role for name, role in given.items()}
 
 
@@ -101,8 +106,6 @@ def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str]
     if said and options.labels is None:
         options = replace(options, labels=[names[place] for place in said])
     choice = choose_columns(names, options, fail, taken=taken)
-    if choice.labels == [] and not (choice.candidates or choice.label_file or choice.candidate_file):
-        raise fail("got an empty list of label columns; name at least one")
     return choice if choice.labels is None else replace(choice, labels=sorted({*said, *choice.labels}))
 
 
