@@ -227,7 +227,7 @@ class DelimitedTable(BlockTable):
         with open(self.source.path, encoding="utf-8-sig", errors="replace", newline="") as stream:
             first = next((line for line in stream if line.strip()), "")
             stream.seek(0)
-            self.separator = "\t" if self.source.ending in (".tsv", ".tab") else separator_of(first)
+            self.separator = separator_of(first, self.source.ending)
             reader = csv.reader(stream, delimiter=self.separator)
             record = next((record for record in reader if any(cell.strip() for cell in record)), [])
             self.is_headless = has_numbers(record)

@@ -193,7 +193,7 @@ class _Column:
             return TypedColumn("constant", _objects(self.texts), "all values are missing")
         if len(self.counts) == 1 and self.n_present == len(self.texts):
             return TypedColumn("constant", _objects(self.texts), f"always {_quoted(next(iter(self.counts)))}")
-        if len(self.words) < len(self.counts) or self._lists():
+        if len(self.words) < len(self.counts) or self._holds_lists():
             return self._as_tags()
         truth, _ = self._read("boolean")
         if truth:
@@ -266,22 +266,19 @@ class _Column:
             separator = next(
                 (mark for mark in TAG_SEPARATORS if any(mark in text for text in self.words)), None
             )
-        lists = self._lists()
-        meaning: dict[Any, Any] = {
-            text: lists[text] if text in lists else split_tags(text, separator) for text in self.words
-        }
+        meaning: dict[Any, Any] = {text: split_tags(text, separator) for text in self.words}
         is_split = separator is not None and any(
-            separator in text for text in self.words if text not in lists
+            separator in text and read_list(text) is None for text in self.words
         )
         values = _objects([meaning.get(text, text) for text in self.texts])
         return TypedColumn("tags", values, f"parted by {separator!r}" if is_split else "", separator)
 
-    def _lists(self) -> dict[str, tuple[str, ...]]:
-        """Return the lists that cells are written as, if nearly all are."""
-        if sum(text[0] in "[({" for text in self.words) < _MOST * len(self.words):
-            return {}
-        found = {text: items for text in self.words if (items := read_list(text)) is not None}
-        return found if len(found) >= _MOST * len(self.words) else {}
+    def _holds_lists(self) -> bool:
+        """Return whether nearly all cells are written as lists."""
+        least = _MOST * len(self.words)
+        if sum(text[0] in "[({" for text in self.words) < least:
+            return False
+        return sum(read_list(text) is not None for text in self.words) >= least
 
     def _tag_separator(self) -> str | None:
         """Return the separator that gives short texts which come again and again in other combinations."""

@@ -19,6 +19,7 @@ from labelsieve.io.frames import (
     is_blank,
     json_objects,
     open_workbook,
+    separator_of,
     sheet_rows,
     table_format,
 )
@@ -77,7 +78,7 @@ def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
             frame.isetitem(
                 place, [json.dumps(cell, default=str) if isinstance(cell, lists) else cell for cell in plain]
             )
-    separator = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+    separator = separator_of("", path.suffix.lower())
     with replacing(path) as stream:
         stream.write(frame.to_csv(index=False, sep=separator, lineterminator="\n").encode())
 

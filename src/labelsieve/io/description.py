@@ -128,7 +128,8 @@ def describe(data: Any) -> DatasetDescription:
     n_samples, n_labels = Y.shape
     counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
-    most = int(counts.max())
+    label_counts = dict(zip(data.label_names, counts.tolist(), strict=True))
+    most = max(label_counts.values())
     nonzero = X.nnz if is_sparse(X) else np.count_nonzero(X)
     constant, duplicate = _constant_and_duplicate(X)
     candidates = data.Y_candidates
@@ -148,14 +149,9 @@ def describe(data: Any) -> DatasetDescription:
         n_without_labels=int((per_sample == 0).sum()),
         constant_features=tuple(data.feature_names[index] for index in constant),
         duplicate_features=tuple(data.feature_names[index] for index in duplicate),
-        labels_without_positives=tuple(
-            name for name, count in zip(data.label_names, counts, strict=True) if not count
-        ),
-        label_counts=dict(zip(data.label_names, counts.tolist(), strict=True)),
-        imbalance={
-            name: most / count if count else None
-            for name, count in zip(data.label_names, counts.tolist(), strict=True)
-        },
+        labels_without_positives=tuple(name for name, count in label_counts.items() if not count),
+        label_counts=label_counts,
+        imbalance={name: most / count if count else None for name, count in label_counts.items()},
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -108,8 +108,7 @@ def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str
 def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
     """Read the lines of a text table that hold something, numbered, and find out the separator."""
     text = decode_table(source)[0]
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    separator = "\t" if source.ending in (".tsv", ".tab") else separator_of(first)
+    separator = separator_of(next((line for line in text.splitlines() if line.strip()), ""), source.ending)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         records = [(reader.line_num, record) for record in reader if not is_blank(record)]
@@ -152,8 +151,10 @@ def has_numbers(record: Sequence[str]) -> bool:
     return not any("_" in cell for cell in record)
 
 
-def separator_of(line: str) -> str:
-    """Return the most frequent separator of a line, outside of quotes."""
+def separator_of(line: str, ending: str) -> str:
+    """Return the separator of a file with this ending: a tab, or the most frequent one of a line outside of quotes."""
+    if ending in (".tsv", ".tab"):
+        return "\t"
     line = re.sub(r'"[^"]*+"', "", line)
     return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))
 
@@ -191,8 +192,7 @@ def _open_json(source: Source) -> RawTable:
     return _raw_table("json", names, pd.DataFrame(cells))
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """Where a name and its value stand in the text of a JSON object."""
 
     name: str
