@@ -136,14 +136,6 @@ def test_version_7_3_is_refused_with_the_remedy(tmp_path):
             read(tmp_path / "new.mat")
 
 
-def test_truncated_matlab_files_are_refused_at_any_length(tmp_path):
-    whole = mat_file(tmp_path, {"data": X, "target": Y}).read_bytes()
-    for length in range(1, len(whole), 37):
-        (tmp_path / "cut.mat").write_bytes(whole[:length])
-        with pytest.raises(DatasetError, match=r"cut\.mat"):
-            read(tmp_path / "cut.mat")
-
-
 def test_foreign_npz_files_are_read_by_usual_names(tmp_path):
     path = tmp_path / "data.npz"
     np.savez(path, X=X, y=Y, feature_names=np.array(["a", "b", "c"]), other=np.arange(3))

@@ -28,7 +28,8 @@ _QUOTED = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
 # Possessive repeats (*+) keep matching linear in the length of a line.
 _DECLARATION = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"][^\s{{}},]*)\s*(.*)", re.IGNORECASE)
 _TYPE = re.compile(rf"([a-z]++)\s*+({_QUOTED})?\s*+(?:%.*)?", re.IGNORECASE)
-# A token, and what consists of tokens: the categories of an attribute, a dense row and a sparse one.
+# A token, and what consists of tokens: the categories of an attribute, a dense row and a sparse one. Groups are not
+# possessive: before 3.11.5 Python does not go back to their start when they match in part only (python/cpython#100061).
 _CATEGORY = rf"\s*+({_QUOTED}|[^,}}'\"\s][^,}}]*+|)"
 _FIELD = rf"\s*+({_QUOTED}|[^,%'\"\s][^,%]*+|)\s*+"
 _ENTRY = rf"\s*+(\d{{1,18}})\s++({_QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+"
@@ -52,7 +53,6 @@ _DATE_PARTS = {
 
 def read_arff(source: Source, options: ReadOptions) -> Matrices:
     """Read an ARFF file. String attributes are left out, the column that names the rows becomes `row_ids`."""
-    id_column = options.id
     text = source.text
     start = _DATA.search(text)
     if not start:
@@ -62,15 +62,15 @@ def read_arff(source: Source, options: ReadOptions) -> Matrices:
     rows = _Rows(attributes, text[start.end() :], text.count(b"\n", 0, start.end()) + 1, source)
     values = rows.values()
     row_ids = None
-    if id_column is not None:
-        if id_column not in names:
-            raise unknown_column(id_column, names, source.error)
-        place = names.index(id_column)
+    if options.id is not None:
+        if options.id not in names:
+            raise unknown_column(options.id, names, source.error)
+        place = names.index(options.id)
         row_ids = [_unquote(fields.get(place, "0")) for _, fields in rows]
     kept = [
         place
         for place, attribute in enumerate(attributes)
-        if attribute.kind != "string" and attribute.name != id_column
+        if attribute.kind != "string" and attribute.name != options.id
     ]
     if not kept:
         raise source.error("has string attributes only, so no features; convert them")

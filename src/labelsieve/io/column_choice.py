@@ -68,10 +68,9 @@ def choose_columns(
         ignored.update(named_columns(names, options.ignore, fail, "ignored"))
     prefixed = [place for place, name in enumerate(names) if name.startswith(CANDIDATE_PREFIX)]
     marked = [place for place, name in enumerate(names) if name.startswith(LABEL_PREFIX)]
-    candidates = prefixed
-    if options.candidates is not None:
-        is_file = candidate_file is not None
-        candidates = [] if is_file else named_columns(names, options.candidates, fail, "candidate")
+    candidates = [] if candidate_file is not None else prefixed
+    if options.candidates is not None and candidate_file is None:
+        candidates = named_columns(names, options.candidates, fail, "candidate")
     candidates = [place for place in candidates if place not in ignored]
     labels: list[int] | None
     is_declared = False

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from io import BytesIO
 from typing import Any
 
@@ -68,7 +69,7 @@ class Matrices:
     row_ids: Sequence[str] | None = None
     name: str | None = None
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the features."""
         return [*(self.feature_names or (f"x{place}" for place in range(self.X.shape[1])))]
@@ -147,17 +148,9 @@ def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
         return first
     # A part without noise has its truth as candidates.
     candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
-    kinds = [
-        (
-            sorted(part.names),
-            part.label_names,
-            part.categories,
-            part.Y is None,
-            None if labels is None else labels.shape[1],
-        )
-        for part, labels in zip(parts, candidates, strict=True)
-    ]
-    if any(kind != kinds[0] for kind in kinds):
+    n_labels = [None if labels is None else labels.shape[1] for labels in candidates]
+    kinds = [(sorted(part.names), part.label_names, part.categories, part.Y is None) for part in parts]
+    if any(kind != kinds[0] for kind in kinds) or len({*n_labels}) > 1:
         raise fail(
             "all parts must have the same columns with the same categories, and true labels in all or none of them; "
             "check the files"
