@@ -92,8 +92,8 @@ def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Pa
     assert dataset.frame is not None
     tags_by_cell: dict[tuple[int, int], set[str | None]] = {}
     for row, label in removed:
-        place = int(dataset.label_column_of[label])
-        tags_by_cell.setdefault((row, place), set()).add(origin.labels.tags[label])
+        place, tag = origin.labels.origins[label]
+        tags_by_cell.setdefault((row, place), set()).add(tag)
     changes = {}
     for (row, place), tags in tags_by_cell.items():
         cells = dataset.frame.iloc[:, place]

@@ -42,10 +42,8 @@ class Labels:
 
     Y: Matrix
     names: list[str]
-    #: Position of the column of every label, -1 if it is not a column of the table.
-    owners: list[int]
-    #: The tag of every label in its column; None for a column of yes and no.
-    tags: list[str | None]
+    #: Position of the column of every label, -1 if it is not one of the table, and its tag there; None for yes and no.
+    origins: list[tuple[int, str | None]]
     #: Separators of the tags of a column, by its position.
     separators: dict[int, str | None]
     columns: dict[int, Column]
@@ -53,19 +51,18 @@ class Labels:
     @classmethod
     def of_matrix(cls, Y: Matrix, names: Sequence[str]) -> Labels:
         """Take labels that are not columns of the table."""
-        return cls(Y, list(names), [-1] * len(names), [None] * len(names), {}, {})
+        return cls(Y, list(names), [(-1, None)] * len(names), {}, {})
 
     def reindexed(self, names: Sequence[str]) -> Labels:
         """Return the labels with these names, in this order; no row has a new one."""
         places = {name: place for place, name in enumerate(self.names)}
         order = [places.get(name, len(places)) for name in names]  # the last one is a column of zeros
-        empty = sp.csc_array((self.Y.shape[0], 1), dtype=np.uint8)
+        empty, origins = sp.csc_array((self.Y.shape[0], 1), dtype=np.uint8), [*self.origins, (-1, None)]
         return replace(
             self,
             Y=sp.csr_array(sp.hstack([self.Y, empty], format="csc")[:, order]),
             names=list(names),
-            owners=[[*self.owners, -1][place] for place in order],
-            tags=[[*self.tags, None][place] for place in order],
+            origins=[origins[place] for place in order],
         )
 
 
@@ -119,8 +116,7 @@ def read_labels(
     """Make one label matrix of all label columns; with `must_vary`, some rows must differ in their labels."""
     blocks: list[Any] = []
     names: list[str] = []
-    owners: list[int] = []
-    known_tags: list[str | None] = []
+    origins: list[tuple[int, str | None]] = []
     separators: dict[int, str | None] = {}
     columns: dict[int, Column] = {}
     for position in positions:
@@ -140,8 +136,7 @@ def read_labels(
             names += own_tags if len(positions) == 1 else [f"{name}={tag}" for tag in own_tags]
             note = f"{len(own_tags)} tags" + (f"; {n_missing} rows have none" if n_missing else "")
             note += _differing_in_case(own_tags)
-        owners += [position] * len(own_tags)
-        known_tags += own_tags
+        origins += [(position, tag) for tag in own_tags]
         columns[position] = Column(name, "label", n_missing, note)
     Y: Any = sp.hstack([sp.csr_array(block) for block in blocks], format="csr", dtype=np.uint8)
     if Y.shape[0] * Y.shape[1] <= _MOST_DENSE:
@@ -153,7 +148,7 @@ def read_labels(
     names = distinct([writable_name(name) for name in names])
     if not table.has_header:
         names = numbered_labels(len(names))
-    return Labels(Y, names, owners, known_tags, separators, columns)
+    return Labels(Y, names, origins, separators, columns)
 
 
 def _differing_in_case(tags: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ def table_dataset(
         nominal=features.nominal,
         columns=_columns(raw, typed, [part for part in (noisy, truth) if part], features, options),
         column_of=features.column_of,
-        label_column_of=np.array(labels.owners, dtype=np.intp),
+        label_column_of=np.array([place for place, _ in labels.origins]),
         row_ids=row_ids,  # type: ignore[arg-type]  # None numbers the rows
         id_column=id_column,
         frame=raw.frame,
