@@ -254,9 +254,15 @@ class _Rows:
         if values is not None:
             return values
         entries, columns, ends = array("d"), array("i"), array("q", [0])
+        readers = [attribute.read for attribute in self.attributes]
         for number, fields in self:
             columns.extend(fields)
-            entries.extend([self._value(place, field, number) for place, field in fields.items()])
+            try:  # a row of plain values takes half the time this way
+                if "?" in fields.values():
+                    raise ValueError("a missing value")
+                entries.extend([readers[place](field) for place, field in fields.items()])
+            except (ValueError, OverflowError, KeyError):
+                entries.extend([self._value(place, field, number) for place, field in fields.items()])
             ends.append(len(columns))
         if not is_sparse:
             return np.array(entries).reshape(-1, len(self.attributes))
@@ -326,7 +332,7 @@ class _Rows:
         if field == "?":
             return np.nan
         attribute = self.attributes[place]
-        text = _unquote(field) if field[:1] in ("'", '"') else field  # calling it for every number takes time
+        text = _unquote(field)
         try:
             return attribute.read(text)
         except (ValueError, OverflowError, KeyError):

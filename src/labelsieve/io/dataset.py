@@ -102,7 +102,7 @@ class Dataset:
     frame : DataFrame or None, default=None
         The cells as written.
     values : DataFrame or None, default=None
-        The cells as understood: numbers, dates, texts and tuples of tags, with None for a missing one.
+        The cells of all columns but labels as understood: numbers, dates, texts and tuples of tags.
     notes : tuple of str, default=()
         Remarks about the table as a whole.
 
