@@ -298,11 +298,10 @@ class _Rows:
         """Split a dense row; quotes stay."""
         fields = line.split(",")
         if _SPECIAL.search(line):
-            found = _DENSE_ROW.fullmatch(line)
-            if not found:
-                raise self.source.error(
-                    f"cannot split {line[:40]!r} at its commas; check its quotes", line=number
-                )
+            found = _DENSE_ROW.match(line)
+            assert found is not None  # a field may be empty
+            if rest := line[found.end() :]:
+                raise self.source.error(f"cannot read {rest[:40]!r}; check its quotes", line=number)
             fields = re.findall(rf"(?:\A|,){_FIELD}", found[1])
         if len(fields) != len(self.attributes):
             raise self.source.error(
@@ -321,8 +320,9 @@ class _Rows:
         entries = re.findall(_ENTRY, found[1])
         row = {int(index): field.strip() for index, field in entries}
         if len(row) < len(entries) or max(row, default=0) >= len(self.attributes):
+            got = ", ".join(index for index, _ in entries)
             raise self.source.error(
-                f"attribute indices must differ and be below {len(self.attributes)}; correct the row",
+                f"attribute indices must differ and be below {len(self.attributes)}, got {got[:40]}; correct the row",
                 line=number,
             )
         return row
