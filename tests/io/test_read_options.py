@@ -9,7 +9,6 @@ from labelsieve.bench.config import parse_experiment
 from labelsieve.bench.runner import run as run_experiment
 from labelsieve.cli import in_options
 from labelsieve.io import DatasetError, read
-from labelsieve.io.options import ReadOptions
 
 TABLE = "who,length,bird\n" + "".join(f"w{k},{k}.5,{k % 2}\n" for k in range(6))
 
@@ -19,11 +18,6 @@ def table(tmp_path):
     path = tmp_path / "birds.csv"
     path.write_text(TABLE)
     return path
-
-
-def test_only_what_is_given_is_given():
-    assert ReadOptions(missing="zero").given == {"missing": "zero"}
-    assert ReadOptions(0, ignore=["a"]).given == {"labels": 0, "ignore": ["a"]}
 
 
 @pytest.mark.parametrize(
@@ -63,5 +57,5 @@ def test_the_command_line_and_a_configuration_name_their_own_options(capsys, tab
 
 def test_a_configuration_is_told_the_words_of_an_option():
     text = 'methods = ["sum-f"]\ndatasets = [{name = "own", path = "a.csv", missing = "median"}]\n'
-    with pytest.raises(RunError, match="missing must be one of error, mean, zero, got 'median'"):
+    with pytest.raises(RunError, match=r"missing.*'median'"):
         parse_experiment(text, name="mine")

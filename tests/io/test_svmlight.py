@@ -66,13 +66,6 @@ def test_scikit_learn_reads_what_is_written_and_the_other_way_round(tmp_path):
     np.testing.assert_allclose(got.X.toarray(), X.toarray(), rtol=1e-12)
 
 
-def test_files_larger_than_a_block_are_read_whole(text_file):
-    rows = [f"{index % 5} {index % 90 + 1}:0.25 100:{index}" for index in range(20000)]
-    data = read(text_file("\n".join(rows)))
-    assert data.X.shape == (20000, 100)
-    np.testing.assert_array_equal(data.X[:, [99]].toarray().ravel(), np.arange(20000))
-
-
 @pytest.mark.parametrize(
     "text",
     [

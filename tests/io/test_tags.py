@@ -91,7 +91,7 @@ def test_numbers_in_sets_are_tags_in_their_order():
 @pytest.mark.parametrize("odd", [None, "bug", 3.5])
 def test_a_row_that_is_no_set_is_refused(problem, odd):
     X, _, tags = problem
-    with pytest.raises(ValueError, match=r"a set or a list of tags in every row\. Got .* an empty set"):
+    with pytest.raises(ValueError, match="empty set"):
         SumF().fit(X, [*tags[:-1], odd])
 
 

@@ -15,22 +15,27 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from labelsieve._numerics.sparse import Matrix
-from labelsieve.io.matrices import NumericTable
+from labelsieve.io.column_choice import unknown_column
+from labelsieve.io.matrices import Matrices
+from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
 # Possessive repeats (*+) keep matching linear in the length of a line.
-_DECLARATION = re.compile(
-    rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"][^\s{{}},]*)\s*(.*)", re.IGNORECASE | re.DOTALL
-)
-_CATEGORY = re.compile(rf"\s*+({_QUOTED}|[^,}}'\"\s][^,}}]*+|)\s*+([,}}])", re.DOTALL)
-_TYPE = re.compile(rf"([a-z]++)\s*+({_QUOTED})?\s*+(?:%.*)?", re.IGNORECASE | re.DOTALL)
-_FIELD = re.compile(rf"\s*+({_QUOTED}|[^,%'\"\s][^,%]*+|)\s*+(,|%|$)", re.DOTALL)
-_ENTRY = re.compile(rf"\s*+(\d{{1,18}})\s++({_QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+([,}}])", re.DOTALL)
-_END_OF_ROW = re.compile(r"\s*}\s*(?:%.*)?", re.DOTALL)
+_DECLARATION = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"][^\s{{}},]*)\s*(.*)", re.IGNORECASE)
+_TYPE = re.compile(rf"([a-z]++)\s*+({_QUOTED})?\s*+(?:%.*)?", re.IGNORECASE)
+# A token, and what consists of tokens: the categories of an attribute, a dense row and a sparse one. Groups are not
+# possessive: before 3.11.5 Python does not go back to their start when they match in part only (python/cpython#100061).
+_CATEGORY = rf"\s*+({_QUOTED}|[^,}}'\"\s][^,}}]*+|)"
+_FIELD = rf"\s*+({_QUOTED}|[^,%'\"\s][^,%]*+|)\s*+"
+_ENTRY = rf"\s*+(\d{{1,18}})\s++({_QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+"
+_CATEGORIES = re.compile(rf"{{({_CATEGORY}\s*+(?:,{_CATEGORY}\s*+)*)}}\s*+(?:%.*)?")
+_DENSE_ROW = re.compile(rf"({_FIELD}(?:,{_FIELD})*)(?:%.*)?")
+_SPARSE_ROW = re.compile(rf"{{((?:{_ENTRY}(?:,{_ENTRY})*)?\s*+)}}\s*+(?:%.*)?")
 _DATA = re.compile(rb"^[^\S\n]*@data(?:[ \t%][^\n]*)?(?:\n|\Z)", re.IGNORECASE | re.MULTILINE)
 # Separators alone do not part the fields of a line with one of these.
 _SPECIAL = re.compile(r"['\"%\\]")
@@ -46,8 +51,8 @@ _DATE_PARTS = {
 }  # fmt: skip
 
 
-def read_arff(source: Source, id_column: str | None = None) -> NumericTable:
-    """Read an ARFF file. String attributes are left out, `id_column` becomes `row_ids`."""
+def read_arff(source: Source, options: ReadOptions) -> Matrices:
+    """Read an ARFF file. String attributes are left out, the column that names the rows becomes `row_ids`."""
     text = source.text
     start = _DATA.search(text)
     if not start:
@@ -57,23 +62,23 @@ def read_arff(source: Source, id_column: str | None = None) -> NumericTable:
     rows = _Rows(attributes, text[start.end() :], text.count(b"\n", 0, start.end()) + 1, source)
     values = rows.values()
     row_ids = None
-    if id_column is not None:
-        if id_column not in names:
-            raise source.error(f"has no attribute {id_column[:80]!r} to name its rows; check the name")
-        place = names.index(id_column)
+    if options.id is not None:
+        if options.id not in names:
+            raise unknown_column(options.id, names, source.error)
+        place = names.index(options.id)
         row_ids = [_unquote(fields.get(place, "0")) for _, fields in rows]
     kept = [
         place
         for place, attribute in enumerate(attributes)
-        if attribute.kind != "string" and attribute.name != id_column
+        if attribute.kind != "string" and attribute.name != options.id
     ]
     if not kept:
         raise source.error("has string attributes only, so no features; convert them")
-    return NumericTable(
-        [names[place] for place in kept],
+    return Matrices(
         values if len(kept) == len(names) else values[:, kept],
-        {attribute.name: attribute.categories for attribute in attributes if attribute.categories},
-        _meka_labels(relation, names),
+        feature_names=[names[place] for place in kept],
+        categories={attribute.name: attribute.categories for attribute in attributes if attribute.categories},
+        declared_labels=_meka_labels(relation, names),
         row_ids=row_ids,
     )
 
@@ -174,18 +179,11 @@ def _attribute(line: str, line_number: int, source: Source) -> _Attribute:
 @lru_cache(maxsize=64)  # most files declare {0,1} for hundreds of attributes
 def _categories(text: str) -> tuple[Callable[[str], float], tuple[str, ...]]:
     """Return the categories between braces, and a function from a category to its position."""
-    categories: list[str] = []
-    position, mark = 1, ","
-    while mark == ",":
-        token = _CATEGORY.match(text, position)
-        if not token:
-            raise ValueError("categories that do not end with a brace")
-        if token.group(1):
-            categories.append(_unquote(token.group(1).strip()))
-        position, mark = token.end(), token.group(2)
-    rest = text[position:].strip()
-    if rest and not rest.startswith("%"):
-        raise ValueError(f"something after its categories, {rest[:40]!r}")
+    found = _CATEGORIES.fullmatch(text)
+    if not found:
+        raise ValueError("categories that are not separated by commas and enclosed in braces")
+    tokens = re.findall(rf"(?:\A|,){_CATEGORY}", found[1])
+    categories = [_unquote(token.strip()) for token in tokens if token]
     if len(set(categories)) < len(categories) or not categories:
         raise ValueError("no categories or one of them twice")
     codes = {category: float(code) for code, category in enumerate(categories)}
@@ -210,16 +208,13 @@ def _numbers(categories: tuple[str, ...]) -> dict[float, float] | None:
 
 def _date_reader(pattern: str) -> Callable[[str], float]:
     """Return a function from a date as text to seconds since 1970 (UTC unless it has a zone)."""
-    texts = [found.group() for found in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+", pattern)]
-    directives = [_DATE_PARTS.get(text, text) for text in texts if text[0].isalpha()]
-    if not directives or "".join(texts) != pattern or len(set(directives)) < len(directives):
-        raise ValueError(f"a date format that cannot be read, {pattern!r}")
     layout = ""
-    for text in texts:
-        if text[0].isalpha():
-            if text not in _DATE_PARTS:
-                raise ValueError(f"the unknown part {text!r} in its date format {pattern!r}")
+    for found in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+", pattern):
+        text = found.group()
+        if text in _DATE_PARTS:
             layout += _DATE_PARTS[text]
+        elif text[0].isalpha():
+            raise ValueError(f"the unknown part {text!r} in its date format {pattern!r}")
         else:
             layout += (text[1:-1] or "'" if text[0] == "'" else text).replace("%", "%%")
 
@@ -262,11 +257,11 @@ class _Rows:
         readers = [attribute.read for attribute in self.attributes]
         for number, fields in self:
             columns.extend(fields)
-            try:
+            try:  # a row of plain values takes half the time this way
                 if "?" in fields.values():
                     raise ValueError("a missing value")
                 entries.extend([readers[place](field) for place, field in fields.items()])
-            except (ValueError, OverflowError, KeyError):  # quotes, a missing value or a mistake
+            except (ValueError, OverflowError, KeyError):
                 entries.extend([self._value(place, field, number) for place, field in fields.items()])
             ends.append(len(columns))
         if not is_sparse:
@@ -293,29 +288,21 @@ class _Rows:
         if values.shape[1] != len(self.attributes):
             return None
         for place, codes in nominal.items():
-            column = values[:, place]
-            coded = np.full(len(column), np.nan)
-            for category, code in (codes or {}).items():
-                coded[column == category] = code
-            if (np.isnan(coded) & ~np.isnan(column)).any():
+            coded = pd.Series(values[:, place]).map(codes).to_numpy()
+            if not np.array_equal(np.isnan(coded), np.isnan(values[:, place])):
                 return None
             values[:, place] = coded
         return values
 
     def _fields(self, line: str, number: int) -> dict[int, str]:
         """Split a dense row; quotes stay."""
+        fields = line.split(",")
         if _SPECIAL.search(line):
-            fields, position, mark = [], 0, ","
-            while mark == ",":
-                token = _FIELD.match(line, position)
-                if not token:
-                    raise self.source.error(
-                        f"cannot read {line[position : position + 40]!r}; check its quotes", line=number
-                    )
-                fields.append(token.group(1))
-                position, mark = token.end(), token.group(2)
-        else:
-            fields = line.split(",")
+            found = _DENSE_ROW.match(line)
+            assert found is not None  # a field may be empty
+            if rest := line[found.end() :]:
+                raise self.source.error(f"cannot read {rest[:40]!r}; check its quotes", line=number)
+            fields = re.findall(rf"(?:\A|,){_FIELD}", found[1])
         if len(fields) != len(self.attributes):
             raise self.source.error(
                 f"expected {len(self.attributes)} values, one an attribute, got {len(fields)}; correct the row",
@@ -325,37 +312,18 @@ class _Rows:
 
     def _sparse_fields(self, line: str, number: int) -> dict[int, str]:
         """Split a sparse row."""
-        if line[-1] == "}" and not _SPECIAL.search(line):
-            try:
-                pairs = [(int(index), field) for index, field in map(str.split, line[1:-1].split(","))]
-            except ValueError:  # spaces between the braces, or a mistake
-                pairs = []
-            row = dict(pairs)
-            if row and len(row) == len(pairs) and min(row) >= 0 and max(row) < len(self.attributes):
-                return row
-        row = {}
-        position, mark = 1, ","
-        if _END_OF_ROW.fullmatch(line, position):
-            return row
-        while mark == ",":
-            entry = _ENTRY.match(line, position)
-            if not entry:
-                shown = line[position : position + 40]
-                raise self.source.error(
-                    f"expected 'index value' pairs in braces, got {shown!r}; correct it", line=number
-                )
-            index = int(entry.group(1))
-            if index >= len(self.attributes) or index in row:
-                problem = (
-                    "stands twice in the row" if index in row else f"is not below {len(self.attributes)}"
-                )
-                raise self.source.error(f"attribute index {index} {problem}; correct the row", line=number)
-            row[index] = entry.group(2).strip()
-            position, mark = entry.end(), entry.group(3)
-        rest = line[position:].strip()
-        if rest and not rest.startswith("%"):
+        found = _SPARSE_ROW.fullmatch(line)
+        if not found:
             raise self.source.error(
-                f"expected nothing after the closing brace, got {rest[:40]!r}; remove it", line=number
+                f"expected 'index value' pairs in braces, got {line[:40]!r}; correct it", line=number
+            )
+        entries = re.findall(_ENTRY, found[1])
+        row = {int(index): field.strip() for index, field in entries}
+        if len(row) < len(entries) or max(row, default=0) >= len(self.attributes):
+            got = ", ".join(index for index, _ in entries)
+            raise self.source.error(
+                f"attribute indices must differ and be below {len(self.attributes)}, got {got[:40]}; correct the row",
+                line=number,
             )
         return row
 
@@ -363,7 +331,8 @@ class _Rows:
         """Return the number, code or date that a field stands for."""
         if field == "?":
             return np.nan
-        attribute, text = self.attributes[place], _unquote(field)
+        attribute = self.attributes[place]
+        text = _unquote(field)
         try:
             return attribute.read(text)
         except (ValueError, OverflowError, KeyError):

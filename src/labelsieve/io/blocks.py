@@ -19,16 +19,14 @@ import pandas as pd
 
 from labelsieve._blocks.streamed import lazy_rows
 from labelsieve._numerics.sparse import dense
-from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, label_names, plain_name
-from labelsieve.io.errors import DatasetError, Fail
+from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, plain_name
+from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import TABLE_FORMATS, has_numbers, import_pyarrow, separator_of
-from labelsieve.io.matrices import Matrices, array_names, labels_to_binary
+from labelsieve.io.matrices import Matrices, check_numbers, labels_to_binary
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import MISSING
 
-#: Makes features or labels of some values, named in errors.
-_Convert = Callable[[np.ndarray, Sequence[str], Fail], np.ndarray]
 #: Bytes of numbers in a block: smaller ones cost overhead, larger ones page faults.
 _BLOCK_BYTES = 16 * 2**20
 #: Row groups of Parquet are read whole, so a block may be larger by this factor.
@@ -77,9 +75,10 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
     used = sorted({*features, *(choice.labels or ()), *choice.candidates})
     reads: dict[Any, Any] = {}
 
-    def labels_of(file: Path | None, columns: Sequence[int]) -> tuple[Any, list[str]]:
-        own, wanted = tables, used
-        if file is not None:
+    def labels_of(file: Path | None, columns: Sequence[int]) -> tuple[Any, list[str] | None]:
+        if file is None:
+            own, wanted = tables, used
+        else:
             own = [_open(Source(file), sizes[0])]
             columns = wanted = list(range(len(own[0].names)))
             if [*own[0].sizes] != sizes:
@@ -88,9 +87,9 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
                     f"and {sum(own[0].sizes)} in {len(own[0].sizes)}"
                 )
         if not columns:
-            return None, []
+            return None, None
         Y = _lazy(own, wanted, columns, _binary_labels, np.uint8, reads)
-        return Y, label_names(own[0].names, columns, is_headless=own[0].is_headless)
+        return Y, None if own[0].is_headless else [plain_name(own[0].names[column]) for column in columns]
 
     candidates, candidate_names = labels_of(choice.candidate_file, choice.candidates)
     truth, true_names = labels_of(choice.label_file, choice.labels or ())
@@ -100,36 +99,32 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
 
 
 def _complete_features(
-    missing: str | None, values: np.ndarray, names: Sequence[str], fail: Fail
+    missing: str | None, values: np.ndarray, names: Sequence[str], source: Source
 ) -> np.ndarray:
+    """Return the values without missing ones."""
     if missing == "zero":
         return np.where(np.isnan(values), 0.0, values)
-    _require_complete(values, names, "use `missing='zero'`", fail)
-    return values
+    return _require_complete(values, names, "use `missing='zero'`", source)
 
 
-def _binary_labels(values: np.ndarray, names: Sequence[str], fail: Fail) -> np.ndarray:
-    _require_complete(values, names, "complete them", fail)
-    return dense(labels_to_binary(values, fail))
+def _binary_labels(values: np.ndarray, names: Sequence[str], source: Source) -> np.ndarray:
+    """Return labels as 0/1."""
+    return dense(labels_to_binary(_require_complete(values, names, "complete them", source), source.error))
 
 
-def _require_complete(values: np.ndarray, names: Sequence[str], remedy: str, fail: Fail) -> None:
+def _require_complete(values: np.ndarray, names: Sequence[str], remedy: str, source: Source) -> np.ndarray:
+    """Raise if a value is missing."""
     missing = np.isnan(values).any(axis=0)
     if missing.any():
-        raise fail(f"has missing values in column {names[int(missing.argmax())]!r}; {remedy}")
-
-
-def _converted(
-    values: np.ndarray, places: np.ndarray, convert: _Convert, names: Sequence[str], source: Source
-) -> np.ndarray:
-    return convert(values[:, places], names, source.error)
+        raise source.error(f"has missing values in column {names[int(missing.argmax())]!r}; {remedy}")
+    return values
 
 
 def _lazy(
     tables: Sequence[BlockTable],
     used: Sequence[int],
     columns: Sequence[int],
-    convert: _Convert,
+    convert: Callable[[np.ndarray, Sequence[str], Source], np.ndarray],
     dtype: Any,
     reads: dict[Any, Any],
 ) -> Any:
@@ -153,8 +148,8 @@ def _lazy(
             key = (id(table), index, tuple(read))
             if key not in reads:
                 reads[key] = delayed(type(table).values, pure=False)(table, index, read)
-            places = np.searchsorted(read, columns)
-            parts.append(delayed(_converted, pure=False)(reads[key], places, convert, names, table.source))
+            values = reads[key][:, np.searchsorted(read, columns)]
+            parts.append(delayed(convert, pure=False)(values, names, table.source))
     sizes = [size for table in tables for size in table.sizes]
     return lazy_rows(parts, sizes, np.empty((0, len(columns)), dtype=dtype))
 
@@ -185,8 +180,9 @@ class NumpyTable(BlockTable):
     def __init__(self, source: Source, rows: int | None) -> None:
         self.source = source
         array = self._open()
-        self.names = array_names(array, source)
-        self.sizes = _block_sizes(array.shape[0], rows or _good_rows(len(self.names)))
+        check_numbers(array, source)
+        self.names = [f"x{place}" for place in range(array.shape[1])]
+        self.sizes = _block_sizes(array.shape[0], _rows_per_block(rows, len(self.names)))
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
         """Copy columns of some rows."""
@@ -207,19 +203,19 @@ class DelimitedTable(BlockTable):
     def __init__(self, source: Source, rows: int | None) -> None:
         self.source = source
         n_lines = self._read_heading()
-        n_rows, per_block = 0, rows or _good_rows(len(self.names))
+        per_block = _rows_per_block(rows, len(self.names))
         #: Where blocks begin and the last one ends, in bytes.
         self.bounds: list[int] = []
-        position, n_separators = 0, len(self.names) - 1
+        n_rows, position, mark = 0, 0, self.separator.encode()
         with open(source.path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
-                is_row = number > n_lines and not line.isspace()
-                if is_row and line.count(self.separator.encode()) != n_separators and b'"' not in line:
-                    n_fields = line.count(self.separator.encode()) + 1
-                    raise source.error(f"expected {n_separators + 1} fields, got {n_fields}", line=number)
-                if is_row and n_rows % per_block == 0:
-                    self.bounds.append(position)
-                n_rows += is_row
+                if number > n_lines and not line.isspace():
+                    n_fields = line.count(mark) + 1
+                    if n_fields != len(self.names) and b'"' not in line:
+                        raise source.error(f"expected {len(self.names)} fields, got {n_fields}", line=number)
+                    if n_rows % per_block == 0:
+                        self.bounds.append(position)
+                    n_rows += 1
                 position += len(line)
         if not n_rows:
             raise source.error("has a header but no rows; copy it again")
@@ -231,7 +227,7 @@ class DelimitedTable(BlockTable):
         with open(self.source.path, encoding="utf-8-sig", errors="replace", newline="") as stream:
             first = next((line for line in stream if line.strip()), "")
             stream.seek(0)
-            self.separator = "\t" if self.source.ending in (".tsv", ".tab") else separator_of(first)
+            self.separator = separator_of(first, self.source.ending)
             reader = csv.reader(stream, delimiter=self.separator)
             record = next((record for record in reader if any(cell.strip() for cell in record)), [])
             self.is_headless = has_numbers(record)
@@ -272,15 +268,15 @@ class DelimitedTable(BlockTable):
 
     def _explain(self, error: Exception, lines: bytes, index: int, columns: Sequence[int]) -> DatasetError:
         """Name the first cell that is not a number."""
-        found = [] if isinstance(error, pd.errors.ParserError) else self._parse(lines, columns, str).items()
-        for column, cells in found:
-            wrong = cells[cells.notna() & pd.to_numeric(cells, errors="coerce").isna()]
-            if len(wrong):
-                row = index * self.sizes[0] + int(wrong.index[0]) + 1
-                return self.source.error(
-                    f"column {self.names[column]!r} must hold numbers to be read in blocks, got "
-                    f"{wrong.iloc[0][:40]!r} in row {row}; encode it, or use `ignore={self.names[column]!r}`",
-                )
+        if not isinstance(error, pd.errors.ParserError):
+            for column, cells in self._parse(lines, columns, str).items():
+                wrong = cells[cells.notna() & pd.to_numeric(cells, errors="coerce").isna()]
+                if len(wrong):
+                    name, row = self.names[column], index * self.sizes[0] + int(wrong.index[0]) + 1
+                    return self.source.error(
+                        f"column {name!r} must hold numbers to be read in blocks, got {wrong.iloc[0][:40]!r} in row "
+                        f"{row}; encode it, or use `ignore={name!r}`"
+                    )
         return self.source.error(f"cannot be parsed ({error})")
 
 
@@ -301,22 +297,19 @@ class ParquetTable(BlockTable):
             )
         if not self.names or not sum(groups):
             raise source.error("has no rows or no columns; write it again")
-        wanted, largest = rows or _good_rows(len(self.names)), max(groups)
+        wanted, largest = _rows_per_block(rows, len(self.names)), max(groups)
         if largest > wanted * (1 if rows else _LENIENCE):
             raise source.error(
                 f"has row groups of up to {largest} rows, which are read whole; write it with "
                 f"row_group_size={wanted}, or use `chunks={largest!r}`",
             )
-        self.groups: list[list[int]] = []
-        sizes: list[int] = []
+        blocks: list[list[int]] = [[]]
         for group, size in enumerate(groups):
-            if size and sizes and sizes[-1] + size <= wanted:
-                self.groups[-1].append(group)
-                sizes[-1] += size
-            elif size:
-                self.groups.append([group])
-                sizes.append(size)
-        self.sizes = tuple(sizes)
+            if sum(groups[other] for other in blocks[-1]) + size > wanted and blocks[-1]:
+                blocks.append([])
+            blocks[-1].append(group)
+        self.groups = blocks
+        self.sizes = tuple(sum(groups[group] for group in block) for block in blocks)
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
         """Read columns of some row groups."""
@@ -352,9 +345,9 @@ def _open(source: Source, rows: int | None) -> BlockTable:
     raise source.error(f"ends in {ending!r}, which cannot be read in blocks; use CSV, TSV, Parquet or NPY")
 
 
-def _good_rows(n_columns: int) -> int:
-    """Return the number of rows of a block of good size."""
-    return max(1, _BLOCK_BYTES // (8 * n_columns))
+def _rows_per_block(rows: int | None, n_columns: int) -> int:
+    """Return the number of rows of a block, of a good size if none is given."""
+    return rows or max(1, _BLOCK_BYTES // (8 * n_columns))
 
 
 def _block_sizes(n_rows: int, rows: int) -> tuple[int, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from labelsieve.io.source import Source
 
 #: `write` says in the name of a column what it is, so that reading needs no arguments.
 LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX = "label:", "candidate:", "nominal:"
+_COUNT = re.compile(r"\s*[-+]?\d+\s*")
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class ColumnChoice:
 
     def features(self, n_columns: int, fail: Fail) -> list[int]:
         """Return the positions of all other columns; raise if there are none, or no labels."""
-        if not (self.labels or self.candidates or self.label_file or self.candidate_file):
+        if self.labels is None:
             raise no_labels_said((), fail)
         taken = {*(self.labels or ()), *self.candidates, *self.ignored}
         features = [place for place in range(n_columns) if place not in taken]
@@ -64,20 +67,13 @@ def choose_columns(
     if options.ignore:
         ignored.update(named_columns(names, options.ignore, fail, "ignored"))
     prefixed = [place for place, name in enumerate(names) if name.startswith(CANDIDATE_PREFIX)]
-    if options.candidates is None:
-        candidates = prefixed
-    elif candidate_file is not None:
-        candidates = []
-    else:
-        candidates = named_columns(names, options.candidates, fail, "candidate")  # type: ignore[arg-type]  # not a path
+    marked = [place for place, name in enumerate(names) if name.startswith(LABEL_PREFIX)]
+    candidates = [] if candidate_file is not None else prefixed
+    if options.candidates is not None and candidate_file is None:
+        candidates = named_columns(names, options.candidates, fail, "candidate")
     candidates = [place for place in candidates if place not in ignored]
-    marked = [
-        place
-        for place, name in enumerate(names)
-        if name.startswith(LABEL_PREFIX) and place not in ignored and place not in candidates
-    ]
-    is_declared = False
     labels: list[int] | None
+    is_declared = False
     if label_file is not None:
         labels = []
     elif wanted is not None:
@@ -85,29 +81,26 @@ def choose_columns(
     elif declared is not None:
         labels = named_columns(names, declared, fail)
     else:
-        labels = marked or ([] if candidates or options.candidates is not None else None)
+        has_any = candidates or options.candidates is not None or not ignored.issuperset(marked)
+        labels = marked if has_any else None
         is_declared = options.candidates is None and labels is not None
     if labels is not None:
         labels = [place for place in labels if place not in ignored and place not in candidates]
         # The truth next to candidates, or the other way round, must not become a feature.
-        ignored |= {place for place in (*prefixed, *marked) if place not in (*labels, *candidates)}
-        if labels and candidates:
-            candidates = _paired(names, labels, candidates)
+        ignored |= {*prefixed, *marked}.difference(labels, candidates)
+        # Candidates stand in the order of the labels if they have the same names.
+        by_name = {plain_name(names[place]): place for place in candidates}
+        wanted_order = [plain_name(names[place]) for place in labels]
+        if labels and set(by_name) == set(wanted_order):
+            candidates = [by_name[name] for name in wanted_order]
+    if labels == [] and not (candidates or label_file or candidate_file):
+        raise no_labels_said((), fail)
     return ColumnChoice(labels, candidates, sorted(ignored), label_file, candidate_file, is_declared)
 
 
-def _paired(names: Sequence[str], labels: Sequence[int], candidates: list[int]) -> list[int]:
-    """Return the candidate columns in label order if their names say so, otherwise as given."""
-    by_label = {plain_name(names[place]): place for place in candidates}
-    wanted = [plain_name(names[place]) for place in labels]
-    return [by_label[label] for label in wanted] if set(by_label) == set(wanted) else candidates
-
-
-def label_names(names: Sequence[str], places: Iterable[int], *, is_headless: bool) -> list[str]:
-    """Return the names of label columns; a file without a header numbers its labels."""
-    if is_headless:
-        return [f"label{number}" for number, _ in enumerate(places)]
-    return [plain_name(names[place]) for place in places]
+def numbered_labels(count: int) -> list[str]:
+    """Return the names of labels in a file without a header."""
+    return [f"label{number}" for number in range(count)]
 
 
 def plain_name(name: str) -> str:
@@ -129,68 +122,59 @@ def _file_of(wanted: Any, names: Sequence[str]) -> Path | None:
 
 def _wanted_columns(names: Sequence[str], wanted: Any, taken: set[int], fail: Fail) -> list[int]:
     """Return the label columns that the caller names or counts."""
-    try:
-        is_count = isinstance(wanted, (int, str)) and not isinstance(wanted, bool) and wanted not in names
-        count = int(wanted) if is_count else None
-    except ValueError:
-        count = None
-    if count is None:
+    is_count = isinstance(wanted, int) and not isinstance(wanted, bool)
+    if not is_count and (not isinstance(wanted, str) or wanted in names or not _COUNT.fullmatch(wanted)):
         return named_columns(names, wanted, fail)
+    count = int(wanted)
     free = [place for place in range(len(names)) if place not in taken]
     if not 0 < abs(count) < len(free):
         raise fail(
-            f"`labels={count!r}`"
-            f" must leave at least one feature of {len(free)} columns and at least one label; "
+            f"`labels={count!r}` must leave at least one feature of {len(free)} columns and at least one label; "
             "give the number of label columns (negative for the first columns)",
         )
     return free[-count:] if count > 0 else free[:-count]
 
 
-def named_columns(
-    names: Sequence[str], wanted: str | Sequence[str], fail: Fail, role: str = "label"
-) -> list[int]:
+def named_columns(names: Sequence[str], wanted: Any, fail: Fail, role: str = "label") -> list[int]:
     """Return the positions of the columns with the wanted names or patterns, in file order.
 
     One string may hold several names or patterns, separated by commas.
     """
     position = {name: place for place, name in enumerate(names)}
-    if isinstance(wanted, str):
-        wanted = (
-            [wanted] if wanted in position else [part.strip() for part in wanted.split(",") if part.strip()]
-        )
     chosen: set[int] = set()
-    for item in wanted:
+    items = [wanted] if isinstance(wanted, str) else [*wanted]
+    for item in items:
         if not isinstance(item, str):
             raise fail(f"{role} names must be strings, got {item!r}; give names, a pattern or a count")
         if item in position:
             chosen.add(position[item])
-            continue
-        matches = [place for place, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]
-        if not matches and "," in item:
-            chosen.update(named_columns(names, [part.strip() for part in item.split(",")], fail, role))
-            continue
-        if not matches:
-            # Bounded, since comparing long texts takes quadratic time.
-            close = difflib.get_close_matches(
-                item[:50], [name[:50] for name in names[:5000]], n=3, cutoff=0.0
-            )
-            raise fail(f"has no column {item[:80]!r}; the closest names are {', '.join(map(repr, close))}")
-        chosen.update(matches)
+        elif matches := [place for place, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]:
+            chosen.update(matches)
+        elif "," in item:
+            items += [part.strip() for part in item.split(",") if part.strip()]
+        else:
+            raise unknown_column(item, names, fail)
     if not chosen:
         raise fail(f"got an empty list of {role} columns; name at least one")
     return sorted(chosen)
 
 
+def unknown_column(name: str, names: Sequence[str], fail: Fail) -> DatasetError:
+    """Build the error for a column that does not exist."""
+    # Bounded, since comparing long texts takes quadratic time.
+    close = difflib.get_close_matches(name[:50], [known[:50] for known in names[:5000]], n=3, cutoff=0.0)
+    return fail(f"has no column {name[:80]!r}; the closest names are {', '.join(map(repr, close))}")
+
+
 def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:
     """Raise if a column does not name every row, and each differently."""
-    seen: set[str] = set()
-    for name in row_ids:
-        if name in seen or not name:
-            problem = f"{name[:80]!r} twice" if name else "a row without a name"
-            raise fail(
-                f"column {column!r} must name every row once, got {problem}; name all rows, or leave out `id`",
-            )
-        seen.add(name)
+    counts = Counter(row_ids)
+    name, times = counts.most_common(1)[0]
+    if times > 1 or "" in counts:
+        problem = "a row without a name" if "" in counts else f"{name[:80]!r} twice"
+        raise fail(
+            f"column {column!r} must name every row once, got {problem}; name all rows, or leave out `id`"
+        )
 
 
 def no_labels_said(names: Sequence[str], fail: Fail) -> DatasetError:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -77,27 +76,25 @@ def texts_of(cells: Any) -> list[Any]:
 
 
 def _text(value: Any) -> Any:
+    """Return one cell as text, a tuple of texts or None."""
     if isinstance(value, str):
         text = value.strip()
         return None if text.lower() in MISSING else text
-    if value is None:
-        return None
-    if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
-        return tags_of(sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return tags_of(value)
+    if isinstance(value, (set, frozenset)):
+        return tags_of(sorted(value, key=str))
     if isinstance(value, dict):
         return json.dumps(value, default=str)
     if isinstance(value, bytes):
         return _text(value.decode("utf-8", errors="replace"))
     if isinstance(value, date):  # datetimes and pandas' timestamps are dates too
-        text = value.isoformat()
-        return None if text == "NaT" else text
-    if isinstance(value, timedelta):  # so are missing ones of pandas, which have no seconds
+        return _text(value.isoformat())
+    if isinstance(value, timedelta):
         return _text(str(value.total_seconds()))
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
-    if isinstance(value, Number):
-        return None if value != value else str(value)
-    return _text(str(value))  # pandas' own marks of missing values among others
+    return _text(str(value))  # numbers, and the missing values of Python, NumPy and pandas
 
 
 def infer_column_type(
@@ -145,27 +142,25 @@ def plain_numbers(cells: Any) -> np.ndarray | None:
 def _number_column(values: np.ndarray, name: str) -> TypedColumn:
     """Infer the role of numbers, of which some may be missing."""
     infinite = np.isinf(values)
-    note = ""
-    if infinite.any():
-        values = np.where(infinite, np.nan, values)
-        note = f"{int(infinite.sum())} infinite values count as missing"
+    note = f"{int(infinite.sum())} infinite values count as missing" if infinite.any() else ""
+    values = np.where(infinite, np.nan, values)
     present = values[~np.isnan(values)]
     if not present.size:
         return TypedColumn("constant", np.full(len(values), None, dtype=object), "all values are missing")
     is_complete = present.size == values.size
     if present.min() == present.max():
         if is_complete:
-            return TypedColumn("constant", values, note or f"always {present[0]:.15g}")
+            return TypedColumn("constant", values, f"always {present[0]:.15g}")
         return TypedColumn("boolean", np.where(np.isnan(values), 0.0, 1.0), f"{present[0]:.15g} or nothing")
     if is_binary(present):
         return TypedColumn("boolean", values, note)
-    if is_complete and _names_rows(values, name):
-        return TypedColumn(
-            "id", np.array([f"{value:.15g}" for value in values], dtype=object), "another number in every row"
-        )
-    if _speaks_of_ids(name) and (present == np.floor(present)).all():
-        texts = np.array([None if value != value else f"{value:.15g}" for value in values], dtype=object)
-        return TypedColumn("category", texts, "numbers that name something")
+    is_whole = (present == np.floor(present)).all()
+    if is_whole and is_complete and len(values) >= _LEAST_IDENTIFIERS:
+        is_count = (np.diff(values) == 1).all()
+        if is_count or (_speaks_of_ids(name) and len(np.unique(values)) == len(values)):
+            return TypedColumn("id", _written(values), "another number in every row")
+    if is_whole and _speaks_of_ids(name):
+        return TypedColumn("category", _written(values), "numbers that name something")
     return TypedColumn("number", values, note)
 
 
@@ -179,15 +174,6 @@ def _speaks_of_ids(name: str) -> bool:
     """
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return bool(_ID_NAME.search(parted.lower()))
-
-
-def _names_rows(values: np.ndarray, name: str) -> bool:
-    """Return whether whole numbers, none missing, name the rows: consecutive, or unique and called so."""
-    if len(values) < _LEAST_IDENTIFIERS or (values != np.floor(values)).any():
-        return False
-    if (np.diff(values) == 1).all():
-        return True
-    return _speaks_of_ids(name) and len(np.unique(values)) == len(values)
 
 
 class _Column:
@@ -207,26 +193,27 @@ class _Column:
             return TypedColumn("constant", _objects(self.texts), "all values are missing")
         if len(self.counts) == 1 and self.n_present == len(self.texts):
             return TypedColumn("constant", _objects(self.texts), f"always {_quoted(next(iter(self.counts)))}")
-        if len(self.words) < len(self.counts) or self._lists():
+        if len(self.words) < len(self.counts) or self._holds_lists():
             return self._as_tags()
-        truth = read_truth(self.words)
+        truth, _ = self._read("boolean")
         if truth:
-            return TypedColumn("boolean", self._numbers(truth))
+            return self._converted("boolean", truth)
         if len(self.words) == 1:
             return TypedColumn(
                 "category", _objects(self.texts), f"{_quoted(next(iter(self.words)))} or nothing"
             )
         if any(map(_CODE.fullmatch, self.words)):
             return replace(self._as_texts(), note="digits with leading zeros are not numbers")
-        numbers, note = read_numbers(self.words, commas_are_decimal=self.is_continental)
+        numbers, note = self._read("number")
         is_dashed = bool(numbers) and self.words.keys() - numbers.keys() <= DASHES
         if is_dashed or self._share(numbers) >= _MOST:
-            found = _number_column(self._numbers(numbers), self.name)
+            column = self._converted("number", numbers, note)
+            found = _number_column(column.values, self.name)
             values = _objects(self.texts) if found.role == "id" else found.values  # as they are written
-            return TypedColumn(found.role, values, self._noted(numbers, "number", note, found.note))
-        dates, note = read_dates(self.words, days_first=self.is_continental)
+            return TypedColumn(found.role, values, "; ".join(filter(None, (column.note, found.note))))
+        dates, note = self._read("date")
         if self._share(dates) >= _MOST:
-            return TypedColumn("date", self._dates(dates), self._noted(dates, "date", note))
+            return self._converted("date", dates, note)
         return self._as_texts() if self._tag_separator() is None else self._as_tags()
 
     def made(self, role: str, fail: Fail) -> TypedColumn:
@@ -236,13 +223,7 @@ class _Column:
         if role not in ("number", "date", "boolean"):
             plain = [" ".join(text) if isinstance(text, tuple) else text for text in self.texts]
             return TypedColumn(role, _objects(plain))
-        meaning: dict[str, Any]
-        if role == "date":
-            meaning, note = read_dates(self.words, days_first=self.is_continental)
-        elif role == "number":
-            meaning, note = read_numbers(self.words, commas_are_decimal=self.is_continental)
-        else:
-            meaning, note = read_truth(self.words), ""
+        meaning, note = self._read(role)
         if not meaning:
             first = _quoted(next(iter(self.counts))) if self.counts else "nothing"
             kind = "yes and no, true and false or 1 and 0" if role == "boolean" else f"a {role}"
@@ -250,29 +231,33 @@ class _Column:
                 f"column {self.name!r} must hold {kind} to be a {role}, got {first}; read it with "
                 f"`roles={ {self.name: 'category'} }`"
             )
-        values = self._dates(meaning) if role == "date" else self._numbers(meaning)
-        if role != "date":
-            values[np.isinf(values)] = np.nan
-        return TypedColumn(role, values, self._noted(meaning, role, note))
+        column = self._converted(role, meaning, note)
+        if role == "number":
+            column.values[np.isinf(column.values)] = np.nan
+        return column
 
-    def _numbers(self, meaning: dict[str, Any]) -> np.ndarray:
-        return np.array([meaning.get(text, np.nan) for text in self.texts], np.float64)
-
-    def _dates(self, meaning: dict[str, Any]) -> np.ndarray:
-        return np.array([meaning.get(text, np.datetime64("NaT")) for text in self.texts], "datetime64[s]")
+    def _read(self, role: str) -> tuple[dict[str, Any], str]:
+        """Return what the words mean as numbers, dates or truth values, and a note about their spelling."""
+        if role == "number":
+            return read_numbers(self.words, commas_are_decimal=self.is_continental)
+        if role == "date":
+            return read_dates(self.words, days_first=self.is_continental)
+        return read_truth(self.words), ""
 
     def _share(self, meaning: dict[str, Any]) -> float:
         """Return the share of the cells that have a meaning."""
         return sum(self.words[text] for text in meaning) / self.n_present
 
-    def _noted(self, meaning: dict[str, Any], what: str, note: str, *more: str) -> str:
-        """Return the notes of a column with the number of cells without a meaning."""
+    def _converted(self, role: str, meaning: dict[str, Any], note: str = "") -> TypedColumn:
+        """Return a column of numbers or dates, with a note about cells without a meaning."""
+        missing, dtype = (np.datetime64("NaT"), "datetime64[s]") if role == "date" else (np.nan, "float64")
+        values = np.array([meaning.get(text, missing) for text in self.texts], dtype)
         odd = {text: count for text, count in self.counts.items() if text not in meaning}
         slips = ""
         if odd:
             example = _quoted(next(iter(odd)))
-            slips = f"{sum(odd.values())} cells that are not a {what} ({example}) count as missing"
-        return "; ".join(filter(None, (note, slips, *more)))
+            slips = f"{sum(odd.values())} cells that are not a {role} ({example}) count as missing"
+        return TypedColumn(role, values, "; ".join(filter(None, (note, slips))))
 
     def _as_tags(self) -> TypedColumn:
         """Return tuples of tags."""
@@ -281,22 +266,19 @@ class _Column:
             separator = next(
                 (mark for mark in TAG_SEPARATORS if any(mark in text for text in self.words)), None
             )
-        lists = self._lists()
-        meaning: dict[Any, Any] = {
-            text: lists[text] if text in lists else split_tags(text, separator) for text in self.words
-        }
+        meaning: dict[Any, Any] = {text: split_tags(text, separator) for text in self.words}
         is_split = separator is not None and any(
-            separator in text for text in self.words if text not in lists
+            separator in text and read_list(text) is None for text in self.words
         )
         values = _objects([meaning.get(text, text) for text in self.texts])
         return TypedColumn("tags", values, f"parted by {separator!r}" if is_split else "", separator)
 
-    def _lists(self) -> dict[str, tuple[str, ...]]:
-        """Return the lists that cells are written as, if nearly all are."""
-        if sum(text[0] in "[({" for text in self.words) < _MOST * len(self.words):
-            return {}
-        found = {text: items for text in self.words if (items := read_list(text)) is not None}
-        return found if len(found) >= _MOST * len(self.words) else {}
+    def _holds_lists(self) -> bool:
+        """Return whether nearly all cells are written as lists."""
+        least = _MOST * len(self.words)
+        if sum(text[0] in "[({" for text in self.words) < least:
+            return False
+        return sum(read_list(text) is not None for text in self.words) >= least
 
     def _tag_separator(self) -> str | None:
         """Return the separator that gives short texts which come again and again in other combinations."""
@@ -341,6 +323,11 @@ def _objects(cells: Sequence[Any]) -> np.ndarray:
     values = np.empty(len(cells), dtype=object)
     values[:] = cells
     return values
+
+
+def _written(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers as texts."""
+    return _objects([None if number != number else f"{number:.15g}" for number in numbers])
 
 
 def _quoted(text: Any) -> str:

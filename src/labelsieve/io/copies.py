@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,10 +19,10 @@ from labelsieve.io.frames import (
     is_blank,
     json_objects,
     open_workbook,
+    separator_of,
     sheet_rows,
     table_format,
 )
-from labelsieve.io.source import Source
 from labelsieve.io.spellings import items_of, json_text, truth_value
 from labelsieve.io.tables import Origin
 from labelsieve.io.writing import replacing, write
@@ -54,19 +55,30 @@ def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool
         _write_frame(dataset, kept, path)
         return True
     features = [feature for place in sorted(columns) for feature in dataset.columns[place].features]
-    write(dataset.keep_features(features), path)
+    names = [dataset.feature_names[feature] for feature in features]
+    parts: dict[str, Any] = {
+        "X": dataset.X[:, features],
+        "feature_names": names,
+        "nominal": [name for name in dataset.nominal if name in set(names)],
+        **dict.fromkeys(("columns", "column_of", "label_column_of")),
+    }
+    write(replace(dataset, **parts), path)
     return not dataset.is_table
 
 
 def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
-    """Write columns of a table of another format as CSV."""
+    """Write columns of a table of another format as CSV, lists as JSON."""
     assert dataset.frame is not None
+    lists = (list, tuple, dict, np.ndarray)
     frame = dataset.frame.iloc[:, columns]
     for place in range(frame.shape[1]):
         cells = frame.iloc[:, place]
-        if any(isinstance(cell, (list, tuple, dict, np.ndarray)) for cell in cells):
-            frame.isetitem(place, [_as_json(cell) for cell in cells])
-    separator = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+        if any(isinstance(cell, lists) for cell in cells):
+            plain = (cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in cells)
+            frame.isetitem(
+                place, [json.dumps(cell, default=str) if isinstance(cell, lists) else cell for cell in plain]
+            )
+    separator = separator_of("", path.suffix.lower())
     with replacing(path) as stream:
         stream.write(frame.to_csv(index=False, sep=separator, lineterminator="\n").encode())
 
@@ -80,8 +92,8 @@ def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Pa
     assert dataset.frame is not None
     tags_by_cell: dict[tuple[int, int], set[str | None]] = {}
     for row, label in removed:
-        place = int(dataset.label_column_of[label])
-        tags_by_cell.setdefault((row, place), set()).add(origin.labels.tags[label])
+        place, tag = origin.labels.origins[label]
+        tags_by_cell.setdefault((row, place), set()).add(tag)
     changes = {}
     for (row, place), tags in tags_by_cell.items():
         cells = dataset.frame.iloc[:, place]
@@ -127,13 +139,11 @@ def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
 
 def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> None:
     """Copy columns of a file to another of the same format, with some cells changed."""
-    copiers = {"json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet}
-    kind = origin.table.kind
+    copiers = {
+        "delimited": _copy_text, "json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet,
+    }  # fmt: skip
     with replacing(path) as stream:
-        if kind == "delimited":
-            _copy_text(origin, positions, stream, changes)
-        else:
-            copiers[kind](origin.source, list(positions), stream, changes)
+        copiers[origin.table.kind](origin, list(positions), stream, changes)
 
 
 def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], changes: Changes) -> None:
@@ -172,9 +182,9 @@ def _quoted(cell: Any, old: str, separator: str) -> str:
     return text
 
 
-def _copy_json(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+def _copy_json(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
     """Copy the text with its brackets and indentation; members of other columns are left out."""
-    text, encoding, mark = decode_table(source)
+    text, encoding, mark = decode_table(origin.source)
     objects = list(json_objects(text))
     names = list(dict.fromkeys(member.name for _, members, _ in objects for member in members))
     kept = {names[place]: place for place in positions}
@@ -185,38 +195,37 @@ def _copy_json(source: Source, positions: list[int], stream: IO[bytes], changes:
             continue
         pieces.append(text[copied : members[0].start])
         is_first = True
-        for before, member in zip([None, *members], members, strict=False):
+        for before, member in zip([members[0], *members], members, strict=False):
             if member.name not in kept:
                 continue
-            if not is_first and before is not None:
+            if not is_first:
                 pieces.append(text[before.end : member.start])
             is_first = False
             change = (row, kept[member.name])
-            if change in changes:
-                pieces.append(text[member.start : member.value_start] + json_text(changes[change]))
-            else:
-                pieces.append(text[member.start : member.end])
+            old = text[member.value_start : member.end]
+            pieces.append(text[member.start : member.value_start])
+            pieces.append(json_text(changes[change]) if change in changes else old)
         pieces.append(text[members[-1].end : end])
         copied = end
     pieces.append(text[copied:])
     stream.write(mark + "".join(pieces).encode(encoding))
 
 
-def _copy_workbook(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
     """Change cells of a workbook in place; a selection of columns is copied to a new sheet, formulas as values."""
     import openpyxl
 
-    old = open_workbook(source, data_only=False)
-    sheet = old.worksheets[0]
+    source = origin.source
+    book = open_workbook(source, data_only=False)
+    sheet = book.worksheets[0]
     is_whole = len(positions) >= sheet.max_column
     if not is_whole:
-        old = open_workbook(source, data_only=True)
-        sheet = old.worksheets[0]
+        sheet = open_workbook(source, data_only=True).worksheets[0]
     numbers = [number for number, _ in sheet_rows(sheet, source)]
     if is_whole:
         for (row, place), value in changes.items():
             sheet.cell(row=numbers[row + 1], column=place + 1).value = value
-        old.save(stream)
+        book.save(stream)
         return
     new = openpyxl.Workbook()
     copy = new.active
@@ -231,12 +240,12 @@ def _copy_workbook(source: Source, positions: list[int], stream: IO[bytes], chan
     new.save(stream)
 
 
-def _copy_parquet(source: Source, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+def _copy_parquet(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
     """Copy columns with their types; what pandas noted about all of them is left out."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(pa.BufferReader(source.content))
+    table = pq.read_table(pa.BufferReader(origin.source.content))
     for place in {place for _, place in changes}:
         cells = table.column(place).to_pylist()
         for (row, at), cell in changes.items():
@@ -245,10 +254,3 @@ def _copy_parquet(source: Source, positions: list[int], stream: IO[bytes], chang
         changed = pa.array(cells, type=table.schema.field(place).type)
         table = table.set_column(place, table.schema.field(place), changed)
     pq.write_table(table.select(positions).replace_schema_metadata(None), stream)
-
-
-def _as_json(cell: Any) -> Any:
-    """Return a list as text."""
-    if isinstance(cell, np.ndarray):
-        cell = cell.tolist()
-    return json.dumps(cell, default=str) if isinstance(cell, (list, tuple, dict)) else cell

@@ -102,7 +102,7 @@ class Dataset:
     frame : DataFrame or None, default=None
         The cells as written.
     values : DataFrame or None, default=None
-        The cells as understood: numbers, dates, texts and tuples of tags, with None for a missing one.
+        The cells of all columns but labels as understood: numbers, dates, texts and tuples of tags.
     notes : tuple of str, default=()
         Remarks about the table as a whole.
 
@@ -169,6 +169,23 @@ class Dataset:
             )
         nominal = tuple(self.nominal)
         _check_nominal(X, features, nominal)
+        columns, column_of, label_column_of = self.columns, self.column_of, self.label_column_of
+        if columns is None:
+            roles = dict.fromkeys(nominal, "category")
+            columns = [
+                Column(name, roles.get(name, "number"), features=(place,))
+                for place, name in enumerate(features)
+            ]
+            column_of = np.arange(len(features))
+        if label_column_of is None:
+            label_column_of = np.full(len(label_names), -1)
+        if np.shape(column_of) != (len(features),) or np.shape(label_column_of) != (len(label_names),):
+            raise DatasetError(
+                "column_of and label_column_of must name a column for every feature and label; pass them with columns."
+            )
+        row_ids = range(X.shape[0]) if self.row_ids is None else self.row_ids
+        if len(row_ids) != X.shape[0]:
+            raise DatasetError(f"row_ids must name each of the {X.shape[0]} rows, got {len(row_ids)} names.")
         checked: dict[str, Any] = {
             "X": X,
             "Y": Y,
@@ -176,35 +193,14 @@ class Dataset:
             "feature_names": features,
             "label_names": label_names,
             "nominal": nominal,
+            "columns": tuple(columns),
+            "column_of": np.asarray(column_of, dtype=np.intp),
+            "label_column_of": np.asarray(label_column_of),
+            "row_ids": row_ids if isinstance(row_ids, range) else tuple(row_ids),
             "notes": tuple(self.notes),
-            **self._checked_columns(features, len(label_names), nominal),
         }
-        row_ids = range(X.shape[0]) if self.row_ids is None else self.row_ids
-        if len(row_ids) != X.shape[0]:
-            raise DatasetError(f"row_ids must name each of the {X.shape[0]} rows, got {len(row_ids)} names.")
-        checked["row_ids"] = row_ids if isinstance(row_ids, range) else tuple(row_ids)
         for field, value in checked.items():
             object.__setattr__(self, field, value)
-
-    def _checked_columns(
-        self, features: Sequence[str], n_labels: int, nominal: Sequence[str]
-    ) -> dict[str, Any]:
-        """Fill in one column per feature, unless columns are given."""
-        labels = np.full(n_labels, -1) if self.label_column_of is None else np.asarray(self.label_column_of)
-        if self.columns is None:
-            coded = set(nominal)
-            columns = tuple(
-                Column(name, "category" if name in coded else "number", features=(place,))
-                for place, name in enumerate(features)
-            )
-            return {"columns": columns, "column_of": np.arange(len(features)), "label_column_of": labels}
-        column_of = np.asarray(self.column_of, dtype=np.intp)
-        if column_of.shape != (len(features),) or labels.shape != (n_labels,):
-            raise DatasetError(
-                f"column_of and label_column_of must name a column for each of {len(features)} features and {n_labels} "
-                f"labels, got {column_of.size} and {labels.size}; pass them with columns, or leave all three out."
-            )
-        return {"columns": tuple(self.columns), "column_of": column_of, "label_column_of": labels}
 
     @property
     def candidates(self) -> np.ndarray | sp.csr_array:
@@ -262,23 +258,6 @@ class Dataset:
         cells = self.values if found.role == "number" else self.frame
         return show_value(cells[found.name].iat[row])
 
-    def keep_features(self, features: Sequence[int]) -> Dataset:
-        """Return the features at some positions, each a column of its own, with all labels."""
-        names = tuple(self.feature_names[index] for index in features)
-        kept = set(names)
-        return Dataset(
-            self.X[:, list(features)],
-            self.Y,
-            self.Y_candidates,
-            names,
-            self.label_names,
-            self.name,
-            self.source,
-            tuple(name for name in self.nominal if name in kept),
-            row_ids=self.row_ids,
-            id_column=self.id_column,
-        )
-
     def describe(self) -> DatasetDescription:
         """Return size, label statistics and oddities; print the result or take its fields.
 
@@ -296,7 +275,7 @@ class Dataset:
         Sparse features become sparse columns, nominal features become categorical ones.
         """
         self._require_rows("a frame")
-        blocks: list[pd.DataFrame] = []
+        parts: list[pd.DataFrame] = []
         for prefix, names, matrix in (
             ("", self.feature_names, self.X),
             ("label:", self.label_names, self.Y),
@@ -304,13 +283,12 @@ class Dataset:
         ):
             if matrix is not None:
                 build = pd.DataFrame.sparse.from_spmatrix if is_sparse(matrix) else pd.DataFrame
-                blocks.append(build(matrix, columns=[prefix + name for name in names]))
-        frame = pd.concat(blocks, axis=1)
-        coded = {}
+                parts.append(build(matrix, columns=[prefix + name for name in names]))
+        frame = pd.concat(parts, axis=1)
         for name in self.nominal:
             codes = np.asarray(frame[name]).astype(int)
-            coded[name] = pd.Categorical.from_codes(codes, categories=range(codes.max() + 1))
-        return frame.assign(**coded) if coded else frame
+            frame[name] = pd.Categorical.from_codes(codes, categories=range(codes.max() + 1))
+        return frame
 
     @property
     def is_lazy(self) -> bool:
@@ -327,18 +305,16 @@ class Dataset:
     def __repr__(self) -> str:
         (n_samples, n_features), labels = self.X.shape, self.candidates
         kinds = [kind for kind, Y in (("true", self.Y), ("candidate", self.Y_candidates)) if Y is not None]
-        shown: Any = self.X
+        X: Any = self.X
         if self.is_lazy:
-            from dask.array.utils import meta_from_array
-
-            last = f"{shown.numblocks[0]} blocks of rows"
-            shown = meta_from_array(shown)  # type: ignore[no-untyped-call]
+            last = f"{X.numblocks[0]} blocks of rows"
+            X = X._meta
         else:
             counted = labels if self.Y is None else self.Y
             last = f"cardinality {counted.sum() / max(n_samples, 1):.3f}"
         return (
             f"Dataset {self.name!r}: {n_samples} samples x {n_features} features "
-            f"({'sparse' if is_sparse(shown) else 'dense'}), "
+            f"({'sparse' if is_sparse(X) else 'dense'}), "
             f"{labels.shape[1]} labels ({' and '.join(kinds)}), {last}"
         )
 
@@ -405,8 +381,7 @@ def _checked_features(X: Any) -> Matrix:
             f"X must hold finite numbers of at least one sample and feature ({said}); encode text, and fill in missing "
             "values or read the file with `missing='mean'` or `missing='zero'`."
         ) from None
-    checked: Matrix = _canonical(sp.csr_array(X)) if is_sparse(X) else X
-    return checked
+    return _canonical(X)
 
 
 def _checked_lazy(matrix: Any, role: str) -> Any:
@@ -434,15 +409,16 @@ def _checked_labels(Y: Any, role: str) -> Matrix:
         ) from None
     if Y.ndim != 2 or Y.shape[1] == 0:
         raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
-    checked: Matrix = Y.astype(np.uint8)
-    return _canonical(checked) if is_sparse(checked) else checked
+    return _canonical(Y.astype(np.uint8))
 
 
 def _canonical(matrix: Any) -> Any:
-    """Sort indices, remove duplicates and stored zeros, and use the 32-bit indices that liblinear needs."""
+    """Sort indices of a sparse matrix, remove duplicates and stored zeros, and use 32-bit indices for liblinear."""
+    if not is_sparse(matrix):
+        return matrix
+    matrix = sp.csr_array(matrix)
     # A caller's matrix may share its arrays with `matrix`; canonicalising in place would edit it.
-    tidy = matrix.has_canonical_format and (matrix.data != 0).all()
-    if not tidy:
+    if not matrix.has_canonical_format or not matrix.data.all():
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
@@ -457,10 +433,10 @@ def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: s
     if len(names) != count:
         raise DatasetError(f"{count} {role} names are needed, one a column, got {len(names)}.")
     for name in names:
-        if not isinstance(name, str) or not name:
-            raise DatasetError(f"{role} names must be non-empty strings, got {name!r}; rename that column.")
-        if not is_writable(name):
-            raise DatasetError(f"{role} names must be printable text, got {name!r}; rename that column.")
+        if not isinstance(name, str) or not name or not is_writable(name):
+            raise DatasetError(
+                f"{role} names must be non-empty strings of printable text, got {name!r}; rename that column."
+            )
     return names
 
 
@@ -476,7 +452,7 @@ def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...
     position = {name: index for index, name in enumerate(features)}
     unknown = [name for name in nominal if name not in position]
     if unknown or len(set(nominal)) < len(nominal):
-        raise DatasetError(f"nominal must name features, each once, got {(unknown or list(nominal))[0]!r}.")
+        raise DatasetError(f"nominal must name features, each once, got {(unknown or nominal)[0]!r}.")
     if is_lazy(X):
         return
     columns = X if len(nominal) == len(features) else X[:, [position[name] for name in nominal]]

@@ -89,28 +89,25 @@ class DatasetDescription:
         ratios = [ratio for ratio in self.imbalance.values() if ratio is not None]
         storage = "sparse" if self.sparse else "dense"
         nominal = f", {self.n_nominal} nominal" if self.n_nominal else ""
-        lines = [
-            ("data set", printable(self.name) or "(no name)"),
-            ("samples", f"{self.n_samples}"),
-            ("features", f"{self.n_features} ({storage}, {self.feature_density:.1%} not zero{nominal})"),
-            ("labels", f"{self.n_labels} ({self.labels_described})"),
-            ("cardinality", f"{self.cardinality:.3f}"),
-            ("density", f"{self.density:.4f}"),
-        ]
-        if self.candidate_cardinality is not None:
-            lines.append(("candidate cardinality", f"{self.candidate_cardinality:.3f}"))
-        lines += [
-            ("distinct label sets", f"{self.n_distinct_label_sets}"),
-            ("samples without labels", f"{self.n_without_labels}"),
-            ("constant features", _shown(self.constant_features)),
-            ("duplicate features", _shown(self.duplicate_features)),
-            ("labels without positives", _shown(self.labels_without_positives)),
-            (
-                "imbalance per label",
-                f"mean {np.mean(ratios):.2f}, largest {max(ratios):.2f}" if ratios else "none has positives",
-            ),
-        ]
-        return "\n".join(f"{title:<26}{value}" for title, value in lines)
+        spread = f"mean {np.mean(ratios):.2f}, largest {max(ratios):.2f}" if ratios else "none has positives"
+        lines = {
+            "data set": printable(self.name) or "(no name)",
+            "samples": self.n_samples,
+            "features": f"{self.n_features} ({storage}, {self.feature_density:.1%} not zero{nominal})",
+            "labels": f"{self.n_labels} ({self.labels_described})",
+            "cardinality": f"{self.cardinality:.3f}",
+            "density": f"{self.density:.4f}",
+            "candidate cardinality": f"{self.candidate_cardinality or 0:.3f}",
+            "distinct label sets": self.n_distinct_label_sets,
+            "samples without labels": self.n_without_labels,
+            "constant features": _shown(self.constant_features),
+            "duplicate features": _shown(self.duplicate_features),
+            "labels without positives": _shown(self.labels_without_positives),
+            "imbalance per label": spread,
+        }
+        if self.candidate_cardinality is None:
+            del lines["candidate cardinality"]
+        return "\n".join(f"{title:<26}{value}" for title, value in lines.items())
 
 
 def _shown(names: tuple[str, ...]) -> str:
@@ -128,7 +125,8 @@ def describe(data: Any) -> DatasetDescription:
     n_samples, n_labels = Y.shape
     counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
-    most = int(counts.max())
+    label_counts = dict(zip(data.label_names, counts.tolist(), strict=True))
+    most = max(label_counts.values())
     nonzero = X.nnz if is_sparse(X) else np.count_nonzero(X)
     constant, duplicate = _constant_and_duplicate(X)
     candidates = data.Y_candidates
@@ -148,14 +146,9 @@ def describe(data: Any) -> DatasetDescription:
         n_without_labels=int((per_sample == 0).sum()),
         constant_features=tuple(data.feature_names[index] for index in constant),
         duplicate_features=tuple(data.feature_names[index] for index in duplicate),
-        labels_without_positives=tuple(
-            name for name, count in zip(data.label_names, counts, strict=True) if not count
-        ),
-        label_counts=dict(zip(data.label_names, counts.tolist(), strict=True)),
-        imbalance={
-            name: most / count if count else None
-            for name, count in zip(data.label_names, counts.tolist(), strict=True)
-        },
+        labels_without_positives=tuple(name for name, count in label_counts.items() if not count),
+        label_counts=label_counts,
+        imbalance={name: most / count if count else None for name, count in label_counts.items()},
     )
 
 

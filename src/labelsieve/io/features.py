@@ -7,7 +7,7 @@ text features that say nothing, no indicator of missing values, and a dense resu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -59,19 +59,17 @@ def encode(
     columns: Mapping[int, TypedColumn],
     names: Sequence[str],
     options: ReadOptions,
-    coded: Collection[int],
     fail: Fail,
     taken: Iterable[str] = (),
 ) -> Features:
-    """Make features of the columns at the given positions.
+    """Make features of the columns at the given positions; `names` are those of all columns.
 
-    `names` are those of all columns. Categories at the positions `coded` become one feature of codes. No feature gets
-    a name that is `taken`.
+    No feature gets a name that is `taken`.
     """
     found = [
         (place, part)
         for place in sorted(columns)
-        for part in _features_of(columns[place], names[place], options, place in coded, fail)
+        for part in _features_of(columns[place], names[place], options, fail)
     ]
     owners = [(place, part, name) for place, part in found for name in part.names]
     nothing = (
@@ -98,9 +96,7 @@ def encode(
     return Features(X, new, np.array([place for place, *_ in owners], dtype=np.intp), nominal)
 
 
-def _features_of(
-    column: TypedColumn, name: str, options: ReadOptions, is_coded: bool, fail: Fail
-) -> Iterator[_Part]:
+def _features_of(column: TypedColumn, name: str, options: ReadOptions, fail: Fail) -> Iterator[_Part]:
     """Yield the features of one column; a role without features yields nothing."""
     role, values, missing, n_missing = column.role, column.values, options.missing, column.n_missing
     if missing == "error" and n_missing and role in ("number", "date", "boolean", "category"):
@@ -108,20 +104,22 @@ def _features_of(
             f"column {name!r} has {n_missing} missing values; complete them, or read it with `missing='mean'` or "
             "`missing='zero'`"
         )
-    of_classes = "zero" if missing == "zero" else "most_frequent"
-    if role == "number":
-        yield _Part(impute(values[:, None], missing or "median"), [name], is_kept=True)
-    elif role == "boolean":
-        yield _Part(impute(values[:, None], of_classes), [name], is_kept=True)
+    strategy = missing or "median"
+    if role in ("boolean", "category"):
+        strategy = "zero" if missing == "zero" else "most_frequent"
+    if role in ("number", "boolean"):
+        yield _Part(impute(values[:, None], strategy), [name], is_kept=True)
     elif role == "date":
         parts = _date_parts(values)
-        matrix = impute(np.column_stack([*parts.values()]), missing or "median")
+        matrix = impute(np.column_stack([*parts.values()]), strategy)
         yield _Part(matrix, [f"{name}: {part}" for part in parts])
-    elif role == "category" and is_coded:
+    elif role == "category" and (
+        options.nominal == "code" or (options.nominal is None and column.categories is not None)
+    ):
         known = column.categories or sorted({text for text in values if text is not None})
         code_of = {None: np.nan, **{category: code for code, category in enumerate(known)}}
         codes = np.array([code_of[text] for text in values], float)[:, None]
-        yield _Part(impute(codes, of_classes), [plain_name(name)], is_kept=True, is_nominal=True)
+        yield _Part(impute(codes, strategy), [plain_name(name)], is_kept=True, is_nominal=True)
     elif role == "category":
         yield _categories(values, name)
     elif role == "tags":
@@ -143,8 +141,7 @@ def impute(values: Any, strategy: str) -> Any:
     imputer = SimpleImputer(strategy=strategy, fill_value=0.0, keep_empty_features=True)
     # Means and medians of numbers near the largest ones overflow; such a column is scaled by its user or not at all.
     with np.errstate(over="ignore"):
-        filled = imputer.fit_transform(values)
-    return sp.csr_array(filled) if is_sparse(filled) else filled
+        return imputer.fit_transform(values)
 
 
 def _date_parts(moments: np.ndarray) -> dict[str, np.ndarray]:

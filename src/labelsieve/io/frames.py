@@ -9,8 +9,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,15 +38,18 @@ class RawTable:
 
     #: Its format: a value of `TABLE_FORMATS`, or "frame".
     kind: str
-    #: Names that can be shown and all differ.
-    names: list[str]
-    #: The cells, named by `names`; texts if the file holds text.
+    #: The cells, texts if the file holds text. The names of the columns can be shown and all differ.
     frame: pd.DataFrame
     notes: tuple[str, ...] = ()
     #: Whether the names are those of the file.
     has_header: bool = True
     #: Separator of a text file.
     separator: str = ","
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.frame.columns)
 
     def cells(self, place: int) -> Any:
         """Return one column; an array of objects unless it has a type."""
@@ -70,50 +74,41 @@ def open_frame(frame: Any) -> RawTable:
     """Take a pandas frame, or what converts itself to one."""
     if not isinstance(frame, pd.DataFrame):
         frame = frame.to_pandas()
-    header = [str(column) for column in frame.columns]
-    return _raw_table("frame", header, frame)
+    return _raw_table("frame", [*map(str, frame.columns)], frame)
 
 
 def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
     """Put the rows of tables with the same columns below one another."""
     first = parts[0]
+    odd = {name for part in parts for name in set(part.names) ^ set(first.names)}
+    if odd:
+        raise fail(
+            f"all parts must have the same columns, but {min(odd)!r} is not in every part; check the files"
+        )
     if len(parts) == 1:
         return first
-    for part in parts:
-        odd = set(part.names) ^ set(first.names)
-        if odd:
-            raise fail(
-                f"all parts must have the same columns, but {min(odd)!r} is not in every part; check the files"
-            )
-    frame = pd.concat([part.frame[first.names] for part in parts], ignore_index=True)
-    return replace(first, frame=frame)
+    return replace(first, frame=pd.concat([part.frame[first.names] for part in parts], ignore_index=True))
 
 
 def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str] = ()) -> RawTable:
     """Name the columns of some cells."""
     shown = [writable_name(name.strip()) or f"column {place}" for place, name in enumerate(header, start=1)]
     names = distinct(shown)
-    notes = list(notes)
-    twice = [new for name, new in zip(shown, names, strict=True) if name != new]
+    twice = [repr(new) for name, new in zip(shown, names, strict=True) if name != new]
+    notes = [*notes]
     if twice:
-        notes.append(
-            f"duplicate names were numbered: {', '.join(map(repr, twice[:3]))}" + " ..." * (len(twice) > 3)
-        )
+        notes.append(f"duplicate names were numbered: {', '.join(twice[:3])}" + " ..." * (len(twice) > 3))
     unnamed = sum(not name.strip() for name in header)
     if unnamed:
         notes.append(f"{unnamed} columns without a name are named by their position")
-    if isinstance(cells, pd.DataFrame):
-        frame = cells.set_axis(names, axis=1)
-    else:
-        frame = pd.DataFrame(cells, columns=names, dtype=object)
-    return RawTable(kind, names, frame, tuple(notes))
+    frame = cells if isinstance(cells, pd.DataFrame) else pd.DataFrame(cells, dtype=object)
+    return RawTable(kind, frame.set_axis(names, axis=1), tuple(notes))
 
 
 def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
     """Read the lines of a text table that hold something, numbered, and find out the separator."""
     text = decode_table(source)[0]
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    separator = "\t" if source.ending in (".tsv", ".tab") else separator_of(first)
+    separator = separator_of(next((line for line in text.splitlines() if line.strip()), ""), source.ending)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         records = [(reader.line_num, record) for record in reader if not is_blank(record)]
@@ -156,8 +151,10 @@ def has_numbers(record: Sequence[str]) -> bool:
     return not any("_" in cell for cell in record)
 
 
-def separator_of(line: str) -> str:
-    """Return the most frequent separator of a line, outside of quotes."""
+def separator_of(line: str, ending: str) -> str:
+    """Return the separator of a file with this ending: a tab, or the most frequent one of a line outside of quotes."""
+    if ending in (".tsv", ".tab"):
+        return "\t"
     line = re.sub(r'"[^"]*+"', "", line)
     return max("\t;,|", key=lambda mark: (line.count(mark), mark == ","))
 
@@ -191,15 +188,11 @@ def _open_json(source: Source) -> RawTable:
     if not names:
         raise source.error("has no rows or no columns; copy it again")
     source.check_cells(len(names) * len(records))
-    cells = np.empty((len(records), len(names)), dtype=object)
-    for row, record in enumerate(records):
-        for place, name in enumerate(names):
-            cells[row, place] = record.get(name)
-    return _raw_table("json", names, cells)
+    cells = {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
+    return _raw_table("json", names, pd.DataFrame(cells))
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """Where a name and its value stand in the text of a JSON object."""
 
     name: str

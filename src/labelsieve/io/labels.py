@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from labelsieve._candidates import binarize_tags
 from labelsieve._numerics.sparse import Matrix
 from labelsieve._text import printable
-from labelsieve.io.column_choice import ColumnChoice, no_labels_said, plain_name
+from labelsieve.io.column_choice import ColumnChoice, no_labels_said, numbered_labels, plain_name
 from labelsieve.io.column_types import TypedColumn, infer_column_type, texts_of
 from labelsieve.io.dataset import Column
 from labelsieve.io.errors import Fail
@@ -42,10 +42,8 @@ class Labels:
 
     Y: Matrix
     names: list[str]
-    #: Position of the column of every label, -1 if it is not a column of the table.
-    owners: list[int]
-    #: The tag of every label in its column; None for a column of yes and no.
-    tags: list[str | None]
+    #: Position of the column of every label, -1 if it is not one of the table, and its tag there; None for yes and no.
+    origins: list[tuple[int, str | None]]
     #: Separators of the tags of a column, by its position.
     separators: dict[int, str | None]
     columns: dict[int, Column]
@@ -53,34 +51,30 @@ class Labels:
     @classmethod
     def of_matrix(cls, Y: Matrix, names: Sequence[str]) -> Labels:
         """Take labels that are not columns of the table."""
-        return cls(Y, list(names), [-1] * len(names), [None] * len(names), {}, {})
+        return cls(Y, list(names), [(-1, None)] * len(names), {}, {})
 
     def reindexed(self, names: Sequence[str]) -> Labels:
         """Return the labels with these names, in this order; no row has a new one."""
         places = {name: place for place, name in enumerate(self.names)}
-        Y = sp.csc_array(self.Y)
-        empty = sp.csc_array((Y.shape[0], 1), dtype=np.uint8)
-        blocks = [Y[:, [places[name]]] if name in places else empty for name in names]
+        order = [places.get(name, len(places)) for name in names]  # the last one is a column of zeros
+        empty, origins = sp.csc_array((self.Y.shape[0], 1), dtype=np.uint8), [*self.origins, (-1, None)]
         return replace(
             self,
-            Y=sp.csr_array(sp.hstack(blocks, format="csr")),
+            Y=sp.csr_array(sp.hstack([self.Y, empty], format="csc")[:, order]),
             names=list(names),
-            owners=[self.owners[places[name]] if name in places else -1 for name in names],
-            tags=[self.tags[places[name]] if name in places else None for name in names],
+            origins=[origins[place] for place in order],
         )
 
 
 def chosen_labels(
-    choice: ColumnChoice,
-    of_columns: Callable[[Sequence[int]], Labels],
-    of_file: Callable[[Path], Labels],
-    fail: Fail,
+    choice: ColumnChoice, n_rows: int, of_columns: Callable[[Sequence[int]], Labels], fail: Fail
 ) -> tuple[Labels | None, Labels | None]:
     """Return truth and candidates, from columns or second files, with the same labels in the same order."""
+    from labelsieve.io.reading import read_label_file  # which reads files of every format
 
     def read(file: Path | None, places: Sequence[int]) -> Labels | None:
         if file is not None:
-            return of_file(file)
+            return read_label_file(file, n_rows)
         return of_columns(places) if places else None
 
     truth = read(choice.label_file, choice.labels or ())
@@ -122,8 +116,7 @@ def read_labels(
     """Make one label matrix of all label columns; with `must_vary`, some rows must differ in their labels."""
     blocks: list[Any] = []
     names: list[str] = []
-    owners: list[int] = []
-    known_tags: list[str | None] = []
+    origins: list[tuple[int, str | None]] = []
     separators: dict[int, str | None] = {}
     columns: dict[int, Column] = {}
     for position in positions:
@@ -131,47 +124,43 @@ def read_labels(
         texts = texts_of(cells)
         n_missing = sum(text is None for text in texts)
         truth = _truth(texts, name, fail, is_alone=len(positions) == 1)
+        own_tags: list[Any] = [None]
         if truth is not None:
-            blocks.append(sp.csr_array(truth[:, None]))
+            blocks.append(truth[:, None])
             names.append(plain_name(name))
-            own_tags: list[Any] = [None]
             note = f"{n_missing} empty cells mean no" if n_missing else ""
         else:
             matrix, own_tags, separators[position] = _tags(cells, texts, name, separator, fail)
-            blocks.append(sp.csr_array(matrix))
+            blocks.append(matrix)
             # Tags of one column speak for themselves; of several, the same word may mean different things.
             names += own_tags if len(positions) == 1 else [f"{name}={tag}" for tag in own_tags]
             note = f"{len(own_tags)} tags" + (f"; {n_missing} rows have none" if n_missing else "")
-            if alike := _differing_in_case(own_tags):
-                note += (
-                    f"; tags that differ only in case are different labels: {alike}; make them one in the table if "
-                    "they are one"
-                )
-        owners += [position] * len(own_tags)
-        known_tags += own_tags
+            note += _differing_in_case(own_tags)
+        origins += [(position, tag) for tag in own_tags]
         columns[position] = Column(name, "label", n_missing, note)
-    Y: Any = sp.csr_array(sp.hstack(blocks, format="csr", dtype=np.uint8))
+    Y: Any = sp.hstack([sp.csr_array(block) for block in blocks], format="csr", dtype=np.uint8)
     if Y.shape[0] * Y.shape[1] <= _MOST_DENSE:
         Y = Y.toarray()
     sums = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     if must_vary and not ((sums > 0) & (sums < Y.shape[0])).any():
         said = "every row has the same labels" if sums.any() else "no row has a label"
         raise fail(f"{said}, so there is nothing to tell apart; check `labels`")
-    names = (
-        distinct([writable_name(name) for name in names])
-        if table.has_header
-        else [f"label{place}" for place in range(len(names))]
-    )
-    return Labels(Y, names, owners, known_tags, separators, columns)
+    names = distinct([writable_name(name) for name in names])
+    if not table.has_header:
+        names = numbered_labels(len(names))
+    return Labels(Y, names, origins, separators, columns)
 
 
 def _differing_in_case(tags: Sequence[str]) -> str:
-    """List the first tags that differ only in case."""
+    """Return a note that lists the first tags that differ only in case."""
     alike: dict[str, list[str]] = {}
     for tag in tags:
         alike.setdefault(tag.casefold(), []).append(printable(tag)[:_LONGEST_SHOWN])
     groups = [", ".join(group) for group in alike.values() if len(group) > 1]
-    return "; ".join([*groups[:_ALIKE_SHOWN], *("...",) * (len(groups) > _ALIKE_SHOWN)])
+    if not groups:
+        return ""
+    shown = "; ".join([*groups[:_ALIKE_SHOWN], *("...",) * (len(groups) > _ALIKE_SHOWN)])
+    return f"; tags that differ only in case are different labels: {shown}; make them one in the table if they are one"
 
 
 def _truth(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> np.ndarray | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelsieve._blocks.collections import is_lazy
 from labelsieve._numerics.candidates import is_binary
-from labelsieve._numerics.sparse import Matrix, check_structure, dense, is_sparse
-from labelsieve.io.column_choice import choose_columns, label_names, require_unique
+from labelsieve._numerics.sparse import Matrix, by_columns, check_structure, dense, is_sparse
+from labelsieve.io.column_choice import choose_columns, numbered_labels, plain_name, require_unique
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import impute
@@ -50,27 +50,83 @@ _MOST_CELLS = 2**27
 
 @dataclass(frozen=True)
 class Matrices:
-    """Features, labels as samples x labels in 0/1, and their names; None for what the file does not hold."""
+    """Features, labels as samples x labels in 0/1, and their names; None for what the file does not hold.
+
+    A missing feature value is NaN. Labels may still be among the features.
+    """
 
     X: Matrix
     Y: Matrix | None = None
     Y_candidates: Matrix | None = None
+    #: None numbers the features, or the labels.
     feature_names: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
+    #: Features that hold category codes, and their categories if the file declares them.
     nominal: Sequence[str] = ()
-    name: str | None = None
-    #: Categories of the nominal features, if the file declares them.
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Features that are labels, by what the file says.
+    declared_labels: Sequence[str] | None = None
     row_ids: Sequence[str] | None = None
+    name: str | None = None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [*(self.feature_names or (f"x{place}" for place in range(self.X.shape[1])))]
+
+    def split(self, options: ReadOptions, fail: Fail) -> Matrices:
+        """Divide the columns of a table into features and labels."""
+        if self.declared_labels == [] and options.labels is None:
+            raise fail(
+                "declares with -C in its relation name more labels than it has attributes; give `labels`"
+            )
+        choice = choose_columns(self.names, options, fail, declared=self.declared_labels)
+        features = choice.features(len(self.names), fail)
+        if self.row_ids is not None:
+            require_unique(self.row_ids, str(options.id), fail)
+        truth, noisy = chosen_labels(choice, self.X.shape[0], lambda places: self.labels(places, fail), fail)
+        names = [self.names[place] for place in features]
+        return replace(
+            self,
+            X=self.X[:, features],
+            Y=None if truth is None else truth.Y,
+            Y_candidates=None if noisy is None else noisy.Y,
+            feature_names=names,
+            label_names=(truth or noisy).names,  # type: ignore[union-attr]  # `features` needs labels
+            nominal=[name for name in names if name in self.categories],
+        )
+
+    def labels(self, places: Sequence[int], fail: Fail) -> Labels:
+        """Return columns as 0/1, whatever words the file uses for yes and no."""
+        values = self.X[:, list(places)]
+        names = [self.names[place] for place in places]
+        if np.isnan(_stored(values)).any():
+            raise fail("has missing values in its label columns; remove those rows or complete them")
+        for column, name in enumerate(names):
+            categories = self.categories.get(name, ("0", "1"))
+            meaning = [truth_value(category) for category in categories]
+            if None in meaning:
+                raise fail(
+                    f"label {name!r} must be 0/1, -1/+1, no/yes or false/true, got the categories "
+                    f"{', '.join(categories[:5])!r}; recode it or check `labels`"
+                )
+            if meaning != [False, True]:
+                values = sp.lil_array(values) if is_sparse(values) else values
+                codes = dense(values[:, [column]]).astype(int)
+                values[:, [column]] = np.array(meaning, dtype=np.float64)[codes]
+        shown = numbered_labels(len(names)) if self.feature_names is None else map(plain_name, names)
+        Y = labels_to_binary(sp.csr_array(values) if is_sparse(values) else values, fail)
+        return Labels.of_matrix(Y, [*shown])
 
     def to_dataset(self, options: ReadOptions, fail: Fail, *, name: str, source: str) -> Dataset:
         """Fill in missing values, encode categories and check everything."""
         X, names, nominal = self.X, self.feature_names, self.nominal
-        coded = [place for place, feature in enumerate(names or ()) if feature in set(nominal)]
         if not is_lazy(X):
-            X = _complete(X, options.missing, names, coded, fail)
-        if options.nominal == "onehot" and self.categories and coded:
-            X, names, nominal = _one_hot(X, names or (), coded, self.categories, fail)
+            is_nominal = set(nominal)
+            coded = [place for place, feature in enumerate(self.names) if feature in is_nominal]
+            X = _complete(X, options.missing, self.names, coded, fail)
+        if options.nominal == "onehot" and self.categories and nominal:
+            X, names, nominal = _one_hot(X, self.names, self.categories, fail)
         return Dataset(
             X,
             self.Y,
@@ -85,89 +141,39 @@ class Matrices:
         )
 
 
-@dataclass(frozen=True)
-class NumericTable:
-    """The columns of a file; a nominal column holds the position of its category, a missing value is NaN."""
-
-    names: list[str]
-    values: Matrix
-    #: Categories of the nominal columns.
-    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Labels the file itself declares.
-    declared_labels: list[str] | None = None
-    row_ids: list[str] | None = None
-    #: Whether the names were made up.
-    is_headless: bool = False
-
-    def split(self, options: ReadOptions, fail: Fail, second_file: Callable[[Path, int], Labels]) -> Matrices:
-        """Divide the columns into features and labels."""
-        if self.declared_labels == [] and options.labels is None:
-            raise fail(
-                "declares with -C in its relation name more labels than it has attributes; give `labels`"
-            )
-        choice = choose_columns(self.names, options, fail, declared=self.declared_labels)
-        features = choice.features(len(self.names), fail)
-        if self.row_ids is not None:
-            require_unique(self.row_ids, str(options.id), fail)
-        truth, noisy = chosen_labels(
-            choice,
-            lambda places: self.labels(places, fail),
-            lambda path: second_file(path, self.values.shape[0]),
-            fail,
-        )
-        names = [self.names[place] for place in features]
-        return Matrices(
-            self.values[:, features],
-            None if truth is None else truth.Y,
-            None if noisy is None else noisy.Y,
-            names,
-            (truth or noisy).names,  # type: ignore[union-attr]  # `features` raises if there are no labels
-            [name for name in names if name in self.categories],
-            categories=self.categories,
-            row_ids=self.row_ids,
-        )
-
-    def labels(self, places: Sequence[int], fail: Fail) -> Labels:
-        """Return label columns as 0/1, whatever words the file uses for yes and no."""
-        values = self.values[:, list(places)]
-        if np.isnan(_stored(values)).any():
-            raise fail("has missing values in its label columns; remove those rows or complete them")
-        for column, place in enumerate(places):
-            categories = self.categories.get(self.names[place], ("0", "1"))
-            meaning = [truth_value(category) for category in categories]
-            if None in meaning:
-                raise fail(
-                    f"label {self.names[place]!r} must be 0/1, -1/+1, no/yes or false/true, got the categories "
-                    f"{', '.join(categories[:5])!r}; recode it or check `labels`"
-                )
-            if meaning != [False, True]:
-                values = sp.lil_array(values) if is_sparse(values) else values
-                codes = dense(values[:, [column]]).astype(int)
-                values[:, [column]] = np.array(meaning, dtype=np.float64)[codes]
-        Y = labels_to_binary(sp.csr_array(values) if is_sparse(values) else values, fail)
-        return Labels.of_matrix(Y, label_names(self.names, places, is_headless=self.is_headless))
-
-
-def stack(parts: Sequence[NumericTable], fail: Fail) -> NumericTable:
-    """Put the rows of tables with the same columns below one another."""
+def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
+    """Put parts such as training and test half below one another."""
     first = parts[0]
-    for part in parts:
-        if sorted(part.names) != sorted(first.names) or part.categories != first.categories:
-            raise fail("all parts must have the same columns with the same categories; check the headers")
+    if len(parts) == 1:
+        return first
+    # A part without noise has its truth as candidates.
+    candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
+    n_labels = [None if labels is None else labels.shape[1] for labels in candidates]
+    kinds = [(sorted(part.names), part.label_names, part.categories, part.Y is None) for part in parts]
+    if any(kind != kinds[0] for kind in kinds) or len({*n_labels}) > 1:
+        raise fail(
+            "all parts must have the same columns with the same categories, and true labels in all or none of them; "
+            "check the files"
+        )
     ordered = [
-        part.values if part.names == first.names else part.values[:, [*map(part.names.index, first.names)]]
+        part.X if part.names == first.names else part.X[:, [*map(part.names.index, first.names)]]
         for part in parts
     ]
-    row_ids = None if first.row_ids is None else [name for part in parts for name in part.row_ids or ()]
-    return replace(first, values=stacked(ordered), row_ids=row_ids)
+    row_ids = [row_id for part in parts for row_id in part.row_ids or ()]
+    has_candidates = any(part.Y_candidates is not None for part in parts)
+    return replace(
+        first,
+        X=_stacked(ordered),
+        Y=None if first.Y is None else _stacked([part.Y for part in parts]),
+        Y_candidates=_stacked(candidates) if has_candidates else None,
+        row_ids=None if first.row_ids is None else row_ids,
+    )
 
 
-def stacked(matrices: Sequence[Any]) -> Matrix:
+def _stacked(matrices: Sequence[Any]) -> Matrix:
     """Return matrices of the same width below one another."""
-    if len(matrices) == 1:
-        return matrices[0]
     if any(map(is_sparse, matrices)):
-        return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
+        return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
     return np.vstack(matrices)
 
 
@@ -177,8 +183,8 @@ def labels_to_binary(matrix: Any, fail: Fail) -> Matrix:
     if not is_binary(numbers, signed=True):
         bad = numbers[~np.isin(numbers, (-1, 0, 1))].flat[0]
         raise fail(f"labels must be 0/1 or -1/+1, got {bad!s}; check `labels` or threshold the values")
-    positive: Matrix = sp.csr_array(matrix > 0) if sp.issparse(matrix) else matrix > 0
-    return positive.astype(np.uint8)
+    positive: Matrix = matrix > 0
+    return sp.csr_array(positive, dtype=np.uint8) if is_sparse(positive) else positive.astype(np.uint8)
 
 
 def _stored(values: Matrix) -> np.ndarray:
@@ -187,7 +193,7 @@ def _stored(values: Matrix) -> np.ndarray:
 
 
 def _complete(
-    values: Matrix, missing: str | None, names: Sequence[str] | None, coded: Sequence[int], fail: Fail
+    values: Matrix, missing: str | None, names: Sequence[str], coded: Sequence[int], fail: Fail
 ) -> Matrix:
     """Fill in missing values, those of category codes by the most frequent one, or raise."""
     stored = _stored(values)
@@ -198,47 +204,38 @@ def _complete(
         holes = np.isnan(stored)
         column = (values.indices[holes] if is_sparse(values) else np.nonzero(holes)[1]).min()
         raise fail(
-            f"has {int(holes.sum())} missing feature values, first in column "
-            f"{names[column] if names else f'x{column}'!r}; read it with `missing='mean'` (most frequent category "
-            "for nominal features) or `missing='zero'`"
+            f"has {int(holes.sum())} missing feature values, first in column {names[column]!r}; read it with "
+            "`missing='mean'` (most frequent category for nominal features) or `missing='zero'`"
         )
     filled = impute(values, str(missing))
     if missing == "mean" and coded:
-        frequent = impute(values[:, list(coded)], "most_frequent")
         filled = sp.lil_array(filled) if is_sparse(filled) else filled
-        filled[:, list(coded)] = dense(frequent)
+        filled[:, coded] = dense(impute(values[:, coded], "most_frequent"))
     return sp.csr_array(filled) if is_sparse(filled) else filled
 
 
 def _one_hot(
-    values: Matrix,
-    names: Sequence[str],
-    coded: Sequence[int],
-    categories: Mapping[str, tuple[str, ...]],
-    fail: Fail,
+    values: Matrix, names: Sequence[str], categories: Mapping[str, tuple[str, ...]], fail: Fail
 ) -> tuple[Matrix, list[str], list[str]]:
     """Replace every nominal column by one 0/1 column per category, in place and named ``column=category``."""
-    known = {place: categories[names[place]] for place in coded}
-    width = len(names) + sum(len(own) - 1 for own in known.values())
+    coded = [name for name in names if name in categories]
+    width = len(names) + sum(len(categories[name]) - 1 for name in coded)
     if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MOST_CELLS:
         raise fail(
             f"has too many categories for one-hot encoding ({width} columns); read it with `nominal='code'`"
         )
-    columns = values.tocsc() if is_sparse(values) else values
+    columns = by_columns(values)
     blocks: list[Any] = []
-    new_names: list[str] = []
-    indicators: list[str] = []
+    new_names: list[list[str]] = []
     for place, name in enumerate(names):
-        block = columns[:, [place]]
-        own = [name]
-        if place in known:
-            block = (dense(block) == np.arange(len(known[place]))).astype(np.float64)
-            own = [f"{name}={category}" for category in known[place]]
-            indicators += own
-        blocks.append(sp.csc_array(block) if is_sparse(values) else block)
-        new_names += own
-    X = sp.csr_array(sp.hstack(blocks, format="csr")) if is_sparse(values) else np.hstack(blocks)
-    return X, new_names, indicators
+        block, known = columns[:, [place]], categories.get(name)
+        blocks.append(block if known is None else (dense(block) == np.arange(len(known))).astype(np.float64))
+        new_names.append([name] if known is None else [f"{name}={category}" for category in known])
+    indicators = [
+        new for name, own in zip(names, new_names, strict=True) if name in categories for new in own
+    ]
+    X = sp.hstack(list(map(sp.csc_array, blocks)), format="csr") if is_sparse(values) else np.hstack(blocks)
+    return X, [new for own in new_names for new in own], indicators
 
 
 def read_matlab(source: Source, options: ReadOptions) -> Matrices:
@@ -265,8 +262,8 @@ def read_npz(source: Source, options: ReadOptions) -> Matrices:
     if "labelsieve" in arrays:
         facts = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
         X, Y, candidates = (_own_matrix(arrays, role, source) for role in ROLES)
-        own = (facts["feature_names"], facts["label_names"], facts["nominal"], facts["name"] or None)
-        return Matrices(X, Y, candidates, *own)
+        own = (facts["feature_names"], facts["label_names"], facts["nominal"])
+        return Matrices(X, Y, candidates, *own, name=facts["name"] or None)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     found = _pick_matrices(matrices, source, options, label_rows_first=False)
     names: dict[str, tuple[str, ...]] = {}
@@ -291,19 +288,19 @@ def _own_matrix(arrays: Mapping[str, np.ndarray], role: str, source: Source) -> 
     return matrix
 
 
-def read_npy(source: Source) -> NumericTable:
+def read_npy(source: Source, options: ReadOptions) -> Matrices:
     """Read a single array, which is a table without names."""
     array = np.load(BytesIO(source.content), allow_pickle=False)
-    return NumericTable(array_names(array, source), array.astype(np.float64), is_headless=True)
+    check_numbers(array, source)
+    return Matrices(array.astype(np.float64))
 
 
-def array_names(array: np.ndarray, source: Source) -> list[str]:
-    """Return names for the columns of an array, which must be a table of numbers."""
+def check_numbers(array: np.ndarray, source: Source) -> None:
+    """Raise unless an array is a table of numbers."""
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "buif":
         raise source.error(
             f"must hold rows and columns of real numbers, got shape {array.shape!r} of {array.dtype}; convert it"
         )
-    return [f"x{place}" for place in range(array.shape[1])]
 
 
 def read_svmlight(sources: Sequence[Source]) -> Matrices:
@@ -356,7 +353,7 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
         header.get("features"),
         header.get("labels") or names,
         header.get("nominal") or (),
-        header.get("name"),
+        name=header.get("name"),
     )
 
 
@@ -389,12 +386,26 @@ def _pick_matrices(
     With `label_rows_first` a square label matrix is labels x samples, as MATLAB users store it.
     """
     parts: list[Matrices] = []
+    by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
+
+    def named(names: Sequence[str], half: str) -> Any:
+        spellings = ("{0}_{1}", "{1}_{0}", "{0}{1}", "{1}{0}") if half else ("{1}",)
+        found = (by_name.get(spelling.format(half, name)) for name in names for spelling in spellings)
+        return next((array for array in found if array is not None), None)
+
+    def labels(given: Any, names: Sequence[str], half: str) -> Any:
+        if not given or half:  # halves have usual names only
+            return named(names, half)
+        if given not in arrays:
+            raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
+        return arrays[given]
+
     for half in ("", "train", "test"):
-        X = _named(arrays, _DATA, half)
+        X = named(_DATA, half)
         if X is None:
             continue
-        truth = _given_or_named(arrays, options.labels, _TRUTH, half, source)
-        noisy = _given_or_named(arrays, options.candidates, _CANDIDATES, half, source)
+        truth = labels(options.labels, _TRUTH, half)
+        noisy = labels(options.candidates, _CANDIDATES, half)
         if truth is None and noisy is None:
             raise source.error(f"has features but no labels: {_listing(arrays)}; name them with `labels`")
         parts.append(_oriented(X, truth, noisy, source, label_rows_first))
@@ -404,31 +415,7 @@ def _pick_matrices(
         raise source.error(
             f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix"
         )
-    return join(parts, source)
-
-
-def _named(arrays: Mapping[str, Any], names: Sequence[str], half: str) -> Any:
-    """Return the first array with one of the names, in any case, of all rows or of a half."""
-    by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
-    for name in names:
-        spellings = (
-            (f"{half}_{name}", f"{name}_{half}", f"{half}{name}", f"{name}{half}") if half else (name,)
-        )
-        for spelling in spellings:
-            if spelling in by_name:
-                return by_name[spelling]
-    return None
-
-
-def _given_or_named(
-    arrays: Mapping[str, Any], given: Any, names: Sequence[str], half: str, source: Source
-) -> Any:
-    """Return the array that the user names, else the first with a usual name; halves have usual names only."""
-    if not given or half:
-        return _named(arrays, names, half)
-    if given not in arrays:
-        raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
-    return arrays[given]
+    return join(parts, source.error)
 
 
 def _listing(arrays: Mapping[str, Any]) -> str:
@@ -446,47 +433,15 @@ def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: 
     if X.shape[0] not in reference.shape and X.shape[1] in reference.shape:
         X = X.T
     n_samples = X.shape[0]
-    oriented: list[Any] = []
-    for matrix in (truth, noisy):
+
+    def turned(matrix: Any) -> Matrix | None:
         if matrix is None:
-            oriented.append(None)
-            continue
+            return None
         if n_samples not in matrix.shape:
             raise source.error(
                 f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
             )
         is_turned = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
-        oriented.append(labels_to_binary(matrix.T if is_turned else matrix, source.error))
-    return Matrices(sp.csr_array(X) if is_sparse(X) else X, *oriented)
+        return labels_to_binary(matrix.T if is_turned else matrix, source.error)
 
-
-def join(parts: Sequence[Matrices], source: Source) -> Matrices:
-    """Put parts such as training and test half below one another."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    truth = [part.Y for part in parts]
-    # A part without noise has its truth as candidates.
-    candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
-    shapes = {
-        (
-            part.X.shape[1],
-            part.Y is None,
-            labels.shape[1],
-            *(part.feature_names or ()),
-            *(part.label_names or ()),
-        )
-        for part, labels in zip(parts, candidates, strict=True)
-        if labels is not None
-    }
-    if len(shapes) > 1:
-        raise source.error(
-            "all parts need the same features and labels, and true labels in all or none of them; check the files"
-        )
-    has_candidates = any(part.Y_candidates is not None for part in parts)
-    return replace(
-        first,
-        X=stacked([part.X for part in parts]),
-        Y=None if first.Y is None else stacked(truth),
-        Y_candidates=stacked(candidates) if has_candidates else None,
-    )
+    return Matrices(X, turned(truth), turned(noisy))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +52,7 @@ def find_label_xml(source: Source) -> Path | None:
     while stem:
         if f"{stem}.xml" in files:
             return files[f"{stem}.xml"]
-        stem = stem[: max(stem.rfind(mark) for mark in "-_.")] if any(mark in stem for mark in "-_.") else ""
+        stem = re.sub(r"[-_.]?[^-_.]*$", "", stem)
     return None
 
 

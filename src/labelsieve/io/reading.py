@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import TABLE_FORMATS, open_frame, open_table, stack_tables
 from labelsieve.io.labels import Labels, read_labels
-from labelsieve.io.matrices import join, read_matlab, read_npy, read_npz, read_svmlight, stack
+from labelsieve.io.matrices import Matrices, join, read_matlab, read_npy, read_npz, read_svmlight
 from labelsieve.io.mulan_xml import find_label_xml, xml_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
@@ -24,10 +25,13 @@ from labelsieve.io.tables import table_dataset
 
 PathLike = str | os.PathLike[str]
 
+_READERS = {"arff": read_arff, "npy": read_npy, "matlab": read_matlab, "npz": read_npz}
 _BY_ENDING = {
     ".arff": "arff", ".mat": "matlab", ".npz": "npz", ".npy": "npy", ".svm": "svmlight", ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }  # fmt: skip
+# The format is recognised by so many bytes.
+_HEAD_BYTES = 2**16
 # Content that cannot be mistaken, whatever the ending.
 _MAGIC = {
     b"PAR1": "parquet", b"\x93NUMPY": "npy", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
@@ -161,17 +165,14 @@ def read(
     >>> data.label_names, data.row_ids[:2], data.feature_names[-1]
     (('billing', 'bug'), ('T1', 'T2'), 'channel=phone')
     """
-    is_path = isinstance(source, (str, os.PathLike))
-    is_list = isinstance(source, (list, tuple)) and all(
-        isinstance(part, (str, os.PathLike)) for part in source
-    )
+    paths = [source] if isinstance(source, (str, os.PathLike)) else source
     is_frame = hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "to_pandas"))
-    if not (is_path or is_list) and (not is_frame or _is_matrix(labels)):
-        return _read_arrays(source, labels, name)
     options = ReadOptions(labels, candidates, ignore, id, roles, label_sep, text, nominal, missing)
-    if is_frame:
+    if isinstance(paths, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in paths):
+        return read_files(paths, options, name=name, chunks=chunks)
+    if is_frame and not _is_matrix(labels):
         return _read_frame(source, options, name)
-    return read_files([source] if is_path else source, options, name=name, chunks=chunks)
+    return _read_arrays(source, labels, name)
 
 
 def read_files(
@@ -207,24 +208,16 @@ def read_files(
         if kind in TABLE_FORMATS.values():
             raw = stack_tables([open_table(part, kind) for part in sources], first.error)
             file = first if len(sources) == 1 else None
-            return table_dataset(
-                raw, options, first.error, second_file=_second_file, file=file, name=own_name, source=origin
-            )
+            return table_dataset(raw, options, first.error, file=file, name=own_name, source=origin)
         _check_options(first, kind, options)
-        if kind in ("arff", "npy"):
-            table = stack(
-                [read_arff(part, options.id) if kind == "arff" else read_npy(part) for part in sources],
-                first.error,
-            )
-            if options.labels is None and kind == "arff":
-                declared = _declared_labels(first, table.names)
-                table = table if declared is None else replace(table, declared_labels=declared)
-            found = table.split(options, first.error, _second_file)
-        elif kind == "svmlight":
+        if kind == "svmlight":
             found = read_svmlight(sources)
         else:
-            read_one = read_matlab if kind == "matlab" else read_npz
-            found = join([read_one(part, options) for part in sources], first)
+            found = join([_READERS[kind](part, options) for part in sources], first.error)
+        if kind == "arff" and options.labels is None:
+            found = replace(found, declared_labels=_declared_labels(first, found))
+        if kind in ("arff", "npy"):
+            found = found.split(options, first.error)
         own_name = (found.name or own_name) if name is None else name
         return found.to_dataset(options, first.error, name=own_name, source=origin)
     except MemoryError:
@@ -247,7 +240,7 @@ def format_of(source: Source) -> str:
         return "excel"
     if source.path.suffix.lower() == ".xls":
         raise source.error("is an Excel file of the old kind; save it as .xlsx or .csv")
-    head = source.head
+    head = source.content[:_HEAD_BYTES]
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
@@ -285,19 +278,11 @@ def _read_arrays(X: Any, Y: Any, name: str | None) -> Dataset:
         checked_X, checked_Y = check_problem(X, Y)
     except (TypeError, ValueError) as error:
         raise DatasetError(f"the arrays cannot be used: {error}") from None
-    label_names = getattr(Y, "columns", None)
-    if label_names is None:
-        label_names = binarize_tags(Y)[1]
-    has_index = hasattr(X, "iloc") and X.index.is_unique
-    columns = getattr(X, "columns", None)
-    return Dataset(
-        checked_X,
-        checked_Y,
-        feature_names=None if columns is None else tuple(map(str, columns)),  # type: ignore[arg-type]
-        label_names=None if label_names is None else tuple(map(str, label_names)),  # type: ignore[arg-type]
-        name=name or "",
-        row_ids=X.index.tolist() if has_index else None,  # type: ignore[arg-type]
-    )
+    names = {"feature": getattr(X, "columns", None), "label": getattr(Y, "columns", binarize_tags(Y)[1])}
+    shown: Any = {f"{kind}_names": tuple(map(str, own)) for kind, own in names.items() if own is not None}
+    if hasattr(X, "iloc") and X.index.is_unique:
+        shown["row_ids"] = X.index.tolist()
+    return Dataset(checked_X, checked_Y, name=name or "", **shown)
 
 
 def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
@@ -309,50 +294,49 @@ def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
     raw = open_frame(frame)
     if not all(raw.frame.shape):
         raise fail(f"needs rows and columns, got shape {raw.frame.shape!r}")
-    return table_dataset(raw, options, fail, second_file=_second_file, file=None, name=name or "", source="")
+    return table_dataset(raw, options, fail, file=None, name=name or "", source="")
 
 
 def _common_stem(sources: Sequence[Source]) -> str:
-    """Return the name of one file without endings, or what several file names share."""
-    if len(sources) == 1:
-        return sources[0].stem
-    first, *others = (re.split(r"[-_. ]", source.stem) for source in sources)
-    shared = [
-        word for place, word in enumerate(first) if all(first[: place + 1] == o[: place + 1] for o in others)
-    ]
+    """Return the name of one file without endings, or the words that several file names begin with."""
+    words = zip(*(re.split(r"[-_. ]", source.stem) for source in sources), strict=False)
+    shared = [same[0] for same in takewhile(lambda same: len(set(same)) == 1, words)]
     return sources[0].stem[: len("-".join(shared))] or sources[0].stem
 
 
 def _check_options(first: Source, kind: str, options: ReadOptions) -> None:
     """Reject options that mean nothing for files which are not tables."""
     unusable = {"roles", "label_sep", "text"}
-    if kind not in ("arff", "npy"):
-        unusable |= {"ignore", "nominal", "id"}
-        if kind == "svmlight":
-            unusable |= {"labels", "candidates"}
-    elif kind == "npy":
+    if kind != "arff":
         unusable.add("id")
+    if kind not in ("arff", "npy"):
+        unusable |= {"ignore", "nominal"}
+    if kind == "svmlight":
+        unusable |= {"labels", "candidates"}
     for option, value in options.given.items():
-        is_name = isinstance(value, str) or kind in ("arff", "npy")
-        if option in unusable or (option in ("labels", "candidates") and not is_name):
+        is_matrix = option in ("labels", "candidates") and kind in ("matlab", "npz")
+        if option in unusable or (is_matrix and not isinstance(value, str)):
             raise first.error(f"is {_NAMES[kind]}, so `{option}={value!r}` cannot apply; leave it out")
 
 
-def _declared_labels(source: Source, names: Sequence[str]) -> list[str] | None:
-    """Return the labels that an XML file inside the archive or next to the file names."""
+def _declared_labels(source: Source, table: Matrices) -> Sequence[str] | None:
+    """Return the labels that an XML file in the archive or next to the file names, else those of the file."""
     if source.label_xml is not None:
-        return xml_labels(source, source.label_xml, names, source.error)
+        return xml_labels(source, source.label_xml, table.names, source.error)
     beside = find_label_xml(source)
-    return None if beside is None else xml_labels(xml := Source(beside), xml.content, names, source.error)
+    if beside is None:
+        return table.declared_labels
+    xml = Source(beside)
+    return xml_labels(xml, xml.content, table.names, source.error)
 
 
-def _second_file(path: Path, n_rows: int) -> Labels:
+def read_label_file(path: Path, n_rows: int) -> Labels:
     """Read a second file that holds labels only."""
     source = Source(path)
     kind = format_of(source)
     if kind in ("arff", "npy"):
-        table = read_arff(source) if kind == "arff" else read_npy(source)
-        labels = table.labels(range(len(table.names)), source.error)
+        table = _READERS[kind](source, ReadOptions())
+        labels = table.labels(range(table.X.shape[1]), source.error)
     elif kind in TABLE_FORMATS.values():
         raw = open_table(source, kind)
         found = read_labels(raw, range(len(raw.names)), None, source.error, must_vary=False)

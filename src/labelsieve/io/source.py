@@ -7,6 +7,9 @@ import gzip
 import hashlib
 import os
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -19,7 +22,6 @@ from labelsieve.io.errors import DatasetError
 _CELLS_FREE, _CELLS_PER_BYTE, _CELL_BYTES = 2**24, 32, 8
 # An empty column of a sparse matrix costs a name; hashed text has 2**20 columns.
 _CELLS_PER_COLUMN = 8
-_HEAD_BYTES = 2**16
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".zip"}
 
 
@@ -29,17 +31,12 @@ class Source:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.ending = ending_of(self.path)
-        try:
-            # Devices and pipes could block or never end.
-            if self.path.is_dir():
-                raise self.error("is a folder; give the data file inside it")
-            if not self.path.is_file():
-                raise self.error("does not exist or is not a regular file; check the path")
-            self.size = self.path.stat().st_size
-        except (OSError, ValueError) as error:
-            if isinstance(error, DatasetError):
-                raise
-            raise self.error(f"cannot be opened ({error}); check the path and its permissions") from None
+        # Devices and pipes could block or never end. Unlike `Path.is_file`, these functions never raise.
+        if os.path.isdir(self.path):
+            raise self.error("is a folder; give the data file inside it")
+        if not os.path.isfile(self.path):
+            raise self.error("does not exist or is not a regular file; check the path")
+        self.size = os.path.getsize(self.path)
         if not self.size:
             raise self.error("is empty; copy it again")
 
@@ -54,20 +51,23 @@ class Source:
     @cached_property
     def content(self) -> bytes:
         """The bytes of the file, decompressed."""
-        try:
-            if self.compression == "zip":
-                return self._archive[0]
-            if self.compression is None:
-                return self.raw
-            opener: Any = gzip.open if self.compression == "gzip" else bz2.open
-            with opener(BytesIO(self.raw)) as stream:
-                content = stream.read(_CELL_BYTES * self._most_cells + 1)
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-            if isinstance(error, DatasetError):
-                raise
-            raise self.error(f"is damaged or cut off ({error}); copy it again") from None
+        if self.compression is None:
+            return self.raw
+        if self.compression == "zip":
+            return self._archive[0]
+        opener: Any = gzip.open if self.compression == "gzip" else bz2.open
+        with self._naming_damage(), opener(BytesIO(self.raw)) as stream:
+            content = stream.read(_CELL_BYTES * self._most_cells + 1)
         self.check_cells(-(-len(content) // _CELL_BYTES))
         return content
+
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Turn the errors of decompression into the one of this file."""
+        try:
+            yield
+        except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            raise self.error(f"is damaged or cut off ({error}); copy it again") from None
 
     @property
     def checksum(self) -> str:
@@ -89,11 +89,8 @@ class Source:
         """The files of an archive."""
         if self.raw[:4] != b"PK\x03\x04":
             return []
-        try:
-            with zipfile.ZipFile(BytesIO(self.raw)) as archive:
-                members = [member for member in archive.infolist() if not member.is_dir()]
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise self.error(f"is damaged or cut off ({error}); copy it again") from None
+        with self._naming_damage(), zipfile.ZipFile(BytesIO(self.raw)) as archive:
+            members = [member for member in archive.infolist() if not member.is_dir()]
         self.check_cells(sum(member.file_size for member in members) // _CELL_BYTES)
         return [member for member in members if not member.filename.startswith("__MACOSX/")]
 
@@ -119,18 +116,13 @@ class Source:
                 f"must hold one data file and at most one XML label file, got {found}; unpack it"
             )
         self.ending = data[0].suffix.lower()
-        with zipfile.ZipFile(BytesIO(self.raw)) as archive:
+        with self._naming_damage(), zipfile.ZipFile(BytesIO(self.raw)) as archive:
             return archive.read(str(data[0])), archive.read(str(xml[0])) if xml else None
 
     @property
     def label_xml(self) -> bytes | None:
         """The XML label file in a zip archive, if there is one."""
         return self._archive[1] if self.compression == "zip" else None
-
-    @property
-    def head(self) -> bytes:
-        """The first 64 KiB of the content."""
-        return self.content[:_HEAD_BYTES]
 
     @property
     def stem(self) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,14 @@ import pandas as pd
 import scipy.sparse as sp
 
 from labelsieve._numerics.candidates import is_binary
-from labelsieve._numerics.sparse import Matrix, is_sparse
-from labelsieve.io.column_choice import NOMINAL_PREFIX, ColumnChoice, choose_columns, require_unique
+from labelsieve._numerics.sparse import Matrix, by_columns, columns_of, dense
+from labelsieve.io.column_choice import (
+    NOMINAL_PREFIX,
+    ColumnChoice,
+    choose_columns,
+    require_unique,
+    unknown_column,
+)
 from labelsieve.io.column_types import TypedColumn, infer_column_type, plain_numbers, texts_of
 from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
@@ -22,9 +27,6 @@ from labelsieve.io.frames import RawTable
 from labelsieve.io.labels import Labels, chosen_labels, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
-
-#: Reads the labels of a number of rows from another file.
-SecondFile = Callable[[Path, int], Labels]
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,6 @@ def table_dataset(
     options: ReadOptions,
     fail: Fail,
     *,
-    second_file: SecondFile,
     file: Source | None,
     name: str,
     source: str,
@@ -50,7 +51,7 @@ def table_dataset(
     names, n_rows = raw.names, len(raw.frame)
     given = _given_roles(names, options, fail)
     choice = _choose(names, options, given, fail)
-    typed = _type_columns(raw, given, choice, fail)
+    typed = _type_columns(raw, options, given, choice, fail)
     if choice.labels is None:
         free = {place: column for place, column in typed.items() if place not in given}
         found = likely_labels(names, free, fail)
@@ -59,19 +60,13 @@ def table_dataset(
     must_vary = not choice.is_declared
     truth, noisy = chosen_labels(
         choice,
+        n_rows,
         lambda places: read_labels(raw, places, options.label_sep, fail, must_vary=must_vary),
-        lambda path: second_file(path, n_rows),
         fail,
     )
     labels = noisy or truth
     assert labels is not None  # there are labels, or `_choose` has raised
-    coded = {
-        place
-        for place, column in typed.items()
-        if options.nominal == "code"
-        or (options.nominal is None and choice.is_declared and column.categories is not None)
-    }
-    features = encode(typed, names, options, coded, fail, taken=labels.names)
+    features = encode(typed, names, options, fail, taken=labels.names)
     row_ids, id_column = _row_names(raw, typed, options.id, fail)
     is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
     return Dataset(
@@ -85,11 +80,11 @@ def table_dataset(
         nominal=features.nominal,
         columns=_columns(raw, typed, [part for part in (noisy, truth) if part], features, options),
         column_of=features.column_of,
-        label_column_of=np.array(labels.owners, dtype=np.intp),
+        label_column_of=np.array([place for place, _ in labels.origins]),
         row_ids=row_ids,  # type: ignore[arg-type]  # None numbers the rows
         id_column=id_column,
         frame=raw.frame,
-        values=_values(raw, typed),
+        values=pd.DataFrame({names[place]: column.values for place, column in typed.items()}),
         notes=raw.notes,
         _origin=None if file is None else Origin(file, raw, labels),
     )
@@ -100,8 +95,7 @@ def _given_roles(names: Sequence[str], options: ReadOptions, fail: Fail) -> dict
     given = {**(options.roles or {}), **({} if options.id is None else {options.id: "id"})}
     for name in given:
         if name not in names:
-            listed = ", ".join(map(repr, [*names[:5], *("...",) * (len(names) > 5)]))
-            raise fail(f"has no column {name[:80]!r}, whose role was given; its columns are {listed}")
+            raise unknown_column(name, names, fail)
     return {names.index(name): role for name, role in given.items()}
 
 
@@ -112,34 +106,32 @@ def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str]
     if said and options.labels is None:
         options = replace(options, labels=[names[place] for place in said])
     choice = choose_columns(names, options, fail, taken=taken)
-    if choice.labels == [] and not (choice.candidates or choice.label_file or choice.candidate_file):
-        raise fail("got an empty list of label columns; name at least one")
     return choice if choice.labels is None else replace(choice, labels=sorted({*said, *choice.labels}))
 
 
 def _type_columns(
-    raw: RawTable, given: Mapping[int, str], choice: ColumnChoice, fail: Fail
+    raw: RawTable, options: ReadOptions, given: Mapping[int, str], choice: ColumnChoice, fail: Fail
 ) -> dict[int, TypedColumn]:
     """Return every column but labels with its type."""
-    is_continental = raw.kind == "delimited" and raw.separator == ";"
     labels = {*(choice.labels or ()), *choice.candidates}
+    is_continental = raw.kind == "delimited" and raw.separator == ";"
     typed: dict[int, TypedColumn] = {}
     for place, name in enumerate(raw.names):
         if place in labels:
             continue
         cells = raw.cells(place)
         role = given.get(place, "ignored" if place in choice.ignored else None)
-        numbers = None
-        if role is None and (name.startswith(NOMINAL_PREFIX) or hasattr(cells, "cat")):
+        is_nominal = name.startswith(NOMINAL_PREFIX) or hasattr(cells, "cat")
+        is_declared = choice.is_declared and role is None and not is_nominal
+        numbers = plain_numbers(cells) if is_declared else None
+        if numbers is not None:  # what `write` wrote comes back as it was
+            typed[place] = TypedColumn("boolean" if is_binary(numbers) else "number", numbers)
+        elif role is None and is_nominal:
             typed[place] = _declared_categories(cells, name, fail)
-            continue
-        if role is None and choice.is_declared:  # what `write` wrote comes back as it was
-            numbers = plain_numbers(cells)
-        typed[place] = (
-            infer_column_type(cells, name, fail, role=role, is_continental=is_continental)
-            if numbers is None
-            else TypedColumn("boolean" if is_binary(numbers) else "number", numbers)
-        )
+            if options.nominal is None and not choice.is_declared:
+                typed[place] = replace(typed[place], categories=None)
+        else:
+            typed[place] = infer_column_type(cells, name, fail, role=role, is_continental=is_continental)
     return typed
 
 
@@ -205,9 +197,8 @@ def _equal_to_labels(features: Features, labels: Labels) -> dict[int, str]:
     """Return the columns with a feature that equals a label or its opposite: the label, by position."""
     known: dict[bytes, str] = {}
     for label, column in zip(labels.names, _by_column(labels.Y), strict=True):
-        is_there = column != 0
-        known.setdefault(np.packbits(is_there).tobytes(), label)
-        known.setdefault(np.packbits(~is_there).tobytes(), label)
+        for is_there in (column != 0, column == 0):
+            known.setdefault(np.packbits(is_there).tobytes(), label)
     found: dict[int, str] = {}
     for place, column in zip(features.column_of.tolist(), _by_column(features.X), strict=True):
         low, high = column.min(), column.max()
@@ -218,20 +209,7 @@ def _equal_to_labels(features: Features, labels: Labels) -> dict[int, str]:
     return found
 
 
-def _by_column(matrix: Matrix) -> Iterable[np.ndarray]:
-    if not is_sparse(matrix):
-        return iter(np.asarray(matrix).T)
-    columns = matrix.tocsc()
-    return (columns[:, [index]].toarray().ravel() for index in range(columns.shape[1]))
-
-
-def _values(raw: RawTable, typed: Mapping[int, TypedColumn]) -> Any:
-    """Return the table with typed values."""
-    columns: dict[str, np.ndarray] = {}
-    for place, name in enumerate(raw.names):
-        if place in typed:
-            columns[name] = typed[place].values
-            continue
-        columns[name] = np.empty(len(raw.frame), dtype=object)
-        columns[name][:] = texts_of(raw.cells(place))
-    return pd.DataFrame(columns)
+def _by_column(matrix: Matrix) -> Iterator[np.ndarray]:
+    """Yield the columns of a matrix."""
+    columns = by_columns(matrix)
+    return (dense(columns_of(columns, slice(at, at + 1))).ravel() for at in range(matrix.shape[1]))

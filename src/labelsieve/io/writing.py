@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import dense
+from labelsieve._numerics.sparse import by_columns, dense
 from labelsieve.io.column_choice import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
@@ -124,12 +124,7 @@ def _write_npz(data: Dataset, path: Path) -> None:
             arrays.update({f"{role}_{part}": np.asarray(getattr(matrix, part)) for part in SPARSE_PARTS})
         elif matrix is not None:
             arrays[role] = matrix
-    facts = {
-        "feature_names": data.feature_names,
-        "label_names": data.label_names,
-        "nominal": data.nominal,
-        "name": data.name,
-    }
+    facts = {key: getattr(data, key) for key in ("feature_names", "label_names", "nominal", "name")}
     # As bytes, since NumPy's own text arrays pad every name to the longest.
     arrays["labelsieve"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
     with replacing(path) as stream:
@@ -142,11 +137,12 @@ def _labels(data: Dataset) -> list[tuple[str, Any]]:
     return [(prefix, labels) for prefix, labels in both if labels is not None]
 
 
-def _check_prefixes(data: Dataset, path: Path) -> None:
-    """Reject names that would be read as a role."""
+def _label_columns(data: Dataset, path: Path) -> list[str]:
+    """Return the names of the label columns with their prefixes; raise if a plain name looks like one."""
     for name in (*data.feature_names, *data.label_names):
         if name.startswith((LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX)):
             raise DatasetError(f"{path}: the name {name!r} would be read as a role; rename it or write .npz.")
+    return [prefix + name for prefix, _ in _labels(data) for name in data.label_names]
 
 
 def _number(value: float) -> str:
@@ -156,19 +152,14 @@ def _number(value: float) -> str:
 
 
 def _write_arff(data: Dataset, path: Path) -> None:
-    _check_prefixes(data, path)
+    label_names = [name.removeprefix(LABEL_PREFIX) for name in _label_columns(data, path)]
     lines = [f"@relation {_quoted(data.name)}", ""]
-    highest = _highest_codes(data)
-    for name in data.feature_names:
+    nominal, columns = set(data.nominal), by_columns(data.X)
+    for place, name in enumerate(data.feature_names):
         kind = "numeric"
-        if name in highest:
-            kind = "{" + ",".join(map(str, range(highest[name] + 1))) + "}"
+        if name in nominal:
+            kind = "{" + ",".join(map(str, range(int(columns[:, [place]].max()) + 1))) + "}"
         lines.append(f"@attribute {_quoted(name)} {kind}")
-    label_names = [
-        ("" if prefix == LABEL_PREFIX else prefix) + name
-        for prefix, _ in _labels(data)
-        for name in data.label_names
-    ]
     lines += [f"@attribute {_quoted(name)} {{0,1}}" for name in label_names]
     header = "\n".join([*lines, "", "@data", ""])
     row_texts = _sparse_rows if sp.issparse(data.X) else _dense_rows
@@ -181,18 +172,7 @@ def _write_arff(data: Dataset, path: Path) -> None:
 
 def _quoted(name: str) -> str:
     """Return a name as ARFF needs it."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in name) if "\n" in name else name
-    return "'" + printable.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _highest_codes(data: Dataset) -> dict[str, int]:
-    """Return the largest code of every nominal feature."""
-    if not data.nominal:
-        return {}
-    position = {name: index for index, name in enumerate(data.feature_names)}
-    columns = data.X[:, [position[name] for name in data.nominal]]
-    highest = dense(columns.max(axis=0)).ravel()
-    return dict(zip(data.nominal, (int(code) for code in highest), strict=True))
+    return "'" + name.replace("\n", " ").replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _chunks(data: Dataset) -> Iterator[list[Any]]:
@@ -202,11 +182,11 @@ def _chunks(data: Dataset) -> Iterator[list[Any]]:
         yield [matrix[rows] for matrix in matrices]
 
 
-def _dense_rows(data: Dataset) -> Iterator[bytes]:
-    """Yield lines of comma-separated values."""
+def _dense_rows(data: Dataset, separator: str = ",") -> Iterator[bytes]:
+    """Yield the lines of some rows."""
     for matrices in _chunks(data):
         rows = np.hstack([dense(matrix) for matrix in matrices])
-        yield "".join(",".join(map(_number, row)) + "\n" for row in rows.tolist()).encode()
+        yield "".join(separator.join(map(_number, row)) + "\n" for row in rows.tolist()).encode()
 
 
 def _sparse_rows(data: Dataset) -> Iterator[bytes]:
@@ -225,10 +205,9 @@ def _entries(rows: sp.csr_array) -> Iterator[list[tuple[int, float]]]:
 
 
 def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] | None = None) -> None:
-    _check_prefixes(data, path)
     nominal = set(data.nominal)
     names = [NOMINAL_PREFIX + name if name in nominal else name for name in data.feature_names]
-    names += [prefix + name for prefix, _ in _labels(data) for name in data.label_names]
+    names += _label_columns(data, path)
     if row_names is not None:
         names.insert(0, row_names[0])
     spaced = [name for name in names if name != name.strip()]
@@ -237,13 +216,11 @@ def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] |
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     with replacing(path) as stream:
         stream.write(_quoted_line(names, separator))
-        chunks = (rows.replace(b",", separator.encode()) for rows in _dense_rows(data))
-        if row_names is None:
-            stream.writelines(chunks)
-            return
-        lines = (line for rows in chunks for line in rows.splitlines(keepends=True))
-        for name, line in zip(row_names[1], lines, strict=True):
-            stream.write(_quoted_line([name], separator).rstrip(b"\n") + separator.encode() + line)
+        lines = (line for rows in _dense_rows(data, separator) for line in rows.splitlines(keepends=True))
+        if row_names is not None:
+            firsts = (_quoted_line([name, ""], separator)[: -len('""\n')] for name in row_names[1])
+            lines = (first + line for first, line in zip(firsts, lines, strict=True))
+        stream.writelines(lines)
 
 
 def _quoted_line(texts: Sequence[str], separator: str) -> bytes:
