@@ -9,7 +9,8 @@ import pandas as pd
 
 from labelsieve import METRICS as KNOWN
 from labelsieve.bench.config import Conventions
-from labelsieve.bench.results import CELL, JUDGEMENT, PLACE, SCORE, DatasetFacts, Results, RunRecord
+from labelsieve.bench.data import DatasetFacts
+from labelsieve.bench.results import CELL, JUDGEMENT, PLACE, SCORE, Results, RunRecord
 from labelsieve.report.paper import paper_values
 from labelsieve.report.summary import summarise
 

@@ -38,15 +38,6 @@ from labelsieve.classify import LabelFrequency
 from labelsieve.metrics import METRICS, Metric
 from labelsieve.validation import label_outputs
 
-__all__ = [
-    "CellResult",
-    "JudgementResult",
-    "ScoreRow",
-    "choose_metrics",
-    "evaluate",
-    "peak_mebibytes",
-]
-
 _LONGEST_HISTORY = 10_000
 _F1 = ("macro_f1", "micro_f1", "samples_f1")
 

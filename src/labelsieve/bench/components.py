@@ -34,20 +34,6 @@ from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
 from labelsieve.metrics import Metric
 
-__all__ = [
-    "CLASSIFIERS",
-    "LinearWeights",
-    "build_classifier",
-    "build_method",
-    "copy_for_user_code",
-    "feature_order",
-    "identify",
-    "identify_method",
-    "identify_metric",
-    "use_folder",
-    "user_metric",
-]
-
 
 class LinearWeights(BaseEstimator):  # type: ignore[misc]
     """Classifier that scores labels by ``X @ coef_.T`` with the weights of a selector; no intercept.

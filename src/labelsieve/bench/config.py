@@ -27,23 +27,6 @@ from labelsieve.io.options import ReadOptions
 from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS, PROTOCOL_METRICS
 
-__all__ = [
-    "PROFILES",
-    "ClassifierSpec",
-    "Conventions",
-    "DatasetSpec",
-    "Experiment",
-    "Judge",
-    "Limits",
-    "MethodSpec",
-    "MetricSpec",
-    "NoiseSpec",
-    "Sizes",
-    "SweepSpec",
-    "load_experiment",
-    "restrict",
-]
-
 #: References that do not rank features: label frequencies, the same with every label predicted, all features.
 NO_FEATURES, EVERY_LABEL, ALL_FEATURES = "no-features", "every-label", "all-features"
 UNRANKED = (NO_FEATURES, EVERY_LABEL, ALL_FEATURES)

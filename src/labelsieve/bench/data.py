@@ -20,17 +20,6 @@ from labelsieve.datasets import add_candidates, load
 from labelsieve.io import Dataset
 from labelsieve.io.reading import read_files
 
-__all__ = [
-    "DatasetFacts",
-    "Fold",
-    "derive_seed",
-    "describe",
-    "load_dataset",
-    "require_candidates",
-    "require_rows",
-    "split_fold",
-]
-
 
 @dataclass(frozen=True)
 class DatasetFacts:

@@ -12,8 +12,6 @@ from labelsieve.bench import RunError
 from labelsieve.bench.results import Results
 from labelsieve.io.writing import replacing
 
-__all__ = ["COLUMNS", "FORMATS", "export", "long_frame"]
-
 #: Column -> its type; those that may be missing are nullable.
 COLUMNS = {
     "dataset": "string",

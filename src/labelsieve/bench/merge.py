@@ -17,8 +17,6 @@ from labelsieve.bench.plan import Planned
 from labelsieve.bench.runner import environment
 from labelsieve.bench.store import FILE_NAME, Contents, Store, no_results
 
-__all__ = ["AXES", "common_experiment", "merge"]
-
 #: Keys in which parts may differ; their entries are put together.
 AXES = ("datasets", "seeds", "noise", "methods", "ablation", "sweeps", "references")
 #: Keys that change no result; those of the first part are kept.

@@ -40,18 +40,6 @@ from labelsieve.bench.config import (
 )
 from labelsieve.bench.data import DatasetFacts
 
-__all__ = [
-    "Cell",
-    "Judgement",
-    "Planned",
-    "Ranked",
-    "digest",
-    "has_weights",
-    "plan",
-    "require_sizes",
-    "subset_sizes",
-]
-
 # Increased if the meaning of a cell changes although its configuration does not.
 _SCHEME = 2
 # Parameter for the number of features.

@@ -27,8 +27,6 @@ from labelsieve.bench.cells import CellResult, evaluate
 from labelsieve.bench.config import Experiment
 from labelsieve.bench.plan import Cell
 
-__all__ = ["CellProcess", "Death", "run_locally", "settle"]
-
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 # Seconds between two checks of the limits; without limits, of whether the process is alive.
 _INTERVAL, _LONG_INTERVAL = 0.05, 1.0

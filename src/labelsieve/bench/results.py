@@ -18,18 +18,6 @@ from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Planned
 from labelsieve.bench.store import Contents, Store, database_path, no_results, unpack
 
-__all__ = [
-    "CELL",
-    "JUDGEMENT",
-    "PLACE",
-    "SCORE",
-    "DatasetFacts",
-    "Results",
-    "RunRecord",
-    "read_results",
-    "read_status",
-]
-
 _PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
 _STORED = ("key", "error", "traceback", "fit_seconds", "peak_mib", "n_iter")
 #: Columns of cells, judgements and scores, and those that identify what is judged.

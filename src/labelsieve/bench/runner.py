@@ -21,8 +21,6 @@ from labelsieve.bench.process import run_locally
 from labelsieve.bench.store import FILE_NAME, Contents, Store, unpack
 from labelsieve.io.errors import DatasetError
 
-__all__ = ["Observer", "environment", "run"]
-
 _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "dask")
 
 

@@ -25,8 +25,6 @@ from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult, JudgementResult
 from labelsieve.bench.plan import Cell, Planned
 
-__all__ = ["FILE_NAME", "Contents", "Store", "database_path", "no_results", "now", "unpack"]
-
 FILE_NAME = "results.sqlite"
 # "labe" in ASCII: databases of other programs are not touched.
 _APPLICATION_ID = 0x6C616265

@@ -16,8 +16,6 @@ from labelsieve.report.paper import repeats_paper, shared_cells
 from labelsieve.report.statistics import average_ranks
 from labelsieve.report.summary import DIGITS, Facts, Summary, arrange, spread
 
-__all__ = ["Analysis", "analyse"]
-
 
 @dataclass(frozen=True)
 class Analysis:

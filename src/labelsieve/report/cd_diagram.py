@@ -18,8 +18,6 @@ from labelsieve._figures import ACCENT, FAINT, INK, PageFigure, chart_style
 from labelsieve._text import one_line
 from labelsieve.report.tables import listed
 
-__all__ = ["WIDTH", "draw_cd_diagram", "groups_not_different", "shorten", "text_width"]
-
 #: Inches. Two columns of a paper, and readable on a phone.
 WIDTH = 6.4
 # Inches between names and between bars.

@@ -20,8 +20,6 @@ from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import CURVE, STABILITY, Summary, spread
 from labelsieve.report.tables import metric_title
 
-__all__ = ["Chart", "Choice", "Panel", "Series", "charts_of", "page_charts"]
-
 # A page shows these many of the best methods and references at first.
 _METHODS_SHOWN, _REFERENCES_SHOWN = 4, 3
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_chart", "draw_figures", "styles"]
-
 _COLUMNS = 2
 # Letters that fit into the titles of a panel and of a figure.
 _PANEL_LETTERS, _TITLE_LETTERS = 30, 60

@@ -12,8 +12,6 @@ from labelsieve.report.comparison import ALPHA, Comparison
 from labelsieve.report.paper import agreement
 from labelsieve.report.tables import listed, metric_words
 
-__all__ = ["find", "missing_parts"]
-
 
 def find(analysis: Analysis) -> list[str]:
     """Say what a run shows in a few sentences, the most important first."""

@@ -25,8 +25,6 @@ from labelsieve.report.tables import (
     metric_words,
 )
 
-__all__ = ["curves", "metrics", "paper", "ranks", "references", "statistics"]
-
 _OVERALL = "all metrics"
 
 

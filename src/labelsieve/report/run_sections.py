@@ -14,8 +14,6 @@ from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import STABILITY
 from labelsieve.report.tables import Section, Table, cross, listed, metric_title, metric_words, show
 
-__all__ = ["ablation", "costs", "failures", "noise", "provenance", "sensitivity", "stability"]
-
 # Longer tables are files only.
 _MOST_ROWS = 200
 # Convention -> what papers leave open, and what its values mean.

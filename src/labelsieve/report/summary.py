@@ -15,10 +15,9 @@ import numpy as np
 import pandas as pd
 
 from labelsieve.bench.config import Experiment
-from labelsieve.bench.results import DatasetFacts, Results, RunRecord
+from labelsieve.bench.data import DatasetFacts
+from labelsieve.bench.results import Results, RunRecord
 from labelsieve.inspection.stability import jaccard_stability, kuncheva_stability, nogueira_stability
-
-__all__ = ["CURVE", "DIGITS", "STABILITY", "Facts", "Summary", "arrange", "rounded", "spread", "summarise"]
 
 #: Columns that identify a curve: one metric against the number of features.
 CURVE = ["dataset", "noise", "method", "classifier", "metric"]

@@ -29,8 +29,6 @@ from labelsieve.bench.store import now
 from labelsieve.io.writing import replacing
 from labelsieve.report.summary import CURVE, Coverage, Facts, Summary, count_notes
 
-__all__ = ["ENDING", "is_summary", "merge_summaries", "read_summary", "write_summary"]
-
 ENDING = ".csv.gz"
 _MARK = "# labelsieve summary 1 "
 _COLUMNS = [*CURVE[:3], "role", *CURVE[3:], "size", "n_features", "mean", "fold_std"]
