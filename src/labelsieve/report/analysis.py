@@ -138,26 +138,16 @@ class Analysis:
         for ((slug, names), group), classifier, (dataset, noise), metric in product(
             groups.items(), self.facts.classifiers, self.facts.usual_noise.items(), self.facts.metrics
         ):
-            found = {
-                values: scores.get((classifier, dataset, noise, group[values], metric), np.nan)
-                for values in _rising(group)
-            }
-            if not np.isnan(list(found.values())).all():
-                head = {"classifier": classifier, "method": slug, "parameters": " × ".join(names)}
-                rows += [
-                    {
-                        **head,
-                        "setting": ", ".join(map("{} = {}".format, names, values)),
-                        **dict(zip(("first", "second"), values, strict=False)),
-                        "dataset": dataset,
-                        "metric": metric,
-                        "value": value,
-                    }
-                    for values, value in found.items()
-                ]
-        columns = ["setting", "first", "second", "dataset", "metric", "value"]
-        table = pd.DataFrame(rows, columns=[*_SWEEP, *columns], dtype=object)
-        return table.astype({"value": float})
+            for values in _rising(group):
+                setting = ", ".join(map("{} = {}".format, names, values))
+                first, second = (*values, np.nan)[:2]
+                value = scores.get((classifier, dataset, noise, group[values], metric), np.nan)
+                sweep_key = (classifier, slug, " × ".join(names))
+                rows.append((*sweep_key, setting, first, second, dataset, metric, value))
+        columns = [*_SWEEP, "setting", "first", "second", "dataset", "metric", "value"]
+        table = pd.DataFrame(rows, columns=columns, dtype=object).astype({"value": float})
+        is_there = table["value"].notna().groupby([table[name] for name in (*_SWEEP, "dataset", "metric")])
+        return table[is_there.transform("any")]
 
     @cached_property
     def settings(self) -> pd.DataFrame:

@@ -18,7 +18,6 @@ import pandas as pd
 from labelsieve._text import printable
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import CURVE, STABILITY, Summary, spread
-from labelsieve.report.tables import metric_title
 
 # A page shows these many of the best methods and references at first.
 _METHODS_SHOWN, _REFERENCES_SHOWN = 4, 3
@@ -154,8 +153,7 @@ def method_series(analysis: Analysis) -> tuple[Series, ...]:
 
 def _metric_choice(summary: Summary, metrics: Iterable[str]) -> Choice:
     names = tuple(metrics)
-    directions = tuple(summary.direction(name) for name in names)
-    return Choice("metric", tuple(map(metric_title, names, directions)), directions, names)
+    return Choice("metric", tuple(map(summary.title, names)), tuple(map(summary.direction, names)), names)
 
 
 def _lines(

@@ -18,6 +18,7 @@ from labelsieve.bench.config import Experiment
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.results import Results, RunRecord
 from labelsieve.inspection.stability import jaccard_stability, kuncheva_stability, nogueira_stability
+from labelsieve.report.tables import metric_title
 
 #: Columns that identify a curve: one metric against the number of features.
 CURVE = ["dataset", "noise", "method", "classifier", "metric"]
@@ -136,6 +137,10 @@ class Summary:
     def direction(self, metric: str) -> Literal["higher", "lower"]:
         """Tell which values of a metric are better."""
         return self.experiment.directions[metric]
+
+    def title(self, metric: str) -> str:
+        """Name a metric with an arrow that points to better values."""
+        return metric_title(metric, self.direction(metric))
 
     def methods_with_role(self, role: str) -> tuple[str, ...]:
         """Methods of a role, in the configured order."""
@@ -277,14 +282,13 @@ def _usual_noise(
 ) -> dict[str, str]:
     """Choose the noise shown in the tables of every data set that has results."""
 
-    def distance(noise: str) -> float:
-        rate = rates[noise]
+    def distance(condition: tuple[str, str]) -> float:
+        rate = rates[condition[1]]
         return np.inf if rate is None else abs(rate - USUAL_RATE)
 
-    noises: dict[str, list[str]] = defaultdict(list)
-    for dataset, noise in conditions:
-        noises[dataset].append(noise)
-    return {name: min(noises[name], key=distance) for name in datasets if name in noises}
+    # The last noise of a dataset counts: the nearest, and the first of those equally near.
+    nearest = dict(sorted(conditions, key=distance)[::-1])
+    return {name: nearest[name] for name in datasets if name in nearest}
 
 
 def _costs(cells: pd.DataFrame) -> tuple[Record, ...]:
@@ -318,7 +322,7 @@ def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tupl
         # All features are the same set for every method.
         rankings = [ranking for ranking in every if ranking is not None and n_kept < len(ranking)]
         if len(rankings) > 1:
-            selected = _selected(rankings, n_kept)
+            selected = np.argsort(np.array(rankings), axis=1) < n_kept
             values = [measure(selected) for measure in STABILITY.values()]
             rows.append((*place, n_kept, len(rankings), *values))
     found = pd.DataFrame(rows, columns=[*size, "n_rankings", *STABILITY])
@@ -334,13 +338,6 @@ def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tupl
         }
         for (dataset, method), group in found.groupby(["dataset", "method"], sort=False)
     )
-
-
-def _selected(rankings: Sequence[np.ndarray], n_kept: int) -> np.ndarray:
-    """Masks of the first features of each ranking."""
-    masks = np.zeros((len(rankings), len(rankings[0])), dtype=bool)
-    np.put_along_axis(masks, np.array(rankings)[:, :n_kept], True, axis=1)
-    return masks
 
 
 def _descents(cells: pd.DataFrame, methods: Sequence[str]) -> tuple[Record, ...]:
