@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult
@@ -24,28 +24,20 @@ from labelsieve.io.errors import DatasetError
 _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "dask")
 
 
-class Observer(Protocol):
+class Observer:
     """Receiver of the progress of a run; a subclass overrides the calls that it needs."""
 
     def loading(self, spec: DatasetSpec) -> None:
         """Called before a dataset is read."""
-        return
 
     def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
         """Called once with the plan and the judgements that are finished already."""
-        return
 
     def finished(self, cell: Cell, result: CellResult) -> None:
         """Called after the result of a cell was stored."""
-        return
 
     def remark(self, text: str) -> None:
         """Called with something that the user should know."""
-        return
-
-
-class _Silent(Observer):
-    """Observer that ignores everything."""
 
 
 def run(
@@ -69,7 +61,7 @@ def run(
     Returns the numbers of judgements that are ``planned``, ``done`` and ``failed``, and of those and the rankings that
     this run made: ``computed`` and ``ranked``.
     """
-    observer = observer or _Silent()
+    observer = observer or Observer()
     use_folder(experiment)
     if rankings is not None and rankings.resolve() == (folder / FILE_NAME).resolve():
         raise RunError(f"--rankings: expected another run than {folder}.")
@@ -125,10 +117,8 @@ def _copy_rankings(path: Path, store: Store, cells: Sequence[Cell], observer: Ob
     wanted = [cell for cell in cells if cell.must_rank]
     with Store(path) as other:
         theirs = other.read()
-        done = theirs.finished_rankings()
-        keys = [
-            cell.key for cell in wanted if cell.key in (done & theirs.weighted if cell.uses_weights else done)
-        ]
+        usable = {False: theirs.finished_rankings(), True: theirs.finished_rankings() & theirs.weighted}
+        keys = [cell.key for cell in wanted if cell.key in usable[cell.uses_weights]]
         weights = other.read_weights(key for key in keys if key in theirs.weighted)
         store.copy((("rankings", theirs.rankings[key]) for key in keys), replace=True)
         store.copy((("weights", row) for row in weights), replace=True)

@@ -49,6 +49,7 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None, **lim
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
+Jobs = Annotated[int | None, option("N", "Processes. Default: all cores.", "--jobs", "-j", min=1)]
 Html = Annotated[Path | None, option("FILE", "Page to write, with interactive charts.")]
 Checked = Annotated[Path | None, option("FILE", "Review file with verdicts to learn from.")]
 

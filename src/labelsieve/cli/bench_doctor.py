@@ -22,9 +22,12 @@ from labelsieve.cli._options import (
     Candidates,
     DataOptions,
     Ignore,
+    Jobs,
     Labels,
     Missing,
     Nominal,
+    Quiet,
+    option,
     parse_amount,
 )
 from labelsieve.cli._run_progress import RunProgress
@@ -45,32 +48,24 @@ Examples:
 
 
 def doctor(
-    dataset: Annotated[
-        str,
-        typer.Argument(metavar="DATASET", help="Name of the catalogue, or a data file."),
-    ],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Name of the catalogue, or a data file.")],
     labels: Labels = None,
     candidates: Candidates = None,
     ignore: Ignore = None,
     nominal: Nominal = None,
     missing: Missing = None,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="See: labelsieve methods; or an import path module:Class.")
+        str, option("NAME", "See: labelsieve methods; or an import path module:Class.", "--method", "-m")
     ] = "pml-fsmir",
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of folds, noise and method.")] = 0,
+    folds: Annotated[int, option("N", "Folds of the cross-validation.", min=2)] = 3,
+    seed: Annotated[int, option("N", "Seed of folds, noise and method.", min=0)] = 0,
     sizes: Annotated[
-        list[str] | None,
-        typer.Option("--size", help="Features kept, 10% or a number; repeatable; 10% by default."),
+        list[str] | None, option("K", "Features kept: 10% or a number. Repeatable. Default: 10%.", "--size")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; all cores by default.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Keep the run in this folder, to resume and report it.")
-    ] = None,
+    jobs: Jobs = None,
+    out: Annotated[Path | None, option("FOLDER", "Keep the run here, to resume and report it.")] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure how much each open convention of the protocol changes each metric.
 

@@ -17,7 +17,7 @@ from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results
 from labelsieve.bench.store import FILE_NAME, database_path
 from labelsieve.cli._console import lay_out, messages, progress, results
-from labelsieve.cli._options import AsJson, write_errors
+from labelsieve.cli._options import AsJson, option, write_errors
 from labelsieve.report.page import FIGURE_FORMATS, Report, make_report, refuse_to_replace, write_report
 from labelsieve.report.summary import Summary, as_records, summarise
 from labelsieve.report.summary_file import ENDING, is_summary, read_summary, write_summary
@@ -53,19 +53,14 @@ def report(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the report. Default: in or next to the run."),
+        Path | None, option("FOLDER", "Folder of the report. Default: in or next to the run.")
     ] = None,
     summary: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.csv.gz", help="Write the means to a small file that has the same report."),
+        Path | None, option("FILE.csv.gz", "Write the means to a small file that has the same report.")
     ] = None,
-    control: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="Method that the others are compared with.")
-    ] = None,
+    control: Annotated[str | None, option("METHOD", "Method that the others are compared with.")] = None,
     figures: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FORMAT", help="Write figures too: pdf, svg or png. Can be given again."),
+        list[str] | None, option("FORMAT", "Write figures too: pdf, svg or png. Repeatable.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
