@@ -180,12 +180,6 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path, small, name):
     assert os.listdir(tmp_path) == ["mine"]
 
 
-def test_a_file_is_no_folder_for_a_report(tmp_path, small):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(RunError, match="got a file"):
-        write_report(small, tmp_path / "file")
-
-
 def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkeypatch):
     page = write_report(small, tmp_path / "report")
     before = page.read_bytes()
@@ -198,14 +192,6 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkey
         write_report(small, tmp_path / "report")
     assert page.read_bytes() == before
     assert os.listdir(tmp_path) == ["report"]
-
-
-def test_a_linked_folder_is_written_where_it_leads(tmp_path, small):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "link").symlink_to("there")
-    write_report(small, tmp_path / "link")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "there" / "index.html").is_file()
 
 
 # the command line
