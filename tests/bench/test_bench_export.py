@@ -95,8 +95,7 @@ def test_the_ending_names_the_format_and_the_run_folder_is_the_usual_place(capsy
     [
         (2, ("--to", "excel"), "'excel'"),
         (2, ("--out", "a.xls"), "'xls'"),
-        (1, ("--out", "nowhere/a.csv"), "nowhere/a.csv: cannot be written"),
-        (1, ("--to", "csv", "--out", "."), "cannot be written .*is a folder.*; name another file with --out"),
+        (1, ("--out", "nowhere/a.csv"), "nowhere/a.csv: .* --out"),
     ],
 )
 def test_bad_requests_are_one_sentence(capsys, folder, code, arguments, message):
