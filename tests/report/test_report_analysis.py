@@ -215,8 +215,8 @@ def test_variants_are_compared_where_there_are_no_methods():
 
 def test_sweeps_become_grids_by_parameter():
     sweeps = {
-        "m alpha=10": {"alpha": 10.0},
         "m alpha=1": {"alpha": 1.0},
+        "m alpha=10": {"alpha": 10.0},
         **{f"m alpha={a} beta={b}": {"alpha": a, "beta": b} for a in (1, 2) for b in (3, 4, 5)},
     }
     run = make_summary(

@@ -97,7 +97,7 @@ def test_ours_and_theirs_stand_side_by_side_for_every_judge():
 
 
 def test_sweeps_of_one_and_of_two_parameters_are_lines():
-    sweeps = {f"m alpha={value:g}": {"alpha": value} for value in (0.1, 1.0)}
+    sweeps = {f"m alpha={value:g}": {"alpha": value} for value in (1.0, 0.1)}  # lines go from left to right
     sweeps |= {
         f"m alpha={first:g} beta={second:g}": {"alpha": first, "beta": second}
         for first in (0.1, 1.0)
