@@ -103,7 +103,8 @@ def make_results(
             problem = (error, traceback) if failed else (None, None)
             index = len(cells)
             cells.append(_cell(place, rate, role, sweeps.get(method, {}), problem, notes, n_features))
-            judgements += [(index, classifier, *problem, ()) for classifier in classifiers]
+            description = f"{dataset}, {noise}, seed {seed}, fold {fold}, {method}"
+            judgements += [(index, classifier, description, *problem, ()) for classifier in classifiers]
             kept = {"no-features": {None: 0}, "all-features": {None: n_features}}.get(
                 method, {size: max(1, round(size / 100 * n_features)) for size in sizes}
             )

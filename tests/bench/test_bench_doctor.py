@@ -269,8 +269,6 @@ def test_the_command_says_what_matters_and_draws_a_table(capsys):
     assert max(len(line) for line in out.splitlines() if not line.startswith("- ")) <= 80
     # Two tables on eighty columns, every metric in one of them.
     assert out.count("protocol defaults  ") == 2
-    for word in ("coverage", "precision ↑", "error ↓", "accuracy ↑"):
-        assert out.count(word) >= 1
 
 
 def test_json_holds_every_value(capsys, spec, found):

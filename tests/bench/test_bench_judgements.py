@@ -300,7 +300,7 @@ def test_a_judgement_that_fails_leaves_the_ranking_and_the_others(project):
     facts = summarise(read_results(folder)).facts
     assert (facts.coverage.n_planned, facts.coverage.n_done, facts.coverage.n_failed) == (18, 12, 6)
     assert facts.classifiers == ("linear-svm", "greedy")  # no features are the same whoever judges
-    assert "flip 0.2, seed 0, fold 2, greedy" in {
+    assert "small, flip 0.2, seed 0, fold 2, counting_method:Counting, greedy" in {
         cell for failure in facts.failures for cell in failure["cells"]
     }
     assert len(read_status(folder)["failures"]) == 6

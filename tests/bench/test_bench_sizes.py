@@ -147,7 +147,9 @@ def test_a_number_that_fails_is_named_and_leaves_the_others(project):
     gaps = {gap["method"]: (gap["done"], gap["failed"], gap["planned"]) for gap in facts.coverage.gaps}
     assert gaps == {"fickle": (6, 3, 9), "asked": (0, 3, 3)}
     failure = next(failure for failure in facts.failures if failure["method"] == "fickle")
-    assert failure["cells"] == [f"flip 0.2, seed 0, fold {fold}, for 6 features" for fold in range(3)]
+    assert failure["cells"] == [
+        f"small, flip 0.2, seed 0, fold {fold}, fickle, 6 features" for fold in range(3)
+    ]
     assert {cost["method"] for cost in facts.costs} == {"fickle", "steady"}
 
 

@@ -109,7 +109,7 @@ def test_a_data_set_that_lacks_a_method_is_left_out_of_the_ranks():
     assert "11 of 12" in missing_parts(analysis)[0]
     (failure,) = analysis.facts.failures
     assert (failure["dataset"], failure["method"]) == ("two", "b")
-    assert failure["cells"] == ["flip 0.2, seed 0, fold 1"]
+    assert failure["cells"] == ["two, flip 0.2, seed 0, fold 1, b"]
     (gap,) = analysis.facts.coverage.gaps
     assert (gap["done"], gap["failed"], gap["planned"]) == (1, 1, 2)
 

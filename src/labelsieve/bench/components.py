@@ -175,11 +175,8 @@ def _source(kind: Any) -> dict[str, str]:
         path = Path(inspect.getfile(kind))
     except (OSError, TypeError):
         return {}
-    return {} if _is_installed(path) else {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
-
-
-def _is_installed(path: Path) -> bool:
-    return bool({"site-packages", "dist-packages"} & set(path.parts))
+    is_installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return {} if is_installed else {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def _is_ours(kind: Any) -> bool:

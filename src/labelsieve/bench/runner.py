@@ -199,7 +199,7 @@ def _require_same_plan(
     changed = [
         name for name, fact in facts.items() if name in known and fact.checksum != known[name]["checksum"]
     ]
-    now, last = experiment.as_dict(), before.configuration or {}
+    now, last = experiment.as_dict(), before.configuration
     keys = [key for key in now if now[key] != last.get(key)]
     if changed:
         what = f"the data of {', '.join(changed)} changed"

@@ -32,6 +32,7 @@ from labelsieve.cli._options import (
 )
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.metrics import METRICS
+from labelsieve.report.tables import metric_title, metric_words
 
 _LARGEST_SHOWN = 3
 _METRICS_PER_TABLE = 4
@@ -128,7 +129,7 @@ def _print(found: Diagnosis, console: Console) -> None:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("convention\n  instead", no_wrap=True)
         for metric in chunk:
-            title = _title(metric, console.options.ascii_only)
+            title = metric_title(metric, METRICS[metric].direction)
             table.add_column(title.replace(" ", "\n", 1), justify="right", no_wrap=True)
         table.add_row(_DEFAULTS, *(f"{found.values[metric].mean():.3f}" for metric in chunk))
         for finding in found.findings:
@@ -165,7 +166,7 @@ def _sentences(found: Diagnosis) -> list[str]:
         f"{found.experiment.folds} folds, seed {found.experiment.seeds[0]}."
     ]
     effects = [
-        f"{finding} takes {_name(metric)} from {effect.value - effect.difference:.3f} to {effect.value:.3f}"
+        f"{finding} takes {metric_words(metric)} from {effect.value - effect.difference:.3f} to {effect.value:.3f}"
         for finding, metric in found.largest(_LARGEST_SHOWN)
         for effect in [finding.effects[metric]]
     ]
@@ -183,22 +184,8 @@ def _notes(found: Diagnosis) -> list[str]:
     """Explain what the choices mean for this data, and why some change nothing."""
     notes = []
     for finding in found.findings:
-        reference = finding.reference
-        remarks = [
-            "" if finding.effects else "not applicable",
-            finding.note,
-            f"compared with {reference}" if reference else "",
-        ]
+        reference = f"compared with {finding.reference}" if finding.reference else ""
+        remarks = ["" if finding.effects else "not applicable", finding.note, reference]
         if any(remarks):
             notes.append(f"{finding}: {'; '.join(filter(None, remarks))}.")
     return notes
-
-
-def _name(metric: str) -> str:
-    return metric.replace("_", " ").replace("f1", "F1")
-
-
-def _title(metric: str, ascii_only: bool) -> str:
-    """Name a metric, with an arrow in the better direction."""
-    arrows = {"higher": "up", "lower": "down"} if ascii_only else {"higher": "↑", "lower": "↓"}
-    return f"{_name(metric)} {arrows[METRICS[metric].direction]}"

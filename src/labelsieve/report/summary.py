@@ -5,7 +5,7 @@ Every number of a report comes from a summary, whether it was computed from the 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -353,31 +353,20 @@ def _descents(cells: pd.DataFrame, methods: Sequence[str]) -> tuple[Record, ...]
 
 def _failures(results: Results) -> tuple[Record, ...]:
     """Group failures by data set, method and error; a ranking counts once for all its judgements."""
-    groups: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-    judged = results.judgements.fillna({"traceback": ""})
-    for judgement in judged[judged["error"].notna()].itertuples():
-        cell = results.cells.loc[judgement.cell]
-        judge = f", {judgement.classifier}" if pd.isna(cell["error"]) else ""
-        group = groups[cell["dataset"], cell["method"], judgement.error]
-        group[f"{_in_words(cell)}{judge}"] = judgement.traceback
+    failed = results.judgements.join(results.cells[["dataset", "method"]], on="cell").fillna(
+        {"traceback": ""}
+    )
+    groups = failed.groupby(["dataset", "method", "error"], sort=False)  # what succeeded has no error
     return tuple(
         {
             "dataset": dataset,
             "method": method,
             "error": error,
-            "traceback": next(filter(None, group.values()), ""),
-            "cells": list(group),
+            "traceback": next(filter(None, group["traceback"]), ""),
+            "cells": group["description"].unique().tolist(),
         }
-        for (dataset, method, error), group in groups.items()
+        for (dataset, method, error), group in groups
     )
-
-
-def _in_words(cell: pd.Series) -> str:
-    """Name a cell of a data set and method."""
-    asked = cell["params"].get("n_features_to_select")
-    size = f", for {asked} features" if isinstance(asked, int) else ""
-    draw = f", draw {cell['draw']}" if cell["draw"] else ""
-    return f"{cell['noise']}, seed {cell['seed']}, fold {cell['fold']}{size}{draw}"
 
 
 def _notes(results: Results) -> tuple[Record, ...]:
