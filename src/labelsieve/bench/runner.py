@@ -15,8 +15,8 @@ from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import identify_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment
-from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_candidates, require_rows
-from labelsieve.bench.plan import Cell, Planned, Ranked, plan, require_sizes
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset
+from labelsieve.bench.plan import Cell, Planned, Ranked, plan, subset_sizes
 from labelsieve.bench.process import run_locally
 from labelsieve.bench.store import FILE_NAME, Contents, Store, unpack
 from labelsieve.io.errors import DatasetError
@@ -167,19 +167,30 @@ def _with_weights(cell: Cell, store: Store) -> Cell:
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
+    """Load every dataset; raises an error if the experiment cannot be run on it."""
     facts = {}
+    takes_given = any(noise.model == "given" for noise in experiment.noises())
+    ranks = any(method.method not in UNRANKED for method in experiment.all_methods())
     for spec in experiment.datasets:
         observer.loading(spec)
         try:
             dataset = load_dataset(spec, experiment.folder)
         except DatasetError as error:
             raise RunError(f"datasets: {spec.name}: {error}") from None
-        require_rows(experiment.folds, spec.name, dataset.X.shape[0])
-        if any(noise.model == "given" for noise in experiment.noises()):
-            require_candidates(spec.name, dataset)
-        facts[spec.name] = describe(spec, dataset, experiment)
-        if any(method.method not in UNRANKED for method in experiment.all_methods()):
-            require_sizes(experiment, facts[spec.name])
+        found = facts[spec.name] = describe(spec, dataset, experiment)
+        if experiment.folds > found.n_samples:
+            raise RunError(
+                f"folds: {experiment.folds} folds of {spec.name} need as many rows, got {found.n_samples}."
+            )
+        if takes_given and dataset.Y_candidates is None:
+            raise RunError(
+                f'noise: model = "given" needs candidates in the data, {spec.name} has none; choose another model.'
+            )
+        if ranks and not subset_sizes(experiment, found):
+            raise RunError(
+                f"sizes: expected numbers up to the {found.n_features} features of {spec.name}, got "
+                f"{', '.join(map(str, experiment.sizes.counts[spec.name]))}."
+            )
     return facts
 
 
