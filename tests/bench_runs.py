@@ -231,15 +231,6 @@ def without_progress(err):
     )
 
 
-def finish(config, *arguments, code=0, timeout=240, **options):
-    """Run to the end; returns what was written to the two streams."""
-    process = start(config, *arguments, **options)
-    out, err = process.communicate(timeout=timeout)
-    assert process.returncode == code, err
-    assert "Traceback" not in err
-    return out, err
-
-
 def inside(config, *arguments, verb="run", code=0, cells="started"):
     """Call the command line in this process, which saves its start; for the cells see `quick_cells.computed`."""
     out, err = io.StringIO(), io.StringIO()

@@ -395,7 +395,7 @@ def test_a_terminal_shows_a_bar_for_every_dataset_with_the_time_left(project):
 
 def test_without_a_terminal_there_are_lines_and_quiet_runs_are_silent(complete):
     config, _ = complete
-    out, err = bench.finish(config)
+    out, err = bench.here(config)
     assert out == ""
     assert err.count("72 of 72 cells") == 2
     assert bench.here(config, "--quiet") == ("", "")
