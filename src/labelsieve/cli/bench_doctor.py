@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from joblib import cpu_count
@@ -17,19 +18,7 @@ from rich.text import Text
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.doctor import Diagnosis, Finding, diagnose
 from labelsieve.cli._console import messages, results
-from labelsieve.cli._options import (
-    AsJson,
-    Candidates,
-    DataOptions,
-    Ignore,
-    Jobs,
-    Labels,
-    Missing,
-    Nominal,
-    Quiet,
-    option,
-    parse_amount,
-)
+from labelsieve.cli._options import AsJson, DataOptions, Jobs, Quiet, option, parse_amount, with_data_options
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.metrics import METRICS
 from labelsieve.report.tables import metric_title, metric_words
@@ -48,13 +37,10 @@ Examples:
 """
 
 
+# Configurations of experiments do not have these options.
+@partial(with_data_options, without=("id", "label_sep", "text", "role"))
 def doctor(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Name of the catalogue, or a data file.")],
-    labels: Labels = None,
-    candidates: Candidates = None,
-    ignore: Ignore = None,
-    nominal: Nominal = None,
-    missing: Missing = None,
+    data: DataOptions,
     method: Annotated[
         str, option("NAME", "See: labelsieve methods; or an import path module:Class.", "--method", "-m")
     ] = "pml-fsmir",
@@ -75,13 +61,12 @@ def doctor(
     """
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
-    options = DataOptions(
-        [dataset], labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
-    )
-    spec = _find_data(options, console)
+    dataset: dict[str, Any] = {"name": data.files[0]}
+    if data.find_entry(console) is None:
+        dataset = {"name": Path(data.files[0]).stem, "path": data.files, **data.given}
     with RunProgress(console, console) as progress:
         found = diagnose(
-            spec,
+            DatasetSpec.model_validate(dataset),
             method,
             folds=folds,
             seed=seed,
@@ -98,14 +83,6 @@ def doctor(
         typer.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
     else:
         _print(found, results())
-
-
-def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
-    """Return the dataset of a file or of a name; downloads what is missing."""
-    [dataset] = data.files
-    if data.find_entry(console) is None:
-        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **data.given})
-    return DatasetSpec(name=dataset)
 
 
 def _parse_sizes(texts: list[str]) -> tuple[list[float], list[int]]:
