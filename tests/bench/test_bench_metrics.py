@@ -220,21 +220,6 @@ def test_a_function_of_an_installed_package_needs_no_file_of_its_own(project):
     assert all(0 < value <= 1 for value in values)
 
 
-def test_metrics_that_a_results_file_names_are_not_imported_without_trust(project, tmp_path):
-    config = project(HITS)
-    bench.here(config)
-    trap = tmp_path / "trap"
-    (tmp_path / "own_metrics.py").write_text(f"open({str(trap)!r}, 'w').close()\n{OWN_METRICS}")
-    folder = tmp_path / "runs" / "measured"
-    message = bench.fails(folder, verb="retry-failed")
-    assert "own_metrics:hits" in message
-    assert "--trust" in message
-    summarise(read_results(folder))
-    assert not trap.exists()
-    bench.here(folder, "--trust", "--quiet", verb="retry-failed", code=1)
-    assert trap.exists()
-
-
 @pytest.mark.usefixtures("plain_terminal")
 def test_the_report_ranks_by_the_direction_that_was_told(project, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # draw in this process
