@@ -80,14 +80,11 @@ class RunProgress(Observer):
 
     def finished(self, cell: Cell, result: CellResult) -> None:
         """Show failures and advance the bar."""
-        judges = {judgement.key: f", {judgement.judge.name}" for judgement in cell.judgements}
-        failures = [
-            ("", result.error),
-            *((judges[key], part.error) for key, part in result.judgements.items()),
-        ]
-        for judge, error in failures:
+        judges = {judgement.key: judgement.judge.name for judgement in cell.judgements}
+        errors = {f"{cell}, {judges[key]}": part.error for key, part in result.judgements.items()}
+        for name, error in {str(cell): result.error, **errors}.items():
             if error is not None:
-                self._alarms.print(one_line(f"failed: {cell}{judge}: {short(error, 1000)}"))
+                self._alarms.print(one_line(f"failed: {name}: {short(error, 1000)}"))
         n_now = sum(self._missing.pop(key, 0) for key in judges)
         self._progress.update(self._bars[cell.dataset.name], advance=n_now)
         left, now = self._missing.total(), time.monotonic()
