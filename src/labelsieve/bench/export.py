@@ -36,8 +36,6 @@ def export(results: Results, path: Path, form: str) -> int:
                 stream.write(csv_text(frame).encode())
             else:
                 frame.to_parquet(stream, engine="pyarrow", index=False)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written ({error}); name another file with --out.") from None
     except ImportError:
         raise RunError("Parquet needs pyarrow: pip install 'labelsieve[files]', or write --to csv.") from None
     return len(frame)

@@ -290,7 +290,8 @@ def export(
         raise typer.BadParameter(f"expected one of {', '.join(FORMATS)}, got {form!r}", param_hint="--to")
     source = database_path(run)
     target = out or source.with_name(f"results.{form}")
-    n_rows = write_rows(read_results(source), target, form)
+    with write_errors(target, "name another file with --out"):
+        n_rows = write_rows(read_results(source), target, form)
     typer.echo(one_line(f"wrote {n_rows} rows to {target}"))
 
 
