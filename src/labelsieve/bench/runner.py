@@ -184,7 +184,8 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
             )
         if takes_given and dataset.Y_candidates is None:
             raise RunError(
-                f'noise: model = "given" needs candidates in the data, {spec.name} has none; choose another model.'
+                f'noise: model = "given" needs candidates in the data, {spec.name} has none; choose another '
+                "model."
             )
         if ranks and not subset_sizes(experiment, found):
             raise RunError(

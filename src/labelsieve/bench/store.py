@@ -294,8 +294,8 @@ class Store:
             return contents
         if contents.n_damaged:
             raise RunError(
-                f"{self.path}: the stored configuration is damaged; run the experiment again, which keeps the finished "
-                "cells."
+                f"{self.path}: the stored configuration is damaged; run the experiment again, which keeps the "
+                "finished cells."
             )
         raise _no_results(self.path)
 

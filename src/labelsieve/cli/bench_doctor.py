@@ -143,7 +143,8 @@ def _sentences(found: Diagnosis) -> list[str]:
         f"{found.experiment.folds} folds, seed {found.experiment.seeds[0]}."
     ]
     effects = [
-        f"{finding} takes {metric_words(metric)} from {effect.value - effect.difference:.3f} to {effect.value:.3f}"
+        f"{finding} takes {metric_words(metric)} from {effect.value - effect.difference:.3f} "
+        f"to {effect.value:.3f}"
         for finding, metric in found.largest(_LARGEST_SHOWN)
         for effect in [finding.effects[metric]]
     ]
