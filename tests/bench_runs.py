@@ -200,9 +200,9 @@ def environment(pause=0.0, permits=None, cells="started"):
     }
 
 
-def start(config, *arguments, verb="run", terminal=None, **options):
+def start(config, *arguments, terminal=None, **options):
     """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
-    words = ["labelsieve", "bench", verb, config.name, *map(str, arguments)]
+    words = ["labelsieve", "bench", "run", config.name, *map(str, arguments)]
     return ForkedProgram(words, config.parent, environment(**options), terminal)
 
 
@@ -229,15 +229,6 @@ def without_progress(err):
     return "".join(
         line for line in err.splitlines(keepends=True) if not re.match(r"\d+ of \d+ cells; ", line)
     )
-
-
-def finish(config, *arguments, code=0, timeout=240, **options):
-    """Run to the end; returns what was written to the two streams."""
-    process = start(config, *arguments, **options)
-    out, err = process.communicate(timeout=timeout)
-    assert process.returncode == code, err
-    assert "Traceback" not in err
-    return out, err
 
 
 def inside(config, *arguments, verb="run", code=0, cells="started"):
@@ -303,8 +294,8 @@ def wait_for(condition, process=None, timeout=120):
         time.sleep(0.05)
 
 
-def wait_for_cells(folder, process, more_than=0):
-    wait_for(lambda: len(finished(folder)) > more_than, process)
+def wait_for_cells(folder, process):
+    wait_for(lambda: finished(folder), process)
 
 
 def processes_in_session(session):

@@ -2,18 +2,16 @@
 
 from collections import Counter
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from labelsieve import METRICS as KNOWN
-from labelsieve.bench.config import Conventions
-from labelsieve.bench.results import CELL, JUDGEMENT, PLACE, SCORE, DatasetFacts, Results, RunRecord
+from labelsieve.bench.config import Experiment
+from labelsieve.bench.data import DatasetFacts
+from labelsieve.bench.results import CELL, JUDGEMENT, PLACE, SCORE, Results, RunRecord
 from labelsieve.report.paper import paper_values
 from labelsieve.report.summary import summarise
 
-CONVENTIONS = Conventions(name="defaults")
 METRICS = ("ranking_loss", "average_precision")
 SIZES = (10.0, 20.0)
 N_FEATURES = 20
@@ -105,7 +103,8 @@ def make_results(
             problem = (error, traceback) if failed else (None, None)
             index = len(cells)
             cells.append(_cell(place, rate, role, sweeps.get(method, {}), problem, notes, n_features))
-            judgements += [(index, classifier, *problem, ()) for classifier in classifiers]
+            description = f"{dataset}, {noise}, seed {seed}, fold {fold}, {method}"
+            judgements += [(index, classifier, description, *problem, ()) for classifier in classifiers]
             kept = {"no-features": {None: 0}, "all-features": {None: n_features}}.get(
                 method, {size: max(1, round(size / 100 * n_features)) for size in sizes}
             )
@@ -113,26 +112,22 @@ def make_results(
                 if not failed:
                     number = float(value(**place, classifier=classifier, size=size, metric=metric))
                     scores.append((index, classifier, size, n_kept, metric, number))
-    experiment = SimpleNamespace(
+    parts = [{"name": name, "method": name, "params": (variants or {}).get(name, {})} for name in ablation]
+    experiment = Experiment(
         name="made-up",
         title="A made-up run",
-        seeds=tuple(seeds),
-        folds=n_folds,
-        noise=tuple(SimpleNamespace(label=name, rate=rate) for name, rate in noises),
-        metric_names=tuple(metrics),
-        directions={name: KNOWN[name].direction for name in metrics},
-        conventions=(CONVENTIONS,),
-        judges=lambda: tuple(SimpleNamespace(name=name, conventions=CONVENTIONS) for name in classifiers),
-        noises=lambda: (),
-        control=control,
-        datasets=tuple(SimpleNamespace(name=name) for name in datasets),
-        methods=tuple(_method(name, "method") for name in methods),
+        seeds=seeds,
+        datasets=datasets,
+        noise=[{"rate": rate} for _, rate in noises],
+        methods=methods,
+        ablation=parts,
         sweeps=_sweeps(sweeps),
-        all_methods=lambda: tuple(
-            _method(name, role, **(variants or {}).get(name, {})) for name, role in roles.items()
-        ),
-        model_copy=lambda update: experiment,
-    )
+        references=references,
+        classifiers=classifiers,
+        sizes={"percent": sizes},
+        metrics=metrics,
+        control=control,
+    ).model_copy(update={"folds": n_folds})  # a single fold is quick
     facts = {
         name: DatasetFacts(name, 100, n_features, 5, 1.5, "0123456789abcdef" * 4, "percent")
         for name in datasets
@@ -157,20 +152,18 @@ def make_results(
     )
 
 
-def _method(name, role, **params):
-    return SimpleNamespace(name=name, method=name, role=role, params=params)
-
-
 def _sweeps(named):
-    """Put the settings of each method and choice of parameters together, as a configuration does."""
+    """Put the settings of each method and choice of parameters together."""
     groups = {}
     for name, params in named.items():
         slug = name.partition(f" {next(iter(params))}=")[0]
-        groups.setdefault((slug, tuple(params)), []).append(_method(name, "sweep", **params))
-    return tuple(
-        SimpleNamespace(method=slug, parameters=dict.fromkeys(parameters), methods=lambda found=found: found)
-        for (slug, parameters), found in groups.items()
-    )
+        values = groups.setdefault((slug, *params), {key: {} for key in params})
+        for key, value in params.items():
+            values[key][value] = None
+    return [
+        {"method": slug, "parameters": {key: list(found) for key, found in values.items()}}
+        for (slug, *_), values in groups.items()
+    ]
 
 
 def _cell(place, rate, role, params, problem, notes, n_features):

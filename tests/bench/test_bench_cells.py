@@ -1,7 +1,5 @@
 """One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
@@ -115,29 +113,20 @@ def test_the_random_reference_draws_anew_each_time_and_the_same_again():
     assert not np.array_equal(evaluate(experiment, first).ranking, evaluate(experiment, second).ranking)
 
 
-def test_noise_goes_to_the_training_part_and_every_seed_and_fold_has_its_own():
+def test_noise_goes_to_the_training_part_and_every_seed_has_its_own_folds():
     experiment = parse(BASE + 'methods = ["sum-f"]\nseeds = [0, 1]\n')
     spec, noise = experiment.datasets[0], experiment.noise[0]
     data = planted()
-    folds = {
-        (seed, fold): split_fold(experiment, spec, noise, seed, fold) for seed in (0, 1) for fold in range(3)
-    }
-    for fold in folds.values():
-        assert (fold.Y_train >= fold.Y_clean).all()
-        assert fold.Y_train.sum() > fold.Y_clean.sum()
+    truth = {tuple(x): tuple(y) for x, y in zip(data.X, data.Y.tolist(), strict=True)}
     for seed in (0, 1):
-        tests = [folds[seed, fold].X_test for fold in range(3)]
-        rows = np.vstack(tests)
-        assert sorted(map(tuple, rows)) == sorted(map(tuple, data.X))
-        # The truth of the test part is untouched.
-        truth = {tuple(x): tuple(y) for x, y in zip(data.X, data.Y.tolist(), strict=True)}
-        for fold in range(3):
-            part = folds[seed, fold]
-            assert all(truth[tuple(x)] == tuple(y) for x, y in zip(part.X_test, part.Y_test, strict=True))
-            n_true = sum(sum(truth[tuple(x)]) for x in part.X_train)
-            rate = (part.Y_train.sum(dtype=int) - n_true) / (part.Y_train.size - n_true)
-            assert 0.15 < rate < 0.25
-    assert not np.array_equal(folds[0, 0].X_test, folds[1, 0].X_test)
+        parts = [split_fold(experiment, spec, noise, seed, fold) for fold in range(3)]
+        assert sorted(map(tuple, np.vstack([part.X_test for part in parts]))) == sorted(truth)
+        for part in parts:
+            assert [truth[tuple(x)] for x in part.X_test] == list(map(tuple, part.Y_test))
+            assert (part.Y_train >= part.Y_clean).all()
+            assert 0.15 < part.Y_train[part.Y_clean == 0].mean() < 0.25
+    first = split_fold(experiment, spec, noise, 0, 0)
+    assert not np.array_equal(first.X_test, split_fold(experiment, spec, noise, 1, 0).X_test)
 
 
 def outputs_by_hand(taught):
@@ -214,34 +203,6 @@ def test_consecutive_folds_are_the_rows_as_they_stand():
         np.testing.assert_array_equal(part.X_train, np.delete(X, rows, axis=0))
 
 
-def test_ties_and_units_of_coverage_reach_the_metrics():
-    """Hard predictions tie nearly everywhere."""
-    data, _, test, candidates = first_fold()
-    predicted = outputs_by_hand(candidates)["predictions"]
-    # One label after the other, best first: those of equal score as they stand.
-    places = [sorted(range(row.size), key=lambda label, row=row: -row[label]) for row in predicted]
-    expected = {"zero-based": [], "count": [], "one-based": [], "excess": []}
-    precision = []
-    for true, place in zip(data.Y[test], places, strict=True):
-        n_true, n_labels = int(true.sum()), true.size
-        if not n_true:
-            continue
-        worst = max(place.index(label) for label in np.flatnonzero(true)) + 1
-        expected["zero-based"].append((worst - 1) / n_labels)
-        expected["count"].append(worst)
-        expected["one-based"].append(worst / n_labels)
-        expected["excess"].append((worst - n_true) / (n_labels - n_true) if n_true < n_labels else 0)
-        ranks = sorted(place.index(label) + 1 for label in np.flatnonzero(true))
-        precision.append(np.mean([(number + 1) / rank for number, rank in enumerate(ranks)]))
-    for unit, depths in expected.items():
-        found = judged_by(f'ranking_scores = "hard"\nties = "index"\ncoverage = "{unit}"')
-        assert found["coverage"] == pytest.approx(np.mean(depths), rel=1e-12)
-        assert found["average_precision"] == pytest.approx(np.mean(precision), rel=1e-12)
-    errors = judged_by('ranking_scores = "hard"')
-    assert errors["coverage"] > np.mean(expected["zero-based"])
-    assert found["ranking_loss"] == errors["ranking_loss"]
-
-
 def test_conventions_reach_the_metrics():
     data, _, test, candidates = first_fold()
     outputs = outputs_by_hand(candidates)
@@ -255,6 +216,9 @@ def test_conventions_reach_the_metrics():
     hard = judged_by('ranking_scores = "hard"')
     assert hard["ranking_loss"] == METRICS["ranking_loss"].function(data.Y[test], outputs["predictions"])
     assert hard["macro_f1"] == judged_by("")["macro_f1"]
+    tied = judged_by('ranking_scores = "hard"\nties = "index"')["coverage"]
+    by_index = METRICS["coverage"].with_options(ties="index")
+    assert tied == by_index.function(data.Y[test], outputs["predictions"]) < hard["coverage"]
     named = parse(BASE + 'methods = ["sum-f"]\nmetrics = ["samples_f1"]\n[conventions]\nf1_undefined = 1\n')
     assert choose_metrics(named.metrics, named.conventions[0])["samples_f1"].function([[0]], [[0]]) == 1
 
@@ -299,16 +263,13 @@ def test_own_files_with_candidates_and_own_method_and_classifier(tmp_path, plant
     assert all(rows[tuple(x)] == tuple(y) for x, y in zip(part.X_train, part.Y_train, strict=True))
 
 
-def test_data_that_cannot_be_judged_or_has_no_candidates_is_told(tmp_path, planted):
+def test_data_without_true_labels_cannot_be_judged(tmp_path, planted):
     write(Dataset(planted.X, Y_candidates=planted.Y_candidates), tmp_path / "only.npz")
     experiment = parse(
         'datasets = [{name = "only", path = "only.npz"}]\nmethods = ["sum-f"]\n', folder=tmp_path
     )
-    with pytest.raises(RunError, match="true labels"):
+    with pytest.raises(RunError, match="only"):
         load_dataset(experiment.datasets[0], experiment.folder)
-    experiment = parse(BASE + 'methods = ["sum-f"]\nnoise = [{model = "given"}]\n')
-    result = evaluate(experiment, cells_of(experiment)[0])
-    assert "needs candidates in the data" in result.error
 
 
 def test_labels_and_candidates_in_files_beside_the_configuration_or_as_a_long_list(tmp_path):
@@ -343,31 +304,18 @@ def test_a_failing_method_is_a_result_with_a_traceback(tmp_path):
         "class Silent(BaseEstimator):\n"
         "    def fit(self, X, Y):\n"
         "        return self\n"
-        "class Short(BaseEstimator):\n"
-        "    def fit(self, X, Y):\n"
-        "        self.scores_ = X[0, :3]\n"
-        "        return self\n"
-        "class Undecided(BaseEstimator):\n"
-        "    def fit(self, X, Y):\n"
-        "        self.scores_ = X[0] * float('nan')\n"
-        "        return self\n"
     )
-    names = ("Broken", "Silent", "Short", "Undecided")
-    methods = ", ".join(f'"my_broken_method:{name}"' for name in names)
-    experiment = parse(BASE + f"methods = [{methods}]\n", folder=tmp_path)
-    found = (evaluate(experiment, cell) for cell in cells_of(experiment)[:4])
-    broken, silent, short, undecided = found
+    methods = '["my_broken_method:Broken", "my_broken_method:Silent"]'
+    experiment = parse(BASE + f"methods = {methods}\n", folder=tmp_path)
+    broken, silent = (evaluate(experiment, cell) for cell in cells_of(experiment)[:2])
     assert broken.error == "ZeroDivisionError: one over nothing"
     assert "my_broken_method.py" in broken.traceback
     assert broken.scores == []
-    assert "must have ranking_, scores_ or feature_importances_" in silent.error
-    assert "60 features, got shape (3,)" in short.error
-    assert "60 NaN" in undecided.error
+    assert silent.error.startswith("TypeError: Silent")
 
 
 GREEDY = """
 import numpy as np
-from labelsieve import BaseSelector, SolverResult
 from labelsieve.classify import LabelwiseSVM
 
 def spoil(*matrices):
@@ -376,19 +324,13 @@ def spoil(*matrices):
         values[...] = 0
 
 class Plain:
-    spoils = False
     def fit(self, X, Y):
         self.scores_ = np.arange(X.shape[1])
-        if self.spoils:
-            spoil(X, Y)
 
 class Greedy(Plain):
-    spoils = True
-
-class GreedySelector(BaseSelector):
-    def _solve(self, X, Y):
+    def fit(self, X, Y):
+        super().fit(X, Y)
         spoil(X, Y)
-        return SolverResult(scores=np.arange(X.shape[1], dtype=X.dtype))
 
 class GreedyClassifier(LabelwiseSVM):
     def fit(self, X, Y):
@@ -397,10 +339,6 @@ class GreedyClassifier(LabelwiseSVM):
         return self
     def predict(self, X):
         found = super().predict(X)
-        spoil(X)
-        return found
-    def decision_function(self, X):
-        found = super().decision_function(X)
         spoil(X)
         return found
 """
@@ -426,7 +364,7 @@ def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path
 
     expected = judged("Plain", "linear-svm")
     assert judged("Greedy", "linear-svm") == expected
-    assert judged("GreedySelector", "linear-svm") == expected
+
     assert judged("Plain", "greedy_methods:GreedyClassifier") == expected
     # It comes first, and what it was taught is taught again.
     assert judged("Plain", "greedy_methods:GreedyClassifier", "linear-svm") == expected
@@ -441,7 +379,8 @@ def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path
         ("feature_importances_", [False, True, False], True),
         ("ranking_", [2, 0, 1], False),
         ("ranking_", [1, 1.5, 2], False),
-        ("ranking_", [1, 2, float("inf")], False),
+        ("scores_", [1, 2], False),
+        ("scores_", [1, 2, float("nan")], False),
     ],
 )
 def test_places_and_scores_rank(attribute, values, is_valid):
@@ -449,28 +388,18 @@ def test_places_and_scores_rank(attribute, values, is_valid):
     if is_valid:
         assert feature_order(selector, 3)[0] == 1
     else:
-        with pytest.raises(ValueError, match="place of every feature"):
+        with pytest.raises(ValueError, match=attribute):
             feature_order(selector, 3)
 
 
 def test_data_that_changed_since_the_plan_fails_the_cell(tmp_path, planted):
     write(planted, tmp_path / "own.npz")
-    experiment = parse(
-        'datasets = [{name = "own", path = "own.npz"}]\nmethods = ["sum-f"]\nfolds = 2\n', folder=tmp_path
-    )
+    text = 'datasets = [{name = "own", path = "own.npz"}]\nmethods = ["sum-f"]\nfolds = 2\n'
+    experiment = parse(text, folder=tmp_path)
     cell = cells_of(experiment)[0]
-    assert evaluate(experiment, cell).error is None
     write(Dataset(planted.X + 1, planted.Y), tmp_path / "own.npz")
-    changed = cells_of(experiment)[0]
-    assert changed.key != cell.key
-    assert evaluate(experiment, changed).error is None
-    write(planted, tmp_path / "own.npz")
-    write(Dataset(planted.X + 2, planted.Y), tmp_path / "other.npz")
-    moved = parse(
-        'datasets = [{name = "own", path = "other.npz"}]\nmethods = ["sum-f"]\nfolds = 2\n', folder=tmp_path
-    )
-    stale = replace(cells_of(moved)[0], checksum=cell.checksum)
-    assert "the data changed since the experiment was planned" in evaluate(moved, stale).error
+    assert cells_of(experiment)[0].key != cell.key
+    assert evaluate(experiment, cell).error.startswith("RunError: own")
 
 
 def test_a_classifier_with_a_random_part_gives_the_same_again():
@@ -554,4 +483,4 @@ def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path):
     found, expected = (values(evaluate(experiment, cells_of(experiment)[0])) for experiment in (blunt, plain))
     assert found == expected
     refused = parse(text, folder=tmp_path)
-    assert "must have decision_function or predict_proba" in evaluate(refused, cells_of(refused)[0]).error
+    assert "predict_proba" in evaluate(refused, cells_of(refused)[0]).error

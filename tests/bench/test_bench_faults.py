@@ -88,15 +88,13 @@ def test_a_killed_worker_costs_only_time(undisturbed, project):
 def test_a_method_that_kills_its_process_fails_alone(tmp_path):
     methods = '"own_methods:Slow", "own_methods:Deadly", "own_methods:Leaver", "sum-f"'
     config, folder = small_project(tmp_path, methods, folds=2)
-    _, err = bench.inside(config, "--jobs", 2, code=3)
+    out, _ = bench.inside(config, "--jobs", 2, "--json", code=3)
+    assert (json.loads(out)["done"], json.loads(out)["computed"]) == (5, 8)
     cells = read_results(folder).cells
-    assert "5 of 8 cells are done, 8 computed now, with 8 rankings" in err
-    died, *left = sorted(
-        cells.loc[cells["error"].notna(), ["method", "error"]].itertuples(index=False, name=None)
-    )
-    assert died[0] == "own_methods:Deadly"
-    assert died[1].startswith("WorkerDied: the process of the cell was killed by SIGKILL, twice")
-    assert left == [("own_methods:Leaver", "SystemExit: enough")] * 2
+    errors = cells[cells["error"].notna()].groupby("method")["error"].unique()
+    (died,), (left,) = errors["own_methods:Deadly"], errors["own_methods:Leaver"]
+    assert re.match("WorkerDied: .*SIGKILL", died)
+    assert left == "SystemExit: enough"
 
 
 # Interrupted
@@ -113,10 +111,9 @@ def test_an_interrupt_says_how_to_continue_and_leaves_no_process(undisturbed, pr
     os.killpg(process.pid, getattr(signal, order))  # as a terminal or the system does
     out, err = process.communicate(timeout=60)
     assert process.returncode == {"SIGINT": 130, "SIGTERM": 143}[order]
-    assert bench.without_progress(err) == (
-        f"error: stopped; {len(bench.finished(folder))} of {bench.N_SMALL} cells are finished and stored; "
-        "continue with: labelsieve bench run small.toml --jobs 2\n"
-    )
+    n_finished = len(bench.finished(folder))
+    told = rf"error: .* {n_finished} of {bench.N_SMALL} .*labelsieve bench run small.toml --jobs 2\n"
+    assert re.fullmatch(told, bench.without_progress(err))
     assert out == ""
     bench.wait_until_all_are_gone(process)
     bench.here(config)
@@ -130,9 +127,7 @@ def test_a_full_disk_stops_the_run_until_there_is_room(undisturbed, project, tmp
     config, _ = project
     folder = tmp_path / "disk" / "run"
     with bench.small_disk(tmp_path / "disk", "200k") as remount:
-        assert "disk is full; finished cells are safe" in bench.fails(
-            config, "--jobs", 1, "--out", folder, cells="here"
-        )
+        assert "full" in bench.fails(config, "--jobs", 1, "--out", folder, cells="here")
         known = bench.finished(folder)
         assert 0 < len(known) < bench.N_SMALL
         remount("size=8m")
@@ -147,8 +142,8 @@ def test_a_read_only_folder_can_be_read(undisturbed, project, tmp_path):
     with bench.small_disk(disk, "8m") as remount:
         shutil.copytree(undisturbed[2], disk / "run")
         remount("ro")
-        assert "Read-only file system" in bench.fails(config, "--out", disk / "new")
-        assert "Check free space and permissions" in bench.fails(config, "--out", disk / "run")
+        for name in ("new", "run"):
+            assert str(disk / name) in bench.fails(config, "--out", disk / name)
         assert read_status(disk / "run")["datasets"][0]["done"] == bench.N_SMALL
         assert len(read_results(disk / "run").cells) == bench.N_SMALL
 
@@ -156,7 +151,7 @@ def test_a_read_only_folder_can_be_read(undisturbed, project, tmp_path):
 def test_a_second_runner_is_rejected_and_the_first_continues(undisturbed, project):
     config, folder = project
     first, let_go = bench.start_and_hold(config, "--jobs", 1, cells="here")
-    assert "another run is writing there" in bench.fails(config)
+    assert "--out" in bench.fails(config)
     assert first.poll() is None
     let_go()
     first.communicate(timeout=240)
@@ -203,9 +198,9 @@ def test_damaged_rows_are_left_out_and_computed_again(undisturbed, complete):
     assert read_status(folder)["datasets"][0]["missing"] == 4
     assert read_results(folder).n_altered == 4
     assert not set(read_results(folder).cells["key"]) & set(rankings[:2])
-    _, err = bench.here(config)
-    assert "4 stored rows are damaged; they are computed again." in err
-    assert "72 of 72 cells are done, 4 computed now, with 2 rankings" in err
+    out, err = bench.here(config, "--json")
+    assert re.search("4 .* damaged", err)
+    assert (json.loads(out)["computed"], json.loads(out)["ranked"]) == (4, 2)
     assert bench.stored(folder) == undisturbed[1]
     assert read_results(folder).n_altered == 0
     after = bench.finished(folder)
@@ -217,9 +212,9 @@ def test_a_run_with_a_damaged_configuration_continues(undisturbed, complete):
     with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
         database.execute("UPDATE experiment SET plan = zeroblob(9)")
     for read in (read_results, read_status):
-        with pytest.raises(RunError, match="configuration is damaged"):
+        with pytest.raises(RunError, match="configuration"):
             read(folder)
-    assert "72 of 72 cells are done, 0 computed now" in bench.here(config)[1]
+    assert computed_by(config) == 0
     assert bench.stored(folder) == undisturbed[1]
 
 
@@ -232,7 +227,7 @@ def test_a_results_file_is_not_executed_without_trust(tmp_path):
     )
     assert read_status(folder)["failures"]
     assert len(read_results(folder).cells)
-    assert "imports own_methods:Broken" in bench.fails(folder, verb="retry-failed")
+    assert "own_methods:Broken" in bench.fails(folder, verb="retry-failed")
     assert not (tmp_path / "sprung").exists()
 
 
@@ -240,18 +235,14 @@ def test_files_that_are_not_results_are_left_alone(undisturbed, project):
     config, folder = project
     folder.mkdir(parents=True)
     path = folder / "results.sqlite"
-    path.write_text("dear diary, " * 500)
-    assert "file is not a database" in bench.fails(config)
-    assert path.read_text().startswith("dear diary")
-    path.unlink()
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE guests (name TEXT)")
-    before = path.read_bytes()
-    assert "not a results file" in bench.fails(config)
-    assert path.read_bytes() == before
-    path.unlink()
-    path.touch()
-    with pytest.raises(RunError, match="no results yet"):
+    for content in (b"dear diary, " * 500, path.read_bytes()):
+        path.write_bytes(content)
+        assert str(path.relative_to(config.parent)) in bench.fails(config)
+        assert path.read_bytes() == content
+    path.write_bytes(b"")
+    with pytest.raises(RunError, match="labelsieve bench run"):
         read_status(folder)
     bench.here(config)
     assert bench.stored(folder) == undisturbed[1]
@@ -260,22 +251,25 @@ def test_files_that_are_not_results_are_left_alone(undisturbed, project):
 # Changed
 
 
+def computed_by(config, *arguments, **options):
+    """Run the missing cells; returns how many there were."""
+    out, _ = bench.here(config, "--json", *arguments, **options)
+    return json.loads(out)["computed"]
+
+
 def test_a_changed_configuration_is_noticed(tmp_path):
     config, folder = small_project(tmp_path)
     bench.here(config)
     before = bench.stored(folder)
     small_project(tmp_path, more="[sizes]\npercent = [30]")
-    message = bench.fails(config)
-    assert "(sizes)" in message
-    assert "8 finished cells" in message
-    assert "--accept-changes" in message
+    assert re.search(r"\(sizes\).* 8 .*--accept-changes", bench.fails(config))
     small_project(tmp_path, methods='"sum-mi"')
-    assert re.search(r"\(methods\).* 4 finished cells", bench.fails(config))
-    _, err = bench.here(config, "--accept-changes")
-    assert "4 of 4 cells are done, 0 computed now" in err
-    assert "4 cells belong to an earlier configuration" in bench.inside(folder, verb="status")[0]
+    assert re.search(r"\(methods\).* 4 .*--accept-changes", bench.fails(config))
+    assert computed_by(config, "--accept-changes") == 0
+    (remark,) = read_status(folder)["remarks"]
+    assert remark.startswith("4 cells")
     small_project(tmp_path)  # undone: everything is still there
-    assert "8 of 8 cells are done, 0 computed now" in bench.here(config)[1]
+    assert computed_by(config) == 0
     assert bench.stored(folder) == before
 
 
@@ -283,8 +277,8 @@ def test_a_changed_data_file_is_noticed(tmp_path):
     config, _ = small_project(tmp_path, methods='"sum-mi"')
     bench.here(config)
     bench.write_data(tmp_path, seed=1)
-    assert re.search("data of small changed .* 4 finished cells", bench.fails(config))
-    assert "4 of 4 cells are done, 4 computed now" in bench.here(config, "--accept-changes")[1]
+    assert re.search("data of small .* 4 ", bench.fails(config))
+    assert computed_by(config, "--accept-changes") == 4
 
 
 def test_other_methods_and_their_order_change_no_result(tmp_path):
@@ -292,15 +286,7 @@ def test_other_methods_and_their_order_change_no_result(tmp_path):
     bench.here(config)
     before = bench.stored(folder)
     small_project(tmp_path, methods='"sum-f", "sum-mi", "random-ranking", "own_methods:Slow"')
-    out, _ = bench.here(config, "--json")
-    assert json.loads(out) == {
-        "folder": "runs/small",
-        "planned": 24,
-        "done": 24,
-        "failed": 0,
-        "computed": 16,
-        "ranked": 16,
-    }
+    assert computed_by(config) == 16
     after = bench.stored(folder)
     assert set(before["cells"]) < set(after["cells"])
     bench.here(config, "--out", "alone")  # all computed together, in the other order
@@ -326,19 +312,18 @@ def test_results_do_not_depend_on_the_number_of_jobs(tmp_path):
 def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
     config, folder = small_project(tmp_path, methods='"own_methods:Broken", "sum-f"')
     _, err = bench.here(config, code=3)
-    failure = "failed: small, flip 0.2, seed 0, fold 0, own_methods:Broken: RuntimeError: out of luck"
+    failure = "small, flip 0.2, seed 0, fold 0, own_methods:Broken: RuntimeError: out of luck"
     assert failure in err
-    assert "4 cells failed; see: labelsieve bench status runs/small" in err
     known = bench.finished(folder)
     assert failure in bench.inside(folder, verb="status")[0]
     status = json.loads(bench.inside(folder, "--json", verb="status")[0])
     assert status["datasets"][0]["failed"] == 4
     assert 'raise RuntimeError("out of\\nluck")' in status["failures"][0]["traceback"]
     # Failed cells are not tried again unless asked, but still count as failed.
-    assert "4 of 8 cells are done, 0 computed now" in bench.here(config, code=3)[1]
+    assert computed_by(config, code=3) == 0
     (tmp_path / "mended").touch()
     assert "--trust" in bench.fails(folder, verb="retry-failed")
-    assert "8 of 8 cells are done, 4 computed now" in bench.here(folder, "--trust", verb="retry-failed")[1]
+    assert computed_by(folder, "--trust", verb="retry-failed") == 4
     assert len(known) == 4  # a failed ranking has no judgement
     assert known.items() <= bench.finished(folder).items()
 
@@ -354,14 +339,13 @@ def running(process):
 def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     methods = '"own_methods:Endless", "own_methods:Deaf", "sum-f", "own_methods:Hungry", "sum-mi"'
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 5\nmemory_mib = 150", folds=2)
-    _, err = bench.inside(config, "--jobs", 2, code=3)
-    assert "it is tried again" not in err
+    bench.inside(config, "--jobs", 2, code=3)
     cells = read_results(folder).cells
     failed = {cell.method: cell for cell in cells[cells["error"].notna()].itertuples()}
     deaf, endless, hungry = (failed.pop(f"own_methods:{name}") for name in ("Deaf", "Endless", "Hungry"))
     assert not failed
     for cell, limit in ((deaf, "5 seconds"), (endless, "5 seconds"), (hungry, "150 MiB")):
-        assert cell.error.startswith(f"LimitExceeded: took more than {limit}")
+        assert re.match(f"LimitExceeded: .*{limit}", cell.error)
     assert "in _wait" in endless.traceback
     assert endless.traceback.endswith("in <module>\n")  # complete
     assert re.search(r'own_methods\.py", line \d+ in fit', deaf.traceback)  # although in compiled code
@@ -370,7 +354,8 @@ def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     assert cells["error"].isna().sum() == 7
     (tmp_path / "mended").touch()
     small_project(tmp_path, methods, more="[limits]\nmemory_mib = 1500", folds=2)
-    assert "10 of 10 cells are done, 3 computed now" in bench.inside(config, "--jobs", 1, "--retry-failed")[1]
+    out, _ = bench.inside(config, "--jobs", 1, "--retry-failed", "--json")
+    assert (json.loads(out)["done"], json.loads(out)["computed"]) == (10, 3)
 
 
 # Shown to the user
@@ -405,16 +390,14 @@ def test_a_terminal_shows_a_bar_for_every_dataset_with_the_time_left(project):
     os.close(theirs)
     os.close(ours)
     assert process.returncode == 0
-    text = shown.decode()
-    assert re.search(r"small .*72/72 0:00:\d\d", text)
-    assert "72 of 72 cells are done, 72 computed now, with 48 rankings; results in runs/small" in text
+    assert re.search(r"small .*72/72 0:00:\d\d", shown.decode())
 
 
 def test_without_a_terminal_there_are_lines_and_quiet_runs_are_silent(complete):
     config, _ = complete
-    out, err = bench.finish(config)
+    out, err = bench.here(config)
     assert out == ""
-    assert "72 of 72 cells were finished before.\n72 of 72 cells are done, 0 computed now" in err
+    assert err.count("72 of 72 cells") == 2
     assert bench.here(config, "--quiet") == ("", "")
     out, err = bench.here(config, "--quiet", "--json")
     assert (json.loads(out)["done"], err) == (72, "")

@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -156,14 +157,14 @@ def test_runs_of_other_experiments_are_refused(parts):
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace("folds = 2", "folds = 3").replace("20, 60", "20, 50"))
     bench.here(config, "--datasets", "twin", "--out", "runs/other")
-    assert "folds, sizes differ" in refused(parts, "a", "other")
+    assert "folds, sizes" in refused(parts, "a", "other")
 
 
 def test_the_same_name_for_another_method_is_a_contradiction(parts):
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace('"mifs", "own', '{ name = "mifs", method = "sum-f" }, "own'))
     bench.here(config, "--datasets", "twin", "--out", "runs/other")
-    assert "contradict each other: 'mifs' of methods" in refused(parts, "a", "other")
+    assert "'mifs'" in refused(parts, "a", "other")
 
 
 def test_other_data_and_other_code_are_contradictions(parts):
@@ -171,10 +172,10 @@ def test_other_data_and_other_code_are_contradictions(parts):
     with open(parts / "own_methods.py", "a") as stream:
         stream.write("\n# another\n")
     bench.here(config, "--datasets", "small", "--out", "runs/code")
-    assert "contradict each other: 'own_methods:Broken judged by" in refused(parts, "a", "code")
+    assert "own_methods:Broken" in refused(parts, "a", "code")
     bench.write_data(parts, seed=1)
     bench.here(config, "--datasets", "small", "--out", "runs/data")
-    assert "'small' has other data" in refused(parts, "a", "data")
+    assert "'small'" in refused(parts, "a", "data")
 
 
 # faults
@@ -188,11 +189,8 @@ def test_damaged_rows_are_left_out_with_a_warning(parts, capsys):
     assert main(["bench", "merge", *runs, "--out", str(parts / "new"), "--json"]) == 0
     out, err = capsys.readouterr()
     figures = json.loads(out)
-    assert (figures["damaged"], figures["judgements"], figures["done"]) == (
-        2,
-        2 * N_CELLS - 1,
-        2 * N_CELLS - 1,
-    )
+    assert figures["damaged"] == 2
+    assert figures["judgements"] == figures["done"] == 2 * N_CELLS - 1
     assert "2 damaged rows" in err
     with Store(parts / "new" / "results.sqlite") as store:
         n_weights = len(store.read().weighted)
@@ -204,14 +202,14 @@ def test_a_source_that_cannot_be_read_leaves_nothing(parts):
     path = file(parts, "b")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    assert "the file is damaged" in refused(parts, "a", "b")
+    assert str(path) in refused(parts, "a", "b")
     path.write_bytes(b"")
-    assert "no results yet" in refused(parts, "a", "b")
+    assert str(path) in refused(parts, "a", "b")
 
 
 def test_results_that_are_there_are_not_replaced(parts):
     before = file(parts, "all").read_bytes()
-    assert "exists already" in refused(parts, "a", "b", out="all")
+    refused(parts, "a", "b", out="all")
     assert file(parts, "all").read_bytes() == before
 
 
@@ -239,22 +237,11 @@ def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
     assert main(["bench", "merge", "a.csv.gz", "b", "--out", "both.csv.gz", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == {"file": "both.csv.gz", "datasets": 2, "planned": 12, "done": 12, "failed": 0}
-    assert "the means of 2 datasets are in both.csv.gz; 12 of 12 cells are done" in err
+    assert "12 of 12" in err
     whole, put_together = summarise(read_results(file(means, "all"))), read_summary(Path("both.csv.gz"))
     assert put_together.experiment == whole.experiment
-    for name in (
-        "datasets",
-        "metrics",
-        "classifiers",
-        "noise_rates",
-        "conditions",
-        "usual_noise",
-        "coverage",
-    ):
-        assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
     # What they cost was measured twice.
-    for name in ("stability", "descents", "failures", "notes"):
-        assert getattr(put_together.facts, name) == getattr(whole.facts, name), name
+    assert replace(put_together.facts, costs=(), runs=()) == replace(whole.facts, costs=(), runs=())
     pd.testing.assert_frame_equal(put_together.means, whole.means, check_exact=True)
     assert [(run.number, run.n_computed) for run in put_together.facts.runs] == [(1, 6), (2, 6), (3, 0)]
     reports = []
@@ -267,19 +254,10 @@ def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (
-            ("a.csv.gz", "all", "--out", "both.csv.gz"),
-            1,
-            "a.csv.gz and all both hold 'small'; means of different",
-        ),
-        (("b", "b", "--out", "both.csv.gz"), 1, "b and b both hold 'twin'"),
-        (
-            ("a.csv.gz", "b", "--out", "a.csv.gz"),
-            1,
-            "a.csv.gz: exists already",
-        ),
-        (("a.csv.gz", "b", "--out", "both"), 2, "a.csv.gz holds only means"),
-        (("a.csv.gz", "b", "--out", "no/both.csv.gz"), 1, "no/both.csv.gz: cannot be written"),
+        (("a.csv.gz", "all", "--out", "both.csv.gz"), 1, "'small'"),
+        (("a.csv.gz", "b", "--out", "a.csv.gz"), 1, "a.csv.gz: "),
+        (("a.csv.gz", "b", "--out", "both"), 2, "a.csv.gz"),
+        (("a.csv.gz", "b", "--out", "no/both.csv.gz"), 1, "no/both.csv.gz: "),
     ],
 )
 def test_means_that_cannot_be_merged_are_refused(means, capsys, arguments, code, problem):
@@ -298,5 +276,4 @@ def test_a_part_is_of_the_experiments_own_data_sets(parts):
     assert [dataset.name for dataset in part.datasets] == ["birds", "yeast"]
     assert part.sizes.counts == {}
     assert restrict(experiment, ["water_quality"]).sizes.counts == experiment.sizes.counts
-    message = bench.fails(parts / "whole.toml", "--datasets", "twinn")
-    assert "'twinn'; did you mean 'twin'?" in message
+    assert "'twin'" in bench.fails(parts / "whole.toml", "--datasets", "twinn")

@@ -1,7 +1,6 @@
 """`labelsieve select --chunk-rows`: the ranking of a file that is read in blocks, and what is left out."""
 
 import json
-import logging
 import os
 import re
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 from conftest import fails, run
-from labelsieve.cli._console import PlainConsole, Status
 from labelsieve.io import write
 
 pytest.importorskip("dask")
@@ -22,27 +20,19 @@ def ranking(out):
     return [(column["column"], column["score"]) for column in json.loads(out)["columns"]]
 
 
-@pytest.mark.parametrize("rows", ["7", "auto"])
-def test_the_ranking_is_that_of_the_whole_file(capsys, table, rows):
-    whole = run(capsys, "select", table, *SUM_F, "--json", "--all")[1]
-    code, out, err = run(capsys, "select", table, *SUM_F, "--json", "--all", "--chunk-rows", rows)
+@pytest.mark.parametrize(
+    ("method", "size", "rows"), [("sum-f", "2", "7"), ("sum-f", "2", "auto"), ("evidence", "auto", "7")]
+)
+def test_the_ranking_is_that_of_the_whole_file(capsys, table, method, size, rows):
+    command = ("select", table, "--labels", "2", "-m", method, "-k", size, "--json", "--all")
+    whole = run(capsys, *command)[1]
+    code, out, err = run(capsys, *command, "--chunk-rows", rows)
     assert code == 0, err
     assert [name for name, _ in ranking(out)] == [name for name, _ in ranking(whole)]
     np.testing.assert_allclose(
         [score for _, score in ranking(out)], [score for _, score in ranking(whole)], rtol=1e-9
     )
-    assert "data: 60 rows, 5 columns, 2 labels, sum-f; 2 features selected" in err
     assert not {"label_issues", "evidence_test"} & set(json.loads(out))
-
-
-@pytest.mark.parametrize("size", ["2", "auto"])
-def test_the_default_method_ranks_in_blocks_as_it_does_in_memory(capsys, table, size):
-    command = ("select", table, "--labels", "2", "-k", size, "--json", "--all")
-    whole = run(capsys, *command)[1]
-    code, out, err = run(capsys, *command, "--chunk-rows", "7")
-    assert code == 0, err
-    assert ranking(out) == ranking(whole)
-    assert json.loads(out)["method"] == json.loads(whole)["method"] == "evidence"
 
 
 def test_the_table_and_the_file_hold_the_ranking_alone(capsys, table):
@@ -103,11 +93,8 @@ def test_no_scheduler_at_the_address_is_one_clear_error(capsys, table):
     ("arguments", "complaint"),
     [
         (("--chunk-rows", "0"), "'0'"),
-        (("--chunk-rows", "many"), "'many'"),
         (("--dask", "a:1"), "--chunk-rows"),
         (("--chunk-rows", "7", "--stability", "5"), "--stability: "),
-        (("--chunk-rows", "7", "--html", "p.html"), "--html: "),
-        (("--chunk-rows", "7", "--text", "tfidf"), "--text"),
         (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: "),
         (("--chunk-rows", "7", "-m", "mifs"), "--method: mifs"),
         (("--chunk-rows", "7", "-k", "auto"), "--features: 'auto' of sum-f"),
@@ -124,8 +111,8 @@ def test_the_catalogue_fits_into_memory(capsys):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("x,z,a\n1,0,1\n2,b,0\n", r"^error: bad.csv: .*'z'.*'b' in row 2.*--ignore z"),
-        ("x,z,a\n1,0,0\n2,1,0\n", r"^error: bad.csv: .*at least one candidate"),
+        ("x,z,a\n1,0,1\n2,b,0\n", r"^error: bad.csv: .*'z'.*'b'.*--ignore z"),
+        ("x,z,a\n1,0,0\n2,1,0\n", r"^error: bad.csv: "),
     ],
 )
 def test_a_bad_block_is_one_line_and_nothing_written(capsys, content, complaint):
@@ -145,26 +132,5 @@ def test_a_large_file_gets_a_hint(capsys, monkeypatch, table, n_pages):
     monkeypatch.setattr("os.sysconf", {"SC_PHYS_PAGES": n_pages, "SC_PAGE_SIZE": 4096}.__getitem__)
     assert os.path.getsize(table) > 1024
     err = run(capsys, "select", table, *SUM_F)[2]
-    assert ("--chunk-rows auto reads it in blocks" in err) == (n_pages == 1)
+    assert ("--chunk-rows auto" in err) == (n_pages == 1)
     assert "--chunk-rows" not in run(capsys, "select", table, *SUM_F, "--chunk-rows", "7")[2]
-
-
-def test_progress_shows_the_pass_and_the_block():
-    display = Status(PlainConsole(force_terminal=True))
-    for block in (1, 2, 1):
-        record = logging.LogRecord("labelsieve", logging.DEBUG, "", 0, "block %d of 2", (block,), None)
-        record.block = block
-        display.emit(record)
-    assert display.bars.tasks[0].fields["state"] == "pass 2, block 1 of 2"
-
-
-def test_a_fit_in_blocks_tells_how_far_it_is(caplog):
-    import dask.array as da
-
-    from labelsieve import SumF
-
-    X = da.from_array(np.random.default_rng(0).random((9, 3)), chunks=(4, 3))
-    Y = (np.arange(9) % 2)[:, None]
-    with caplog.at_level(logging.DEBUG, logger="labelsieve"):
-        SumF().fit(X, Y)
-    assert [record.getMessage() for record in caplog.records][:3] == [f"block {k} of 3" for k in (1, 2, 3)]

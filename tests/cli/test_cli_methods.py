@@ -50,4 +50,4 @@ def test_an_explanation_for_programs_is_one_object(capsys):
 
 
 def test_bad_usage(capsys):
-    assert "did you mean 'pml-fsmir'?" in fails(capsys, 2, "methods", "PML-FSMIR")
+    assert "'pml-fsmir'" in fails(capsys, 2, "methods", "PML-FSMIR")

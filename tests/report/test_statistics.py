@@ -92,12 +92,6 @@ def test_friedman_with_ties_equals_scipy(table, results):
     assert friedman(rank_methods(values)) == pytest.approx((expected.statistic, expected.pvalue))
 
 
-def test_without_ties_the_correction_changes_nothing():
-    ranks = rank_methods(np.random.default_rng(1).random((7, 4)))
-    assert friedman(ranks) == pytest.approx(friedman(ranks, correct_ties=False))
-    assert iman_davenport(ranks) == pytest.approx(iman_davenport(ranks, correct_ties=False))
-
-
 def test_total_agreement_and_total_ties_give_numbers():
     agreed = np.tile([1, 2, 3], (6, 1))
     # 12 * 6 / (3 * 4) * ((1 - 2)^2 + (3 - 2)^2): the largest possible value, n_datasets * (n_methods - 1).
@@ -117,12 +111,6 @@ def test_nemenyi_difference_of_the_worked_example(alpha, expected):
     assert nemenyi_cd(4, 14, alpha=alpha) == pytest.approx(expected, abs=0.005)
 
 
-def test_bonferroni_dunn_difference_of_the_worked_example():
-    # 2.394 * sqrt(4 * 5 / (6 * 14)) is 1.168, which the paper cuts to 1.16.
-    assert bonferroni_dunn_cd(4, 14) == pytest.approx(2.394 * np.sqrt(20 / 84), abs=5e-4)
-    assert int(100 * bonferroni_dunn_cd(4, 14)) == 116
-
-
 @pytest.mark.parametrize(
     ("n_methods", "nemenyi", "bonferroni_dunn"),
     # Demsar (2006), Table 5: critical values at 0.05 for 2 to 10 classifiers.
@@ -132,12 +120,6 @@ def test_critical_values_of_the_table(n_methods, nemenyi, bonferroni_dunn):
     error = np.sqrt(n_methods * (n_methods + 1) / 6)
     assert nemenyi_cd(n_methods, 1) / error == pytest.approx(nemenyi, abs=1.1e-3)
     assert bonferroni_dunn_cd(n_methods, 1) / error == pytest.approx(bonferroni_dunn, abs=1.1e-3)
-
-
-def test_eight_data_sets_and_nine_methods_find_little():
-    # Nine methods differ by at most 8 ranks on average; more than half of that must be exceeded.
-    assert nemenyi_cd(9, 8) == pytest.approx(4.25, abs=0.005)
-    assert bonferroni_dunn_cd(9, 8) == pytest.approx(3.74, abs=0.005)
 
 
 @pytest.mark.parametrize("table", ["worked example", "random"])
@@ -155,11 +137,6 @@ def test_p_value_at_the_critical_difference_is_alpha():
     assert nemenyi_cd(2, 11, alpha=p_value) == pytest.approx(difference, rel=1e-6)
     # Of two methods there is one comparison, whoever is the control.
     assert bonferroni_dunn_cd(2, 11, alpha=p_value) == pytest.approx(difference, rel=1e-6)
-
-
-def test_holm_rejects_what_the_worked_example_rejects():
-    # Section 3.2.2 compares with C4.5: C4.5+m, C4.5+cf and C4.5+m+cf; rejected at 0.05 are the last and the first.
-    np.testing.assert_array_equal(holm([0.019, 0.607, 0.016]) < 0.05, [True, False, True])
 
 
 def test_holm_equals_scikit_posthocs_on_the_tests_against_all():
@@ -187,11 +164,6 @@ def test_win_tie_loss_of_the_worked_example():
     assert win_tie_loss(DEMSAR_AUC[:, 1], DEMSAR_AUC[:, 0], "lower")[:3] == (2, 2, 10)
 
 
-def test_wilcoxon_equals_scipy():
-    first, second = np.random.default_rng(3).normal(size=(2, 15))
-    assert win_tie_loss(first, second).p_value == pytest.approx(stats.wilcoxon(first, second).pvalue)
-
-
 def test_data_sets_without_a_difference_do_not_move_the_p_value():
     # Three differences, the smallest negative: the rank sum 1 or less has 2 of 8 sign patterns, on both sides.
     assert win_tie_loss([3, 2, -1, 0, 0], [0] * 5) == (2, 2, 1, 0.5)
@@ -201,18 +173,18 @@ def test_equal_methods_are_not_different():
     assert win_tie_loss([0.5, 0.7], [0.5, 0.7]) == (0, 2, 0, 1.0)
 
 
-def test_bad_tables_are_refused():
-    with pytest.raises(ValueError, match=r"Got shape \(3,\)"):
-        rank_methods([1, 2, 3])
-    with pytest.raises(ValueError, match="Got NaN"):
-        average_ranks([[0.5, np.nan]])
-    with pytest.raises(ValueError, match="Got 'max'"):
-        rank_methods([[0.5, 0.6]], "max")
-    with pytest.raises(ValueError, match="Use rank_methods on results"):
-        friedman(DEMSAR_AUC)
-    with pytest.raises(ValueError, match=r"two data sets or more\. Got 1"):
-        iman_davenport([[1, 2]])
-    with pytest.raises(ValueError, match="Got 1 methods"):
-        nemenyi_cd(1, 5)
-    with pytest.raises(ValueError, match=r"in \[0, 1\]"):
-        holm([0.5, 1.5])
+@pytest.mark.parametrize(
+    ("function", "arguments", "named"),
+    [
+        (rank_methods, ([1, 2, 3],), r"\(3,\)"),
+        (average_ranks, ([[0.5, np.nan]],), "NaN"),
+        (rank_methods, ([[0.5, 0.6]], "max"), "'max'"),
+        (friedman, (DEMSAR_AUC,), "rank_methods"),
+        (iman_davenport, ([[1, 2]],), "Got 1"),
+        (nemenyi_cd, (1, 5), "Got 1"),
+        (holm, ([0.5, 1.5],), "1.5"),
+    ],
+)
+def test_bad_tables_are_refused(function, arguments, named):
+    with pytest.raises(ValueError, match=named):
+        function(*arguments)

@@ -38,16 +38,6 @@ from labelsieve.classify import LabelFrequency
 from labelsieve.metrics import METRICS, Metric
 from labelsieve.validation import label_outputs
 
-__all__ = [
-    "CellResult",
-    "JudgementResult",
-    "ScoreRow",
-    "choose_metrics",
-    "evaluate",
-    "peak_mebibytes",
-]
-
-_LONGEST_HISTORY = 10_000
 _F1 = ("macro_f1", "micro_f1", "samples_f1")
 
 
@@ -163,7 +153,7 @@ def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.Warn
     result.ranked = Ranked(feature_order(selector, n_features), weights)
     objective = getattr(selector, "objective_history_", None)
     if objective is not None:
-        result.objective = _thinned(np.asarray(objective, dtype=float))
+        result.objective = np.asarray(objective, dtype=float)
     if hasattr(selector, "n_iter_"):
         result.n_iter = int(np.max(selector.n_iter_))
         result.converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
@@ -179,14 +169,6 @@ def peak_mebibytes(*, reset: bool = False) -> float | None:
         found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
         return None if found is None else int(found[1]) / 1024
     return None
-
-
-def _thinned(history: np.ndarray) -> np.ndarray:
-    """Keep first, last and evenly spaced values of a long history."""
-    if len(history) <= _LONGEST_HISTORY:
-        return history
-    kept: np.ndarray = np.linspace(0, len(history) - 1, _LONGEST_HISTORY).round().astype(int)
-    return np.asarray(history[kept])
 
 
 class _Outputs(NamedTuple):

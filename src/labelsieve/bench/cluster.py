@@ -22,8 +22,6 @@ from labelsieve.bench.config import Experiment
 from labelsieve.bench.plan import Cell
 from labelsieve.bench.process import CellProcess, Death, settle
 
-__all__ = ["run_on_dask"]
-
 _SECONDS_TO_WAIT = 30
 
 

@@ -34,20 +34,6 @@ from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
 from labelsieve.metrics import Metric
 
-__all__ = [
-    "CLASSIFIERS",
-    "LinearWeights",
-    "build_classifier",
-    "build_method",
-    "copy_for_user_code",
-    "feature_order",
-    "identify",
-    "identify_method",
-    "identify_metric",
-    "use_folder",
-    "user_metric",
-]
-
 
 class LinearWeights(BaseEstimator):  # type: ignore[misc]
     """Classifier that scores labels by ``X @ coef_.T`` with the weights of a selector; no intercept.
@@ -189,11 +175,8 @@ def _source(kind: Any) -> dict[str, str]:
         path = Path(inspect.getfile(kind))
     except (OSError, TypeError):
         return {}
-    return {} if _is_installed(path) else {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
-
-
-def _is_installed(path: Path) -> bool:
-    return bool({"site-packages", "dist-packages"} & set(path.parts))
+    is_installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return {} if is_installed else {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def _is_ours(kind: Any) -> bool:

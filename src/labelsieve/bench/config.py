@@ -27,23 +27,6 @@ from labelsieve.io.options import ReadOptions
 from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS, PROTOCOL_METRICS
 
-__all__ = [
-    "PROFILES",
-    "ClassifierSpec",
-    "Conventions",
-    "DatasetSpec",
-    "Experiment",
-    "Judge",
-    "Limits",
-    "MethodSpec",
-    "MetricSpec",
-    "NoiseSpec",
-    "Sizes",
-    "SweepSpec",
-    "load_experiment",
-    "restrict",
-]
-
 #: References that do not rank features: label frequencies, the same with every label predicted, all features.
 NO_FEATURES, EVERY_LABEL, ALL_FEATURES = "no-features", "every-label", "all-features"
 UNRANKED = (NO_FEATURES, EVERY_LABEL, ALL_FEATURES)
@@ -273,12 +256,11 @@ class Conventions(_Part):
     def _named_by_choices(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
+        defaults = {key: field.default for key, field in cls.model_fields.items()}
         choices = [
             f"{key} {choice}".replace("_", " ")
             for key, choice in value.items()
-            if isinstance(choice, str | int)
-            and key in cls.model_fields
-            and choice != cls.model_fields[key].default
+            if isinstance(choice, str | int) and choice != defaults.get(key, choice)
         ]
         return {"name": ", ".join(choices) or "defaults", **value}
 
@@ -467,12 +449,10 @@ def restrict(experiment: Experiment, datasets: Sequence[str]) -> Experiment:
     for name in datasets:
         if name not in known:
             raise RunError(f"expected a dataset of {experiment.name}, got {name!r}; {closest(name, known)}")
-    given = experiment.as_dict()
-    kept = [entry for entry in given["datasets"] if entry["name"] in datasets]
-    counts = {name: sizes for name, sizes in given["sizes"]["counts"].items() if name in datasets}
-    return build_experiment(
-        {**given, "datasets": kept, "sizes": {**given["sizes"], "counts": counts}}, experiment.name
-    )
+    kept = tuple(spec for spec in experiment.datasets if spec.name in datasets)
+    counts = {name: sizes for name, sizes in experiment.sizes.counts.items() if name in datasets}
+    sizes = experiment.sizes.model_copy(update={"counts": counts})
+    return experiment.model_copy(update={"datasets": kept, "sizes": sizes})
 
 
 def parse_experiment(

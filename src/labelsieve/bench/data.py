@@ -20,17 +20,6 @@ from labelsieve.datasets import add_candidates, load
 from labelsieve.io import Dataset
 from labelsieve.io.reading import read_files
 
-__all__ = [
-    "DatasetFacts",
-    "Fold",
-    "derive_seed",
-    "describe",
-    "load_dataset",
-    "require_candidates",
-    "require_rows",
-    "split_fold",
-]
-
 
 @dataclass(frozen=True)
 class DatasetFacts:
@@ -124,28 +113,13 @@ def _planned_dataset(spec: DatasetSpec, folder: str | None, checksum: str | None
     return dataset
 
 
-def require_rows(n_folds: int, name: str, n_rows: int) -> None:
-    """Raise an error if there are fewer rows than folds."""
-    if n_folds > n_rows:
-        raise RunError(f"folds: {n_folds} folds of {name} need as many rows, got {n_rows}.")
-
-
-def require_candidates(name: str, dataset: Dataset) -> Matrix:
-    """Return the candidates of the data; raises an error if it has none."""
-    if dataset.Y_candidates is None:
-        raise RunError(
-            f'noise: model = "given" needs candidates in the data, {name} has none; choose another model.'
-        )
-    return dataset.Y_candidates
-
-
 @lru_cache(maxsize=1)
 def _folds(
     spec: DatasetSpec, folder: str | None, checksum: str | None, n_folds: int, scheme: str, seed: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     dataset = _planned_dataset(spec, folder, checksum)
     random_state = derive_seed(seed, "folds", spec.name)
-    require_rows(n_folds, spec.name, dataset.X.shape[0])
+
     if scheme == "consecutive":
         return tuple(KFold(n_folds).split(dataset.X))
     if scheme == "shuffled":
@@ -188,7 +162,8 @@ def split_fold(
 
 def _candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int) -> Matrix:
     if noise.model == "given":
-        given: Matrix = require_candidates(dataset.name, dataset)[rows]
+        assert dataset.Y_candidates is not None  # the runner checked that
+        given: Matrix = dataset.Y_candidates[rows]
         return given
     assert dataset.Y is not None
     assert noise.rate is not None

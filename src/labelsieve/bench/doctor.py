@@ -20,8 +20,6 @@ from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
 from labelsieve.metrics import METRICS
 
-__all__ = ["Diagnosis", "Effect", "Finding", "diagnose"]
-
 #: The conventions that all others are compared with.
 DEFAULTS = "protocol defaults"
 #: A difference stands out if it is larger than this many standard errors.

@@ -12,31 +12,15 @@ from labelsieve.bench import RunError
 from labelsieve.bench.results import Results
 from labelsieve.io.writing import replacing
 
-__all__ = ["COLUMNS", "FORMATS", "export", "long_frame"]
-
-#: Column -> its type; those that may be missing are nullable.
-COLUMNS = {
-    "dataset": "string",
-    "noise": "string",
-    "noise_rate": "float64",
-    "seed": "int64",
-    "fold": "int64",
-    "method": "string",
-    "role": "string",
-    "draw": "int64",
-    "params": "string",
-    "classifier": "string",
-    "conventions": "string",
-    "size": "float64",
-    "size_unit": "string",
-    "n_features": "int64",
-    "metric": "string",
-    "direction": "string",
-    "value": "float64",
-    "fit_seconds": "float64",
-    "peak_mib": "float64",
-    "n_iter": "Int64",
-    "converged": "boolean",
+COLUMNS = [
+    *("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw", "params", "classifier"),
+    *("conventions", "size", "size_unit", "n_features", "metric", "direction", "value", "fit_seconds"),
+    *("peak_mib", "n_iter", "converged"),
+]
+# Types of the columns that may have gaps.
+_TYPES = {
+    **dict.fromkeys(["noise_rate", "fit_seconds", "peak_mib"], float),
+    **{"n_iter": "Int64", "converged": "boolean"},
 }
 FORMATS = ("csv", "parquet")
 
@@ -52,8 +36,6 @@ def export(results: Results, path: Path, form: str) -> int:
                 stream.write(csv_text(frame).encode())
             else:
                 frame.to_parquet(stream, engine="pyarrow", index=False)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written ({error}); name another file with --out.") from None
     except ImportError:
         raise RunError("Parquet needs pyarrow: pip install 'labelsieve[files]', or write --to csv.") from None
     return len(frame)
@@ -73,4 +55,4 @@ def long_frame(results: Results) -> pd.DataFrame:
         size_unit=frame["dataset"].map({name: facts.size_unit for name, facts in results.datasets.items()}),
         direction=frame["metric"].map(results.experiment.directions),
     )
-    return frame[list(COLUMNS)].astype(COLUMNS)
+    return frame[COLUMNS].astype(_TYPES)

@@ -15,9 +15,7 @@ from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.bench.plan import Planned
 from labelsieve.bench.runner import environment
-from labelsieve.bench.store import FILE_NAME, Contents, Store, no_results
-
-__all__ = ["AXES", "common_experiment", "merge"]
+from labelsieve.bench.store import FILE_NAME, Contents, Store
 
 #: Keys in which parts may differ; their entries are put together.
 AXES = ("datasets", "seeds", "noise", "methods", "ablation", "sweeps", "references")
@@ -39,11 +37,15 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[s
         raise RunError(f"{path}: exists already; choose another folder with --out.")
     with ExitStack() as stack:
         stores = [stack.enter_context(Store(source)) for source in sources]
-        parts = [(str(store.path.parent), _read(store)) for store in stores]
+        parts = [(str(store.path.parent), store.read_run()) for store in stores]
         experiment = common_experiment(
-            [(name, build_experiment(part.configuration or {}, name).as_dict()) for name, part in parts]
+            [(name, build_experiment(part.configuration, name).as_dict()) for name, part in parts]
         )
-        datasets, plan = _datasets(parts), _plan(parts)
+        datasets = _Once("has other data, or other sizes; run one of them again.")
+        for name, part in parts:
+            for dataset, facts in part.datasets.items():
+                datasets.add(name, dataset, facts)
+        plan = _plan(parts)
         rows: list[tuple[str, Row]] = []
         for _, part in parts:
             rows += (("runs", row) for row in part.runs.values())
@@ -69,13 +71,6 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[s
         **found.count(plan),
         "damaged": sum(part.n_damaged for _, part in parts),
     }
-
-
-def _read(store: Store) -> Contents:
-    contents = store.read()
-    if contents.configuration is None:
-        raise no_results(store.path)
-    return contents
 
 
 def common_experiment(
@@ -127,15 +122,6 @@ class _Once(dict[Any, Any]):
         other = self._parts.setdefault(name, part)
         if self.setdefault(name, value) != value:
             raise RunError(f"{other} and {part} contradict each other: {name!r} {self._what}")
-
-
-def _datasets(parts: Sequence[tuple[str, Contents]]) -> dict[str, dict[str, Any]]:
-    """Collect the facts of all datasets."""
-    found = _Once("has other data, or other sizes; run one of them again.")
-    for part, contents in parts:
-        for name, facts in contents.datasets.items():
-            found.add(part, name, facts)
-    return found
 
 
 def _plan(parts: Sequence[tuple[str, Contents]]) -> list[Planned]:

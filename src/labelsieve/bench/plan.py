@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelsieve._text import count
-from labelsieve.bench import RunError
 from labelsieve.bench.components import (
     build_classifier,
     build_method,
@@ -39,18 +38,6 @@ from labelsieve.bench.config import (
     Rounding,
 )
 from labelsieve.bench.data import DatasetFacts
-
-__all__ = [
-    "Cell",
-    "Judgement",
-    "Planned",
-    "Ranked",
-    "digest",
-    "has_weights",
-    "plan",
-    "require_sizes",
-    "subset_sizes",
-]
 
 # Increased if the meaning of a cell changes although its configuration does not.
 _SCHEME = 2
@@ -223,17 +210,6 @@ def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding
     # Rounded first: 7 % of 100 features are 7.000000000000001 in binary.
     shares = [(percent, round(percent * facts.n_features / 100, 9)) for percent in experiment.sizes.percent]
     return tuple((float(percent), max(1, how(share))) for percent, share in shares)
-
-
-def require_sizes(experiment: Experiment, facts: DatasetFacts) -> Sizes:
-    """Return the sizes of a dataset; raises an error if none is left."""
-    sizes = subset_sizes(experiment, facts)
-    if not sizes:
-        raise RunError(
-            f"sizes: expected numbers up to the {facts.n_features} features of {facts.name}, got "
-            f"{', '.join(map(str, experiment.sizes.counts[facts.name]))}."
-        )
-    return sizes
 
 
 def has_weights(selector: Any) -> bool:

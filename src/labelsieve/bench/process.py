@@ -8,6 +8,7 @@ death of one process fails the cells of the others.
 from __future__ import annotations
 
 import faulthandler
+import itertools
 import os
 import signal
 import subprocess
@@ -26,8 +27,6 @@ from typing import Any, NamedTuple
 from labelsieve.bench.cells import CellResult, evaluate
 from labelsieve.bench.config import Experiment
 from labelsieve.bench.plan import Cell
-
-__all__ = ["CellProcess", "Death", "run_locally", "settle"]
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 # Seconds between two checks of the limits; without limits, of whether the process is alive.
@@ -201,17 +200,13 @@ def _run_all(
     cells: Iterator[Cell], jobs: int, submit: Callable[[Cell], Future[CellResult | Death]]
 ) -> Iterator[tuple[Cell, CellResult | Death]]:
     """Keep as many cells running as there are jobs; yields them in the order they finish."""
-    running: dict[Future[CellResult | Death], Cell] = {}
-    finished: list[tuple[Cell, CellResult | Death]] = []
-    while True:
-        # Before results are yielded, because storing them takes a moment.
-        while len(running) < jobs and (cell := next(cells, None)) is not None:
-            running[submit(cell)] = cell
-        yield from finished
-        if not running:
-            return
+    running = {submit(cell): cell for cell in itertools.islice(cells, jobs)}
+    while running:
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         finished = [(running.pop(future), future.result()) for future in done]
+        # Before results are yielded, because storing them takes a moment.
+        running |= {submit(cell): cell for cell in itertools.islice(cells, len(finished))}
+        yield from finished
 
 
 def settle(

@@ -12,29 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from labelsieve.bench import RunError
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Planned
-from labelsieve.bench.store import Contents, Store, database_path, no_results, unpack
-
-__all__ = [
-    "CELL",
-    "JUDGEMENT",
-    "PLACE",
-    "SCORE",
-    "DatasetFacts",
-    "Results",
-    "RunRecord",
-    "read_results",
-    "read_status",
-]
+from labelsieve.bench.store import Contents, Store, database_path, unpack
 
 _PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
 _STORED = ("key", "error", "traceback", "fit_seconds", "peak_mib", "n_iter")
 #: Columns of cells, judgements and scores, and those that identify what is judged.
 CELL = [*_PLANNED, *_STORED, "params", "converged", "ranking", "objective", "notes"]
-JUDGEMENT = ["cell", "classifier", "error", "traceback", "notes"]
+JUDGEMENT = ["cell", "classifier", "description", "error", "traceback", "notes"]
 SCORE = ["cell", "classifier", "size", "n_features", "metric", "value"]
 PLACE = ["dataset", "noise", "method", "classifier"]
 
@@ -66,7 +53,7 @@ class Results:
     #: as `ranking`, the features from best to worst.
     cells: pd.DataFrame
     #: Judgements of rankings, finished or failed, which they do with their ranking: `cell` (index of `cells`),
-    #: `classifier`, `error`, `traceback` and `notes`.
+    #: `classifier`, `description`, `error`, `traceback` and `notes`.
     judgements: pd.DataFrame
     #: Numbers by `cell`, `classifier`, `size` (NaN for the references without features and with all), `n_features`
     #: and `metric`.
@@ -83,7 +70,8 @@ def read_results(target: str | Path) -> Results:
 
     Nothing is imported that the stored configuration names.
     """
-    path, contents = _read(target)
+    with Store(database_path(target)) as store:
+        path, contents = store.path, store.read_run()
     computed = Counter(row["run"] for row in contents.judgements.values())
     runs = tuple(
         RunRecord(
@@ -97,7 +85,7 @@ def read_results(target: str | Path) -> Results:
         )
         for number, (key, row) in enumerate(contents.runs.items(), start=1)
     )
-    assert contents.configuration is not None
+
     experiment = build_experiment(contents.configuration, str(path))
     cells: list[dict[str, Any]] = []
     judgements: list[tuple[Any, ...]] = []
@@ -120,7 +108,8 @@ def read_results(target: str | Path) -> Results:
             judged = row
         if judged is not None:
             notes = json.loads(judged["notes"])
-            judgements.append((index, planned.judge, judged["error"], judged["traceback"], notes))
+            texts = (judged["description"], judged["error"], judged["traceback"])
+            judgements.append((index, planned.judge, *texts, notes))
     plan = pd.DataFrame(contents.plan, columns=Planned._fields).rename(columns={"judge": "classifier"})
     possible = plan[plan["obstacle"].isna()].groupby(PLACE, sort=False)
     return Results(
@@ -133,20 +122,6 @@ def read_results(target: str | Path) -> Results:
         runs=runs,
         n_altered=contents.n_damaged,
     )
-
-
-def _read(target: str | Path) -> tuple[Path, Contents]:
-    """Read a run that has begun."""
-    with Store(database_path(target)) as store:
-        contents = store.read()
-    if contents.configuration is None or not contents.runs:
-        if contents.n_damaged:
-            raise RunError(
-                f"{store.path}: the stored configuration is damaged; run the experiment again, which keeps the "
-                "finished cells."
-            )
-        raise no_results(store.path)
-    return store.path, contents
 
 
 def _cell(planned: Planned, row: Row) -> dict[str, Any]:
@@ -163,7 +138,8 @@ def _cell(planned: Planned, row: Row) -> dict[str, Any]:
 
 def read_status(target: str | Path) -> dict[str, Any]:
     """Count the cells of a run and list its failures, in values that JSON can hold."""
-    path, contents = _read(target)
+    with Store(database_path(target)) as store:
+        path, contents = store.path, store.read_run()
     planned = [row for row in contents.plan if row.obstacle is None]
     stored = {**contents.rankings, **contents.judgements}
     datasets = []

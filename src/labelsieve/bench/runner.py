@@ -9,45 +9,35 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import identify_method, use_folder
 from labelsieve.bench.config import UNRANKED, DatasetSpec, Experiment
-from labelsieve.bench.data import DatasetFacts, describe, load_dataset, require_candidates, require_rows
-from labelsieve.bench.plan import Cell, Planned, Ranked, plan, require_sizes
+from labelsieve.bench.data import DatasetFacts, describe, load_dataset
+from labelsieve.bench.plan import Cell, Planned, Ranked, plan, subset_sizes
 from labelsieve.bench.process import run_locally
 from labelsieve.bench.store import FILE_NAME, Contents, Store, unpack
 from labelsieve.io.errors import DatasetError
 
-__all__ = ["Observer", "environment", "run"]
-
 _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "dask")
 
 
-class Observer(Protocol):
+class Observer:
     """Receiver of the progress of a run; a subclass overrides the calls that it needs."""
 
     def loading(self, spec: DatasetSpec) -> None:
         """Called before a dataset is read."""
-        return
 
     def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
         """Called once with the plan and the judgements that are finished already."""
-        return
 
     def finished(self, cell: Cell, result: CellResult) -> None:
         """Called after the result of a cell was stored."""
-        return
 
     def remark(self, text: str) -> None:
         """Called with something that the user should know."""
-        return
-
-
-class _Silent(Observer):
-    """Observer that ignores everything."""
 
 
 def run(
@@ -71,7 +61,7 @@ def run(
     Returns the numbers of judgements that are ``planned``, ``done`` and ``failed``, and of those and the rankings that
     this run made: ``computed`` and ``ranked``.
     """
-    observer = observer or _Silent()
+    observer = observer or Observer()
     use_folder(experiment)
     if rankings is not None and rankings.resolve() == (folder / FILE_NAME).resolve():
         raise RunError(f"--rankings: expected another run than {folder}.")
@@ -127,10 +117,8 @@ def _copy_rankings(path: Path, store: Store, cells: Sequence[Cell], observer: Ob
     wanted = [cell for cell in cells if cell.must_rank]
     with Store(path) as other:
         theirs = other.read()
-        done = theirs.finished_rankings()
-        keys = [
-            cell.key for cell in wanted if cell.key in (done & theirs.weighted if cell.uses_weights else done)
-        ]
+        usable = {False: theirs.finished_rankings(), True: theirs.finished_rankings() & theirs.weighted}
+        keys = [cell.key for cell in wanted if cell.key in usable[cell.uses_weights]]
         weights = other.read_weights(key for key in keys if key in theirs.weighted)
         store.copy((("rankings", theirs.rankings[key]) for key in keys), replace=True)
         store.copy((("weights", row) for row in weights), replace=True)
@@ -179,19 +167,31 @@ def _with_weights(cell: Cell, store: Store) -> Cell:
 
 
 def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
+    """Load every dataset; raises an error if the experiment cannot be run on it."""
     facts = {}
+    takes_given = any(noise.model == "given" for noise in experiment.noises())
+    ranks = any(method.method not in UNRANKED for method in experiment.all_methods())
     for spec in experiment.datasets:
         observer.loading(spec)
         try:
             dataset = load_dataset(spec, experiment.folder)
         except DatasetError as error:
             raise RunError(f"datasets: {spec.name}: {error}") from None
-        require_rows(experiment.folds, spec.name, dataset.X.shape[0])
-        if any(noise.model == "given" for noise in experiment.noises()):
-            require_candidates(spec.name, dataset)
-        facts[spec.name] = describe(spec, dataset, experiment)
-        if any(method.method not in UNRANKED for method in experiment.all_methods()):
-            require_sizes(experiment, facts[spec.name])
+        found = facts[spec.name] = describe(spec, dataset, experiment)
+        if experiment.folds > found.n_samples:
+            raise RunError(
+                f"folds: {experiment.folds} folds of {spec.name} need as many rows, got {found.n_samples}."
+            )
+        if takes_given and dataset.Y_candidates is None:
+            raise RunError(
+                f'noise: model = "given" needs candidates in the data, {spec.name} has none; choose another '
+                "model."
+            )
+        if ranks and not subset_sizes(experiment, found):
+            raise RunError(
+                f"sizes: expected numbers up to the {found.n_features} features of {spec.name}, got "
+                f"{', '.join(map(str, experiment.sizes.counts[spec.name]))}."
+            )
     return facts
 
 
@@ -211,7 +211,7 @@ def _require_same_plan(
     changed = [
         name for name, fact in facts.items() if name in known and fact.checksum != known[name]["checksum"]
     ]
-    now, last = experiment.as_dict(), before.configuration or {}
+    now, last = experiment.as_dict(), before.configuration
     keys = [key for key in now if now[key] != last.get(key)]
     if changed:
         what = f"the data of {', '.join(changed)} changed"

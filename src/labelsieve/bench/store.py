@@ -25,8 +25,6 @@ from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult, JudgementResult
 from labelsieve.bench.plan import Cell, Planned
 
-__all__ = ["FILE_NAME", "Contents", "Store", "database_path", "no_results", "now", "unpack"]
-
 FILE_NAME = "results.sqlite"
 # "labe" in ASCII: databases of other programs are not touched.
 _APPLICATION_ID = 0x6C616265
@@ -65,8 +63,8 @@ class Contents:
     weighted: set[str]
     #: Rows that do not match their checksums, or are known to be lost.
     n_damaged: int
-    #: Configuration of the last run, None if there is no readable one.
-    configuration: dict[str, Any] | None = None
+    #: Configuration of the last run; empty if there is no readable one.
+    configuration: dict[str, Any] = field(default_factory=dict)
     #: Name of a dataset -> its facts.
     datasets: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Every judgement of the last run.
@@ -123,7 +121,7 @@ class Store:
             self._db.execute("PRAGMA synchronous = FULL")
         if is_empty and mark == (0, 0):  # a run that is killed while it starts leaves an empty file
             if not writer:
-                raise no_results(self.path)
+                raise _no_results(self.path)
             self._create()
         elif mark != (_APPLICATION_ID, _FORMAT):
             raise RunError(
@@ -289,6 +287,18 @@ class Store:
         judgements = {key: row for key, row in tables["judgements"].items() if row["ranking"] in rankings}
         return Contents(tables["runs"], rankings, judgements, weighted, n_damaged, **described)
 
+    def read_run(self) -> Contents:
+        """Read a run that has begun; raises an error if it has not, or if its configuration is damaged."""
+        contents = self.read()
+        if contents.configuration and contents.runs:
+            return contents
+        if contents.n_damaged:
+            raise RunError(
+                f"{self.path}: the stored configuration is damaged; run the experiment again, which keeps the "
+                "finished cells."
+            )
+        raise _no_results(self.path)
+
     def _select(self, table: str, first: str = "") -> sqlite3.Cursor:
         columns = ", ".join((*_TABLES[table], "checksum"))
         # Past the index, which has no checksums.
@@ -322,8 +332,7 @@ def database_path(target: str | Path) -> Path:
     return found
 
 
-def no_results(path: Path) -> RunError:
-    """Return the error for a run that has not begun."""
+def _no_results(path: Path) -> RunError:
     return RunError(f"{path}: no results yet; start with: labelsieve bench run")
 
 

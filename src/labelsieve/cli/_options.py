@@ -8,7 +8,7 @@ import inspect
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -49,21 +49,9 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None, **lim
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
+Jobs = Annotated[int | None, option("N", "Processes. Default: all cores.", "--jobs", "-j", min=1)]
 Html = Annotated[Path | None, option("FILE", "Page to write, with interactive charts.")]
 Checked = Annotated[Path | None, option("FILE", "Review file with verdicts to learn from.")]
-
-Labels = Annotated[str | None, option("COLUMNS", "Label columns: names, a pattern, the last N, or a file.")]
-Candidates = Annotated[
-    str | None, option("COLUMNS", "Candidate labels, if --labels are true labels.", panel=_DATA)
-]
-Ignore = Annotated[list[str] | None, option("COLUMNS", "Columns to leave out. Repeatable.", panel=_DATA)]
-Nominal = Annotated[
-    Literal["code", "onehot"] | None, option("CODING", "Coding of categories: code or onehot.", panel=_DATA)
-]
-Missing = Annotated[
-    Literal["error", "mean", "zero"] | None,
-    option("HOW", "Missing values: error, mean or zero.", panel=_DATA),
-]
 
 
 @dataclass(frozen=True)
@@ -73,10 +61,16 @@ class DataOptions:
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Data file, its parts, or a catalogue name.")
     ]
-    labels: Labels = None
+    labels: Annotated[
+        str | None, option("COLUMNS", "Label columns: names, a pattern, the last N, or a file.")
+    ] = None
     id: Annotated[str | None, option("COLUMN", "Column with the names of the rows.", panel=_DATA)] = None
-    ignore: Ignore = None
-    candidates: Candidates = None
+    ignore: Annotated[
+        list[str] | None, option("COLUMNS", "Columns to leave out. Repeatable.", panel=_DATA)
+    ] = None
+    candidates: Annotated[
+        str | None, option("COLUMNS", "Candidate labels, if --labels are true labels.", panel=_DATA)
+    ] = None
     label_sep: Annotated[
         str | None, option("MARK", "Separator between tags in a cell, e.g. ';'.", panel=_DATA)
     ] = None
@@ -87,8 +81,14 @@ class DataOptions:
     role: Annotated[
         list[str] | None, option("COLUMN=ROLE", f"Role of a column: {', '.join(ROLES)}.", panel=_DATA)
     ] = None
-    nominal: Nominal = None
-    missing: Missing = None
+    nominal: Annotated[
+        Literal["code", "onehot"] | None,
+        option("CODING", "Coding of categories: code or onehot.", panel=_DATA),
+    ] = None
+    missing: Annotated[
+        Literal["error", "mean", "zero"] | None,
+        option("HOW", "Missing values: error, mean or zero.", panel=_DATA),
+    ] = None
 
     def __post_init__(self) -> None:
         if len({os.path.realpath(file) for file in self.files}) < len(self.files):
@@ -148,12 +148,13 @@ class DataOptions:
         return load(entry.name) if entry is not None else read(self.files, chunks=chunks, **self.given)
 
 
-def with_data_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Declare the data options for a command, which takes them as one `DataOptions`."""
+def with_data_options(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
+    """Declare the data options for a command, all or without some; it takes them as one `DataOptions`."""
     hints = get_type_hints(DataOptions, include_extras=True)
     shared = [
         parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
         for name, parameter in inspect.signature(DataOptions).parameters.items()
+        if name not in without
     ]
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
 

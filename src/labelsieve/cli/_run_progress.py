@@ -5,24 +5,24 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from labelsieve._text import one_line, printable, short
+from labelsieve.bench.cells import CellResult
+from labelsieve.bench.config import DatasetSpec
+from labelsieve.bench.plan import Cell
+from labelsieve.bench.runner import Observer
 from labelsieve.cli._console import download_bars, duration, shows_progress
-
-if TYPE_CHECKING:
-    from labelsieve.bench.cells import CellResult
-    from labelsieve.bench.config import DatasetSpec
-    from labelsieve.bench.plan import Cell
+from labelsieve.datasets.fetch import availability, fetch, is_known
 
 # Seconds between lines of progress if there is no terminal.
 _PAUSE = 30.0
 
 
-class RunProgress:
+class RunProgress(Observer):
     """Progress of a run: a bar per dataset on a terminal, a line now and then elsewhere.
 
     Failures go to the console `alarms`, even if progress is not shown.
@@ -55,8 +55,6 @@ class RunProgress:
 
     def loading(self, spec: DatasetSpec) -> None:
         """Download a dataset of the catalogue that is not here yet."""
-        from labelsieve.datasets.fetch import availability, fetch, is_known
-
         # The user's files may have the name of a dataset of the catalogue.
         if not spec.path and is_known(spec.name) and availability(spec.name) == "download":
             with download_bars(self._console) as bars:
@@ -82,14 +80,11 @@ class RunProgress:
 
     def finished(self, cell: Cell, result: CellResult) -> None:
         """Show failures and advance the bar."""
-        judges = {judgement.key: f", {judgement.judge.name}" for judgement in cell.judgements}
-        failures = [
-            ("", result.error),
-            *((judges[key], part.error) for key, part in result.judgements.items()),
-        ]
-        for judge, error in failures:
+        judges = {judgement.key: judgement.judge.name for judgement in cell.judgements}
+        errors = {f"{cell}, {judges[key]}": part.error for key, part in result.judgements.items()}
+        for name, error in {str(cell): result.error, **errors}.items():
             if error is not None:
-                self._alarms.print(one_line(f"failed: {cell}{judge}: {short(error, 1000)}"))
+                self._alarms.print(one_line(f"failed: {name}: {short(error, 1000)}"))
         n_now = sum(self._missing.pop(key, 0) for key in judges)
         self._progress.update(self._bars[cell.dataset.name], advance=n_now)
         left, now = self._missing.total(), time.monotonic()

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 from joblib import cpu_count
-from rich.table import Table
 
-from labelsieve._text import closest, one_line, printable, short
+from labelsieve._text import closest, one_line, short
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.config import PROFILES, Experiment, load_experiment, restrict
 from labelsieve.bench.export import FORMATS
@@ -21,8 +20,8 @@ from labelsieve.bench.results import read_results, read_status
 from labelsieve.bench.runner import run as run_cells
 from labelsieve.bench.store import database_path
 from labelsieve.cli import Command, bench_doctor
-from labelsieve.cli._console import duration, messages, results, typed
-from labelsieve.cli._options import AsJson, write_errors
+from labelsieve.cli._console import duration, lay_out, messages, results, typed
+from labelsieve.cli._options import AsJson, Jobs, Quiet, option, write_errors
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.cli.report import find_source, read_means
 from labelsieve.report.summary_file import is_summary, merge_summaries, write_summary
@@ -35,11 +34,7 @@ _ERRORS_SHOWN = 5
 app = typer.Typer(help="Run experiments: resumable, one cell at a time.")
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or its name below runs/.")]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Cells at the same time. Default: all cores.")
-]
-Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler that runs the cells.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only failures.")]
+Dask = Annotated[str | None, option("ADDRESS", "Dask scheduler that runs the cells.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Import the code that the stored configuration names by path.")
 ]
@@ -89,30 +84,22 @@ def bench(context: typer.Context) -> None:
 @app.command("run", cls=Command, epilog=_RUN_EPILOG)
 def run_command(
     config: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROFILE-or-FILE", help="Built-in profile (see: bench profiles) or TOML file."
-        ),
+        str, typer.Argument(metavar="PROFILE-or-FILE", help="Profile (see: bench profiles) or TOML file.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/NAME.")] = None,
+    out: Annotated[Path | None, option("FOLDER", "Run folder. Default: runs/NAME.")] = None,
     datasets: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this dataset of the experiment; repeatable."),
+        list[str] | None, option("NAME", "Run only this dataset of the experiment. Repeatable.")
     ] = None,
     jobs: Jobs = None,
     dask: Dask = None,
     accept_changes: Annotated[
-        bool,
-        typer.Option(
-            "--accept-changes",
-            help="Continue although finished cells no longer count, or rankings are computed again.",
-        ),
+        bool, typer.Option("--accept-changes", help="Continue although finished cells no longer count.")
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed cells again, for example with higher limits.")
     ] = False,
     rankings: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Run whose rankings are reused if they are the same.")
+        str | None, option("RUN", "Run whose rankings are reused if they are the same.")
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -121,12 +108,17 @@ def run_command(
     experiment = load_experiment(config)
     if datasets:
         experiment = restrict(experiment, datasets)
-    options = {
-        "accept_changes": accept_changes,
-        "retry_failed": retry_failed,
-        "rankings": None if rankings is None else database_path(rankings),
-    }
-    _run(experiment, out or Path("runs") / experiment.name, jobs, dask, quiet, as_json, **options)
+    _run(
+        experiment,
+        out or Path("runs") / experiment.name,
+        quiet,
+        as_json,
+        jobs=jobs or cpu_count(),
+        dask=dask,
+        accept_changes=accept_changes,
+        retry_failed=retry_failed,
+        rankings=None if rankings is None else database_path(rankings),
+    )
 
 
 @app.command("retry-failed", cls=Command, epilog="Example: labelsieve bench retry-failed runs/tiny")
@@ -146,24 +138,15 @@ def retry_failed(
             f"{folder}: its configuration imports {', '.join(experiment.import_paths())}, which runs that code; if "
             "you trust this file, add --trust."
         )
-    _run(experiment, folder, jobs, dask, quiet, as_json, retry_failed=True)
+    _run(experiment, folder, quiet, as_json, jobs=jobs or cpu_count(), dask=dask, retry_failed=True)
 
 
-def _run(
-    experiment: Experiment,
-    folder: Path,
-    jobs: int | None,
-    dask: str | None,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def _run(experiment: Experiment, folder: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     """Run an experiment, show its progress and its outcome."""
     notes = messages(quiet=quiet)
-    jobs = jobs or cpu_count()
     with RunProgress(notes, messages()) as progress:
         try:
-            counts = run_cells(experiment, folder, progress, jobs=jobs, dask=dask, command=typed(), **options)
+            counts = run_cells(experiment, folder, progress, command=typed(), **options)
         except RunInterrupted as stop:
             raise RunInterrupted(f"{stop}; continue with: {typed()}") from stop.__cause__
     if as_json:
@@ -192,13 +175,11 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         typer.echo(json.dumps(found, indent=2))
         return
     console = results()
-    counts = ("planned", "done", "failed", "missing")
-    table = Table("dataset")
-    for title in ("cells", *counts[1:], "cell time"):
-        table.add_column(title, justify="right")
-    for row in found["datasets"]:
-        table.add_row(printable(row["name"]), *(str(row[name]) for name in counts), duration(row["seconds"]))
-    console.print(table)
+    rows = found["datasets"]
+    keys = {"dataset": "name", "cells": "planned", "done": "done", "failed": "failed", "missing": "missing"}
+    columns = {title: [row[key] for row in rows] for title, key in keys.items()}
+    columns["cell time"] = [duration(row["seconds"]) for row in rows]
+    console.print(lay_out(console, columns, long="dataset"), "", sep="\n")
     failures = found["failures"]
     for failure in failures[:_ERRORS_SHOWN]:
         console.print(one_line(f"failed: {failure['cell']}: {short(failure['error'], 1000)}"), soft_wrap=True)
@@ -227,27 +208,23 @@ def profiles(
         rows = [{"name": name, **experiment.as_dict()} for name, experiment in found.items()]
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table("profile", "description")
-    for title in ("datasets", "methods", "folds"):
-        table.add_column(title, justify="right")
-    for name, experiment in found.items():
-        counts = (len(experiment.datasets), len(experiment.all_methods()), experiment.folds)
-        table.add_row(name, experiment.title, *map(str, counts))
-    results().print(table)
+    columns: dict[str, list[object]] = {
+        "profile": list(found),
+        "description": [experiment.title for experiment in found.values()],
+        "datasets": [len(experiment.datasets) for experiment in found.values()],
+        "methods": [len(experiment.all_methods()) for experiment in found.values()],
+        "folds": [experiment.folds for experiment in found.values()],
+    }
+    console = results()
+    console.print(lay_out(console, columns, long="description"))
 
 
 @app.command(cls=Command, epilog=MERGE_EPILOG)
 def merge(
     runs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN...",
-            help="Run folders, their names below runs/, or files written by report --summary.",
-        ),
+        list[str], typer.Argument(metavar="RUN...", help="Runs, or files written by report --summary.")
     ],
-    out: Annotated[
-        Path, typer.Option(help="New run folder, or FILE.csv.gz for the means only; nothing is replaced.")
-    ],
+    out: Annotated[Path, option("FOLDER", "New run folder, or FILE.csv.gz for the means only.")],
     as_json: AsJson = False,
 ) -> None:
     """Merge runs that are parts of one experiment."""
@@ -304,12 +281,8 @@ def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
 @app.command(cls=Command, epilog=EXPORT_EPILOG)
 def export(
     run: RunArgument,
-    to: Annotated[
-        str | None, typer.Option(metavar="csv|parquet", help="Format. Default: that of --out, or csv.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write. Default: in the run folder.")
-    ] = None,
+    to: Annotated[str | None, option("csv|parquet", "Format. Default: that of --out, or csv.")] = None,
+    out: Annotated[Path | None, option("FILE", "File to write. Default: in the run folder.")] = None,
 ) -> None:
     """Write every number of a run to one table: a row for each judged size and metric."""
     form = to or (out.suffix[1:] if out is not None else "csv")
@@ -317,7 +290,8 @@ def export(
         raise typer.BadParameter(f"expected one of {', '.join(FORMATS)}, got {form!r}", param_hint="--to")
     source = database_path(run)
     target = out or source.with_name(f"results.{form}")
-    n_rows = write_rows(read_results(source), target, form)
+    with write_errors(target, "name another file with --out"):
+        n_rows = write_rows(read_results(source), target, form)
     typer.echo(one_line(f"wrote {n_rows} rows to {target}"))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from joblib import cpu_count
@@ -17,18 +18,10 @@ from rich.text import Text
 from labelsieve.bench.config import DatasetSpec
 from labelsieve.bench.doctor import Diagnosis, Finding, diagnose
 from labelsieve.cli._console import messages, results
-from labelsieve.cli._options import (
-    AsJson,
-    Candidates,
-    DataOptions,
-    Ignore,
-    Labels,
-    Missing,
-    Nominal,
-    parse_amount,
-)
+from labelsieve.cli._options import AsJson, DataOptions, Jobs, Quiet, option, parse_amount, with_data_options
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.metrics import METRICS
+from labelsieve.report.tables import metric_title, metric_words
 
 _LARGEST_SHOWN = 3
 _METRICS_PER_TABLE = 4
@@ -44,33 +37,22 @@ Examples:
 """
 
 
+# Configurations of experiments do not have these options.
+@partial(with_data_options, without=("id", "label_sep", "text", "role"))
 def doctor(
-    dataset: Annotated[
-        str,
-        typer.Argument(metavar="DATASET", help="Name of the catalogue, or a data file."),
-    ],
-    labels: Labels = None,
-    candidates: Candidates = None,
-    ignore: Ignore = None,
-    nominal: Nominal = None,
-    missing: Missing = None,
+    data: DataOptions,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="See: labelsieve methods; or an import path module:Class.")
+        str, option("NAME", "See: labelsieve methods; or an import path module:Class.", "--method", "-m")
     ] = "pml-fsmir",
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of folds, noise and method.")] = 0,
+    folds: Annotated[int, option("N", "Folds of the cross-validation.", min=2)] = 3,
+    seed: Annotated[int, option("N", "Seed of folds, noise and method.", min=0)] = 0,
     sizes: Annotated[
-        list[str] | None,
-        typer.Option("--size", help="Features kept, 10% or a number; repeatable; 10% by default."),
+        list[str] | None, option("K", "Features kept: 10% or a number. Repeatable. Default: 10%.", "--size")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; all cores by default.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Keep the run in this folder, to resume and report it.")
-    ] = None,
+    jobs: Jobs = None,
+    out: Annotated[Path | None, option("FOLDER", "Keep the run here, to resume and report it.")] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure how much each open convention of the protocol changes each metric.
 
@@ -79,13 +61,12 @@ def doctor(
     """
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
-    options = DataOptions(
-        [dataset], labels, candidates=candidates, ignore=ignore, nominal=nominal, missing=missing
-    )
-    spec = _find_data(options, console)
+    dataset: dict[str, Any] = {"name": data.files[0]}
+    if data.find_entry(console) is None:
+        dataset = {"name": Path(data.files[0]).stem, "path": data.files, **data.given}
     with RunProgress(console, console) as progress:
         found = diagnose(
-            spec,
+            DatasetSpec.model_validate(dataset),
             method,
             folds=folds,
             seed=seed,
@@ -102,14 +83,6 @@ def doctor(
         typer.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
     else:
         _print(found, results())
-
-
-def _find_data(data: DataOptions, console: Console) -> DatasetSpec:
-    """Return the dataset of a file or of a name; downloads what is missing."""
-    [dataset] = data.files
-    if data.find_entry(console) is None:
-        return DatasetSpec.model_validate({"name": Path(dataset).stem, "path": dataset, **data.given})
-    return DatasetSpec(name=dataset)
 
 
 def _parse_sizes(texts: list[str]) -> tuple[list[float], list[int]]:
@@ -133,7 +106,7 @@ def _print(found: Diagnosis, console: Console) -> None:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("convention\n  instead", no_wrap=True)
         for metric in chunk:
-            title = _title(metric, console.options.ascii_only)
+            title = metric_title(metric, METRICS[metric].direction)
             table.add_column(title.replace(" ", "\n", 1), justify="right", no_wrap=True)
         table.add_row(_DEFAULTS, *(f"{found.values[metric].mean():.3f}" for metric in chunk))
         for finding in found.findings:
@@ -170,7 +143,8 @@ def _sentences(found: Diagnosis) -> list[str]:
         f"{found.experiment.folds} folds, seed {found.experiment.seeds[0]}."
     ]
     effects = [
-        f"{finding} takes {_name(metric)} from {effect.value - effect.difference:.3f} to {effect.value:.3f}"
+        f"{finding} takes {metric_words(metric)} from {effect.value - effect.difference:.3f} "
+        f"to {effect.value:.3f}"
         for finding, metric in found.largest(_LARGEST_SHOWN)
         for effect in [finding.effects[metric]]
     ]
@@ -188,22 +162,8 @@ def _notes(found: Diagnosis) -> list[str]:
     """Explain what the choices mean for this data, and why some change nothing."""
     notes = []
     for finding in found.findings:
-        reference = finding.reference
-        remarks = [
-            "" if finding.effects else "not applicable",
-            finding.note,
-            f"compared with {reference}" if reference else "",
-        ]
+        reference = f"compared with {finding.reference}" if finding.reference else ""
+        remarks = ["" if finding.effects else "not applicable", finding.note, reference]
         if any(remarks):
             notes.append(f"{finding}: {'; '.join(filter(None, remarks))}.")
     return notes
-
-
-def _name(metric: str) -> str:
-    return metric.replace("_", " ").replace("f1", "F1")
-
-
-def _title(metric: str, ascii_only: bool) -> str:
-    """Name a metric, with an arrow in the better direction."""
-    arrows = {"higher": "up", "lower": "down"} if ascii_only else {"higher": "↑", "lower": "↓"}
-    return f"{_name(metric)} {arrows[METRICS[metric].direction]}"

@@ -35,13 +35,11 @@ def list_catalogue(as_json: AsJson = False) -> None:
         typer.echo(json.dumps([_catalogue_figures(entry) for entry in CATALOG.values()]))
         return
     entries = CATALOG.values()
-    titles = ("samples", "features", "labels")
-    columns: dict[str, list[str]] = {
-        "name": list(CATALOG),
-        **{title: [_or_dash(entry.shape[place]) for entry in entries] for place, title in enumerate(titles)},
-        "cardinality": [_or_dash(entry.cardinality, ".3f") for entry in entries],
-        "from": [availability(name) for name in CATALOG],
-    }
+    columns: dict[str, list[str]] = {"name": list(CATALOG)}
+    for place, title in enumerate(("samples", "features", "labels")):
+        columns[title] = [_or_dash(entry.shape[place]) for entry in entries]
+    columns["cardinality"] = [_or_dash(entry.cardinality, ".3f") for entry in entries]
+    columns["from"] = [availability(name) for name in CATALOG]
     console = results()
     console.print(lay_out(console, columns, long="name"))
 
@@ -64,14 +62,9 @@ def info(data: DataOptions, as_json: AsJson = False) -> None:
     console = PlainConsole(soft_wrap=True)
     console.print(str(description))
     if entry is not None:
-        facts = {
-            "cite": entry.citation,
-            "licence": entry.licence,
-            "remark": entry.remark,
-            "altered copies": entry.altered,
-        }
-        for title, text in facts.items():
-            if text:
+        titles = {"citation": "cite", "licence": "licence", "remark": "remark", "altered": "altered copies"}
+        for name, title in titles.items():
+            if text := getattr(entry, name):
                 console.print(f"{title:<26}{text}")
     console.print()
     if dataset.is_table:

@@ -17,7 +17,7 @@ from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results
 from labelsieve.bench.store import FILE_NAME, database_path
 from labelsieve.cli._console import lay_out, messages, progress, results
-from labelsieve.cli._options import AsJson, write_errors
+from labelsieve.cli._options import AsJson, option, write_errors
 from labelsieve.report.page import FIGURE_FORMATS, Report, make_report, refuse_to_replace, write_report
 from labelsieve.report.summary import Summary, as_records, summarise
 from labelsieve.report.summary_file import ENDING, is_summary, read_summary, write_summary
@@ -53,19 +53,14 @@ def report(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the report. Default: in or next to the run."),
+        Path | None, option("FOLDER", "Folder of the report. Default: in or next to the run.")
     ] = None,
     summary: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.csv.gz", help="Write the means to a small file that has the same report."),
+        Path | None, option("FILE.csv.gz", "Write the means to a small file that has the same report.")
     ] = None,
-    control: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="Method that the others are compared with.")
-    ] = None,
+    control: Annotated[str | None, option("METHOD", "Method that the others are compared with.")] = None,
     figures: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FORMAT", help="Write figures too: pdf, svg or png. Can be given again."),
+        list[str] | None, option("FORMAT", "Write figures too: pdf, svg or png. Repeatable.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,13 +69,12 @@ def report(
     An unfinished run has a report of what is complete. Two runs are compared on the terminal.
     """
     if runs is not None and len(runs) > 1:
-        options = (("--out", out), ("--summary", summary), ("--control", control), ("--figures", figures))
-        given = [name for name, value in options if value]
-        if len(runs) > 2 or given:
-            problem = (
-                f"{given[0]} is for one run" if given else f"one run or two were expected, got {len(runs)}"
-            )
-            raise typer.BadParameter(problem, param_hint="RUN")
+        if len(runs) > 2:
+            raise typer.BadParameter(f"one run or two were expected, got {len(runs)}", param_hint="RUN")
+        options = {"--out": out, "--summary": summary, "--control": control, "--figures": figures}
+        given = next((name for name, value in options.items() if value), None)
+        if given is not None:
+            raise typer.BadParameter("is for one run, got two", param_hint=given)
         _compare(runs, as_json)
         return
     formats = tuple(dict.fromkeys(figures or ()))
@@ -88,9 +82,8 @@ def report(
         raise RunError("figures need matplotlib: pip install 'labelsieve[plot]'")
     unknown = next((name for name in formats if name not in FIGURE_FORMATS), None)
     if unknown is not None:
-        raise typer.BadParameter(
-            f"one of {', '.join(FIGURE_FORMATS)} was expected, got {unknown!r}", param_hint="--figures"
-        )
+        known = ", ".join(FIGURE_FORMATS)
+        raise typer.BadParameter(f"one of {known} was expected, got {unknown!r}", param_hint="--figures")
     if summary is not None and not is_summary(summary):
         raise typer.BadParameter(
             f"a file name that ends in .csv.gz was expected, got {str(summary)!r}", param_hint="--summary"
@@ -142,18 +135,15 @@ def _print_report(made: Report, written: list[Path]) -> None:
         console.print(printable(text))
     overall, among_all = made.analysis.main.overall, made.analysis.main.among_all
     if len(overall) > 1:
-        names = sorted(among_all, key=among_all.__getitem__) if among_all else list(overall)
+        names = sorted(among_all, key=among_all.__getitem__)
         columns = {"method": names}
         if len(among_all) > len(overall):
             columns["with references"] = [f"{among_all[name]:.2f}" for name in names]
         columns["average rank"] = [f"{overall[name]:.2f}" if name in overall else "" for name in names]
-        console.print()
-        console.print(lay_out(console, columns, long="method"))
-        console.print()
+        console.print("", lay_out(console, columns, long="method"), "", sep="\n")
     for section in made.sections:
         if section.anchor in ("paper", *_NARROW) and section.tables:
-            console.print(_narrow_table(console, section.tables[0], section.anchor))
-            console.print()
+            console.print(_narrow_table(console, section.tables[0], section.anchor), "", sep="\n")
     for path in written:
         console.print(f"wrote {printable(path)}", soft_wrap=True)
 
@@ -194,8 +184,7 @@ def _compare(runs: list[str], as_json: bool) -> None:
         rows = rows[rows["difference"] != 0]
         if len(rows):
             title = f"judged by {printable(classifier)}" if len(groups) > 1 else None
-            console.print()
-            console.print(lay_out(console, _columns(rows), long="method", title=title))
+            console.print("", lay_out(console, _columns(rows), long="method", title=title), sep="\n")
 
 
 def _sentences(names: list[str], found: dict[str, Any]) -> list[str]:

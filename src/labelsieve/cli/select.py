@@ -150,15 +150,15 @@ def select(
             is_table = write_selected(dataset, [dataset.ranked[column] for column in ranking.kept], data_copy)
         if not is_table:
             console.print(f"note: {data_copy} holds encoded features, not the columns of the table.")
-    if output is not None:
-        ending = ".json" if as_json else output.suffix.lower()
-        plain = PlainConsole(file=io.StringIO(), width=100)
-        write_text(output, _formatted(found, ranking, ending, everything, plain))
     if html is not None:
         write_text(html, found.to_html())
     if output is None:
         ending = ".json" if as_json else ""
         typer.echo(_formatted(found, ranking, ending, everything, results()), nl=False)
+    else:
+        ending = ".json" if as_json else output.suffix.lower()
+        plain = PlainConsole(file=io.StringIO(), width=100)
+        write_text(output, _formatted(found, ranking, ending, everything, plain))
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {written}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +14,6 @@ from labelsieve.report.comparison import Comparison
 from labelsieve.report.paper import repeats_paper, shared_cells
 from labelsieve.report.statistics import average_ranks
 from labelsieve.report.summary import DIGITS, Facts, Summary, arrange, spread
-
-__all__ = ["Analysis", "analyse"]
 
 
 @dataclass(frozen=True)
@@ -126,71 +123,47 @@ class Analysis:
         """Sweeps of one or two parameters.
 
         The columns are classifier, method, parameters (joined by " × "), setting (in words), first and second (values
-        of the parameters), dataset, metric and value, NaN for gaps.
+        of the parameters), dataset, metric and value. Settings stand in the configured order.
         """
-        groups: dict[tuple[str, tuple[str, ...]], dict[tuple[Any, ...], str]] = {}
+        rows = []
         for sweep in self.summary.experiment.sweeps:
             names = tuple(sweep.parameters)
-            if len(names) <= 2:
-                group = groups.setdefault((sweep.method, names), {})
-                group |= {tuple(one.params[name] for name in names): one.name for one in sweep.methods()}
-        key = ["classifier", "dataset", "noise", "method", "metric"]
-        scores = self.summary.scores.set_index(key)["mean"].to_dict()
-        rows = []
-        for ((slug, names), group), classifier, (dataset, noise), metric in product(
-            groups.items(), self.facts.classifiers, self.facts.usual_noise.items(), self.facts.metrics
-        ):
-            found = {
-                values: scores.get((classifier, dataset, noise, group[values], metric), np.nan)
-                for values in _rising(group)
-            }
-            if not np.isnan(list(found.values())).all():
-                head = {"classifier": classifier, "method": slug, "parameters": " × ".join(names)}
-                rows += [
-                    {
-                        **head,
-                        "setting": ", ".join(map("{} = {}".format, names, values)),
-                        **dict(zip(("first", "second"), values, strict=False)),
-                        "dataset": dataset,
-                        "metric": metric,
-                        "value": value,
-                    }
-                    for values, value in found.items()
-                ]
-        columns = ["setting", "first", "second", "dataset", "metric", "value"]
-        table = pd.DataFrame(rows, columns=[*_SWEEP, *columns], dtype=object)
-        return table.astype({"value": float})
+            for variant in sweep.methods() if len(names) <= 2 else ():
+                values = [variant.params[name] for name in names]
+                setting = ", ".join(map("{} = {}".format, names, values))
+                rows.append((variant.name, sweep.method, " × ".join(names), setting, *(*values, np.nan)[:2]))
+        columns = ["variant", "method", "parameters", "setting", "first", "second"]
+        variants = pd.DataFrame(rows, columns=columns, dtype=object)
+        facts, scores = self.facts, self.summary.scores
+        scores = scores[scores["noise"] == scores["dataset"].map(facts.usual_noise)]
+        table = variants.merge(scores.rename(columns={"method": "variant", "mean": "value"}), on="variant")
+        known = {name: variants[name].unique() for name in ("method", "parameters")}
+        places = {"classifier": facts.classifiers, "dataset": facts.usual_noise, "metric": facts.metrics}
+        return arrange(table, **known, **places)[[*_SWEEP, *columns[3:], "dataset", "metric", "value"]]
 
     @cached_property
     def settings(self) -> pd.DataFrame:
         """Best and worst setting of every sweep by average rank over the metrics on data sets without gaps."""
         rows = []
-        for key, group in self.sweeps.groupby(_SWEEP, sort=False):
-            settings = group["setting"].unique()
-            signs = group["metric"].map(lambda metric: self.summary.cost(metric, 1))
-            costs = (group["value"] * signs).to_numpy().reshape(-1, len(settings))
-            costs = costs[~np.isnan(costs).any(axis=1)]
-            if len(settings) < 2 or not len(costs):
+        directions = self.sweeps["metric"].map(self.summary.experiment.directions)
+        signs = np.where(directions == "lower", 1.0, -1.0)
+        table = self.sweeps.assign(cost=self.sweeps["value"] * signs)
+        for key, group in table.groupby(_SWEEP, sort=False):
+            costs = group.set_index(["dataset", "metric", "setting"])["cost"].unstack(sort=False).dropna()
+            if costs.empty or costs.shape[1] < 2:
                 continue
-            ranks = average_ranks(costs, "lower")
-            best, worst = ranks.argmin(), ranks.argmax()
-            gain = costs[:, worst] - costs[:, best]
+            ranks = pd.Series(average_ranks(costs, "lower"), index=costs.columns)
+            best, worst = ranks.idxmin(), ranks.idxmax()
+            gain = costs[worst] - costs[best]
             ahead = f"{(gain > 0).sum()} of {len(gain)}"
-            row = (settings[best], ranks[best], settings[worst], ranks[worst], ahead, gain.mean())
-            rows.append((*key, *row, np.ptp(costs, axis=1).mean(), len(settings)))
+            spreads = costs.max(axis=1) - costs.min(axis=1)
+            row = (best, ranks[best], worst, ranks[worst], ahead, gain.mean(), spreads.mean())
+            rows.append((*key, *row, costs.shape[1]))
         columns = ["best", "best_rank", "worst", "worst_rank", "ahead", "gain", "range", "n_settings"]
         return pd.DataFrame(rows, columns=[*_SWEEP, *columns])
 
 
 _SWEEP = ["classifier", "method", "parameters"]
-
-
-def _rising(values: Any) -> list[Any]:
-    """Sort values; those without an order stay as they came."""
-    try:
-        return sorted(values)
-    except TypeError:
-        return list(values)
 
 
 def analyse(summary: Summary, *, control: str | None = None) -> Analysis:

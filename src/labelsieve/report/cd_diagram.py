@@ -18,8 +18,6 @@ from labelsieve._figures import ACCENT, FAINT, INK, PageFigure, chart_style
 from labelsieve._text import one_line
 from labelsieve.report.tables import listed
 
-__all__ = ["WIDTH", "draw_cd_diagram", "groups_not_different", "shorten", "text_width"]
-
 #: Inches. Two columns of a paper, and readable on a phone.
 WIDTH = 6.4
 # Inches between names and between bars.
@@ -113,16 +111,8 @@ def draw_cd_diagram(
             # A little longer than what it joins.
             ends = x(values[group[0]]) + 0.05, x(values[group[-1]]) - 0.05
             line(ends, [y, y], color=INK, linewidth=4, zorder=3, label="group")
-        length = min(cd / (worst - 1), 1) * (right - left)
-        line(
-            [left, left + length],
-            [axis_y - 0.38] * 2,
-            color=INK,
-            linewidth=1.6,
-            marker="|",
-            mew=1.6,
-            label="cd",
-        )
+        ends = left, left + min(cd / (worst - 1), 1) * (right - left)
+        line(ends, [axis_y - 0.38] * 2, color=INK, linewidth=1.6, marker="|", mew=1.6, label="cd")
         cut = " (more than the axis)" if cd > worst - 1 else ""
         write(left, axis_y - 0.46, f"CD = {cd:.2f}{cut}")
         different = []
@@ -138,15 +128,7 @@ def draw_cd_diagram(
         line([x(rank), x(rank), end], [axis_y, y, y], color=color, linewidth=width, label="leader")
         if around_control:
             fill = color if is_bold else "none"
-            line(
-                [x(rank)],
-                [axis_y],
-                "o",
-                markersize=5.5,
-                color=color,
-                markerfacecolor=fill,
-                markeredgewidth=1.2,
-            )
+            line([x(rank)], [axis_y], "o", ms=5.5, color=color, markerfacecolor=fill, mew=1.2)
         beside = partial(axes.text, y=y, ha="left" if side > 0 else "right", va="center_baseline")
         beside(x=end + 0.05 * side, s=f"{rank:.2f}", fontsize=8, color=FAINT)
         weight = "bold" if is_bold else "normal"

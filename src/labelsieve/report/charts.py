@@ -18,9 +18,6 @@ import pandas as pd
 from labelsieve._text import printable
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import CURVE, STABILITY, Summary, spread
-from labelsieve.report.tables import metric_title
-
-__all__ = ["Chart", "Choice", "Panel", "Series", "charts_of", "page_charts"]
 
 # A page shows these many of the best methods and references at first.
 _METHODS_SHOWN, _REFERENCES_SHOWN = 4, 3
@@ -156,8 +153,7 @@ def method_series(analysis: Analysis) -> tuple[Series, ...]:
 
 def _metric_choice(summary: Summary, metrics: Iterable[str]) -> Choice:
     names = tuple(metrics)
-    directions = tuple(summary.direction(name) for name in names)
-    return Choice("metric", tuple(map(metric_title, names, directions)), directions, names)
+    return Choice("metric", tuple(map(summary.title, names)), tuple(map(summary.direction, names)), names)
 
 
 def _lines(
@@ -168,6 +164,7 @@ def _lines(
     names = [one.name for one in series]
     known = [choice.files or choice.options for choice in choices.values()]
     values = [name for name in "xye" if name in frame]
+    frame = frame.sort_values("x", kind="stable")
     lines = frame.groupby([*choices, "series"], sort=False)[values].agg(list)
     panels: dict[tuple[int, ...], Panel] = {}
     for (*key, name), *row in lines.itertuples(name=None):
@@ -320,10 +317,10 @@ def _single_sweeps(analysis: Analysis) -> Chart:
 def _double_sweeps(analysis: Analysis) -> Chart:
     """Two parameters: a line for each value of the second, means over the data sets without gaps."""
     table = _numeric(analysis.sweeps[analysis.sweeps["second"].notna()], "first", "second")
-    is_whole = table["value"].notna().groupby([table[name] for name in (*_SWEPT, "dataset")]).transform("all")
-    keys = [*_SWEPT, "second", "first"]
-    table = table[is_whole].sort_values(["second", "first"], kind="stable")
-    table = table.groupby(keys, sort=False)["value"].mean().reset_index()
+    n_settings = table.groupby([*_SWEPT, "dataset"])["value"].transform("size")
+    is_whole = n_settings == table.groupby(["method", "parameters"])["setting"].transform("nunique")
+    table = table[is_whole].sort_values("second", kind="stable")
+    table = table.groupby([*_SWEPT, "second", "first"], sort=False)["value"].mean().reset_index()
     values = table["second"].map("{:g}".format)
     table = table.assign(series=table["parameters"].str.split(" × ").str[1] + " = " + values)
     return _sweep_chart(analysis, table, table["series"].unique(), "value of the first parameter")

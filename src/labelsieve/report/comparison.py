@@ -23,8 +23,6 @@ from labelsieve.report.statistics import (
 )
 from labelsieve.report.summary import Summary, spread
 
-__all__ = ["ALPHA", "Comparison"]
-
 #: Level of all tests.
 ALPHA = 0.05
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_chart", "draw_figures", "styles"]
-
 _COLUMNS = 2
 # Letters that fit into the titles of a panel and of a figure.
 _PANEL_LETTERS, _TITLE_LETTERS = 30, 60
@@ -87,8 +85,7 @@ def draw_chart(name: str, chart: Chart) -> Iterator[tuple[str, PageFigure]]:
 def _draw(chart: Chart, panels: Mapping[str, Panel], title: str) -> PageFigure:
     names = [one.name for one in chart.series]
     looks = styles(chart.series)
-    drawn = {place for panel in panels.values() for place in panel.rows}
-    shown = [name for place, name in enumerate(names) if place in drawn]
+    shown = [names[place] for place in sorted({place for panel in panels.values() for place in panel.rows})]
     if chart.kind == "dots":
         figure = _draw_dots(chart, panels, looks)
     else:
@@ -248,15 +245,8 @@ def _draw_dots(chart: Chart, panels: Mapping[str, Panel], looks: Sequence[dict[s
             items = items[np.isfinite(items)]
             color = looks[position]["color"]
             axes.plot([items.min(), items.max()], [line] * 2, color=color, linewidth=1, alpha=0.4)
-            axes.plot(
-                items,
-                [line] * len(items),
-                "o",
-                markersize=4,
-                markeredgewidth=0.8,
-                markeredgecolor=color,
-                markerfacecolor="none",
-            )
+            ring = {"markersize": 4, "mew": 0.8, "markeredgecolor": color, "markerfacecolor": "none"}
+            axes.plot(items, [line] * len(items), "o", **ring)
             axes.plot([row["main"]], [line], "o", markersize=7, color=color, zorder=3)
         if chart.log_x:
             _log_scale(axes, [value for row in panel.rows.values() for value in row["items"] if value > 0])

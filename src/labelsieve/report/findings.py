@@ -12,8 +12,6 @@ from labelsieve.report.comparison import ALPHA, Comparison
 from labelsieve.report.paper import agreement
 from labelsieve.report.tables import listed, metric_words
 
-__all__ = ["find", "missing_parts"]
-
 
 def find(analysis: Analysis) -> list[str]:
     """Say what a run shows in a few sentences, the most important first."""
@@ -54,6 +52,12 @@ def _leaders(ranks: Mapping[str, float]) -> list[str]:
     return [name for name, rank in ranks.items() if np.isclose(rank, min(ranks.values()))]
 
 
+def _best(ranks: Mapping[str, float]) -> str:
+    """Say who is best on average."""
+    leaders = _leaders(ranks)
+    return f"{listed(leaders)} {'has' if len(leaders) == 1 else 'share'} the best average rank"
+
+
 def _place(ranks: Mapping[str, float], name: str) -> int:
     """Place of a name by average rank; equals share the better place."""
     return 1 + sum(rank < ranks[name] and not np.isclose(rank, ranks[name]) for rank in ranks.values())
@@ -69,10 +73,8 @@ def _winner(analysis: Analysis) -> Iterator[str]:
         return
     winners = _leaders(overall)
     scope = f"over {count(len(main.metrics), 'metric')} and {count(len(main.ranked_datasets), 'dataset')}"
-    verb = "has" if len(winners) == 1 else "share"
     best = overall[winners[0]]
-    text = f"Among the {len(overall)} {analysis.noun}s, {listed(winners)} {verb} the best average rank, "
-    text += f"{best:.2f} {scope}"
+    text = f"Among the {len(overall)} {analysis.noun}s, {_best(overall)}, {best:.2f} {scope}"
     others = {name: rank for name, rank in overall.items() if name not in winners}
     if len(winners) == 1:
         text += f", {min(others.values()) - best:.2f} ahead of {listed(_leaders(others))}"
@@ -144,11 +146,8 @@ def _with_references(main: Comparison) -> str:
         return ""
     leaders, best = _leaders(ranks), _leaders(main.overall)
     behind = [f"{name} is number {_place(ranks, name)}" for name in best if name not in leaders]
-    verb = "has" if len(leaders) == 1 else "share"
-    return (
-        f" With the references ranked too, {listed(leaders)} {verb} the best average rank of {len(ranks)}"
-        + (f" and {listed(behind)}." if behind else ".")
-    )
+    rest = f" and {listed(behind)}" if behind else ""
+    return f" With the references ranked too, {_best(ranks)} of {len(ranks)}{rest}."
 
 
 def _ablation(analysis: Analysis) -> Iterator[str]:
@@ -169,9 +168,9 @@ def _sensitivity(analysis: Analysis) -> Iterator[str]:
     found = found[found["classifier"] == analysis.main.classifier]
     judged = f", judged by {analysis.main.classifier}" if analysis.several_judges else ""
     for method, rows in found.groupby("method", sort=False):
-        settings = (
-            rows["best"].str.replace(", ", " with ") + " (of " + rows["n_settings"].astype(str) + " settings)"
-        )
+        settings = [
+            f"{row.best.replace(', ', ' with ')} (of {row.n_settings} settings)" for row in rows.itertuples()
+        ]
         yield f"{method} does best on average with {listed(settings)}{judged}."
 
 

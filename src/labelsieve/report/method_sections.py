@@ -25,8 +25,6 @@ from labelsieve.report.tables import (
     metric_words,
 )
 
-__all__ = ["curves", "metrics", "paper", "ranks", "references", "statistics"]
-
 _OVERALL = "all metrics"
 
 
@@ -136,7 +134,7 @@ def _metric_table(comparison: Comparison, metric: str) -> Table:
     return Table(
         # A user-defined metric could have the name of another table.
         metric if metric in METRICS else f"metric_{metric}",
-        metric_title(metric, direction),
+        summary.title(metric),
         frame.rename_axis("data set"),
         note=note,
         size_note=size_note,

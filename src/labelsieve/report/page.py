@@ -27,16 +27,6 @@ from labelsieve.report.findings import find, missing_parts
 from labelsieve.report.summary import Summary, as_records
 from labelsieve.report.tables import FORMATS, Section, listed
 
-__all__ = [
-    "FIGURE_FORMATS",
-    "PAGE",
-    "Report",
-    "make_report",
-    "refuse_to_replace",
-    "render_report",
-    "write_report",
-]
-
 PAGE = "index.html"
 #: Formats of figures.
 FIGURE_FORMATS = ("pdf", "svg", "png")

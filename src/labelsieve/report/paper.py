@@ -22,16 +22,6 @@ from labelsieve.metrics import METRICS
 from labelsieve.report.comparison import Comparison
 from labelsieve.report.summary import arrange
 
-__all__ = [
-    "CITATION",
-    "FLAGSHIP",
-    "agreement",
-    "correlate_orders",
-    "paper_values",
-    "repeats_paper",
-    "shared_cells",
-]
-
 CITATION = (
     "Gao, Pan, Han, Liu, “Noise-Resistant Label Reconstruction Feature Selection for Partial Multi-Label "
     "Learning”, IJCAI 2025"

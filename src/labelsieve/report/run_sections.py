@@ -12,9 +12,7 @@ import pandas as pd
 from labelsieve._text import count
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import STABILITY
-from labelsieve.report.tables import Section, Table, cross, listed, metric_title, metric_words, show
-
-__all__ = ["ablation", "costs", "failures", "noise", "provenance", "sensitivity", "stability"]
+from labelsieve.report.tables import Section, Table, cross, listed, metric_words, show
 
 # Longer tables are files only.
 _MOST_ROWS = 200
@@ -129,7 +127,7 @@ def noise(analysis: Analysis) -> Iterator[Section]:
         means = grid[grid.index.isin(shared, level="dataset")].groupby("method").mean()
         means = means.reindex([name for name in analysis.summary.shown if name in methods])
         means.columns = [f"{rate:g}" for rate in means.columns]
-        title = f"{metric_title(metric, analysis.summary.direction(metric))} against noise ({model})"
+        title = f"{analysis.summary.title(metric)} against noise ({model})"
         note = f"Means over {count(len(shared), 'data set')}: {listed(shared)}."
         tables.append(Table(f"noise_{model}_{metric}", title, means.rename_axis("method"), note=note))
     frame = analysis.noise[["dataset", "model", "method", "metric", "rate", "value"]]
@@ -162,7 +160,7 @@ def _variant_table(analysis: Analysis) -> Table:
         better = cost.lt(cost.iloc[:, 0], axis=0).sum()
         whole, *means = values.mean().items()
         words = {name: f"{mean:.3f} ({better[name]} of {len(values)})" for name, mean in means}
-        title = metric_title(metric, analysis.summary.direction(metric))
+        title = analysis.summary.title(metric)
         rows.append({"metric": title, "judged by": classifier, **dict([whole]), **words})
     name = analysis.summary.methods_with_role("ablation")[0]
     note = f"Means over the data sets; in brackets, on how many of them the variant is better than {name}."
@@ -175,27 +173,17 @@ def _effect_tables(analysis: Analysis) -> tuple[Table, Table]:
     heads = {"classifier": "judged by", "fuller": "with", "lesser": "against", "sets": "which sets"}
     pair = list(heads.values())
     effects = analysis.effects.rename(columns=heads)
-    groups = pd.concat([effects.assign(metric=overall), effects]).groupby([*pair, "metric"], sort=False)
-    gains = groups["gain"]
-    found = pd.DataFrame(
-        {
-            "better": gains.agg(lambda gain: (gain > 0).sum()),
-            "equal": gains.agg(lambda gain: (gain == 0).sum()),
-            "worse": gains.agg(lambda gain: (gain < 0).sum()),
-            "mean gain": gains.mean(),
-        }
-    )
-    # A metric without a dataset has its row too.
-    pairs = list(dict.fromkeys(key[:-1] for key in found.index))
-    every = [(*key, metric) for key in pairs for metric in (overall, *metrics)]
-    found = found.reindex(pd.MultiIndex.from_tuples(every, names=found.index.names))
-    counts = found[["better", "equal", "worse"]].fillna(0).astype(int)
-    found[counts.columns] = counts
-    mean_gains = found["mean gain"].map(lambda gain: show(gain, "+.4f"))
-    words = counts.astype(str).agg("/".join, axis=1) + ", " + mean_gains
-    found["words"] = words.where(counts.sum(axis=1) > 0, None)
-    found["mark"] = np.where(2 * counts["better"] > counts.sum(axis=1), "best", "")
-    titles = {name: metric_title(name, analysis.summary.direction(name)) for name in metrics}
+    every = pd.concat([effects.assign(metric=overall), effects])
+    signs = np.sign(every["gain"])
+    every = every.assign(better=signs > 0, equal=signs == 0, worse=signs < 0)
+    groups = every.groupby([*pair, "metric"], sort=False)
+    found = groups[["better", "equal", "worse"]].sum()
+    found["words"] = found.astype(str).agg("/".join, axis=1)
+    found["mean gain"] = groups["gain"].mean()
+    found["words"] += ", " + found["mean gain"].map(lambda gain: show(gain, "+.4f"))
+    found["mark"] = np.where(2 * found["better"] > groups.size(), "best", "")
+    titles = {name: analysis.summary.title(name) for name in metrics}
+    pairs = effects[pair].drop_duplicates().itertuples(index=False, name=None)
     words, marks = cross(found.reset_index(), pair, "metric", (pairs, (overall, *metrics)))
     frame = _judged(analysis, words.rename(columns=titles).reset_index())
     long = found.drop(columns=["words", "mark"]).drop(overall, level="metric")
@@ -209,13 +197,7 @@ def _effect_tables(analysis: Analysis) -> tuple[Table, Table]:
     title = "What each part adds"
     return (
         Table("ablation_effects", title, frame, note=note, marks=marks.rename(columns=titles)),
-        Table(
-            "ablation_effects_by_metric",
-            f"{title}, by metric",
-            _judged(analysis, long),
-            form="+.4f",
-            note=shorter,
-        ),
+        Table("ablation_effects_by_metric", f"{title}, by metric", _judged(analysis, long), "+.4f", shorter),
     )
 
 
@@ -230,12 +212,11 @@ def sensitivity(analysis: Analysis) -> Iterator[Section]:
     )
     groups = ordered.groupby(key, sort=False)
     best, worst = (found.loc[places] for places in (groups["cost"].idxmin(), groups["cost"].idxmax()))
-    titles = best["metric"].map(lambda name: metric_title(name, analysis.summary.direction(name)))
     frame = pd.DataFrame(
         {
             "method": best["method"],
             "parameter": best["parameters"],
-            "metric": titles,
+            "metric": best["metric"].map(analysis.summary.title),
             "judged by": best["classifier"],
             "data set": best["dataset"],
             "best setting": best["setting"],
@@ -304,8 +285,8 @@ def failures(analysis: Analysis) -> Iterator[Section]:
         texts.append(f"{count(facts.coverage.n_failed, 'cell')} failed, of {methods}.")
     if is_long:
         texts.append(f"{len(gaps)} places are incomplete: see missing.csv.")
-    folded, files = ((), tables) if is_long else (tables, ())
-    yield Section("failures", "Failures and gaps", tuple(texts), folded=folded, files=files)
+    kind = "files" if is_long else "folded"
+    yield Section("failures", "Failures and gaps", tuple(texts), **{kind: tables})
     notes = pd.DataFrame(facts.notes, columns=["method", "text", "n_cells"])
     notes = notes.rename(columns={"text": "warning", "n_cells": "cells"}).set_index("method")
     yield Section("warnings", "Warnings", folded=_there(Table("warnings", "Warnings met", notes)))
@@ -322,30 +303,20 @@ def provenance(analysis: Analysis) -> Iterator[Section]:
         "cardinality": "true labels a sample",
         "checksum": "SHA-256",
     }
-    datasets = (
-        pd.DataFrame(facts.datasets)[[*columns]]
-        .rename(columns=columns)
-        .astype({"true labels a sample": float})
-    )
-    runs = pd.DataFrame(
-        [
-            (run.number, run.started, run.finished or "stopped", run.command, run.n_computed)
-            for run in facts.runs
-        ],
-        columns=["run", "started", "finished", "command", "cells computed"],
+    datasets = pd.DataFrame(facts.datasets)[[*columns]].rename(columns=columns)
+    runs = pd.DataFrame(facts.runs)[["number", "started", "finished", "command", "n_computed"]]
+    runs = runs.fillna({"finished": "stopped"}).rename(
+        columns={"number": "run", "n_computed": "cells computed"}
     )
     machine = dict(facts.runs[-1].environment)
     machine |= machine.pop("versions", {})
+    conventions = _two_columns(_conventions(analysis), "left open by papers", "here")
     yield Section(
         "provenance",
         "Where the numbers come from",
         tables=(
             Table("datasets", "Data sets", datasets.set_index("data set"), ".2f"),
-            Table(
-                "conventions",
-                "Conventions",
-                _two_columns(_conventions(analysis), "left open by papers", "here"),
-            ),
+            Table("conventions", "Conventions", conventions),
         ),
         folded=(
             Table("runs", "Runs", runs.set_index("run")),

@@ -5,7 +5,7 @@ Every number of a report comes from a summary, whether it was computed from the 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from labelsieve.bench.config import Experiment
-from labelsieve.bench.results import DatasetFacts, Results, RunRecord
+from labelsieve.bench.data import DatasetFacts
+from labelsieve.bench.results import Results, RunRecord
 from labelsieve.inspection.stability import jaccard_stability, kuncheva_stability, nogueira_stability
-
-__all__ = ["CURVE", "DIGITS", "STABILITY", "Facts", "Summary", "arrange", "rounded", "spread", "summarise"]
+from labelsieve.report.tables import metric_title
 
 #: Columns that identify a curve: one metric against the number of features.
 CURVE = ["dataset", "noise", "method", "classifier", "metric"]
@@ -137,6 +137,10 @@ class Summary:
     def direction(self, metric: str) -> Literal["higher", "lower"]:
         """Tell which values of a metric are better."""
         return self.experiment.directions[metric]
+
+    def title(self, metric: str) -> str:
+        """Name a metric with an arrow that points to better values."""
+        return metric_title(metric, self.direction(metric))
 
     def methods_with_role(self, role: str) -> tuple[str, ...]:
         """Methods of a role, in the configured order."""
@@ -278,14 +282,13 @@ def _usual_noise(
 ) -> dict[str, str]:
     """Choose the noise shown in the tables of every data set that has results."""
 
-    def distance(noise: str) -> float:
-        rate = rates[noise]
+    def distance(condition: tuple[str, str]) -> float:
+        rate = rates[condition[1]]
         return np.inf if rate is None else abs(rate - USUAL_RATE)
 
-    noises: dict[str, list[str]] = defaultdict(list)
-    for dataset, noise in conditions:
-        noises[dataset].append(noise)
-    return {name: min(noises[name], key=distance) for name in datasets if name in noises}
+    # The last noise of a dataset counts: the nearest, and the first of those equally near.
+    nearest = dict(sorted(conditions, key=distance)[::-1])
+    return {name: nearest[name] for name in datasets if name in nearest}
 
 
 def _costs(cells: pd.DataFrame) -> tuple[Record, ...]:
@@ -319,7 +322,7 @@ def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tupl
         # All features are the same set for every method.
         rankings = [ranking for ranking in every if ranking is not None and n_kept < len(ranking)]
         if len(rankings) > 1:
-            selected = _selected(rankings, n_kept)
+            selected = np.argsort(np.array(rankings), axis=1) < n_kept
             values = [measure(selected) for measure in STABILITY.values()]
             rows.append((*place, n_kept, len(rankings), *values))
     found = pd.DataFrame(rows, columns=[*size, "n_rankings", *STABILITY])
@@ -337,13 +340,6 @@ def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tupl
     )
 
 
-def _selected(rankings: Sequence[np.ndarray], n_kept: int) -> np.ndarray:
-    """Masks of the first features of each ranking."""
-    masks = np.zeros((len(rankings), len(rankings[0])), dtype=bool)
-    np.put_along_axis(masks, np.array(rankings)[:, :n_kept], True, axis=1)
-    return masks
-
-
 def _descents(cells: pd.DataFrame, methods: Sequence[str]) -> tuple[Record, ...]:
     """Take the objective of one fit per method and data set; the others look alike."""
     found: dict[tuple[str, str], Record] = {}
@@ -357,31 +353,20 @@ def _descents(cells: pd.DataFrame, methods: Sequence[str]) -> tuple[Record, ...]
 
 def _failures(results: Results) -> tuple[Record, ...]:
     """Group failures by data set, method and error; a ranking counts once for all its judgements."""
-    groups: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-    judged = results.judgements.fillna({"traceback": ""})
-    for judgement in judged[judged["error"].notna()].itertuples():
-        cell = results.cells.loc[judgement.cell]
-        judge = f", {judgement.classifier}" if pd.isna(cell["error"]) else ""
-        group = groups[cell["dataset"], cell["method"], judgement.error]
-        group[f"{_in_words(cell)}{judge}"] = judgement.traceback
+    failed = results.judgements.join(results.cells[["dataset", "method"]], on="cell").fillna(
+        {"traceback": ""}
+    )
+    groups = failed.groupby(["dataset", "method", "error"], sort=False)  # what succeeded has no error
     return tuple(
         {
             "dataset": dataset,
             "method": method,
             "error": error,
-            "traceback": next(filter(None, group.values()), ""),
-            "cells": list(group),
+            "traceback": next(filter(None, group["traceback"]), ""),
+            "cells": group["description"].unique().tolist(),
         }
-        for (dataset, method, error), group in groups.items()
+        for (dataset, method, error), group in groups
     )
-
-
-def _in_words(cell: pd.Series) -> str:
-    """Name a cell of a data set and method."""
-    asked = cell["params"].get("n_features_to_select")
-    size = f", for {asked} features" if isinstance(asked, int) else ""
-    draw = f", draw {cell['draw']}" if cell["draw"] else ""
-    return f"{cell['noise']}, seed {cell['seed']}, fold {cell['fold']}{size}{draw}"
 
 
 def _notes(results: Results) -> tuple[Record, ...]:

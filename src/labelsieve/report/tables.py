@@ -15,21 +15,6 @@ import pandas as pd
 
 from labelsieve._text import csv_text, one_line
 
-__all__ = [
-    "FORMATS",
-    "Cell",
-    "Section",
-    "Table",
-    "as_latex",
-    "as_markdown",
-    "cross",
-    "listed",
-    "mark_best",
-    "metric_title",
-    "metric_words",
-    "show",
-]
-
 _MISSING = "–"
 #: Endings of columns that hold the deviations of the column before them.
 FOLDS, SIZES = " std over folds", " std over sizes"

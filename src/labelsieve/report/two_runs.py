@@ -9,8 +9,6 @@ import pandas as pd
 
 from labelsieve.report.summary import CURVE, DIGITS, Summary, rounded
 
-__all__ = ["compare_runs"]
-
 _NAMES = dict(zip(CURVE, ("data sets", "noises", "methods", "classifiers", "metrics"), strict=True))
 #: Settings that may change the numbers that both have.
 _SETTINGS = ("folds", "seeds", "random_draws", "classifiers", "sizes", "metrics", "conventions")
