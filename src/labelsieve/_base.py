@@ -397,7 +397,9 @@ def count_selected(wanted: Any, total: int, what: str, name: str = "n_features_t
     elif isinstance(wanted, (float, np.floating)) and 0 < wanted <= 1:
         # Rounded first: 100 times 0.29 is 28.999... in binary.
         return max(1, int(round(total * float(wanted), 9)))
-    raise ValueError(f"{name} must be from 1 to {total}, the number of {what}, or a share in (0, 1]. Got {wanted!r}.")
+    raise ValueError(
+        f"{name} must be from 1 to {total}, the number of {what}, or a share in (0, 1]. Got {wanted!r}."
+    )
 
 
 def check_count(value: Any, name: str, *, least: int) -> None:

@@ -167,9 +167,7 @@ def inspect_dataset(
     with _recorded() as caught:
         if selector is not None:
             step(f"fitting {method}", 0)
-            ranking, parts = _rank(
-                dataset, selector, method, n_columns, with_sizes, n_random, step, caught
-            )
+            ranking, parts = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step, caught)
             parts["ranking"] = ranking
             settings["Method"] = type(ranking.fitted).__name__
             for name, value in ranking.parameters.items():

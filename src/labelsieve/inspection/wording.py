@@ -196,7 +196,9 @@ def warnings(audit: Audit) -> list[str]:
     """Return the banner, the warnings of the computation, and how many columns chance put there."""
     ranking, chance = audit.ranking, banner(audit)
     found = [*([] if chance is None else [" ".join(chance)]), *audit.warnings]
-    if ranking is not None and ranking.n_arbitrary and ranking.worth.max() > 0:  # if all are 0, the method warns
+    if (
+        ranking is not None and ranking.n_arbitrary and ranking.worth.max() > 0
+    ):  # if all are 0, the method warns
         enough = ranking.n_kept if audit.size_curve is None else audit.size_curve.enough
         example = f", such as -k {enough}" if enough < ranking.n_kept else ""
         found.append(f"{arbitrary_note(ranking, audit.unit)} Ask for fewer{example}.")
