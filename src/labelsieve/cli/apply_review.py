@@ -48,7 +48,9 @@ def apply_review(
         rejected = review.answers == 0
         removed = zip(review.rows[rejected].tolist(), review.labels[rejected].tolist(), strict=True)
         with write_errors(output):
-            write_without(dataset, removed, output)
+            note = write_without(dataset, removed, output)
+        if note is not None:
+            console.print(f"note: {note}.")
     else:
         if dataset.id_column is not None and output.suffix.lower() in (".csv", ".tsv"):
             names = (dataset.id_column, list(map(str, dataset.row_ids)))
@@ -63,6 +65,8 @@ def apply_review(
         console.print(f"note: {count(int(np.count_nonzero(had & ~has)), 'row')} lost the last label.")
     if data.ignore and not is_copy:
         console.print(f"note: {output} does not hold the ignored columns.")
+    if len(data.files) > 1 and dataset.is_table:
+        console.print(f"note: {output} holds the encoded features; give one file for a copy of its columns.")
     if dataset.id_column is not None and names is None and not is_copy:
         console.print(f"note: {output} does not hold the names of the rows; .csv and .tsv do.")
     console.print(f"wrote {output}")

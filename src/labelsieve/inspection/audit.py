@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -214,7 +212,7 @@ def inspect_dataset(
         provenance={
             "Program": f"labelsieve {__version__}",
             **({"Command": command_line} if command_line else {}),
-            **_digest(dataset),
+            **({"Data SHA-256": dataset.checksum} if dataset.checksum else {}),
             **settings,
             "Seed": str(random_state),
         },
@@ -303,14 +301,3 @@ class _Steps:
         self._done = min(self._done + n_finished, self._total)
         if self._report is not None:
             self._report(self._done, self._total, activity)
-
-
-def _digest(dataset: Dataset) -> dict[str, str]:
-    """Return the checksum of the file, if there is one."""
-    if dataset._origin is not None:  # a table, whose file is not opened again
-        return {"Data SHA-256": dataset._origin.source.checksum}
-    path = Path(dataset.source) if dataset.source else None
-    if path is None or not path.is_file():
-        return {}
-    with path.open("rb") as stream:
-        return {"Data SHA-256": hashlib.file_digest(stream, "sha256").hexdigest()}

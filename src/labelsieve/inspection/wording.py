@@ -201,7 +201,8 @@ def warnings(audit: Audit) -> list[str]:
     ):  # if all are 0, the method warns
         enough = ranking.n_kept if audit.size_curve is None else audit.size_curve.enough
         example = f", such as -k {enough}" if enough < ranking.n_kept else ""
-        found.append(f"{arbitrary_note(ranking, audit.unit)} Ask for fewer{example}.")
+        advice = f" Ask for fewer{example}." if ranking.n_kept > 1 else ""
+        found.append(f"{arbitrary_note(ranking, audit.unit)}{advice}")
     return found
 
 

@@ -67,6 +67,9 @@ class TypedColumn:
 def texts_of(cells: Any) -> list[Any]:
     """Return cells of any kind as stripped texts, lists as tuples of texts, and None if missing."""
     dtype = cells.dtype
+    if hasattr(cells, "cat"):  # each category once: long texts would be copied for every row
+        texts = [*map(_text, cells.cat.categories), None]
+        return [texts[code] for code in cells.cat.codes]
     if dtype.kind in "iub" and isinstance(dtype, np.dtype):
         return [str(value) for value in cells.tolist()]
     if dtype.kind == "M" and isinstance(dtype, np.dtype):

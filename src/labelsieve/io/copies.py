@@ -23,7 +23,7 @@ from labelsieve.io.frames import (
     sheet_rows,
     table_format,
 )
-from labelsieve.io.spellings import items_of, json_text, truth_value
+from labelsieve.io.spellings import items_of, truth_value
 from labelsieve.io.tables import Origin
 from labelsieve.io.writing import replacing, write
 
@@ -83,10 +83,10 @@ def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
         stream.write(frame.to_csv(index=False, sep=separator, lineterminator="\n").encode())
 
 
-def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Path) -> None:
+def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Path) -> str | None:
     """Write a whole table without some of its candidate labels, given as (row, label), in the format it came in.
 
-    A tag leaves its cell, a yes becomes the no of its column.
+    A tag leaves its cell, a yes becomes the no of its column. Returns a note about what the copy lacks, if anything.
     """
     origin: Origin = dataset._origin
     assert dataset.frame is not None
@@ -100,7 +100,7 @@ def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Pa
         changes[row, place] = (
             _no_of(cells) if None in tags else _without(cells.iat[row], tags, origin.labels.separators[place])
         )
-    _copy(origin, range(len(dataset.columns)), path, changes)
+    return _copy(origin, range(len(dataset.columns)), path, changes)
 
 
 def _no_of(cells: Any) -> Any:
@@ -137,13 +137,16 @@ def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
     return write_items([item for item, text in zip(items, texts, strict=True) if text not in tags])
 
 
-def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> None:
-    """Copy columns of a file to another of the same format, with some cells changed."""
-    copiers = {
+def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> str | None:
+    """Copy columns of a file to another of the same format, with some cells changed; return a note if there is one."""
+    is_whole = len(positions) == len(origin.table.names)
+    if path.suffix.lower() == ".xlsm" and not (is_whole and origin.source.ending == ".xlsm"):
+        raise DatasetError(f"{path}: a workbook with macros can only be copied as a whole; write .xlsx.")
+    copiers: dict[str, Callable[..., str | None]] = {
         "delimited": _copy_text, "json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet,
     }  # fmt: skip
-    with replacing(path) as stream:
-        copiers[origin.table.kind](origin, list(positions), stream, changes)
+    with replacing(path, mode_of=origin.source.path) as stream:
+        return copiers[origin.table.kind](origin, list(positions), stream, changes)
 
 
 def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], changes: Changes) -> None:
@@ -163,7 +166,8 @@ def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], chan
             assert found is not None  # a field may be empty
             fields.append(found["field"])
             end, at = found["end"], found.end()
-        if is_blank(fields):
+        # A field "" is blank, too.
+        if is_blank([field[1:-1] if field.startswith('"') else field for field in fields]):
             pieces.append("".join(fields) + end)
             continue
         for place in positions:
@@ -204,19 +208,37 @@ def _copy_json(origin: Origin, positions: list[int], stream: IO[bytes], changes:
             change = (row, kept[member.name])
             old = text[member.value_start : member.end]
             pieces.append(text[member.start : member.value_start])
-            pieces.append(json_text(changes[change]) if change in changes else old)
+            pieces.append(_json_like(old, changes[change]) if change in changes else old)
         pieces.append(text[members[-1].end : end])
         copied = end
     pieces.append(text[copied:])
     stream.write(mark + "".join(pieces).encode(encoding))
 
 
-def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
+def _json_like(old: str, value: Any) -> str:
+    r"""Return a value as JSON with the spaces, line breaks and escapes of an old one.
+
+    Examples
+    --------
+    >>> _json_like('["a","b", "c"]', ["b", "c"]), _json_like('[ "\\u00e9", "x" ]', ["\u00e9"])
+    ('["b","c"]', '[ "\\u00e9" ]')
+    """
+    is_ascii = old.isascii()
+    if not isinstance(value, list) or not value or not old.startswith("["):
+        return json.dumps(value, ensure_ascii=is_ascii)
+    first = len(old) - len(old[1:].lstrip())
+    _, end = json.JSONDecoder().raw_decode(old, first)
+    gap = re.match(r"\s*,\s*|", old[end:])[0]  # type: ignore[index]  # it may be empty
+    last = len(old[:-1].rstrip())
+    return old[:first] + gap.join(json.dumps(item, ensure_ascii=is_ascii) for item in value) + old[last:]
+
+
+def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> str | None:
     """Change cells of a workbook in place; a selection of columns is copied to a new sheet, formulas as values."""
     import openpyxl
 
     source = origin.source
-    book = open_workbook(source, data_only=False)
+    book = open_workbook(source, data_only=False, keep_vba=source.ending == ".xlsm")
     sheet = book.worksheets[0]
     is_whole = len(positions) >= sheet.max_column
     if not is_whole:
@@ -224,9 +246,12 @@ def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], chan
     numbers = [number for number, _ in sheet_rows(sheet, source)]
     if is_whole:
         for (row, place), value in changes.items():
-            sheet.cell(row=numbers[row + 1], column=place + 1).value = value
+            cell = sheet.cell(row=numbers[row + 1], column=place + 1, value=value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # a text that begins with '=' stays a text
         book.save(stream)
-        return
+        has_formulas = any(cell.data_type == "f" for row in sheet.iter_rows() for cell in row)
+        return "formulas have no values until a spreadsheet program saves the copy" if has_formulas else None
     new = openpyxl.Workbook()
     copy = new.active
     copy.title = sheet.title
@@ -236,16 +261,19 @@ def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], chan
             if cell.value is not None:
                 written = copy.cell(row=number, column=column, value=cell.value)
                 written.number_format = cell.number_format
-                written.data_type = cell.data_type  # a text that begins with '=' stays a text
+                written.data_type = cell.data_type
     new.save(stream)
+    return None
 
 
 def _copy_parquet(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
-    """Copy columns with their types; what pandas noted about all of them is left out."""
+    """Copy columns with their types and compression; of a selection, what pandas noted about all is left out."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(pa.BufferReader(origin.source.content))
+    file = pq.ParquetFile(pa.BufferReader(origin.source.content))
+    compression = file.metadata.row_group(0).column(0).compression
+    table = file.read()
     for place in {place for _, place in changes}:
         cells = table.column(place).to_pylist()
         for (row, at), cell in changes.items():
@@ -253,4 +281,6 @@ def _copy_parquet(origin: Origin, positions: list[int], stream: IO[bytes], chang
                 cells[row] = cell
         changed = pa.array(cells, type=table.schema.field(place).type)
         table = table.set_column(place, table.schema.field(place), changed)
-    pq.write_table(table.select(positions).replace_schema_metadata(None), stream)
+    if len(positions) < table.num_columns:
+        table = table.select(positions).replace_schema_metadata(None)
+    pq.write_table(table, stream, compression="none" if compression == "UNCOMPRESSED" else compression)

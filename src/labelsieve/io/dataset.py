@@ -105,6 +105,8 @@ class Dataset:
         The cells of all columns but labels as understood: numbers, dates, texts and tuples of tags.
     notes : tuple of str, default=()
         Remarks about the table as a whole.
+    checksum : str, default=""
+        SHA-256 of the file, or of each of several.
 
     Raises
     ------
@@ -138,6 +140,7 @@ class Dataset:
     frame: pd.DataFrame | None = None
     values: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    checksum: str = ""
     #: How the file is written, which a copy of it needs.
     _origin: Any = None
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import distinct, writable_name
-from labelsieve.io.source import Source, ending_of
+from labelsieve.io.source import CELL_BYTES, Source, ending_of
 from labelsieve.io.spellings import MISSING
 
 #: Ending of a file -> its format.
@@ -27,6 +27,7 @@ TABLE_FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel",
     ".jsonl": "json", ".ndjson": "json", ".json": "json",
 }  # fmt: skip
+_PARQUET_ROWS = 1024
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be",
 }  # fmt: skip
@@ -109,6 +110,7 @@ def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
     """Read the lines of a text table that hold something, numbered, and find out the separator."""
     text = decode_table(source)[0]
     separator = separator_of(next((line for line in text.splitlines() if line.strip()), ""), source.ending)
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a long text is no error
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         records = [(reader.line_num, record) for record in reader if not is_blank(record)]
@@ -250,9 +252,19 @@ def _open_parquet(source: Source) -> RawTable:
     pa, pq = import_pyarrow(source)
     file = pq.ParquetFile(pa.BufferReader(source.content))
     source.check_cells(file.metadata.num_rows * file.metadata.num_columns)
-    frame = file.read().to_pandas(ignore_metadata=True)
-    if not all(frame.shape):
+    if not file.metadata.num_rows or not file.metadata.num_columns:
         raise source.error("has no rows or no columns; copy it again")
+    parts, n_bytes = [], 0
+    # Dictionaries and lists can expand beyond the number of cells, so few rows are decoded at a time.
+    for part in file.iter_batches(_PARQUET_ROWS):
+        is_coded = (pa.types.is_dictionary(column.type) for column in part.columns)
+        n_bytes += sum(
+            (column.dictionary_decode() if coded else column).nbytes
+            for column, coded in zip(part.columns, is_coded, strict=True)
+        )
+        source.check_cells(n_bytes // CELL_BYTES)
+        parts.append(part)
+    frame = pa.Table.from_batches(parts).to_pandas(ignore_metadata=True)
     return _raw_table("parquet", [*map(str, frame.columns)], frame)
 
 

@@ -66,15 +66,22 @@ class Labels:
         )
 
 
+#: Reads a second file that holds the labels of so many rows.
+ReadLabelFile = Callable[[Path, int], Labels]
+
+
 def chosen_labels(
-    choice: ColumnChoice, n_rows: int, of_columns: Callable[[Sequence[int]], Labels], fail: Fail
+    choice: ColumnChoice,
+    n_rows: int,
+    of_columns: Callable[[Sequence[int]], Labels],
+    read_file: ReadLabelFile,
+    fail: Fail,
 ) -> tuple[Labels | None, Labels | None]:
     """Return truth and candidates, from columns or second files, with the same labels in the same order."""
-    from labelsieve.io.reading import read_label_file  # which reads files of every format
 
     def read(file: Path | None, places: Sequence[int]) -> Labels | None:
         if file is not None:
-            return read_label_file(file, n_rows)
+            return read_file(file, n_rows)
         return of_columns(places) if places else None
 
     truth = read(choice.label_file, choice.labels or ())

@@ -23,7 +23,7 @@ from labelsieve.io.column_choice import choose_columns, numbered_labels, plain_n
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import impute
-from labelsieve.io.labels import Labels, chosen_labels
+from labelsieve.io.labels import Labels, ReadLabelFile, chosen_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import truth_value
@@ -74,7 +74,7 @@ class Matrices:
         """Names of the features."""
         return [*(self.feature_names or (f"x{place}" for place in range(self.X.shape[1])))]
 
-    def split(self, options: ReadOptions, fail: Fail) -> Matrices:
+    def split(self, options: ReadOptions, read_file: ReadLabelFile, fail: Fail) -> Matrices:
         """Divide the columns of a table into features and labels."""
         if self.declared_labels == [] and options.labels is None:
             raise fail(
@@ -84,7 +84,9 @@ class Matrices:
         features = choice.features(len(self.names), fail)
         if self.row_ids is not None:
             require_unique(self.row_ids, str(options.id), fail)
-        truth, noisy = chosen_labels(choice, self.X.shape[0], lambda places: self.labels(places, fail), fail)
+        truth, noisy = chosen_labels(
+            choice, self.X.shape[0], lambda places: self.labels(places, fail), read_file, fail
+        )
         names = [self.names[place] for place in features]
         return replace(
             self,

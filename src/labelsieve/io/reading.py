@@ -208,7 +208,10 @@ def read_files(
         if kind in TABLE_FORMATS.values():
             raw = stack_tables([open_table(part, kind) for part in sources], first.error)
             file = first if len(sources) == 1 else None
-            return table_dataset(raw, options, first.error, file=file, name=own_name, source=origin)
+            data = table_dataset(
+                raw, options, first.error, read_file=read_label_file, file=file, name=own_name, source=origin
+            )
+            return _with_checksum(data, sources)
         _check_options(first, kind, options)
         if kind == "svmlight":
             found = read_svmlight(sources)
@@ -217,9 +220,10 @@ def read_files(
         if kind == "arff" and options.labels is None:
             found = replace(found, declared_labels=_declared_labels(first, found))
         if kind in ("arff", "npy"):
-            found = found.split(options, first.error)
+            found = found.split(options, read_label_file, first.error)
         own_name = (found.name or own_name) if name is None else name
-        return found.to_dataset(options, first.error, name=own_name, source=origin)
+        data = found.to_dataset(options, first.error, name=own_name, source=origin)
+        return _with_checksum(data, sources)
     except MemoryError:
         raise first.error("does not fit into memory; read a part of it, or check for damage") from None
     except DatasetError as error:
@@ -230,6 +234,10 @@ def read_files(
         said = str(error).partition("\n")[0] or type(error).__name__
         form = f" as {_NAMES[kind]}" if kind else ""
         raise first.error(f"cannot be read{form} ({said}); save or copy it again") from error
+
+
+def _with_checksum(dataset: Dataset, sources: Sequence[Source]) -> Dataset:
+    return replace(dataset, checksum=", ".join(part.checksum for part in sources))
 
 
 def format_of(source: Source) -> str:
@@ -272,7 +280,8 @@ def _read_arrays(X: Any, Y: Any, name: str | None) -> Dataset:
     """Take features and candidates as ``fit`` does; frames give their names."""
     if Y is None:
         raise DatasetError(
-            "arrays need labels, got None; pass a 0/1 matrix, classes or sets of tags as labels."
+            f"{type(X).__name__} needs labels, got None; pass a 0/1 matrix, classes or sets of tags, or give the path "
+            "of a file."
         )
     try:
         checked_X, checked_Y = check_problem(X, Y)
@@ -294,7 +303,7 @@ def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
     raw = open_frame(frame)
     if not all(raw.frame.shape):
         raise fail(f"needs rows and columns, got shape {raw.frame.shape!r}")
-    return table_dataset(raw, options, fail, file=None, name=name or "", source="")
+    return table_dataset(raw, options, fail, read_file=read_label_file, file=None, name=name or "", source="")
 
 
 def _common_stem(sources: Sequence[Source]) -> str:

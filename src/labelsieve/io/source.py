@@ -19,7 +19,8 @@ from labelsieve._text import printable
 from labelsieve.io.errors import DatasetError
 
 # A few bytes of a compressed format can stand for any number of cells; no real table packs more into a byte.
-_CELLS_FREE, _CELLS_PER_BYTE, _CELL_BYTES = 2**24, 32, 8
+_CELLS_FREE, _CELLS_PER_BYTE = 2**24, 32
+CELL_BYTES = 8
 # An empty column of a sparse matrix costs a name; hashed text has 2**20 columns.
 _CELLS_PER_COLUMN = 8
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".zip"}
@@ -57,8 +58,8 @@ class Source:
             return self._archive[0]
         opener: Any = gzip.open if self.compression == "gzip" else bz2.open
         with self._naming_damage(), opener(BytesIO(self.raw)) as stream:
-            content = stream.read(_CELL_BYTES * self._most_cells + 1)
-        self.check_cells(-(-len(content) // _CELL_BYTES))
+            content = stream.read(CELL_BYTES * self._most_cells + 1)
+        self.check_cells(-(-len(content) // CELL_BYTES))
         return content
 
     @contextmanager
@@ -91,7 +92,7 @@ class Source:
             return []
         with self._naming_damage(), zipfile.ZipFile(BytesIO(self.raw)) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
-        self.check_cells(sum(member.file_size for member in members) // _CELL_BYTES)
+        self.check_cells(sum(member.file_size for member in members) // CELL_BYTES)
         return [member for member in members if not member.filename.startswith("__MACOSX/")]
 
     @property

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -201,11 +202,6 @@ def items_of(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
     return None
 
 
-def json_text(value: Any) -> str:
-    """Return a value as JSON without escapes."""
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _numpy_list(text: str) -> list[str]:
     if not re.fullmatch(r"\[(?:\s*'[^']*')+\s*\]", text):
         raise ValueError(text)
@@ -218,7 +214,7 @@ def _numpy_text(items: list[str]) -> str:
 
 # Functions that read a list and write it back.
 _LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
-    (json.loads, json_text),
+    (json.loads, partial(json.dumps, ensure_ascii=False)),
     (_numpy_list, _numpy_text),
     (ast.literal_eval, repr),
 )

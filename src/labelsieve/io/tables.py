@@ -24,7 +24,7 @@ from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import Features, encode
 from labelsieve.io.frames import RawTable
-from labelsieve.io.labels import Labels, chosen_labels, likely_labels, read_labels
+from labelsieve.io.labels import Labels, ReadLabelFile, chosen_labels, likely_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
@@ -43,6 +43,7 @@ def table_dataset(
     options: ReadOptions,
     fail: Fail,
     *,
+    read_file: ReadLabelFile,
     file: Source | None,
     name: str,
     source: str,
@@ -62,6 +63,7 @@ def table_dataset(
         choice,
         n_rows,
         lambda places: read_labels(raw, places, options.label_sep, fail, must_vary=must_vary),
+        read_file,
         fail,
     )
     labels = noisy or truth

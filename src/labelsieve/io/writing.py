@@ -90,10 +90,11 @@ def write(
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, mode_of: Path | None = None) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` after everything is written.
 
-    A link stays, and the file it points to is replaced. Devices and pipes are written to.
+    A link stays, and the file it points to is replaced. Devices and pipes are written to. A replaced file keeps its
+    mode; a new one takes that of the file `mode_of`.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder")
@@ -109,7 +110,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())  # a crash must not leave an empty file in the place of the old one
         if path.exists():
-            shutil.copymode(path, temporary)
+            mode_of = path
+        if mode_of is not None and mode_of.exists():
+            shutil.copymode(mode_of, temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
