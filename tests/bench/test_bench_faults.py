@@ -19,6 +19,7 @@ import damage_results
 import kill_runs
 from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results, read_status
+from labelsieve.cli import main
 
 pytestmark = [
     pytest.mark.slow,
@@ -180,7 +181,7 @@ def test_damaged_runs_are_completed_or_rejected(tmp_path):
     assert counts["completed"] > 0
 
 
-def test_damaged_rows_are_left_out_and_computed_again(undisturbed, complete):
+def test_damaged_rows_are_left_out_and_computed_again(undisturbed, complete, capsys):
     config, folder = complete
     with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
         judgements = [key for (key,) in database.execute("SELECT key FROM judgements")]
@@ -197,6 +198,9 @@ def test_damaged_rows_are_left_out_and_computed_again(undisturbed, complete):
     known = bench.finished(folder)
     assert read_status(folder)["datasets"][0]["missing"] == 4
     assert read_results(folder).n_altered == 4
+    assert main(["bench", "export", str(folder)]) == 0
+    assert "4 damaged rows" in capsys.readouterr().err
+    (folder / "results.csv").unlink()
     assert not set(read_results(folder).cells["key"]) & set(rankings[:2])
     out, err = bench.here(config, "--json")
     assert re.search("4 .* damaged", err)

@@ -1,11 +1,13 @@
 """The parts of an audit, each against a slow or independent version."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import PMLFSMIR, EvidenceSelector, SumF, audit, find_label_issues
 from labelsieve._numerics.candidate_precision import average_precision_rows, ridge_precision
@@ -295,6 +297,23 @@ def test_any_method_ranks_and_sparse_labels_give_the_same_issues():
     assert sum(wrong) == (candidates - Y).sum()
 
 
+def test_warnings_are_part_of_the_result(problem):
+    X, Y = problem
+    dataset = Dataset(X, Y)
+    with pytest.warns(ConvergenceWarning):
+        found = inspect_dataset(dataset, PMLFSMIR(3, max_iter=1), command="select", n_permutations=19)
+    (warning,) = found.warnings
+    assert "PMLFSMIR" in warning
+    assert warning in found.to_dict()["warnings"]
+    assert warning in found.to_html()
+    noise = np.random.default_rng(0).random((60, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chance = audit(noise, np.eye(4)[np.arange(60) % 4], fast=True)
+    assert chance.is_no_better_than_chance
+    assert any("chance" in text for text in chance.to_dict()["warnings"])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -302,6 +321,10 @@ def test_any_method_ranks_and_sparse_labels_give_the_same_issues():
         ({"Y": 1}, "label"),
         ({"n_columns": 21}, "n_columns must be from 1 to 20"),
         ({"n_columns": 0}, "n_columns"),
+        ({"n_columns": -0.5}, "n_columns"),
+        ({"n_columns": np.nan}, "n_columns"),
+        ({"n_columns": 2.0}, "n_columns"),
+        ({"n_columns": "auto"}, "n_columns"),
         ({"random_state": -1}, "random_state"),
     ],
 )

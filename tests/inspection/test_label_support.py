@@ -574,6 +574,7 @@ def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
         ([0], [0]),
         3,
         pd.DataFrame({"a": [0], "b": [0], "c": [1]}),
+        pd.DataFrame({0: [0], 1: [0], 2: [1]}),
     ],
 )
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])

@@ -2,13 +2,14 @@
 
 import builtins
 import datetime
+import hashlib
 import pathlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labelsieve.io import DatasetError, read
+from labelsieve.io import DatasetError, read, write
 
 
 @pytest.fixture
@@ -43,11 +44,15 @@ def test_a_file_without_header_gets_names(csv_file):
     assert data.Y.tolist() == [[0, 1], [1, 1]]
 
 
-def test_a_messy_file_is_opened_once(csv_file, monkeypatch):
+@pytest.mark.parametrize("ending", ["csv", "npz", "svm"])
+def test_a_file_is_opened_once_and_its_checksum_kept(csv_file, monkeypatch, ending):
     path = csv_file(
         "id,colour,when,y\n"
         + "".join(f"k{row},{'ab'[row % 2]},2024-01-0{row % 9 + 1},{row % 2}\n" for row in range(30))
     )
+    if ending != "csv":
+        data, path = read(path, labels="y"), path.with_suffix(f".{ending}")
+        write(data, path)
     opened = []
 
     def counting(real):
@@ -55,8 +60,14 @@ def test_a_messy_file_is_opened_once(csv_file, monkeypatch):
 
     monkeypatch.setattr(pathlib.Path, "open", counting(pathlib.Path.open))
     monkeypatch.setattr(builtins, "open", counting(builtins.open))
-    read(path, labels="y")
+    checksum = read(path, labels="y" if ending == "csv" else None).checksum
     assert opened.count(str(path)) == 1
+    assert checksum == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_field_may_be_long(csv_file):
+    path = csv_file("n,text,y\n" + "".join(f"{row % 3},{'w ' * 10**5},{row % 2}\n" for row in range(6)))
+    assert read(path, labels="y").X.ravel().tolist() == [0, 1, 2, 0, 1, 2]
 
 
 @pytest.mark.parametrize(

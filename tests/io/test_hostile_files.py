@@ -230,7 +230,13 @@ def test_files_that_expand_to_many_cells_are_rejected(tmp_path, workbook, monkey
     )
     zeros = pa.array(np.zeros(20_000, dtype=np.int8))
     parquet.write_table(pa.table({"x": zeros, "a": zeros}), tmp_path / "t.parquet")
-    for path in (workbook, tmp_path / "t.parquet"):
+    long = pa.array(["y" * 1000] * 1000)
+    for name, column in (
+        ("coded", long.dictionary_encode()),
+        ("lists", pa.array([np.zeros(1000, np.int8)] * 1000)),
+    ):
+        parquet.write_table(pa.table({"x": column, "a": zeros[:1000]}), tmp_path / f"{name}.parquet")
+    for path in (workbook, *(tmp_path / f"{name}.parquet" for name in ("t", "coded", "lists"))):
         assert path.stat().st_size < 10_000
         with pytest.raises(DatasetError, match="cells"):
             read(path, labels=1)

@@ -251,11 +251,13 @@ def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
         f"{found['rankings']} rankings and {found['judgements']} judgements are in {one_line(out)}; {found['done']} of "
         f"{found['planned']} cells are done"
     )
-    if found["damaged"]:
-        messages().print(
-            f"{found['damaged']} damaged rows are left out; labelsieve bench run computes them again"
-        )
+    _note_damage(found["damaged"])
     return {"folder": str(out), **found}
+
+
+def _note_damage(n_damaged: int) -> None:
+    if n_damaged:
+        messages().print(f"{n_damaged} damaged rows are left out; labelsieve bench run computes them again")
 
 
 def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
@@ -291,7 +293,9 @@ def export(
     source = database_path(run)
     target = out or source.with_name(f"results.{form}")
     with write_errors(target, "name another file with --out"):
-        n_rows = write_rows(read_results(source), target, form)
+        found = read_results(source)
+        n_rows = write_rows(found, target, form)
+    _note_damage(found.n_altered)
     typer.echo(one_line(f"wrote {n_rows} rows to {target}"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -202,6 +203,9 @@ def _dask_cluster(address: str | None, console: Console) -> Iterator[None]:
         from labelsieve._blocks.cluster import LostClusterError, connect
     except ImportError:
         raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
+    logging.getLogger("distributed.client").setLevel(
+        logging.CRITICAL
+    )  # it logs a traceback before the error below
     try:
         with connect(address) as client:
             console.print(f"note: the dashboard of the cluster is at {client.dashboard_link}")

@@ -335,8 +335,11 @@ class Audit:
         }
 
     def to_json(self, path: Any = None, **options: Any) -> str:
-        """Return all findings as JSON, and write them to `path` if one is given; options as in `to_dict`."""
-        text = json.dumps(self.to_dict(**options), indent=2, allow_nan=False) + "\n"
+        """Return all findings as JSON, and write them to `path` if one is given; options as in `to_dict`.
+
+        Numbers have 12 digits: the last ones of the computation depend on processor and threads.
+        """
+        text = json.dumps(_rounded(self.to_dict(**options)), indent=2, allow_nan=False) + "\n"
         return _written(text, path)
 
     def to_html(self, path: Any = None) -> str:
@@ -371,6 +374,15 @@ def _records(frame: DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a frame as values JSON can hold."""
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return records
+
+
+def _rounded(value: Any) -> Any:
+    """Round the numbers in lists and dictionaries to 12 digits."""
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def _written(text: str, path: Any) -> str:

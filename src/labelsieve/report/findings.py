@@ -25,7 +25,7 @@ def missing_parts(analysis: Analysis) -> list[str]:
     texts = []
     if n_altered:
         texts.append(
-            f"The numbers of {count(n_altered, 'cell')} were altered after they were stored; run the experiment again."
+            f"{count(n_altered, 'stored row')} failed the checksum and are left out; run the experiment again."
         )
     if coverage.complete:
         return texts
