@@ -43,7 +43,7 @@ class Reasons:
     labels: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExplainedIssues:
     """All candidates in order, and the first of them with reasons."""
 
@@ -61,6 +61,9 @@ class ExplainedIssues:
     kernel: str | None
     #: The regression in words.
     model: str
+
+    def __repr__(self) -> str:
+        return f"ExplainedIssues({self.issues!r}, {len(self.listed)} listed, {self.n_flagged} flagged)"
 
 
 class _ExplainedSupport(LabelSupport):

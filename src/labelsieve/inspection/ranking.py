@@ -40,6 +40,9 @@ class Ranking:
     #: Whether an iterative method converged.
     converged: bool = True
 
+    def __repr__(self) -> str:
+        return f"Ranking({len(self.places)} columns by {self.method}, keep {self.n_kept})"
+
     @property
     def fitted(self) -> BaseSelector:
         """The method, fitted to the features."""

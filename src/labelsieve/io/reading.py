@@ -27,7 +27,7 @@ PathLike = str | os.PathLike[str]
 
 _READERS = {"arff": read_arff, "npy": read_npy, "matlab": read_matlab, "npz": read_npz}
 _BY_ENDING = {
-    ".arff": "arff", ".mat": "matlab", ".npz": "npz", ".npy": "npy", ".svm": "svmlight", ".svmlight": "svmlight",
+    ".arff": "arff", ".mat": "matlab", ".svm": "svmlight", ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }  # fmt: skip
 # The format is recognised by so many bytes.
@@ -254,6 +254,8 @@ def format_of(source: Source) -> str:
             return kind
     if _ARFF_START.match(head):
         return "arff"
+    if source.ending in (".npz", ".npy"):
+        raise source.error("does not hold NumPy arrays; check its ending, or copy it again")
     by_ending = _BY_ENDING.get(source.ending) or TABLE_FORMATS.get(source.ending)
     if by_ending is not None and by_ending != "excel" and source.ending not in ("", ".txt"):
         return by_ending
