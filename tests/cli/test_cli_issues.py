@@ -63,7 +63,7 @@ def test_json_says_the_same(named, capsys):
     found = issues_in(capsys, named, "--labels", "2", "--id", "bird", "-n", "3")
     first = found["label_issues"][0]
     assert (first["row"], first["label"], first["rank"]) == ("bird 0", "label_a", 1)
-    assert first["least_supported_percent"] == pytest.approx(100 / found["n_candidates"])
+    assert first["least_supported_percent"] == pytest.approx(100 / found["n_candidates"], rel=1e-5)
     assert len(found["label_issues"]) == 3
     assert [label["label"] for label in found["labels"]] == ["label_a", "label_<i>b"]
     assert "share_wrong" not in found["labels"][0]

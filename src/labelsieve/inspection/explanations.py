@@ -138,7 +138,8 @@ def _reasons(
         mean, of_features = model.linear_.effects(model.asked_, rows[places], position[labels[places]])
         grouped = of_features[:, by_column]
         of_columns = np.add.reduceat(grouped, starts, axis=1)
-        strongest = np.argsort(of_columns, axis=1, kind="stable")[:, :n_reasons]
+        # Rounded, so that equal columns come in the order of the table.
+        strongest = np.argsort(np.round(of_columns, 9), axis=1, kind="stable")[:, :n_reasons]
         columns[places] = distinct[strongest]
         effects[places] = np.take_along_axis(of_columns, strongest, axis=1)
         for at, place in enumerate(places):

@@ -337,7 +337,7 @@ class Audit:
     def to_json(self, path: Any = None, **options: Any) -> str:
         """Return all findings as JSON, and write them to `path` if one is given; options as in `to_dict`.
 
-        Numbers have 12 digits: the last ones of the computation depend on processor and threads.
+        Numbers have 6 digits: the last ones of the computation depend on processor and threads.
         """
         text = json.dumps(_rounded(self.to_dict(**options)), indent=2, allow_nan=False) + "\n"
         return _written(text, path)
@@ -377,12 +377,12 @@ def _records(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def _rounded(value: Any) -> Any:
-    """Round the numbers in lists and dictionaries to 12 digits."""
+    """Round the numbers in lists and dictionaries to 6 digits."""
     if isinstance(value, dict):
         return {name: _rounded(part) for name, part in value.items()}
     if isinstance(value, list):
         return [_rounded(part) for part in value]
-    return float(f"{value:.12g}") if isinstance(value, float) else value
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _written(text: str, path: Any) -> str:
