@@ -377,12 +377,12 @@ def _records(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def _rounded(value: Any) -> Any:
-    """Round the numbers in lists and dictionaries to 6 digits."""
+    """Round the numbers in lists and dictionaries to 6 digits, at most 12 after the point."""
     if isinstance(value, dict):
         return {name: _rounded(part) for name, part in value.items()}
     if isinstance(value, list):
         return [_rounded(part) for part in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    return float(f"{round(value, 12) + 0.0:.6g}") if isinstance(value, float) else value
 
 
 def _written(text: str, path: Any) -> str:
