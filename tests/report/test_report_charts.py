@@ -14,7 +14,7 @@ from PIL import Image
 from labelsieve._figures import ACCENT, FAINT, chart_style
 from labelsieve.report.analysis import analyse
 from labelsieve.report.cd_diagram import draw_cd_diagram, shorten
-from labelsieve.report.charts import Chart, Choice, Panel, Series, charts_of, page_charts
+from labelsieve.report.charts import Chart, Menu, Panel, Series, charts_of, page_charts
 from labelsieve.report.figures import draw_chart, draw_figures
 from synthetic_runs import PAPER_DATASETS, PAPER_METHODS, PRINTED, make_summary, noisy, ranked
 
@@ -169,8 +169,8 @@ def series(names):
 
 def chart(kind, names, rows, **options):
     panel = Panel(dict(enumerate(rows)), tuple(names[:2]))
-    across = Choice("data set", (names[0], "other"))
-    metric = Choice("metric", (names[-1],), ("lower",), ("loss",))
+    across = Menu("data set", (names[0], "other"))
+    metric = Menu("metric", (names[-1],), ("lower",), ("loss",))
     panels = {(0, 0): panel, (0, 1): panel}
     return Chart(kind, (metric, across), panels, series(names), across="data set", **options)
 
@@ -273,7 +273,7 @@ def test_files_of_all_formats_open_and_are_the_same_byte_by_byte(tmp_path):
 
 def draw_one(kind, rows, names=("a", "b"), **options):
     one = Chart(
-        kind, (Choice("metric", ("loss",), ("lower",), ("loss",)),), {(0,): Panel(rows)}, names, **options
+        kind, (Menu("metric", ("loss",), ("lower",), ("loss",)),), {(0,): Panel(rows)}, names, **options
     )
     ((stem, picture),) = draw_chart("x", one)
     assert stem == "x_loss"

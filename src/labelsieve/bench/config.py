@@ -45,13 +45,13 @@ Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Rounding = Literal["round", "floor", "up"]
 
 
-class _Part(BaseModel):
+class _Spec(BaseModel):
     """Part of a configuration; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-class DatasetSpec(_Part):
+class DatasetSpec(_Spec):
     """A dataset: a name of the catalogue, or your files with the options of `read`."""
 
     name: str = Field(min_length=1)
@@ -85,7 +85,7 @@ class DatasetSpec(_Part):
         return ReadOptions(**self.model_dump(exclude={"name", "path"}))
 
 
-class NoiseSpec(_Part):
+class NoiseSpec(_Spec):
     """Noise model that makes candidates of true labels; ``given`` takes the candidates of the data."""
 
     model: Literal["flip", "relative", "count", "instance", "given"] = "flip"
@@ -110,7 +110,7 @@ class NoiseSpec(_Part):
         return self.model if self.rate is None else f"{self.model} {self.rate:g}"
 
 
-class MethodSpec(_Part):
+class MethodSpec(_Spec):
     """A method: a slug or an import path ``package.module:Class``, with a name and parameters."""
 
     name: str = Field(min_length=1)
@@ -138,7 +138,7 @@ def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-class SweepSpec(_Part):
+class SweepSpec(_Spec):
     """A method at every combination of values: one parameter gives a curve, two a surface."""
 
     method: str = Field(min_length=1)
@@ -156,7 +156,7 @@ class SweepSpec(_Part):
         return tuple(entries)
 
 
-class ClassifierSpec(_Part):
+class ClassifierSpec(_Spec):
     """A classifier: ``linear-svm``, ``rbf-svm``, ``ml-knn``, ``own-weights`` or an import path, and parameters."""
 
     name: str = Field(min_length=1)
@@ -173,7 +173,7 @@ class ClassifierSpec(_Part):
         return value
 
 
-class MetricSpec(_Part):
+class MetricSpec(_Spec):
     """A metric of the package by its name, or a user-defined one by its import path ``package.module:function``.
 
     A user-defined metric is called with the true labels and the scores or predictions of a classifier, both of shape
@@ -215,7 +215,7 @@ class MetricSpec(_Part):
         return ":" in self.metric
 
 
-class Sizes(_Part):
+class Sizes(_Spec):
     """Sizes of feature subsets: percentages, and for some datasets numbers instead."""
 
     percent: tuple[Percent, ...] = (5, 10, 20)
@@ -230,7 +230,7 @@ class Sizes(_Part):
         return self
 
 
-class Conventions(_Part):
+class Conventions(_Spec):
     """Choices that papers leave open; the defaults are the protocol's.
 
     `noise`, `classifiers` and `rounding` replace those of the experiment.
@@ -278,14 +278,14 @@ class Judge(NamedTuple):
     conventions: Conventions
 
 
-class Limits(_Part):
+class Limits(_Spec):
     """Limits of one cell; a cell that exceeds them is recorded as failed. None is no limit."""
 
     seconds: Annotated[float, Field(gt=0)] | None = None
     memory_mib: Annotated[float, Field(gt=0)] | None = None
 
 
-class Experiment(_Part):
+class Experiment(_Spec):
     """Everything that determines the results of an experiment."""
 
     #: Of the run folder, too.
@@ -485,7 +485,7 @@ def _first_problem(error: ValidationError) -> str:
     rest = f" ({count(more, 'more problem')})" if more else ""
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        known = {name for part in _Part.__subclasses__() for name in part.model_fields}
+        known = {name for part in _Spec.__subclasses__() for name in part.model_fields}
         meant = near(str(first["loc"][-1]), sorted(known))
         message = "unknown key" + (f"; did you mean {meant!r}?" if meant else "")
     elif first["type"] == "missing":

@@ -33,7 +33,7 @@ class Series(NamedTuple):
     first: bool = True
 
 
-class Choice(NamedTuple):
+class Menu(NamedTuple):
     """Options of which a panel shows one; charts with a choice of the same name follow one another."""
 
     name: str
@@ -60,7 +60,7 @@ class Chart:
     """A chart as data."""
 
     kind: Literal["lines", "dots", "scatter"]
-    choices: tuple[Choice, ...]
+    choices: tuple[Menu, ...]
     #: By the positions of the chosen options.
     panels: dict[tuple[int, ...], Panel]
     series: tuple[Series, ...]
@@ -151,13 +151,13 @@ def method_series(analysis: Analysis) -> tuple[Series, ...]:
     )
 
 
-def _metric_choice(summary: Summary, metrics: Iterable[str]) -> Choice:
+def _metric_choice(summary: Summary, metrics: Iterable[str]) -> Menu:
     names = tuple(metrics)
-    return Choice("metric", tuple(map(summary.title, names)), tuple(map(summary.direction, names)), names)
+    return Menu("metric", tuple(map(summary.title, names)), tuple(map(summary.direction, names)), names)
 
 
 def _lines(
-    frame: pd.DataFrame, choices: Mapping[str, Choice], series: Iterable[Series], **options: Any
+    frame: pd.DataFrame, choices: Mapping[str, Menu], series: Iterable[Series], **options: Any
 ) -> Chart:
     """Make a chart of a frame with a column per choice, series, x (NaN for a level), y and perhaps e."""
     series = tuple(series)
@@ -194,7 +194,7 @@ def _ranks(analysis: Analysis) -> Chart | None:
         panels[place,] = _dots(ranks, main.average_ranks[metric], shown)
     return Chart(
         "dots",
-        (Choice("metric", ("all metrics", *metrics.options)),),
+        (Menu("metric", ("all metrics", *metrics.options)),),
         panels,
         method_series(analysis),
         value="average rank",
@@ -217,8 +217,8 @@ def _curves(analysis: Analysis) -> Chart | None:
     means = means.assign(x=means["n_features"].where(means["size"].notna()))
     choices = {
         "metric": _metric_choice(summary, summary.facts.metrics),
-        "dataset": Choice("data set", tuple(noise)),
-        "classifier": Choice("judged by", judges),
+        "dataset": Menu("data set", tuple(noise)),
+        "classifier": Menu("judged by", judges),
     }
     return _lines(
         means.rename(columns={"method": "series", "mean": "y", "fold_std": "e"}),
@@ -246,7 +246,7 @@ def _paper(analysis: Analysis) -> Chart | None:
                 for name in methods
             }
             panels[metrics.index(metric), place] = Panel(rows, tuple(datasets))
-    choices = _metric_choice(analysis.summary, metrics), Choice("judged by", tuple(analysis.papers))
+    choices = _metric_choice(analysis.summary, metrics), Menu("judged by", tuple(analysis.papers))
     series = method_series(analysis)
     return Chart("scatter", choices, panels, series, across="metric", first_judge=True, x="printed", y="ours")
 
@@ -259,7 +259,7 @@ def _by_dataset(analysis: Analysis, quantities: dict[str, str], choice: str, **o
         for place, table in tables.items()
         if len(table)
     }
-    choices = (Choice(choice, tuple(quantities.values())),)
+    choices = (Menu(choice, tuple(quantities.values())),)
     series = method_series(analysis)
     return Chart("dots", choices, panels, series, across=choice, value="median", **options)
 
@@ -268,7 +268,7 @@ def _convergence(analysis: Analysis) -> Chart:
     descents = pd.DataFrame(analysis.facts.descents, columns=["dataset", "method", "objective"])
     steps = descents["objective"].map(lambda path: list(range(len(path))))
     frame = descents.assign(x=steps).explode(["x", "objective"])
-    choice = Choice("method", tuple(descents["method"].unique()))
+    choice = Menu("method", tuple(descents["method"].unique()))
     return _lines(
         frame.rename(columns={"dataset": "series", "objective": "y"}),
         {"method": choice},
@@ -284,8 +284,8 @@ def _noise(analysis: Analysis) -> Chart:
     frame = analysis.noise
     choices = {
         "metric": _metric_choice(analysis.summary, analysis.facts.metrics),
-        "dataset": Choice("data set", tuple(analysis.summary.datasets)),
-        "model": Choice("noise", tuple(frame["model"].unique())),
+        "dataset": Menu("data set", tuple(analysis.summary.datasets)),
+        "model": Menu("noise", tuple(frame["model"].unique())),
     }
     frame = frame.rename(columns={"method": "series", "rate": "x", "value": "y"})
     return _lines(frame, choices, method_series(analysis), across="data set", x="noise rate")
@@ -301,7 +301,7 @@ def _ablation(analysis: Analysis) -> Chart | None:
         names, values = list(table), table.dropna()
         if len(values):
             panels[metrics.index(metric), judges.index(judge)] = _dots(values, values.mean(), names)
-    choices = _metric_choice(analysis.summary, metrics), Choice("judged by", judges)
+    choices = _metric_choice(analysis.summary, metrics), Menu("judged by", judges)
     series = tuple(Series(name, control=place == 0) for place, name in enumerate(names))
     return Chart("dots", choices, panels, series, value="mean")
 
@@ -340,8 +340,8 @@ def _sweep_chart(analysis: Analysis, table: pd.DataFrame, series: Iterable[str],
     table = table.rename(columns={"first": "x", "value": "y"})
     table["parameter"] = table["method"] + ": " + table["parameters"]
     choices = {
-        "parameter": Choice("parameter", tuple(table["parameter"].unique())),
+        "parameter": Menu("parameter", tuple(table["parameter"].unique())),
         "metric": _metric_choice(analysis.summary, analysis.facts.metrics),
-        "classifier": Choice("judged by", analysis.facts.classifiers),
+        "classifier": Menu("judged by", analysis.facts.classifiers),
     }
     return _lines(table, choices, map(Series, series), across="parameter", x=x, log_x=True)

@@ -22,7 +22,7 @@ FOLDS, SIZES = " std over folds", " std over sizes"
 _NUMBER = re.compile(r"[–∞]|[−+<]?\d(?:[\d.,/() ]|of|(?<= )[−+])*")
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """What readers see of a value."""
 
     text: str
@@ -86,10 +86,10 @@ class Table:
         return kinds
 
     @cached_property
-    def cells(self) -> list[tuple[Cell, ...]]:
+    def cells(self) -> list[tuple[TableCell, ...]]:
         """Cells by row, the name of the row first."""
         n_rows = len(self.frame)
-        columns = [[Cell(show(value, "")) for value in self.frame.index]]
+        columns = [[TableCell(show(value, "")) for value in self.frame.index]]
         for name in self.columns:
             form = self.form if isinstance(self.form, str) else self.form.get(name, ".3f")
             texts = map(show, self.frame[name], [form] * (n_rows - self.n_foot) + [".2f"] * self.n_foot)
@@ -100,16 +100,16 @@ class Table:
                 ]
                 for column in (name + FOLDS, name + SIZES)
             )
-            columns.append(list(map(Cell, texts, self.marks.get(name, [""] * n_rows), folds, sizes)))
+            columns.append(list(map(TableCell, texts, self.marks.get(name, [""] * n_rows), folds, sizes)))
         return list(zip(*columns, strict=True))
 
     @property
-    def rows(self) -> list[tuple[Cell, ...]]:
+    def rows(self) -> list[tuple[TableCell, ...]]:
         """Cells of the body."""
         return self.cells[: len(self.cells) - self.n_foot]
 
     @property
-    def foot(self) -> list[tuple[Cell, ...]]:
+    def foot(self) -> list[tuple[TableCell, ...]]:
         """Cells of the rows below the line."""
         return self.cells[len(self.cells) - self.n_foot :]
 
