@@ -36,7 +36,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="SLUG")
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS), metavar="NAME")
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), metavar="NAME")
     parser.add_argument("--time-limit", type=float, default=600, metavar="SECONDS", help="for one fit")
     parser.add_argument("--fit", nargs=2, metavar=("SLUG", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -19,7 +19,7 @@ from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._numerics.information import cooccurrence, information_of_pairs
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import dense
-from labelsieve.methods._fsmir.block_descent import BlockDescent
+from labelsieve.methods._fsmir.block_descent import WARM_UP, BlockDescent
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, multiplicative_sweep, start_factors
 from labelsieve.methods._fsmir.labels import derive_confidence, symbol_information
 
@@ -31,7 +31,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dense", action="store_true", help="make sparse features dense first")
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=DATASETS, metavar="NAME")
+    parser.add_argument("--datasets", nargs="+", default=DATASETS, metavar="NAME")
     options = parser.parse_args()
     race(options.datasets, options.dense)
 
@@ -87,7 +87,7 @@ def multiply(problem, start, goal):
 def descend(problem, start, goal):
     """Run the accelerated solver to the goal, its set-up included; returns the values on the way."""
     descent = BlockDescent(problem)
-    return follow(descent.step, descent.warm_up(put_start(problem, start)), 1000, goal)
+    return follow(descent.step, descent.warm_up(put_start(problem, start), WARM_UP), 1000, goal)
 
 
 def best_time(run, *arguments, repeats=3):

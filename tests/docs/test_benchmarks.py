@@ -23,6 +23,9 @@ import pytest
             (".", "--methods", "sum-f", "--datasets", "planted", "--rows", "60", "--repeats", "1"),
             ("read CSV", "read sparse ARFF", "select", "audit", "report", "sum-f, planted"),
         ),
+        ("solvers", ("--datasets", "planted"), ("planted",)),
+        ("costs", ("--datasets", "planted", "--methods", "sum-f"), ("sum-f",)),
+        ("blocks", ("--memory", "--rows", "2000", "--features", "40"), ()),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
     ],
 )

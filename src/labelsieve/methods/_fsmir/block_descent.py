@@ -63,7 +63,7 @@ _W_BLOCK = 8192
 #: Fewest rows of W in a block, however many labels: a product with one or two rows is slow.
 _FEWEST_ROWS = 8
 #: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
-_WARM_UP = 20
+WARM_UP = 20
 #: Of more rows than these, the start is found on a sample of this size, and the sweeps below carry it over to all.
 _MANY_ROWS = 2**14
 _EXTENSION = 2
@@ -145,8 +145,8 @@ class BlockDescent:
         sample = self.problem.sample(max(_MANY_ROWS, n_components))
         factors = start_factors(sample, n_components, init, rng)
         if sample is self.problem:
-            return self.warm_up(factors, _WARM_UP)
-        V, W = BlockDescent(sample).warm_up(factors, _WARM_UP).ahead
+            return self.warm_up(factors, WARM_UP)
+        V, W = BlockDescent(sample).warm_up(factors, WARM_UP).ahead
         del sample  # free its memory for all rows
         start_at_ones(self.problem, n_components)
         return self.warm_up(Factors(V, W), _EXTENSION)
