@@ -37,6 +37,6 @@ def test_a_benchmark_prints_its_table(module, options, rows, monkeypatch, capsys
     monkeypatch.delitem(sys.modules, f"benchmarks.{module}", raising=False)
     runpy.run_module(f"benchmarks.{module}", run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("| ---")
+    assert any(line.startswith("| ---") for line in lines)
     for row in rows:
         assert any(line.startswith(f"| {row} ") for line in lines), row
