@@ -131,7 +131,7 @@ def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client):
 @pytest.fixture
 def short_start(monkeypatch):
     """Skip passes that repeat one another, each of which costs the scheduler time."""
-    monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._WARM_UP", 2)
+    monkeypatch.setattr("labelsieve.methods._fsmir.block_descent.WARM_UP", 2)
     monkeypatch.setattr("labelsieve.methods._fsmir.factorization._POWER_ITERATIONS", 1)
 
 
