@@ -56,7 +56,7 @@ datasets = [{{ name = "small", path = "small.csv", labels = "label_*" }}]
 methods = [
     {{ name = "fickle", method = "fickle_methods:Fickle" }},
     {{ name = "asked", method = "fickle_methods:Fickle", params = {{ n_features_to_select = 6 }} }},
-    {{ name = "steady", method = "fickle_methods:Steady" }},
+    {{ name = "stable", method = "fickle_methods:Stable" }},
 ]
 [sizes]
 percent = {list(PERCENT)}
@@ -113,7 +113,7 @@ def test_every_size_is_judged_by_its_own_ranking(project):
         assert fickle == {(6.0, 1, 1), (10.0, 1, 1), (30.0, 3, 3), (60.0, 6, 6)}
         assert {(kept, first) for _, kept, first, _ in judged["fickle", fold] if kept > 1} == {(3, 3), (6, 6)}
         assert {(kept, first) for _, kept, first, _ in judged["asked", fold]} == {(1, 6), (3, 6), (6, 6)}
-        assert {(kept, first) for _, kept, first, _ in judged["steady", fold]} == {(1, 0), (3, 0), (6, 0)}
+        assert {(kept, first) for _, kept, first, _ in judged["stable", fold]} == {(1, 0), (3, 0), (6, 0)}
 
 
 def test_the_report_compares_the_rankings_of_one_number(project):
@@ -129,7 +129,7 @@ def test_the_report_compares_the_rankings_of_one_number(project):
     # Two sizes keep one feature; the folds agree at the others.
     assert found["fickle"]["kuncheva"] == pytest.approx((2 * at_one + 1 + 1) / 4)
     assert at_one < 1
-    assert found["steady"]["kuncheva"] == 1
+    assert found["stable"]["kuncheva"] == 1
     assert {entry["n_rankings"] for entry in facts.stability} == {3}
     seconds = results.cells.loc[results.cells["method"] == "fickle", "fit_seconds"]
     (cost,) = (cost for cost in facts.costs if cost["method"] == "fickle")
@@ -148,7 +148,7 @@ def test_a_number_that_fails_is_named_and_leaves_the_others(project):
     assert failure["cells"] == [
         f"small, flip 0.2, seed 0, fold {fold}, fickle, 6 features" for fold in range(3)
     ]
-    assert {cost["method"] for cost in facts.costs} == {"fickle", "steady"}
+    assert {cost["method"] for cost in facts.costs} == {"fickle", "stable"}
 
 
 def test_a_single_size_is_not_mistaken_for_a_ranking_without_a_number():

@@ -63,7 +63,7 @@ class Contents:
     weighted: set[str]
     #: Rows that do not match their checksums, or are known to be lost.
     n_damaged: int
-    #: Configuration of the last run; empty if there is no readable one.
+    #: Configuration of the last run; empty if it cannot be read.
     configuration: dict[str, Any] = field(default_factory=dict)
     #: Name of a dataset -> its facts.
     datasets: dict[str, dict[str, Any]] = field(default_factory=dict)

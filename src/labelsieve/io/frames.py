@@ -110,7 +110,7 @@ def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
     """Read the lines of a text table that hold something, numbered, and find out the separator."""
     text = decode_table(source)[0]
     separator = separator_of(next((line for line in text.splitlines() if line.strip()), ""), source.ending)
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a long text is no error
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # cells may hold long texts
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         records = [(reader.line_num, record) for record in reader if not is_blank(record)]

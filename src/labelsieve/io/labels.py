@@ -66,7 +66,7 @@ class Labels:
         )
 
 
-#: Reads a second file that holds the labels of so many rows.
+#: Reads labels from a second file, given its path and the number of rows.
 ReadLabelFile = Callable[[Path, int], Labels]
 
 

@@ -144,7 +144,7 @@ class Matrices:
 
 
 def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
-    """Put parts such as training and test half below one another."""
+    """Put parts such as training and test rows below one another."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -390,28 +390,28 @@ def _pick_matrices(
     parts: list[Matrices] = []
     by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
 
-    def named(names: Sequence[str], half: str) -> Any:
-        spellings = ("{0}_{1}", "{1}_{0}", "{0}{1}", "{1}{0}") if half else ("{1}",)
-        found = (by_name.get(spelling.format(half, name)) for name in names for spelling in spellings)
+    def named(names: Sequence[str], part: str) -> Any:
+        spellings = ("{0}_{1}", "{1}_{0}", "{0}{1}", "{1}{0}") if part else ("{1}",)
+        found = (by_name.get(spelling.format(part, name)) for name in names for spelling in spellings)
         return next((array for array in found if array is not None), None)
 
-    def labels(given: Any, names: Sequence[str], half: str) -> Any:
-        if not given or half:  # halves have usual names only
-            return named(names, half)
+    def labels(given: Any, names: Sequence[str], part: str) -> Any:
+        if not given or part:  # the parts have usual names only
+            return named(names, part)
         if given not in arrays:
             raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
         return arrays[given]
 
-    for half in ("", "train", "test"):
-        X = named(_DATA, half)
+    for part in ("", "train", "test"):
+        X = named(_DATA, part)
         if X is None:
             continue
-        truth = labels(options.labels, _TRUTH, half)
-        noisy = labels(options.candidates, _CANDIDATES, half)
+        truth = labels(options.labels, _TRUTH, part)
+        noisy = labels(options.candidates, _CANDIDATES, part)
         if truth is None and noisy is None:
             raise source.error(f"has features but no labels: {_listing(arrays)}; name them with `labels`")
         parts.append(_oriented(X, truth, noisy, source, label_rows_first))
-        if not half:
+        if not part:
             break
     if not parts:
         raise source.error(

@@ -30,7 +30,7 @@ _BY_ENDING = {
     ".arff": "arff", ".mat": "matlab", ".svm": "svmlight", ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }  # fmt: skip
-# The format is recognised by so many bytes.
+# Number of bytes that identify the format.
 _HEAD_BYTES = 2**16
 # Content that cannot be mistaken, whatever the ending.
 _MAGIC = {
