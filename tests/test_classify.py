@@ -207,11 +207,20 @@ def test_bad_parameters_are_refused(problem):
         MLkNN(smoothing=0).fit(*problem)
 
 
-def test_a_broken_sparse_matrix_is_refused(problem):
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
+def test_a_broken_sparse_matrix_is_refused(problem, classifier):
     X, Y = problem
-    for given in ((broken(X, "index too large"), Y), (X, broken(Y, "index too large"))):
+    fitted = clone(classifier).fit(X, Y)
+    bad_X, bad_Y = broken(X, "index too large"), broken(Y, "index too large")
+    for call in (
+        lambda: clone(classifier).fit(bad_X, Y),
+        lambda: clone(classifier).fit(X, bad_Y),
+        lambda: fitted.predict(bad_X),
+        lambda: fitted.decision_function(bad_X),
+        lambda: fitted.score(X, bad_Y),
+    ):
         with pytest.raises(ValueError, match="must be a sound sparse matrix"):
-            LabelFrequency().fit(*given)
+            call()
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)

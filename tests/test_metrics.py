@@ -15,6 +15,7 @@ from sklearn.metrics import (
 )
 from sklearn.metrics import hamming_loss as sklearn_hamming_loss
 
+from broken_sparse import broken
 from labelsieve import METRICS
 from labelsieve.metrics import (
     average_precision,
@@ -229,6 +230,16 @@ def test_sparse_and_boolean_labels_count_the_same(name):
     expected = METRICS[name].function(Y, other)
     assert METRICS[name].function(sp.csr_matrix(Y), other) == expected
     assert METRICS[name].function(Y.astype(bool), other.astype(bool)) == expected
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_broken_sparse_labels_are_refused(name):
+    Y = np.eye(6, dtype=int)
+    with pytest.raises(ValueError, match=r"^Y_true must be a sound sparse matrix"):
+        METRICS[name].function(broken(Y, "index too large"), Y)
+    if name not in RANKING:
+        with pytest.raises(ValueError, match=r"^Y_pred must be a sound sparse matrix"):
+            METRICS[name].function(Y, broken(Y, "index too large"))
 
 
 @pytest.mark.parametrize("name", RANKING)

@@ -220,6 +220,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         """
         if is_lazy(X):
             return self._transform_lazy(X)
+        check_structure(X, "X")
         return super().transform(X)
 
     def _transform_lazy(self, X: Any) -> Any:
@@ -230,6 +231,22 @@ class BaseSelector(SelectorMixin, BaseEstimator):
                 f"X must have the {self.n_features_in_} features of fit. Got {X.shape[1]}. Pass the same columns."
             )
         return X.iloc[:, support] if hasattr(X, "iloc") else X[:, support]
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Put selected features back into their columns, zeros into the others.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_)
+            The selected columns.
+
+        Returns
+        -------
+        X_original : {ndarray, sparse matrix} of shape (n_samples, n_features)
+            Features with zeros where a column was not selected.
+        """
+        check_structure(X, "X")
+        return super().inverse_transform(X)
 
     def _iterate(
         self, step: Callable[[Any], tuple[Any, float]], state: Any, value: float, **options: int

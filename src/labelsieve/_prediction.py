@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsieve._numerics.scaling import Scaling
-from labelsieve._numerics.sparse import Matrix, canonical
+from labelsieve._numerics.sparse import Matrix, canonical, check_structure
 
 
 class LabelPredictor:
@@ -77,6 +77,7 @@ class LabelPredictor:
     def _validated(self, X: Any) -> Matrix:
         """Check that ``X`` fits what was learnt."""
         check_is_fitted(self)
+        check_structure(X, "X")
         validated: Matrix = validate_data(self, X, reset=False, **self._validation)
         return canonical(validated)
 

@@ -91,6 +91,21 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
             scores = (scores[:, 1] - scores[:, 0]) / 2
         return scores
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose labels, or class, are predicted rightly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
+            True labels, or classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows.
+        """
+        check_structure(y, "y")
+        return float(super().score(X, y, sample_weight=sample_weight))
+
     def _target_classes(self) -> np.ndarray | None:
         return self.classes_ if self._has_classes else None
 

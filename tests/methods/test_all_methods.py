@@ -110,11 +110,20 @@ def test_every_parameter_is_constrained_and_documented(slug):
         assert name in (inspect.getdoc(method) or ""), f"{name} is not documented"
 
 
-def test_a_broken_sparse_matrix_is_refused():
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("slug", METHODS)
+def test_a_broken_sparse_matrix_is_refused_by_fit_and_all_that_follows(slug):
     X, Y = make_pml(30, 6, n_labels=3, random_state=0)
+    X = abs(X)
     for given in ((broken(X, "index too large"), Y), (X, broken(Y, "index too large"))):
         with pytest.raises(ValueError, match="must be a sound sparse matrix"):
-            METHODS["sum-f"]().fit(*given)
+            METHODS[slug]().fit(*given)
+    selector = METHODS[slug]().fit(X, Y)
+    names = ("transform", "inverse_transform", "decision_function", "predict")
+    for name in (name for name in names if hasattr(selector, name)):
+        given = X if name != "inverse_transform" else selector.transform(X)
+        with pytest.raises(ValueError, match=r"^X must be a sound"):
+            getattr(selector, name)(broken(given, "index negative"))
 
 
 #: Least mean share of the five planted features among the first five, of 30 (chance 0.17) or 20 (0.25).

@@ -35,6 +35,17 @@ def test_every_fault_of_a_compressed_matrix_is_refused(fault, make):
         check_structure(broken(A, fault, make), "y")
 
 
+def test_faults_of_coo_and_bsr_are_refused():
+    coo, short = sp.coo_array(A), sp.coo_array(A)
+    coo.row[0] = 6
+    short.data = short.data[1:]
+    bsr = sp.bsr_array(np.kron(A, np.ones((2, 3))), blocksize=(2, 3))
+    bsr.indices[1] = 4
+    for broken_matrix in (coo, short, bsr):
+        with pytest.raises(ValueError, match="must be a sound sparse matrix"):
+            check_structure(broken_matrix, "X")
+
+
 @pytest.mark.parametrize("kind", ["matrix", "array"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_rows_can_be_taken_of_every_format(form, kind):

@@ -145,10 +145,13 @@ def check_structure(M: Any, name: str) -> None:
     ...
     ValueError: X must be a sound sparse matrix. Got CSR of shape (2, 2): ...
     """
-    if not sp.issparse(M) or M.format not in ("csr", "csc", "bsr"):
+    if not sp.issparse(M):
         return
     try:
-        M.check_format(full_check=True)
+        if M.format in ("csr", "csc", "bsr"):
+            M.check_format(full_check=True)
+        elif M.format == "coo":
+            sp.coo_matrix((M.data, (M.row, M.col)), shape=(1, *M.shape)[-2:])
     except ValueError as error:
         raise ValueError(
             f"{name} must be a sound sparse matrix. Got {M.format.upper()} of shape {M.shape!r}: {error}. "

@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 
 from labelsieve._numerics.candidates import is_binary
-from labelsieve._numerics.sparse import Matrix, dense
+from labelsieve._numerics.sparse import Matrix, check_structure, dense
 
 
 def as_labels(Y: Matrix, name: str) -> np.ndarray:
     """Return a boolean label matrix, the smallest thing that all metrics can work on."""
+    check_structure(Y, name)
     Y = np.asarray(dense(Y))
     if Y.ndim != 2 or Y.size == 0:
         raise ValueError(
