@@ -10,6 +10,7 @@ import pytest
 
 import bench_runs as bench
 from conftest import fails, run
+from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results
 from labelsieve.report.page import make_report
 from labelsieve.report.summary import summarise
@@ -188,3 +189,10 @@ def test_published_results_are_small_and_have_a_report(path):
     report = make_report(read_summary(path))
     assert report.missing == ()
     assert len(report.sections) > 6
+
+
+def test_a_summary_that_expands_too_much_is_rejected(tmp_path, monkeypatch):
+    monkeypatch.setattr("labelsieve.report.summary_file._MOST_BYTES", 1000)
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"# labelsieve summary 1 " + b"0" * 10**6))
+    with pytest.raises(RunError, match="too large"):
+        read_summary(tmp_path / "bomb.csv.gz")

@@ -31,6 +31,8 @@ from labelsieve.report.summary import CURVE, Coverage, Facts, Summary, count_not
 
 ENDING = ".csv.gz"
 _MARK = "# labelsieve summary 1 "
+# A summary of a thousand curves takes a megabyte.
+_MOST_BYTES = 2**28
 _COLUMNS = [*CURVE[:3], "role", *CURVE[3:], "size", "n_features", "mean", "fold_std"]
 
 
@@ -52,7 +54,11 @@ def write_summary(summary: Summary, path: Path) -> None:
 def read_summary(path: Path) -> Summary:
     """Read what `write_summary` wrote; raises an error if the file is something else, or damaged."""
     try:
-        head, _, table = gzip.decompress(path.read_bytes()).decode().partition("\n")
+        with gzip.open(path) as packed:
+            content = packed.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ValueError("it is too large")
+        head, _, table = content.decode().partition("\n")
         if not head.startswith(_MARK):
             raise ValueError("its first line is another")
         facts = TypeAdapter(Facts).validate_json(head.removeprefix(_MARK))
