@@ -44,7 +44,7 @@ class Fickle(BaseEstimator):
         return self
 
 
-class Steady(Fickle):
+class Stable(Fickle):
     """Ranks alike whatever it is asked for."""
 
     ranking_depends_on_size = False
