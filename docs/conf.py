@@ -55,7 +55,6 @@ sphinx_gallery_conf = {
     "min_reported_time": 5,
     "write_computation_times": False,  # that page would load scripts from other servers
     "matplotlib_animations": False,
-    "default_thumb_file": str(Path(__file__).parent / "images" / "demo.png"),
     "backreferences_dir": "api/used_in",
     "doc_module": ("labelsieve",),
     "show_signature": False,

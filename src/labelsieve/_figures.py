@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 #: Colours of text, of the main subject, and of the rest (readable on white and on black).
 INK, ACCENT, FAINT = "#1f2328", "#d1495b", "#7d8590"
 
-_DPI, _PAGE_DPI = 144, 100
+_DPI = 144
 _SAVE_OPTIONS: dict[str, dict[str, Any]] = {
     ".pdf": {"metadata": {"CreationDate": None}},
     ".svg": {"metadata": {"Date": None}},
@@ -107,12 +106,6 @@ class PageFigure:
             with replacing(path) as stream:
                 self._draw(stream, format=path.suffix[1:], **_SAVE_OPTIONS[path.suffix])
         return paths
-
-    def png(self) -> bytes:
-        """Return a PNG file for a page, at a lower resolution than saved files."""
-        stream = io.BytesIO()
-        self._draw(stream, format="png", **{**_SAVE_OPTIONS[".png"], "dpi": _PAGE_DPI})
-        return stream.getvalue()
 
     def _draw(self, stream: IO[bytes], **options: Any) -> None:
         import matplotlib as mpl

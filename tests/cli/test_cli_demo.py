@@ -1,101 +1,59 @@
-"""``labelsieve demo``: what it shows, what it writes and what it proposes."""
+"""Tests of `labelsieve demo`."""
 
-import io
-import json
-import os
 import re
 import shlex
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import pytest
 
 from conftest import run
-from labelsieve.cli import demo, main
+from labelsieve.datasets import load_animals
 from labelsieve.io import read
 
 pytestmark = pytest.mark.usefixtures("plain_terminal")
 
 
-@pytest.fixture(scope="module")
-def same_fit():
-    """All demos fit the same digits: once for the tests that only look at the output."""
-
-    found, inspect_dataset = [], demo.inspect_dataset
-
-    def once(*arguments, **options):
-        if not found:
-            found.append(inspect_dataset(*arguments, **options))
-        return found[0]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "inspect_dataset", once)
-        yield
+@pytest.fixture
+def demo(capsys, tmp_path, monkeypatch):
+    """Output and messages of the demo, and its folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run(capsys, "demo")
+    assert code == 0
+    return out, err, tmp_path / "labelsieve-demo"
 
 
-@pytest.fixture(scope="module")
-def demonstration(tmp_path_factory, same_fit):
-    """Output and messages of one demo, and its folder."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.chdir(tmp_path_factory.mktemp("demo"))
-        patch.setenv("COLUMNS", "80")
-        assert main(["demo"]) == 0
-        return out.getvalue(), err.getvalue(), Path("labelsieve-demo").absolute()
-
-
-def test_the_demo_shows_the_ranking_and_the_selected_pixels(demonstration):
-    out, err, _ = demonstration
+def test_demo_audits_the_animals_and_writes_table_and_page(demo):
+    out, err, folder = demo
     assert "\x1b" not in out + err  # no colours in a pipe
-    assert len(re.findall(r"pixel_\d_\d +[\d. ]+█", out)) == 12
-    assert sorted(map(int, re.findall(r"\[ ?(\d+)\]", out))) == list(range(1, 13))
     assert max(map(len, out.splitlines())) <= 80
+    assert sorted(path.name for path in folder.iterdir()) == ["animals.csv", "audit.html"]
+    table = read(folder / "animals.csv")
+    assert (table.candidates == load_animals().Y_candidates).all()
 
 
-def test_the_demo_writes_picture_page_and_data_and_says_where(demonstration):
-    _out, err, folder = demonstration
-    assert sorted(path.name for path in folder.iterdir()) == ["demo.html", "demo.png", "digits.csv"]
-    assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
-    for name in ("demo.html", "demo.png", "digits.csv"):
-        assert os.path.join("labelsieve-demo", name) in err
+def test_demo_counts_the_wrong_labels_among_the_first_twenty(demo):
+    out = demo[0]
+    issues = re.findall(r"^(\w+) +(\w+) +-?\d\.\d\d +(wrong|right)", out, re.MULTILINE)
+    animals = load_animals()
+    rows, labels = list(animals.row_ids), list(animals.label_names)
+    assert len(issues) == 5
+    for row, label, truth in issues:
+        place = rows.index(row), labels.index(label)
+        assert animals.Y_candidates[place] == 1
+        assert animals.Y[place] == (truth == "right")
+    assert re.search(r"\b17 of the first 20\b", " ".join(out.split()))
 
 
-def test_the_demo_counts_the_wrong_labels_it_lists(demonstration):
-    out, _err, folder = demonstration
-    digits = read(folder / "digits.csv")
-    n_candidates = digits.Y_candidates.sum()
-    said = re.search(r"(\d+) of the 20 [^%]* wrong[^%]* (\d+)%", out)
-    assert int(said[2]) == round(100 * (n_candidates - digits.Y.sum()) / n_candidates)
-    page = (folder / "demo.html").read_text()
-    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
-    listed = zip(data["rows"]["i"][:20], data["rows"]["l"][:20], strict=True)
-    places = [(int(data["ids"][position]), label) for position, label in listed]
-    assert all(digits.Y_candidates[place] == 1 for place in places)
-    assert sum(digits.Y[place] == 0 for place in places) == int(said[1])
-
-
-def test_the_commands_that_the_demo_proposes_run(capsys, monkeypatch, demonstration):
-    _out, err, folder = demonstration
-    monkeypatch.chdir(folder.parent)
-    commands = re.findall(r"labelsieve ((?:select|issues) \S*digits.*)$", err, re.MULTILINE)
-    assert len(commands) == 2
+def test_commands_that_the_demo_proposes_run(capsys, demo):
+    commands = re.findall(r"^  labelsieve (.*)$", demo[1], re.MULTILINE)
+    assert [shlex.split(command)[0] for command in commands] == ["audit", "select", "issues"]
     for command in commands:
         assert run(capsys, *shlex.split(command))[0] == 0
 
 
-def test_the_demo_without_matplotlib_in_ascii(capsys, monkeypatch, same_fit):
-    monkeypatch.setattr("rich.console.ConsoleOptions.ascii_only", property(lambda self: True))
-    monkeypatch.setattr("labelsieve.cli.demo.has_matplotlib", lambda: False)
-    code, out, err = run(capsys, "demo", "--output", "elsewhere")
-    assert code == 0
-    assert out.isascii()
-    assert len(re.findall(r"^ +\d+ . pixel_", out, re.MULTILINE)) == 12
-    assert os.listdir("elsewhere") == ["digits.csv"]
-    assert "pip install 'labelsieve[" in err
-
-
-def test_a_demo_that_cannot_be_written_is_one_line(capsys, same_fit):
-    open("taken", "w").close()
+def test_demo_in_a_folder_that_cannot_be_written_is_one_error(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
     code, _, err = run(capsys, "demo", "--output", "taken")
     assert code == 1
     assert err.splitlines()[-1].startswith("error: taken: ")

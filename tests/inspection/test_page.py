@@ -1,8 +1,6 @@
 """The page of an audit, and its sentences."""
 
-import base64
 import json
-import re
 from copy import copy
 from dataclasses import replace
 
@@ -13,7 +11,6 @@ from html_page import HtmlPage
 from labelsieve import EvidenceSelector, SumF
 from labelsieve.inspection import wording
 from labelsieve.inspection.audit import inspect_dataset
-from labelsieve.inspection.pixels import draw_label_issues, draw_overview
 from labelsieve.inspection.stability import EvidenceTest, SelectionStability
 from labelsieve.io import Dataset
 
@@ -143,22 +140,6 @@ def test_labels_that_no_row_lacks_have_a_page_too():
     assert "None is flagged" in words
     assert data["columns"] == []
     assert data["rows"]["b"] == [1000] * len(data["rows"]["i"])
-
-
-def test_figures_are_in_the_page_as_they_are(selected):
-    figure = draw_overview(selected, np.ones((1, 5)))
-    page = replace(selected, figures=(figure,)).to_html()
-    embedded = re.search(r'<img src="data:image/png;base64,([^"]*)" alt="([^"]*)">', page)
-    assert base64.b64decode(embedded[1]) == figure.png()
-    assert embedded[2] == figure.description
-
-
-def test_label_issues_are_drawn_five_in_a_row(selected):
-    first = [(record["row"], record["label"]) for record in selected.issue_records(7)]
-    figure = draw_label_issues(first, np.zeros((40, 2, 2)))
-    assert [axes.get_title() for axes in figure.figure.axes if axes.axison] == [
-        f"{label}?" for _, label in first
-    ]
 
 
 def test_stable_columns_are_compared_with_chance(automatic):

@@ -37,7 +37,7 @@ Examples:
 
 #: Every command is the module of its name. The sentence is the first line of its help.
 COMMANDS = {
-    "demo": "Select pixels of handwritten digits, without a download.",
+    "demo": "Audit a table of tagged animals, without a download.",
     "audit": "Rank columns, choose how many to keep, flag label errors.",
     "select": "Select the features that matter for the labels.",
     "issues": "List the labels most likely to be wrong.",

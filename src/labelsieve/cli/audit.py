@@ -80,12 +80,12 @@ def audit(
     if as_json:
         typer.echo(found.to_json(), nl=False)
     else:
-        _print_summary(found, results())
+        print_summary(found, results())
     if html is not None:
         console.print(f"wrote {html}")
 
 
-def _print_summary(found: Audit, console: Console) -> None:
+def print_summary(found: Audit, console: Console) -> None:
     """Print the four answers, the first columns and the first flagged labels on one screen."""
     console.print(Text(headline(found), style="bold"))
     warning = banner(found)

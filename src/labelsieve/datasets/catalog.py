@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import quote
 
+from labelsieve.datasets.animals import load_animals
 from labelsieve.datasets.digits import load_digits_attributes
 from labelsieve.datasets.synthetic import load_planted
 from labelsieve.io.dataset import Dataset
@@ -360,6 +361,18 @@ _ENTRIES = (
         citation="Srivastava and Zane-Ulman, IEEE Aerospace Conference 2005",
     ),
     # Built in.
+    CatalogEntry(
+        name="animals",
+        files=(),
+        shape=(101, 11, 12),
+        cardinality=2.356,
+        candidate_cardinality=3.208,
+        domain="animals",
+        citation="Forsyth, Zoo, UCI Machine Learning Repository, 1990",
+        licence="CC BY 4.0.",
+        remark="tags; each tag that an animal does not have was added with probability 0.1",
+        make=load_animals,
+    ),
     CatalogEntry(
         name="digits",
         files=(),

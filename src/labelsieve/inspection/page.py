@@ -32,7 +32,6 @@ key              content
 
 from __future__ import annotations
 
-import base64
 import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -86,10 +85,6 @@ def render_page(audit: Audit) -> str:
         answers=wording.answers(audit),
         banner=wording.banner(audit),
         warnings=audit.warnings,
-        figures=[
-            (f"data:image/png;base64,{base64.b64encode(figure.png()).decode()}", figure.description)
-            for figure in audit.figures
-        ],
         notes=list(wording.notes(audit)),
         measure=None if ranking is None else ranking.measure,
         has_subsamples=audit.stability is not None,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pandas import DataFrame
@@ -27,9 +27,6 @@ from labelsieve.io import Dataset
 from labelsieve.io.dataset import Column, known_wrong
 from labelsieve.io.writing import replacing
 from labelsieve.methods._evidence.choice import SizeCurve
-
-if TYPE_CHECKING:
-    from labelsieve._figures import PageFigure
 
 #: Height of the page in a notebook.
 _NOTEBOOK_HEIGHT = 720
@@ -67,8 +64,6 @@ class Audit:
         Program, command, data and settings.
     warnings : tuple of str
         Warnings about these findings, such as a method that did not converge.
-    figures : tuple of PageFigure
-        Figures for the page.
     columns, sizes, labels, flagged : DataFrame
         The columns in order, the size curve, the labels, and the least supported candidate labels with reasons.
 
@@ -95,7 +90,6 @@ class Audit:
     label_issues: ExplainedIssues | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    figures: tuple[PageFigure, ...] = ()
 
     @property
     def is_no_better_than_chance(self) -> bool:
