@@ -28,7 +28,7 @@ def solve_cone_program(P, q, A, b, cones):
     """Minimise x'Px / 2 + q'x with b - Ax in the cones, by Clarabel."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    P, A = sp.csc_matrix(sp.triu(P)), sp.csc_matrix(A)
+    P, A = sp.csc_matrix(sp.triu(sp.csc_array(P))), sp.csc_matrix(A)
     return clarabel.DefaultSolver(P, np.asarray(q), A, np.asarray(b), cones, settings).solve()
 
 

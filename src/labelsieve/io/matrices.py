@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -247,7 +248,10 @@ def read_matlab(source: Source, options: ReadOptions) -> Matrices:
         raise source.error("is a MATLAB 7.3 (HDF5) file; in MATLAB, save it again with save(..., '-v7')")
     sizes = [math.prod(shape) for _, shape, kind in scipy.io.whosmat(BytesIO(content)) if kind != "sparse"]
     source.check_cells(sum(sizes))
-    found = scipy.io.loadmat(BytesIO(content))
+    with warnings.catch_warnings():
+        # Newer versions of SciPy announce sparse arrays, which are as good.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = scipy.io.loadmat(BytesIO(content))
     arrays = {
         name: array
         for name, array in found.items()
