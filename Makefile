@@ -1,18 +1,18 @@
-# `make demo` and `make test` need nothing but Python >= 3.11 and make: they build .venv themselves.
+# All targets build .venv first. They only need Python 3.11 or newer and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
-# One thread per worker: the workers share the cores already.
+# Test workers already use all cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-# A file's tests share what is dear to start, so they stay together; those with long tests begin first.
+# Tests of one file share expensive fixtures, so they run in one worker. Files with many tests start first.
 IN_PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
-# The tests start many processes: without compiled files every one of them would compile the package, and every worker the tests.
+# The tests start many processes. Without .pyc files each one would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test coverage test-oldest lint docs bench bench-full clean
 
-# One environment for everything; it is rebuilt when the dependencies in pyproject.toml change.
+# One environment for everything. It is rebuilt when pyproject.toml changes.
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "labelsieve needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
@@ -29,7 +29,7 @@ test: $(VENV)/ready
 coverage: $(VENV)/ready
 	$(ONE_THREAD) $(BIN)/python -m pytest -q $(IN_PARALLEL) --cov=labelsieve --cov-branch --cov-report=term
 
-# The lower bounds in pyproject.toml are promises: this environment has exactly them. uv asks pip where packages come from.
+# This environment has exactly the lower bounds in pyproject.toml. uv uses the package index of pip.
 $(OLDEST)/ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv
@@ -38,17 +38,17 @@ $(OLDEST)/ready: pyproject.toml
 		--resolution lowest-direct --editable '.[dev]'
 	touch $@
 
-# Roundings differ from processor to processor: here they are those of the oldest that OpenBLAS knows.
+# Rounding differs between processors. Prescott is the oldest that OpenBLAS knows.
 test-oldest: $(OLDEST)/ready
 	OPENBLAS_CORETYPE=Prescott $(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q $(IN_PARALLEL) -m 'not slow'
 
-# What the site is built with joins the same environment; its versions are pinned. The build asks nothing of the network.
+# The site is built without network access.
 $(VENV)/docs-ready: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 docs: $(VENV)/docs-ready
-	rm -rf docs/_build/html  # pages that nobody writes any more
+	rm -rf docs/_build/html  # removes stale pages
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 
@@ -58,7 +58,7 @@ lint: $(VENV)/ready
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# A quarter of an hour on two cores; bench-full answers the questions that take longer.
+# Takes 15 minutes on two cores. bench-full takes hours.
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks
 
