@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 # Test workers already use all cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-# Tests of one file share expensive fixtures, so they run in one worker. Files with many tests start first.
+# Tests of one file share expensive fixtures, so they run in one worker. Slow files start first.
 IN_PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The tests start many processes. Without .pyc files each one would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
