@@ -180,7 +180,7 @@ def test_steps_that_a_bound_refuses_would_have_been_refused_anyway(monkeypatch):
     PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     few = len(products)
     monkeypatch.setattr(
-        PMLLFCProblem, "largest_share", lambda self, length: np.inf
+        PMLLFCProblem, "largest_decrease", lambda self, length: np.inf
     )  # no bound: always multiply
     products.clear()
     model = PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)

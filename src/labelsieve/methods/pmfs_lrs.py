@@ -28,7 +28,7 @@ from labelsieve._prediction import LinearLabelPredictor
 
 #: Added to the squared norms of rows, so that the weight of a zero row is finite.
 SMOOTHING = 1e-12
-#: ``lam="auto"``: weight per row, and its cap as a fraction of the weight that removes all features.
+#: ``lam="auto"``: weight per row, and cap as a fraction of the weight that removes all features.
 _LAM_PER_ROW, _MAX_FRACTION = 0.1, 0.5
 #: Updates of F and N per update of W.
 _INNER_STEPS = 5
@@ -40,7 +40,8 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
     Minimises over the weights W, the low-rank labels F and the sparse noise N [1]_::
 
-        |H(XW - F)|^2 + eta tr(F' L F) + alpha |F|_* + beta |N|_1 + lam |W|_21 + (mu / 2) |Y - F - N|^2
+        |H(XW - F)|^2 + eta tr(F' L F) + alpha |F|_* + beta |N|_1 + lam |W|_21
+        + (mu / 2) |Y - F - N|^2
 
     where H subtracts column means, L is the Laplacian of a neighbour graph of the rows of X,
     ``|F|_*`` is the sum of the singular values, and Y holds the candidate labels. Features are
@@ -53,7 +54,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     alpha : float, default=1.0
         Weight of the nuclear norm of F.
     beta : float, default=0.4
-        Weight of the sparse noise. Entries of ``Y - F`` up to ``beta / mu`` are not treated as noise.
+        Weight of the sparse noise. Entries of ``Y - F`` up to ``beta / mu`` do not count as noise.
     lam : float or "auto", default="auto"
         Row-sparsity weight; lambda in [1]_. "auto" is ``0.1 n_samples``, but at most half the
         weight that removes all features from a regression on the candidates.
@@ -64,8 +65,8 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     n_neighbors : int, default=20
         Number of neighbours of each row in the graph, capped by the number of other rows.
     bandwidth : {"unit", "median"}, default="median"
-        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``. "unit" is 1 as published, for
-        which the weights of most graphs vanish. "median" is the median edge length.
+        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``. "unit" is 1 as published, which
+        makes the edge weights vanish on most datasets. "median" is the median edge length.
     solver : {"exact", "authors"}, default="exact"
         "exact" minimises the objective above. "authors" minimises what the authors' code solves in
         effect with the published settings: ``|H(XW - Y)|^2 + lam |W|_21``, without splitting the
@@ -75,7 +76,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     tol : float, default=1e-5
         Stop when the relative change of the objective in one sweep is at most this.
     verbose : int, default=0
-        Log every sweep.
+        Log every sweep if nonzero.
 
     Attributes
     ----------

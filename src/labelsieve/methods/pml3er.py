@@ -20,7 +20,7 @@ from labelsieve._numerics.scaling import minmax_rows
 from labelsieve._numerics.sparse import Matrix
 from labelsieve.methods._label_regressor import LabelRegressor
 
-#: Largest change of an entry at which the propagation has converged, and its maximum number of steps.
+#: Tolerance of the propagation (largest change of an entry) and its maximum number of steps.
 _PROPAGATION_TOL, _MAX_STEPS = 1e-10, 10_000
 
 
@@ -32,10 +32,10 @@ class PML3er(LabelRegressor):
     row a degree of relevance E. The second stage minimises over confidences C, label correlations
     B, weights W and intercepts b::
 
-        1/2 |E - CB|^2 + lambda1 / 2 |C - XW - 1b'|^2 + lambda2 |B|_* + n lambda3 / 2 |W|^2,  0 <= C <= Y
+        1/2 |E - CB|^2 + lambda1 / 2 |C - XW - 1b'|^2 + lambda2 |B|_* + n lambda3 / 2 |W|^2
 
-    where ``|B|_*`` is the nuclear norm, the sum of the singular values. Features are ranked by the
-    norms of their rows of W.
+    subject to ``0 <= C <= Y``, where n is the number of rows and ``|B|_*`` is the nuclear norm, the
+    sum of the singular values. Features are ranked by the norms of their rows of W.
 
     This is a reconstruction from the abstract of [1]_, which describes two stages: a propagation
     that does not reset non-candidates to 0, and joint learning of confidences and predictor. The
@@ -64,7 +64,7 @@ class PML3er(LabelRegressor):
     tol : float, default=1e-4
         Stop when the relative change of the objective in one iteration is at most this.
     verbose : int, default=0
-        Log every iteration.
+        Log every iteration if nonzero.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ class PMLFP(PartialRanker):
         Stop when the relative change of the objective is at most this. Also the relative accuracy
         of each W.
     verbose : int, default=0
-        Log every iteration if positive.
+        Log every iteration if nonzero.
 
     Attributes
     ----------
