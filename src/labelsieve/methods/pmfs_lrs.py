@@ -264,8 +264,8 @@ class PMFSLRSProblem:
 def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray, float]:
     """Soft-threshold the singular values of M. Return the new matrix and its nuclear norm.
 
-    The squared singular values are the eigenvalues of the smaller Gram matrix. If rounding would
-    swamp a square as small as that of the threshold, use a singular value decomposition instead.
+    The squared singular values are computed as eigenvalues of the smaller Gram matrix. If the
+    squared threshold is below their rounding error, use a singular value decomposition instead.
     """
     if M.shape[0] < M.shape[1]:
         shrunk, norm = shrink_singular_values(M.T, threshold)

@@ -1,4 +1,4 @@
-"""PML-LD: partial multi-label learning with label distributions, with linear features."""
+"""PML-LD: partial multi-label learning with label distributions and linear features."""
 
 from __future__ import annotations
 

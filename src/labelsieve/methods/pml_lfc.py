@@ -268,12 +268,12 @@ class PMLLFCProblem:
             moved = np.clip(P - step * gradient, 0, self.Y)
             change = moved - P
             length, gram = squared_norm(change), change.T @ change
-            rise = P.T @ change
-            rise += rise.T + gram
+            gram_change = P.T @ change
+            gram_change += gram_change.T + gram
             # Objective minus its tangent, without the part of S. Avoids cancellation.
-            excess = length / 2 + self.lambda2 / 4 * (2 * inner(PtP, gram) + squared_norm(rise))
+            excess = length / 2 + self.lambda2 / 4 * (2 * inner(PtP, gram) + squared_norm(gram_change))
             allowed = length / (2 * step)
-            # S is expensive, so use it only if its part can decide.
+            # Products with S are expensive, so compute one only if it can decide.
             if excess - self.largest_decrease(length) <= allowed:
                 S_moved = self.S.product(moved)
                 if excess - self.lambda2 / 2 * inner(change, S_moved - SP) <= allowed:

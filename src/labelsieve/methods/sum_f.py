@@ -105,7 +105,7 @@ def _class_moments(X: Matrix, Y: Matrix, labels: slice) -> _ClassMoments:
     n_positive = np.asarray(Y.sum(axis=0)).ravel()
     excess = np.zeros((n_features, Y.shape[1]))
     if is_sparse(X):
-        # Blocks of rows keep the accumulated row in the cache.
+        # In Y.T @ X, each label accumulates into one row, which stays in the cache.
         for block in batches(n_samples, width=X.nnz // n_samples):
             excess += dense(Y[block].T @ X[block].astype(np.float64)).T
         excess -= np.outer(mean, n_positive)

@@ -222,7 +222,7 @@ def _lower_bound(x: np.ndarray) -> np.ndarray:
 
 def _wolfe(x: np.ndarray, linear: np.ndarray, B: np.ndarray, tolerance: float) -> np.ndarray:
     """Move the base x of one row towards the smallest norm until a set is proven optimal."""
-    corral, share = x[None, :], np.ones(1)
+    corral, weights = x[None, :], np.ones(1)
     best, best_value = np.ones(len(x), dtype=bool), np.inf
     for _ in range(MAX_CORRECTIONS):
         (candidate,), (value,) = _best_prefix(x[None], linear[None], B[None])
@@ -231,13 +231,13 @@ def _wolfe(x: np.ndarray, linear: np.ndarray, B: np.ndarray, tolerance: float) -
         if best_value - _lower_bound(x) <= tolerance:
             break
         vertex = _greedy_base(np.argsort(x)[None], linear[None], B[None])[0]
-        corral, share = np.vstack([corral, vertex]), np.append(share, 0.0)
-        corral, share = _nearest_in_hull(corral, share)
-        x = share @ corral
+        corral, weights = np.vstack([corral, vertex]), np.append(weights, 0.0)
+        corral, weights = _nearest_in_hull(corral, weights)
+        x = weights @ corral
     return best
 
 
-def _nearest_in_hull(corral: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_in_hull(corral: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Drop points until the affine hull's point of smallest norm lies in the convex hull."""
     while True:
         # All bases have the same sum. Removing it makes the Gram matrix far better conditioned.
@@ -250,12 +250,12 @@ def _nearest_in_hull(corral: np.ndarray, share: np.ndarray) -> tuple[np.ndarray,
         outside = affine <= TIE
         if not outside.any():
             return corral, affine
-        step = np.min(share[outside] / np.maximum(share[outside] - affine[outside], np.finfo(float).tiny))
-        share = share + step * (affine - share)
-        keep = share > TIE
+        step = np.min(weights[outside] / np.maximum(weights[outside] - affine[outside], np.finfo(float).tiny))
+        weights = weights + step * (affine - weights)
+        keep = weights > TIE
         if keep.all():
-            keep[np.argmin(share)] = False
-        corral, share = corral[keep], share[keep] / share[keep].sum()
+            keep[np.argmin(weights)] = False
+        corral, weights = corral[keep], weights[keep] / weights[keep].sum()
 
 
 def _groups_of_equal_size(

@@ -338,7 +338,7 @@ class RankSVM:
     def _pair_loss(
         self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
     ) -> tuple[float, np.ndarray, float]:
-        """Return the weighted loss, its gradient by the scores and the sum of the pair weights."""
+        """Return the weighted loss, its gradient (by score) and the sum of the pair weights."""
         loss, mass = 0.0, 0.0
         gradient = np.empty_like(F)
         for rows in self._blocks:
@@ -359,7 +359,7 @@ class RankSVM:
         return F
 
     def _transposed_product(self, X: Matrix, G: np.ndarray) -> np.ndarray:
-        """Return the gradient by M of a loss whose gradient by the scores of X is G."""
+        """Map the gradient G with respect to the scores of X to the gradient with respect to M."""
         gradient = np.empty(self.shape)
         gradient[:-1] = X.T @ G
         gradient[-1] = G.sum(axis=0)
