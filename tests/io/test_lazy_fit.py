@@ -168,6 +168,6 @@ def test_very_many_labels_are_counted_in_batches_with_the_same_scores(monkeypatc
     expected = [method.fit(X, Y).scores_ for method in methods]
     # Room for one label, or for two.
     monkeypatch.setattr(information, "_MOST_COUNTS", 8 * 4 + 1)
-    monkeypatch.setattr(sum_f, "_LARGEST_EXCESS", 2 * 8)
+    monkeypatch.setattr(sum_f, "_MAX_SUMS", 2 * 8)
     for method, scores in zip(methods, expected, strict=True):
         np.testing.assert_allclose(method.fit(X, container(Y)).scores_, scores, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The confidence step against HiGHS, all subsets and random search."""
+"""Confidence step compared with HiGHS, all subsets and random search."""
 
 from itertools import product
 
@@ -16,7 +16,7 @@ from labelsieve.methods._partial_ranking.confidence import (
 
 
 def linear_program(linear, B):
-    """Value of the problem without affinity, by HiGHS with one variable per pair of labels."""
+    """Return the optimum without affinity, by HiGHS with one variable per pair of labels."""
     n_labels = len(linear)
     first, second = np.nonzero(~np.eye(n_labels, dtype=bool))
     n_pairs = len(first)
@@ -31,7 +31,7 @@ def linear_program(linear, B):
 
 
 def slack_costs(rng, n_labels, spread, noise):
-    """Costs as a rank-SVM makes them: hinges of score differences, and a linear part of similar size."""
+    """Return typical costs of a rank-SVM: hinges of score differences and a linear part."""
     f = spread * rng.normal(size=n_labels)
     B = np.maximum(0, 1 - f[:, None] + f)
     np.fill_diagonal(B, 0)
@@ -45,7 +45,7 @@ def value_of(linear, B):
 
 @pytest.mark.parametrize("shift", [0.0, -0.6, -3.0])
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 8, 14])
-def test_minimise_lovasz_equals_highs_on_random_costs_of_both_signs(n_labels, shift):
+def test_minimise_lovasz_matches_highs_on_random_costs(n_labels, shift):
     rng = np.random.default_rng(n_labels)
     for _ in range(8):
         linear = shift + n_labels * rng.random(n_labels)
@@ -54,15 +54,15 @@ def test_minimise_lovasz_equals_highs_on_random_costs_of_both_signs(n_labels, sh
 
 
 @pytest.mark.parametrize(("spread", "noise"), [(0.3, 0.5), (0.3, 3), (1, 1), (1, 3), (3, 1)])
-def test_minimise_lovasz_equals_highs_on_slacks_of_thirty_labels(spread, noise):
+def test_minimise_lovasz_matches_highs_on_slacks_of_thirty_labels(spread, noise):
     rng = np.random.default_rng(0)
     for _ in range(3):
         linear, B = slack_costs(rng, 30, spread, noise)
         assert value_of(linear, B)[0] == pytest.approx(linear_program(linear, B), rel=1e-9)
 
 
-def test_minimise_lovasz_needs_its_corrections(monkeypatch):
-    """Equal labels: all of them share the optimum, which no single greedy base certifies."""
+def test_minimise_lovasz_runs_wolfe_if_no_greedy_base_is_optimal(monkeypatch):
+    """With equal labels, the optimum is the set of all labels. No greedy base certifies it."""
     calls = []
     wolfe = confidence._wolfe
     monkeypatch.setattr(confidence, "_wolfe", lambda *args: calls.append(1) or wolfe(*args))
@@ -83,7 +83,7 @@ def step(F, candidates, **options):
 
 
 def row_value(p, f, weight, cost, affinity):
-    """The objective of a row for any confidences, straight from its definition."""
+    """Compute the objective of a row from its definition."""
     value = cost @ p - p @ affinity @ p
     for k, j in product(range(len(p)), repeat=2):
         value += weight * max(0, p[k] - p[j]) * max(0, 1 - f[k] + f[j])
@@ -98,7 +98,7 @@ def random_step(seed, n_samples=40, n_labels=7, share=0.5):
 
 
 def assert_unbeaten(rng, F, candidates, cost, affinity, weight, trusted, level):
-    """Random feasible confidences never do better in any row."""
+    """Check that random feasible confidences are not better in any row."""
     for i in np.flatnonzero(candidates.any(axis=1)):
         found = row_value(trusted[i] * level[i], F[i], weight[i], cost[i], affinity)
         for _ in range(50):
@@ -108,12 +108,12 @@ def assert_unbeaten(rng, F, candidates, cost, affinity, weight, trusted, level):
                 assert row_value(p, F[i], weight[i], cost[i], affinity) >= found - 1e-9
 
 
-def test_no_feasible_confidences_beat_the_chosen_ones():
+def test_no_feasible_confidences_are_better():
     rng, F, candidates, cost = random_step(0)
     assert_unbeaten(rng, F, candidates, cost, np.zeros((7, 7)), *step(F, candidates, cost=cost))
 
 
-def test_more_candidates_than_can_be_enumerated_change_nothing(monkeypatch):
+def test_wolfe_matches_enumeration(monkeypatch):
     _, F, candidates, cost = random_step(1)
     _, trusted, level = step(F, candidates, cost=cost)
     monkeypatch.setattr(confidence, "ENUMERATION_LIMIT", 0)
@@ -128,7 +128,7 @@ def semidefinite_affinity(rng, n_labels, scale):
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e-2, 0.1])
-def test_with_affinity_no_feasible_confidences_beat_the_enumerated_ones(scale):
+def test_no_feasible_confidences_are_better_with_affinity(scale):
     rng, F, candidates, cost = random_step(2)
     affinity = semidefinite_affinity(rng, 7, scale)
     found = step(F, candidates, cost=cost, affinity=affinity)
@@ -136,7 +136,7 @@ def test_with_affinity_no_feasible_confidences_beat_the_enumerated_ones(scale):
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e-2, 0.1])
-def test_linearised_affinity_never_raises_a_row_and_is_close_to_enumeration(monkeypatch, scale):
+def test_linearised_affinity_never_increases_a_row_and_is_close_to_enumeration(monkeypatch, scale):
     rng, F, candidates, cost = random_step(3, share=0.7)
     affinity = semidefinite_affinity(rng, 7, scale)
     weight, trusted, level = step(F, candidates, cost=cost, affinity=affinity)
@@ -152,9 +152,9 @@ def test_linearised_affinity_never_raises_a_row_and_is_close_to_enumeration(monk
     assert np.mean(dc <= exact + 1e-9) >= 0.9
 
 
-def test_equal_sets_are_decided_for_the_smaller_then_the_first():
+def test_ties_go_to_the_smaller_then_the_first_set():
     candidates = np.ones((1, 3), dtype=bool)
-    # Slacks have no weight, so only the costs count, and these are equal.
+    # Slacks have weight 0, so only the costs matter, and these are equal.
     trusted, level = update_confidence(
         np.zeros((1, 3)), candidates, np.zeros(1), candidates, np.ones(1), cost=np.full((1, 3), 2.0)
     )
@@ -162,7 +162,7 @@ def test_equal_sets_are_decided_for_the_smaller_then_the_first():
     assert level[0] == 1
 
 
-def test_rows_without_candidates_stay_empty():
+def test_rows_without_candidates_trust_no_label():
     candidates = np.array([[False, False], [True, False]])
     _, trusted, level = step(np.zeros((2, 2)), candidates)
     np.testing.assert_array_equal(trusted, candidates)

@@ -1,4 +1,4 @@
-"""PARTICLE-MAP: the worked example in both modes, and tables that never see a test label."""
+"""PARTICLE-MAP: worked example in both modes, likelihood tables and prediction."""
 
 import inspect
 import pickle
@@ -12,7 +12,7 @@ from oracles import Y_RANKED as Y
 
 
 def solve(mode, weights="mean"):
-    options = {"exclude_self": False, "fallback": "labels"} if mode == "release" else {}
+    options = {"exclude_self": False, "fallback": "labels"} if mode == "reference" else {}
     return ParticleMAP(weights=weights, n_neighbors=2, cv=2, shuffle=False, scale=None, **options)._solve(
         X, Y
     )
@@ -25,8 +25,8 @@ def noisy_problem(seed=0):
     return features, (Y_true | (rng.random(Y_true.shape) < 0.2)).astype(float)
 
 
-def test_worked_example_of_the_release():
-    result = solve("release")
+def test_worked_example_of_the_reference_code():
+    result = solve("reference")
     coef = [[0.7, -0.7, -0.7], [-0.45, 0.9, 0], [-0.25, -0.2, 0.7]]
     np.testing.assert_allclose(result.extra["coef"].T, coef, atol=1e-6)
     np.testing.assert_allclose(result.scores, [1.212436, 1.006231, 0.76974], atol=1e-6)
@@ -38,22 +38,22 @@ def test_worked_example_of_the_release():
         [0.328504, 1.021651, 0.328504],
     ]
     np.testing.assert_allclose(result.extra["log_odds"], log_odds, atol=1e-6)
-    np.testing.assert_allclose(solve("release", "stacked").scores, [0.989949, 0.9, 0.728011], atol=1e-6)
-    slope = solve("release", "slope")
+    np.testing.assert_allclose(solve("reference", "stacked").scores, [0.989949, 0.9, 0.728011], atol=1e-6)
+    slope = solve("reference", "slope")
     np.testing.assert_allclose(
         slope.extra["coef"].T, np.array(coef) * [2.197225, 2.484907, 0.693147], atol=1e-5
     )
     np.testing.assert_allclose(slope.scores, [2.372061, 2.445237, 0.885522], atol=1e-6)
 
 
-def test_worked_example_as_recommended():
-    result = solve("recommended")
-    coef = [[1.5, 0, -1.5], [-0.8, 0, 0.8], [-0.7, 0, 0.7]]  # label 1 has no pair and counts for nothing
+def test_worked_example_with_defaults():
+    result = solve("default")
+    coef = [[1.5, 0, -1.5], [-0.8, 0, 0.8], [-0.7, 0, 0.7]]  # label 1 has no pair
     np.testing.assert_allclose(result.extra["coef"].T, coef, atol=1e-6)
     np.testing.assert_allclose(result.scores, [2.12132, 1.131371, 0.989949], atol=1e-6)
     votes = [[1, 0, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 0, 1]]
     np.testing.assert_array_equal(count_votes(X, result.extra["classifiers"], 3), votes)
-    slope = solve("recommended", "slope").extra["coef"]
+    slope = solve("default", "slope").extra["coef"]
     np.testing.assert_allclose(slope.T, np.array(coef) * [2.197225, 0, 2.70805], atol=1e-5)
 
 
@@ -62,7 +62,7 @@ def test_worked_example_of_the_ridge_fallback():
     np.testing.assert_allclose(ParticleMAP(n_neighbors=2)._ridge_weights(X, Y).T, W, atol=1e-6)
 
 
-def test_the_tables_are_counted_on_the_training_rows():
+def test_likelihood_tables_are_counted_on_the_training_rows():
     features, candidates = noisy_problem()
     selector = ParticleMAP().fit(features, candidates)
     votes = count_votes(selector.scaling_.apply(features), selector.classifiers_, 5)
@@ -76,7 +76,7 @@ def test_the_tables_are_counted_on_the_training_rows():
             np.testing.assert_allclose(selector.log_odds_[j, r], expected)
 
 
-def test_prediction_knows_neither_test_labels_nor_other_test_rows():
+def test_prediction_does_not_depend_on_test_labels_or_other_rows():
     features, candidates = noisy_problem()
     for name in ("predict", "decision_function"):
         assert list(inspect.signature(getattr(ParticleMAP, name)).parameters) == ["self", "X"]
@@ -92,19 +92,19 @@ def test_prediction_knows_neither_test_labels_nor_other_test_rows():
     assert pickle.dumps(selector) == before
 
 
-def test_prediction_of_the_worked_example_cuts_the_odds_of_a_row_in_the_middle():
+def test_prediction_of_the_worked_example():
     selector = ParticleMAP(
         n_neighbors=2, cv=2, exclude_self=False, fallback="labels", shuffle=False, scale=None
     ).fit(X, Y)
-    # The first row has the votes 2, 0, 0 and by the tables above the odds 5, 0.3 and 1.389. The last are above
-    # one, but only 0.23 of the way from the smallest to the largest.
+    # The first row has the votes 2, 0, 0, which the table above maps to the odds 5, 0.3 and 1.389.
+    # The last odds exceed 1, but lie at only 0.23 of the range.
     np.testing.assert_allclose(np.exp(selector.decision_function(X))[0], [5, 0.3, 1.388889], atol=1e-5)
     np.testing.assert_array_equal(
         selector.predict(X), [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0]]
     )
 
 
-def test_prediction_is_the_minmax_rule_and_equal_odds_predict_nothing():
+def test_prediction_thresholds_scaled_odds_and_equal_odds_predict_nothing():
     features, candidates = noisy_problem(3)
     selector = ParticleMAP().fit(features, candidates)
     odds = np.exp(selector.decision_function(features))

@@ -1,4 +1,4 @@
-"""PARTICLE-VLS: the worked example in both modes, its prediction, and degenerate data (both methods)."""
+"""PARTICLE-VLS: worked example in both modes and prediction; both methods on degenerate data."""
 
 import math
 
@@ -16,25 +16,25 @@ BOTH = pytest.mark.parametrize("method", [ParticleVLS, ParticleMAP])
 
 
 def solve(mode, weights="mean"):
-    options = {"exclude_self": False, "fallback": "labels"} if mode == "release" else {}
+    options = {"exclude_self": False, "fallback": "labels"} if mode == "reference" else {}
     return ParticleVLS(weights=weights, n_neighbors=2, cv=2, shuffle=False, scale=None, **options)._solve(
         X, Y
     )
 
 
 def planted(seed=0, n_samples=120, n_features=8):
-    """Four labels, each decided by one of the first four features, with noise candidates."""
+    """Return four labels, each determined by one of the first features, plus noisy candidates."""
     rng = np.random.default_rng(seed)
     features = rng.random((n_samples, n_features))
-    features[np.arange(n_features), np.arange(n_features)] = 0.0  # every column minimum is zero
+    features[np.arange(n_features), np.arange(n_features)] = 0.0  # every column has a zero
     Y_true = features[:, :4] > 0.6
     return features, (Y_true | (rng.random(Y_true.shape) < 0.2)).astype(float)
 
 
-def test_worked_example_of_the_release():
-    result = solve("release")
+def test_worked_example_of_the_reference_code():
+    result = solve("reference")
     trained = result.extra["classifiers"]
-    # Label 3 is the virtual one. Pair (1, 2) has no row for label 1 and is left out.
+    # Label 3 is the virtual label. Pair (1, 2) has no row for label 1 and is skipped.
     pairs = [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]
     assert list(zip(trained.first, trained.second, strict=True)) == pairs
     W = [
@@ -50,12 +50,12 @@ def test_worked_example_of_the_release():
     coef = [[0.966667, -0.77037, -1.040698], [-0.566667, 1.140741, 0.334884], [-0.4, -0.52037, 0.855814]]
     np.testing.assert_allclose(result.extra["coef"].T, coef, atol=1e-6)
     np.testing.assert_allclose(result.scores, [1.615849, 1.317022, 1.078519], atol=1e-6)
-    stacked = solve("release", weights="stacked")
+    stacked = solve("reference", weights="stacked")
     np.testing.assert_allclose(stacked.scores, [2.417664, 1.951174, 1.658384], atol=1e-6)
 
 
-def test_worked_example_as_recommended():
-    result = solve("recommended")
+def test_worked_example_with_defaults():
+    result = solve("default")
     trained = result.extra["classifiers"]
     assert list(zip(trained.first, trained.second, strict=True)) == [(0, 2), (0, 3), (1, 3), (2, 3)]
     W = [[1.5, -0.8, -0.7], [1.5, -0.8, -0.7], [-0.338462, 0.515385, -0.453846], [-1.3, 0.8, 0.8]]
@@ -66,7 +66,7 @@ def test_worked_example_as_recommended():
     np.testing.assert_allclose(result.scores, [2.067471, 1.19558, 1.080908], atol=1e-6)
 
 
-def test_prediction_counts_accuracies_against_the_virtual_label():
+def test_prediction_compares_accuracies_with_the_virtual_label():
     features, candidates = planted()
     selector = ParticleVLS().fit(features, candidates)
     trained, new = selector.classifiers_, np.random.default_rng(1).random((20, 8))
@@ -82,11 +82,11 @@ def test_prediction_counts_accuracies_against_the_virtual_label():
         np.testing.assert_array_equal(selector.predict(new[i : i + 1])[0], np.array(expected) > 0)
 
 
-def test_accuracies_that_sum_to_a_whole_number_are_not_rounded_up_to_the_next():
+def test_rounding_errors_in_summed_accuracies_are_removed():
     features, candidates = planted(n_samples=40)
     selector = ParticleVLS(scale=None).fit(features, candidates)
     accuracy = np.array([0.2, 0.4, 0.3, 0.1])
-    assert sum(accuracy) > 1  # by rounding
+    assert sum(accuracy) > 1  # because of rounding
     selector.classifiers_ = PairwiseClassifiers(
         np.zeros(4, int), np.array([1, 2, 3, 4]), np.zeros((4, 8)), np.ones(4), accuracy
     )
@@ -94,7 +94,7 @@ def test_accuracies_that_sum_to_a_whole_number_are_not_rounded_up_to_the_next():
 
 
 @BOTH
-def test_new_rows_are_scaled_as_the_rows_of_fit(method):
+def test_new_rows_are_scaled_like_the_rows_in_fit(method):
     features, candidates = planted()
     spread, shift = np.array([1, 10, 100, 1e3, 1, 1, 1e-3, 1]), np.arange(8.0)
     plain = method().fit(features, candidates)
@@ -109,7 +109,7 @@ def test_new_rows_are_scaled_as_the_rows_of_fit(method):
 def test_sparse_features_and_labels_give_the_dense_result(method, scale):
     features, candidates = planted()
     features *= features > 0.3
-    # Shifting is impossible for sparse features, so standardised dense ones differ by more than the format.
+    # Sparse features are never shifted, so compare with dense features that are only scaled.
     dense = features if scale != "standard" else features / features.std(axis=0)
     expected = method(scale=None if scale == "standard" else scale, cv=3).fit(dense, candidates)
     for kind in (sp.csr_matrix, sp.csc_matrix, sp.csr_array):
@@ -132,8 +132,8 @@ def test_unshuffled_folds_are_contiguous(method):
 @BOTH
 @pytest.mark.parametrize("weights", ["mean", "stacked"])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_ridge_takes_over_when_nothing_can_be_trained(method, weights, kind):
-    # Every label is a candidate everywhere: no row says what a label is not.
+def test_ridge_is_used_if_no_classifier_can_be_trained(method, weights, kind):
+    # Every label is a candidate in every row, so no classifier has negative rows.
     selector = method(n_neighbors=2, cv=2, scale=None, weights=weights).fit(kind(X), np.ones((6, 2)))
     assert len(selector.classifiers_.first) == 0
     P = np.full((6, 2), 0.5)

@@ -40,7 +40,7 @@ def laplacian(problem):
 
 
 def plain_objective(problem, W, F, N):
-    """J as it is written, with every matrix formed and no smoothing."""
+    """Compute the objective from its definition, with every matrix formed and no smoothing."""
     H = np.eye(len(F)) - 1 / len(F)
     return (
         ((H @ (problem.ridge.X.X @ W - F)) ** 2).sum()
@@ -93,12 +93,16 @@ def test_limit_of_the_worked_example(tiny, inner_steps):
     np.testing.assert_allclose(state.F[3], [0.20381871, 0.43583108, 0.71066988], atol=1e-6)
     norms = row_norms(state.W)
     np.testing.assert_allclose(norms[2:] ** 2, [0.95074895, 0.09376204], atol=1e-5)
-    # Features 0 and 1 add up to 1: they may share the weight of both, .28825427 each in the example, in any way.
+    # Features 0 and 1 add up to 1, so any split of their total weight is optimal. In the example,
+    # it is 0.28825427 each.
     assert norms[0] + norms[1] == pytest.approx(2 * np.sqrt(0.28825427), abs=1e-5)
 
 
 def minimum_by_clarabel(problem):
-    """The same problem as a semidefinite programme: norms, sizes and two matrices beside F are variables."""
+    """Solve the same problem as a semidefinite program.
+
+    Row norms, absolute values and two matrices next to F are additional variables.
+    """
     X, Y = problem.ridge.X.X, problem.Y
     (n, q), d = Y.shape, X.shape[1]
     blocks = {"W": d * q, "F": n * q, "N": n * q, "r": d, "u": n * q, "A": n * n, "B": q * q}
@@ -133,7 +137,8 @@ def minimum_by_clarabel(problem):
     lines[: n * q, u] = lines[n * q :, u] = -np.eye(n * q)
     rows.append(lines)
     cones.append(clarabel.NonnegativeConeT(2 * n * q))
-    # [[A, F], [F', B]] is positive semidefinite: its upper triangle by columns, off the diagonal times sqrt(2).
+    # [[A, F], [F', B]] is positive semidefinite. Clarabel takes its upper triangle by columns, with
+    # off-diagonal entries times sqrt(2).
     triangle = []
     for column in range(n + q):
         for row in range(column + 1):
@@ -155,7 +160,7 @@ def minimum_by_clarabel(problem):
 
 
 @pytest.mark.parametrize("weights", [{}, {"alpha": 0.5, "beta": 0.2, "mu": 3.0}, {"lam": 0.3, "eta": 0.02}])
-def test_an_interior_point_solver_finds_the_same_minimum(tiny, weights):
+def test_interior_point_solver_finds_the_same_minimum(tiny, weights):
     problem = problem_of(*tiny, **weights)
     state = start_of_example(problem)
     state, _, _ = iterate(problem.sweep, state, problem.objective(state), max_iter=20000, tol=1e-14)
@@ -172,7 +177,7 @@ def random_problem(seed, n_samples=30, n_features=8, n_labels=5, **weights):
     return problem_of(X, Y, **weights), rng
 
 
-def test_objective_is_the_one_that_is_written_and_the_gradient_is_its_slope():
+def test_objective_and_gradient_match_the_definition():
     problem, rng = random_problem(0)
     W, F, N = rng.normal(size=(8, 5)), rng.normal(size=(30, 5)), rng.normal(size=(30, 5))
     state = problem.state(W, F, N)
@@ -184,7 +189,7 @@ def test_objective_is_the_one_that_is_written_and_the_gradient_is_its_slope():
 
 @pytest.mark.parametrize("shape", [(20, 6), (6, 20), (7, 7)])
 @pytest.mark.parametrize("threshold", [0.0, 1.0, 3.0, 1e3])
-def test_singular_values_are_shrunk_as_by_a_decomposition(shape, threshold):
+def test_shrink_singular_values_matches_an_svd(shape, threshold):
     M = np.random.default_rng(2).normal(size=shape)
     U, values, V = np.linalg.svd(M, full_matrices=False)
     left = np.maximum(values - threshold, 0)
@@ -194,7 +199,7 @@ def test_singular_values_are_shrunk_as_by_a_decomposition(shape, threshold):
 
 
 def authors_loop(X, Y, *, alpha, beta, lam, mu, n_rounds):
-    """The published program as it is: its step, its threshold without absolute value, from a random W."""
+    """Run the published code: its step size, its threshold without absolute value, a random W."""
     n = len(Y)
     graph = neighbor_graph(X, 20)
     H, L = np.eye(n) - 1 / n, np.diag(graph.degrees) - graph.affinity.toarray()
@@ -210,7 +215,7 @@ def authors_loop(X, Y, *, alpha, beta, lam, mu, n_rounds):
     return W, F, N
 
 
-def test_the_published_setting_denoises_nothing_and_equals_the_row_sparse_regression():
+def test_published_settings_reduce_to_the_row_sparse_regression():
     X, Y = make_pml(300, 50, n_informative=8, n_labels=8, noise=0.4, random_state=0)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     W, F, N = authors_loop(Z, Y, alpha=1e4, beta=1e6, lam=100.0, mu=1e8, n_rounds=50)
@@ -219,13 +224,13 @@ def test_the_published_setting_denoises_nothing_and_equals_the_row_sparse_regres
     model = PMFSLRS(solver="authors", lam=100.0, tol=1e-12, max_iter=500).fit(X, Y)
     np.testing.assert_allclose(model.coef_.T, W, atol=2e-6)
     np.testing.assert_array_equal(model.label_confidence_, Y)
-    # An exact solver with these weights of the low rank and the noise finds no labels at all.
+    # With the same alpha and lam, the exact solver returns F = 0.
     with pytest.warns(UserWarning, match="score 0"):
         exact = PMFSLRS(alpha=1e4, lam=100.0).fit(X, Y)
     assert not exact.label_confidence_.any()
 
 
-def test_the_automatic_sparsity_is_a_tenth_of_the_rows_or_leaves_features():
+def test_automatic_sparsity_is_a_tenth_of_the_rows_or_keeps_features():
     X, Y = make_pml(200, 10, random_state=5)
     assert PMFSLRS().fit(X, Y).lam_ == 20
     rare = (np.arange(200) < 4)[:, None].astype(float)

@@ -14,7 +14,7 @@ from labelsieve.methods.pml3er import (
     transitions,
 )
 
-# Worked example, computed independently of this library; its scores are squared norms.
+# Worked example, computed independently of this library. Its scores are squared norms.
 X, Y = example.X, example.Y.astype(float)
 F = [
     [0.87188634, 0.22077285, 0.26573180],
@@ -98,12 +98,12 @@ def test_path_and_limit_of_the_worked_example():
     np.testing.assert_allclose(result.objective[:7], path, atol=6e-7)
     assert np.diff(result.objective).max() <= 1e-14
     assert result.objective[-1] == pytest.approx(1.0730471536, abs=1e-10)
-    # The objective stands still to the last bit before the weights do.
+    # The objective converges to the last bit before the weights do.
     np.testing.assert_allclose(result.scores**2, [1.82375836, 1.20872353, 0.60742768, 0.36008185], atol=5e-6)
     np.testing.assert_allclose(result.extra["label_confidence"][2], [0, 0.18658620, 0.96101020], atol=1e-6)
 
 
-def test_propagation_ends_at_the_solution_of_its_equations():
+def test_propagation_converges_to_the_linear_solution():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(25, 3)), (rng.random((25, 4)) < 0.4).astype(float)
     P = transitions(X, 4, "mean")
@@ -114,7 +114,7 @@ def test_propagation_ends_at_the_solution_of_its_equations():
         np.testing.assert_allclose(propagate(P, Y, alpha=alpha), expected, atol=1e-8)
 
 
-def test_a_row_far_from_all_others_keeps_its_candidates():
+def test_isolated_row_keeps_its_candidates():
     X = np.append(np.random.default_rng(1).normal(size=(30, 2)), [[1e5, 1e5]], axis=0)
     Y = (np.random.default_rng(2).random((31, 3)) < 0.5).astype(float)
     Y[-1] = [1, 0, 1]
@@ -123,7 +123,7 @@ def test_a_row_far_from_all_others_keeps_its_candidates():
 
 
 def plain_objective(problem, C, B, W, b):
-    """J as it is written."""
+    """Compute the objective from its definition."""
     X = problem.X.times(np.eye(problem.X.shape[1]))
     return (
         np.sum((problem.E - C @ B) ** 2) / 2
@@ -142,15 +142,15 @@ def random_problem(seed):
     return PML3erProblem(PML3er(**WEIGHTS), Shifted(X).centred(), Y, rng.random((25, 4))), rng
 
 
-def test_objective_is_the_documented_one():
+def test_objective_matches_the_definition():
     problem, rng = random_problem(0)
     C, B, W, b = rng.random((25, 4)), rng.normal(size=(4, 4)), rng.normal(size=(6, 4)), rng.normal(size=4)
     state = PML3erState(C, B, np.linalg.norm(B, "nuc"), W, b, problem.X.times(W) + b)
     assert problem.objective(state) == pytest.approx(plain_objective(problem, C, B, W, b), rel=1e-12)
 
 
-def test_every_block_is_optimal_for_the_others_in_the_end():
-    """Against Ridge, bounded least squares and the conditions of the nuclear norm."""
+def test_every_block_is_optimal_given_the_others_at_convergence():
+    """Compare with Ridge, bounded least squares and optimality conditions of the nuclear norm."""
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(25, 6)), (rng.random((25, 4)) < 0.5).astype(float)
     E = rng.random((25, 4))

@@ -1,4 +1,4 @@
-"""PML-FP: the worked example, its one-set confidences, and agreement with linear programs."""
+"""PML-FP: worked example, prototype distances and confidences that are uniform on a set."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from labelsieve.methods.pml_fp import PMLFP, prototype_distances
 from oracles import X_RANKED as X
 from oracles import Y_RANKED as Y
 
-#: Distances to the three prototypes, for every label and not only the candidates.
+#: Distances to the three prototypes for all labels, including non-candidates.
 DISTANCES = [
     [0.536773, 0.74087, 0.986471],
     [0.829533, 0.418994, 0.673146],
@@ -36,7 +36,7 @@ def test_prototype_distances_of_the_worked_example(convert):
     np.testing.assert_allclose(prototype_distances(convert(X), Y > 0), DISTANCES * Y, atol=1e-6)
 
 
-def test_a_row_alone_with_its_label_is_its_own_prototype():
+def test_the_only_row_of_a_label_is_its_prototype():
     Y = np.array([[True, False, False], [False, True, False], [False, True, False]])
     D = prototype_distances(X[:3], Y)
     assert D[0, 0] == pytest.approx(0, abs=1e-7)
@@ -81,8 +81,8 @@ def random_candidates(n_labels, share, seed=0):
 
 @pytest.mark.parametrize("C3", [1e-3, 0.1, 10])
 @pytest.mark.parametrize("n_labels", [4, 18])
-def test_the_objective_never_rises_and_rows_are_uniform_on_a_set(C3, n_labels):
-    X, Y = random_candidates(n_labels, 0.75)  # 18 labels: more candidates than are enumerated
+def test_objective_never_increases_and_confidences_are_uniform_on_a_set(C3, n_labels):
+    X, Y = random_candidates(n_labels, 0.75)  # with 18 labels, rows have too many candidates to enumerate
     selector = PMLFP(C3=C3).fit(X, Y)
     assert (np.diff(selector.objective_history_) <= 0).all()
     np.testing.assert_allclose(selector.coef_.sum(axis=0), 0, atol=1e-12)
@@ -92,7 +92,7 @@ def test_the_objective_never_rises_and_rows_are_uniform_on_a_set(C3, n_labels):
     np.testing.assert_allclose(P.max(axis=1) * (P > 0).sum(axis=1), 1)
 
 
-def test_a_larger_weight_trusts_fewer_labels_and_in_the_end_the_nearest_prototype():
+def test_larger_weight_trusts_fewer_labels_down_to_the_nearest_prototype():
     X, Y = random_candidates(5, 0.6, seed=1)
     sizes = [(PMLFP(C3=C3, scale="standard").fit(X, Y).label_confidence_ > 0).sum() for C3 in (1e-3, 100)]
     assert sizes[0] > sizes[1]
@@ -103,7 +103,7 @@ def test_a_larger_weight_trusts_fewer_labels_and_in_the_end_the_nearest_prototyp
     np.testing.assert_array_equal((P[rows] > 0).sum(axis=1), 1)
 
 
-def test_predict_keeps_as_many_labels_as_rows_trust():
+def test_predict_returns_as_many_labels_as_rows_trust():
     X, Y = random_candidates(5, 0.5)
     selector = PMLFP(C3=100).fit(X, Y)
     assert selector.n_labels_predicted_ == 1

@@ -38,7 +38,7 @@ def solve_example(data, update, max_iter, tol=0.0, rank_by="qm", **weights):
 
 
 def states_of(X, Y, start, update, n_sweeps, **weights):
-    """The start, and the states after every sweep."""
+    """Return the start and the state after each sweep."""
     problem = PMLFSLAProblem(PMLFSLA(**weights, update=update), X, Y != 0)
     states = [problem.start(start, Y)]
     for _ in range(n_sweeps):
@@ -47,7 +47,7 @@ def states_of(X, Y, start, update, n_sweeps, **weights):
 
 
 def plain_objective(X, Q, L, P, M, T, alpha, beta, gamma):
-    """J as it is written, with every matrix formed."""
+    """Compute the objective from its definition, with every matrix formed."""
     return (
         ((X - L @ Q.T) ** 2).sum()
         + alpha * ((T - P @ M) ** 2).sum()
@@ -56,7 +56,7 @@ def plain_objective(X, Q, L, P, M, T, alpha, beta, gamma):
     )
 
 
-#: Q, M and chosen rows of T of the worked example, by form and number of sweeps.
+#: Q, M and some rows of T of the worked example, by update and number of sweeps.
 FACTORS = {
     ("exact", 1): (
         [
@@ -118,7 +118,7 @@ def test_objective_and_scores_of_the_worked_example(update, n_sweeps, value, sco
     np.testing.assert_allclose((result.extra["coef"] ** 2).sum(axis=0), result.scores, rtol=1e-12)
 
 
-def test_path_of_the_worked_example_and_where_1e_3_stops_it(tiny):
+def test_path_of_the_worked_example_and_early_stopping(tiny):
     path = solve_example(tiny, "exact", 6).objective
     np.testing.assert_allclose(
         path, [6.707169, 4.760252, 4.322233, 3.852456, 3.420226, 3.087364, 2.848564], atol=5e-7
@@ -134,7 +134,7 @@ def test_path_of_the_worked_example_and_where_1e_3_stops_it(tiny):
         np.testing.assert_allclose(end.extra["label_confidence"][4], expected, atol=5e-5)
 
 
-def test_ranking_by_q_alone_is_an_option(tiny):
+def test_rank_by_q(tiny):
     orders = [np.argsort(-solve_example(tiny, "exact", 1, rank_by=rank_by).scores) for rank_by in ("qm", "q")]
     np.testing.assert_array_equal(orders, [[3, 2, 1, 0], [3, 1, 2, 0]])
 
@@ -147,7 +147,7 @@ def random_problem(seed, n_samples=12, n_features=5, n_labels=4, n_components=3)
     return X, Y, random_start(X, Y, n_components, rng)
 
 
-def test_exact_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
+def test_exact_updates_match_the_gradient():
     X, Y, (Q, L, P, M) = random_problem(0)
     a, b, g = weights = (0.7, 1.3, 0.4)
 
@@ -174,7 +174,7 @@ def test_exact_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
 @pytest.mark.parametrize(
     ("weights", "largest_rise"), [((100, 1, 10), 4.6e3), ((0.01, 1, 1), 0.05), ((10, 1, 0.1), 12)]
 )
-def test_coded_updates_raise_the_objective_where_alpha_is_not_one(weights, largest_rise, tiny):
+def test_coded_updates_can_increase_the_objective(weights, largest_rise, tiny):
     weights = dict(zip(("alpha", "beta", "gamma"), weights, strict=True))
     coded, exact = (solve_example(tiny, update, 500, **weights) for update in ("coded", "exact"))
     assert np.diff(coded.objective).max() == pytest.approx(largest_rise, rel=0.03)
@@ -185,12 +185,12 @@ def test_coded_updates_raise_the_objective_where_alpha_is_not_one(weights, large
 
 
 @pytest.mark.parametrize("largest", [1.0, np.inf])
-def test_repeated_capped_steps_reach_the_optimum_of_an_independent_solver(largest):
+def test_repeated_capped_steps_match_an_independent_solver(largest):
     X, _, (Q, L, P, _) = random_problem(3, n_samples=20)
-    Q = Q / 2  # small enough for the cap to matter
+    Q = Q / 2  # small enough for the cap to be active
     for _ in range(5000):
         L = np.minimum(multiplicative_step(L, X @ Q + 0.05 * P, L @ (Q.T @ Q) + 0.05 * L), largest)
-    # min |X - LQ'|^2 + 0.05 |L - P|^2: every row is a least squares problem between bounds.
+    # Minimising |X - LQ'|^2 + 0.05 |L - P|^2 is a bounded least-squares problem per row.
     design = np.vstack([Q, np.sqrt(0.05) * np.eye(3)])
     expected = [
         lsq_linear(design, np.append(x, np.sqrt(0.05) * p), (0, largest), method="bvls", tol=1e-12).x
@@ -203,7 +203,7 @@ def test_repeated_capped_steps_reach_the_optimum_of_an_independent_solver(larges
 @given(
     arrays(np.float64, (3, 4), elements=st.floats(-2, 2)), arrays(np.bool_, (3, 4), elements=st.booleans())
 )
-def test_projection_on_the_simplex_satisfies_its_optimality_conditions(M, allowed):
+def test_simplex_projection_satisfies_the_optimality_conditions(M, allowed):
     projected = project_rows_on_simplex(M, allowed)
     for row, given_row, places in zip(projected, M, allowed, strict=True):
         assert (row[~places] == 0).all()
@@ -211,7 +211,7 @@ def test_projection_on_the_simplex_satisfies_its_optimality_conditions(M, allowe
             continue
         assert row.min() >= 0
         assert row.sum() == pytest.approx(1)
-        # One number is subtracted where the result is positive, and at least what is there elsewhere.
+        # One level is subtracted from all entries and the result is clipped at 0.
         lowered = (given_row - row)[places & (row > 0)]
         np.testing.assert_allclose(lowered, lowered[0], atol=1e-12)
         assert (given_row[places & (row == 0)] <= lowered[0] + 1e-12).all()
@@ -229,7 +229,7 @@ def test_cleaned_labels_are_distributions_over_the_candidates():
     assert sp.issparse(sparse)
 
 
-def test_number_of_clusters_is_that_of_optics():
+def test_number_of_clusters_matches_optics():
     X = np.random.default_rng(0).random((300, 2))
     found = OPTICS(min_samples=5, xi=0.05, min_cluster_size=0.01).fit(X).labels_
     assert number_of_clusters(X) == number_of_clusters(sp.csr_matrix(X)) == len({*found} - {-1})

@@ -1,4 +1,4 @@
-"""What is peculiar to PML-FSMIR: its worked example, its invariances, its switches."""
+"""PML-FSMIR: worked example, invariances and options."""
 
 import warnings
 
@@ -15,7 +15,7 @@ from labelsieve._numerics.norms import row_norms
 from labelsieve.datasets import load_digits_attributes, make_pml
 from labelsieve.methods._fsmir.factorization import FactorizationProblem, Factors, multiplicative_sweep
 
-# Worked example in double precision, from an implementation independent of this one.
+# Worked example in double precision, from an independent implementation.
 Z_OFF_DIAGONAL = 0.08170416594551039
 T_SINGLE = 0.9244671801054835
 INFORMATION = (1.4591479170272446, 1 / 3)
@@ -106,15 +106,17 @@ def test_worked_example_of_the_factorisation(tiny, form):
     ],
 )
 @pytest.mark.slow
-def test_objective_never_rises_however_long_on_real_data(real, name, solver, max_iter):
+def test_objective_never_increases_on_real_data(real, name, solver, max_iter):
     X, Y = real(name)
     history = quiet_fit(X, Y, solver=solver, max_iter=max_iter, tol=0).objective_history_
     assert np.diff(history).max() <= 1e-10 * history[0]
-    assert len(history) == max_iter + 1 or history[-1] == history[-11], "stopped only where F stands still"
+    assert len(history) == max_iter + 1 or history[-1] == history[-11], (
+        "stopped although the objective still changed"
+    )
 
 
-def test_solvers_agree_where_the_minimum_is_unique(real):
-    """On CHD_49 every start and solver is known to end at the same value."""
+def test_solvers_agree_if_the_minimum_is_unique(real):
+    """Check on CHD_49, where all starts and solvers converge to the same value."""
     X, Y = real("chd_49")
     ends = [
         quiet_fit(X, Y, solver=solver, init=init, max_iter=5000, tol=1e-7).objective_history_[-1]
@@ -123,8 +125,8 @@ def test_solvers_agree_where_the_minimum_is_unique(real):
     np.testing.assert_allclose(ends, ends[0], rtol=1e-3)
 
 
-def test_repeated_rows_are_doubled_weights():
-    """Doubling the rows doubles both fits and leaves both penalties, so it halves beta and gamma."""
+def test_repeated_rows_double_the_fit_terms():
+    """Doubling the rows doubles both fit terms, which is equivalent to halving beta and gamma."""
     X, Y = make_pml(60, 8, n_labels=4, random_state=0)
     once = quiet_fit(X, Y, beta=0.5, gamma=0.5, tol=1e-10)
     twice = quiet_fit(np.tile(X, (2, 1)), np.tile(Y, (2, 1)), beta=1.0, gamma=1.0, tol=1e-10)
@@ -133,7 +135,7 @@ def test_repeated_rows_are_doubled_weights():
 
 
 @pytest.mark.slow
-def test_two_thread_counts_give_the_same_ranking():
+def test_ranking_does_not_depend_on_the_number_of_threads():
     digits = load_digits_attributes()
     rankings = []
     for threads in (1, 2):
@@ -142,7 +144,7 @@ def test_two_thread_counts_give_the_same_ranking():
     assert (rankings[0] == rankings[1]).all()
 
 
-def test_objective_never_rises_in_single_precision():
+def test_objective_never_increases_in_single_precision():
     digits = load_digits_attributes()
     history = quiet_fit(
         digits.X.astype(np.float32), digits.Y_candidates, tol=0, max_iter=150
@@ -150,7 +152,7 @@ def test_objective_never_rises_in_single_precision():
     assert np.diff(history).max() <= 0
 
 
-def test_switches_turn_the_stages_off(tiny):
+def test_stages_can_be_disabled(tiny):
     X, Y = tiny
     plain = quiet_fit(X, Y, reconstruct_labels=False, reconstruct_weights=False, scale=None)
     assert (plain.label_confidence_ == Y).all()
@@ -159,18 +161,18 @@ def test_switches_turn_the_stages_off(tiny):
     np.testing.assert_allclose(full.coef_, plain.label_information_ @ plain.coef_)
 
 
-def test_constant_labels_leave_the_candidates_as_they_are():
+def test_constant_labels_keep_the_candidates():
     assert (label_confidence(np.ones((4, 2))) == 1).all()
     assert (label_confidence(sp.csr_matrix(np.ones((4, 2)))).toarray() == 1).all()
 
 
-def test_binned_information_is_what_it_says(tiny):
+def test_binned_information_matches_the_definition(tiny):
     X, Y = tiny
     selector = quiet_fit(X, Y, mi_estimator="binned", n_bins=4)
     np.testing.assert_allclose(selector.label_information_, symbol_mutual_information(label_confidence(Y), 4))
 
 
-def test_verbose_fit_reports_to_the_log(tiny, caplog):
+def test_verbose_fit_logs_every_iteration(tiny, caplog):
     quiet_fit(*tiny, max_iter=3)
     assert not caplog.records
     quiet_fit(*tiny, max_iter=3, verbose=1)

@@ -1,4 +1,4 @@
-"""PML-FSMIR of dask arrays: the scores of memory with every switch, confidences when asked for."""
+"""PML-FSMIR on dask arrays: the same scores as in memory for all options, lazy confidences."""
 
 import warnings
 
@@ -41,7 +41,7 @@ def fit(X, Y, **parameters):
     ids=str,
 )
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
-def test_every_switch_gives_the_scores_of_memory(monkeypatch, container, parameters, many):
+def test_scores_match_those_in_memory_for_all_options(monkeypatch, container, parameters, many):
     monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._MANY_ROWS", many)
     features, labels = container(abs(X)), container(Y)
     expected = fit(features, labels, max_iter=5, **parameters)
@@ -54,7 +54,7 @@ def test_every_switch_gives_the_scores_of_memory(monkeypatch, container, paramet
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
-def test_confidences_are_made_of_the_labels_when_they_are_asked_for(container):
+def test_confidences_are_lazy_and_match_those_in_memory(container):
     labels = container(Y)
     fitted, expected = fit(lazy(X), lazy(labels)), fit(X, labels)
     confidence = fitted.label_confidence_
@@ -75,7 +75,7 @@ def test_confidences_are_made_of_the_labels_when_they_are_asked_for(container):
     np.testing.assert_array_equal(kept.compute(), expected.transform(X))
 
 
-def test_an_empty_block_changes_nothing():
+def test_empty_blocks_do_not_matter():
     expected = fit(X, Y)
     cut = (30, 0, 30)
     np.testing.assert_allclose(fit(lazy(X, cut), lazy(Y, cut)).scores_, expected.scores_, rtol=1e-9)
@@ -83,8 +83,9 @@ def test_an_empty_block_changes_nothing():
     np.testing.assert_allclose(sparse.scores_, fit(sp.csr_matrix(abs(X)), Y).scores_, rtol=1e-9)
 
 
-def test_too_many_distinct_confidences_are_refused_with_the_remedy(monkeypatch):
-    # Confidences of four labels are sums of up to three numbers: some more than five per label, but not in all rows.
+def test_too_many_distinct_confidences_raise(monkeypatch):
+    # The confidences of four labels are sums of up to three numbers, so some labels have more than
+    # five distinct values.
     monkeypatch.setattr("labelsieve.methods._fsmir.labels._MOST_SYMBOLS", 5)
     with pytest.raises(ValueError, match="binned"):
         fit(lazy(X), lazy(Y))

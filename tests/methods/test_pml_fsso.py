@@ -22,7 +22,7 @@ def start_of_example():
 
 
 def sweeps(problem, start, n_sweeps):
-    """States and objectives of plain sweeps, without over-relaxation."""
+    """Return states and objectives of plain sweeps, without over-relaxation."""
     state, path = problem.state(start), []
     for _ in range(n_sweeps):
         state, value = problem.sweep(state)
@@ -52,8 +52,8 @@ def test_exact_objective_path_of_the_worked_example():
     assert (np.diff(path) < 0).all()
 
 
-def test_authors_program_end_to_end():
-    # Their start: numpy's legacy generator with seed 2, U, V, M in this order, four components.
+def test_authors_code_end_to_end():
+    # The authors draw U, V, M in this order from numpy's legacy generator with seed 2.
     draw = np.random.RandomState(2).rand
     start = draw(6, 4), draw(4, 3), draw(4, 4)
     result = PMLFSSO(**EXAMPLE, update="coded", max_iter=1000)._descend(example.X, example.Y, start)
@@ -71,7 +71,7 @@ def test_authors_program_end_to_end():
     )
 
 
-def test_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
+def test_updates_match_the_gradient():
     rng = np.random.default_rng(0)
     X, Y = rng.random((12, 5)), (rng.random((12, 4)) < 0.4).astype(float)
     problem = problem_of(X, Y, 3, alpha=0.7, beta=1.3, gamma=0.4, theta=0.6)
@@ -99,7 +99,7 @@ def test_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_balanced_start_has_the_means_of_the_data(kind):
+def test_balanced_start_matches_the_means_of_the_data(kind):
     X, Y = make_pml(50, 20, density=0.4, random_state=1)
     U, V, M = balanced_start(kind(X), kind(Y), random_start(X, Y, 16, np.random.default_rng(0)))
     assert (U @ V).mean() == pytest.approx(Y.mean())
@@ -107,10 +107,10 @@ def test_balanced_start_has_the_means_of_the_data(kind):
     assert (X @ M.T @ V).mean() == pytest.approx(Y.mean())
 
 
-def test_over_relaxation_reaches_the_value_of_plain_sweeps_in_fewer():
+def test_over_relaxation_needs_fewer_sweeps():
     X, Y = make_pml(100, 20, random_state=3)
     start = balanced_start(X, Y, random_start(X, Y, 16, np.random.default_rng(0)))
     plain = [value for _, value in sweeps(problem_of(X, Y), start, 200)]
     relaxed = PMLFSSO(max_iter=130, tol=0.0)._descend(X, Y, start).objective
-    assert relaxed[1] == pytest.approx(plain[0])  # it begins with a plain sweep
+    assert relaxed[1] == pytest.approx(plain[0])  # the first sweep is not relaxed
     assert relaxed[-1] <= plain[-1]

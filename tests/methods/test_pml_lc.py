@@ -1,4 +1,4 @@
-"""PML-LC: the worked example, the collapse of its confidences, and bad input."""
+"""PML-LC: worked example, collapse of the confidences, sparse features and prediction."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from labelsieve.methods.pml_lc import PMLLC, cooccurrence_rates
 from oracles import X_RANKED as X
 from oracles import Y_RANKED as Y
 
-#: Solved by three independent solvers, with a ridge of 1e-3 on b; the first rank-SVM has P = Y.
+#: Results of three independent solvers with a ridge of 1e-3 on b. The first rank-SVM has P = Y.
 W_FIRST = [[0.265282, 0.049687, -0.314968], [-0.187469, 0.074953, 0.112516], [-0.039906, -0.200252, 0.240158]]
 B_FIRST = [0.313147, -0.470956, 0.157809]
 W_SECOND = [
@@ -24,7 +24,7 @@ def solve(C2, max_iter):
 
 
 def planted(seed=0, n_samples=80, n_noise=7):
-    """Three features decide three labels; candidates have a fifth of the other labels added."""
+    """Return three labels that depend on one feature each, with 20% false candidates."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, 3 + n_noise))
     Y = X[:, :3] + 0.3 * rng.normal(size=(n_samples, 3)) > 0
@@ -53,12 +53,12 @@ def test_published_weight_reproduces_the_worked_example_and_keeps_all_candidates
 )
 def test_small_weight_reproduces_the_worked_example_step_by_step(max_iter, value, row_two):
     result = solve(C2=0.05, max_iter=max_iter)
-    assert result.objective[-1] == pytest.approx(value, abs=3e-6)  # the printed solvers agree to 5e-6
+    assert result.objective[-1] == pytest.approx(value, abs=3e-6)  # the reference solvers agree to 5e-6
     expected = np.array([[1, 0, 0], row_two, [0, 0, 1], [1, 0, 0], [1, 1, 1], [1, 0, 1]])
     np.testing.assert_array_equal(result.extra["label_confidence"], expected)
 
 
-def test_small_weight_ends_with_a_label_that_died():
+def test_small_weight_removes_a_label():
     result = solve(C2=0.05, max_iter=10)
     assert result.converged
     assert result.objective[-1] == pytest.approx(0.459606, abs=2e-6)
@@ -66,7 +66,7 @@ def test_small_weight_ends_with_a_label_that_died():
     assert np.linalg.norm(result.extra["coef"], axis=1)[1] < 1e-3
 
 
-def test_every_published_weight_collapses_to_one_rank_svm():
+def test_every_published_weight_gives_the_same_rank_svm():
     X, Y = planted()
     first = PMLLC(C2=1).fit(X, Y)
     np.testing.assert_array_equal(first.label_confidence_, Y)
@@ -76,10 +76,10 @@ def test_every_published_weight_collapses_to_one_rank_svm():
 
 @pytest.mark.parametrize("C2", [0.01, 0.05, 1.0])
 @pytest.mark.parametrize("n_labels", [4, 18])
-def test_the_objective_never_rises_and_weights_sum_to_zero(C2, n_labels):
+def test_objective_never_increases_and_weights_sum_to_zero(C2, n_labels):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 6))
-    Y = (rng.random((40, n_labels)) < 0.75).astype(int)  # 18 labels: more candidates than are enumerated
+    Y = (rng.random((40, n_labels)) < 0.75).astype(int)  # with 18, too many to enumerate
     selector = PMLLC(C2=C2).fit(X, Y)
     assert (np.diff(selector.objective_history_) <= 0).all()
     np.testing.assert_allclose(selector.coef_.sum(axis=0), 0, atol=1e-12)
@@ -87,7 +87,7 @@ def test_the_objective_never_rises_and_weights_sum_to_zero(C2, n_labels):
 
 @pytest.mark.parametrize("scale", ["minmax", "standard", None])
 @pytest.mark.parametrize("convert", [sp.csr_matrix, sp.csc_matrix])
-def test_sparse_features_give_the_same_model_whatever_their_sign(scale, convert):
+def test_sparse_features_give_the_same_model(scale, convert):
     X, Y = planted()
     X[np.abs(X) < 0.5] = 0
     dense = PMLLC(scale=scale, C2=0.03).fit(X, Y)
@@ -98,19 +98,19 @@ def test_sparse_features_give_the_same_model_whatever_their_sign(scale, convert)
     np.testing.assert_array_equal(sparse.label_confidence_.toarray(), dense.label_confidence_)
 
 
-def test_a_shift_of_the_features_changes_nothing_but_the_intercepts():
+def test_shifting_the_features_changes_only_the_intercepts():
     X, Y = planted()
     here, there = PMLLC().fit(X, Y), PMLLC().fit(X + 100, Y)
     np.testing.assert_allclose(there.scores_, here.scores_, rtol=1e-4)
     np.testing.assert_allclose(there.decision_function(X + 100), here.decision_function(X), atol=1e-3)
 
 
-def test_predict_keeps_the_average_number_of_labels():
+def test_predict_returns_the_mean_number_of_labels():
     X, Y = planted()
     selector = PMLLC().fit(X, Y)
     assert selector.n_labels_predicted_ == round(Y[Y.any(axis=1)].sum(axis=1).mean()) == 2
     predicted = selector.predict(X)
     np.testing.assert_array_equal(predicted.sum(axis=1), 2)
     np.testing.assert_array_equal(predicted.argmin(axis=1), selector.decision_function(X).argmin(axis=1))
-    # Each label depends on one feature, so a trained ranker agrees far above chance.
+    # Each label depends on one feature.
     assert np.mean(predicted[X[:, 0] > 1, 0]) > 0.9

@@ -21,7 +21,7 @@ from labelsieve.methods.pml_ld import (
 )
 from oracles import solve_cone_program
 
-# Worked example, computed independently of this library; its objective leaves the ridge of 1e-8 out.
+# Worked example, computed independently of this library. Its objective excludes the ridge of 1e-8.
 RIDGE = 1e-8
 X, Y = example.X, example.Y.astype(float)
 PATH = [8.73747555, 1.77283484, 1.59124516, 1.56193841, 1.56113014, 1.56112142, 1.56112132]
@@ -58,7 +58,7 @@ def solve_example(max_iter):
 @pytest.mark.parametrize("rounds", [1, 5])
 def test_rounds_of_the_worked_example(rounds):
     state, history, _ = solve_example(rounds)
-    # Two features sum to 1, so in one direction the ridge of 1e-8 alone fixes the weights: leave it out.
+    # Two features sum to 1, so in one direction only the ridge determines the weights. Remove it.
     open_direction = np.array([1, 1, 0, 0, -1]) / np.sqrt(3)
     weights = state.weights - np.outer(open_direction, open_direction @ state.weights)
     np.testing.assert_allclose(weights, WEIGHTS[rounds], atol=5e-8)
@@ -84,7 +84,7 @@ def test_second_stage_of_the_worked_example():
     params = PMLLD(C1=1.0, C2=0.1, epsilon=0.1, max_iter=200, tol=0.0)
     problem = Regression(params, Shifted(X).with_constant(), softmax(state.D, axis=1), margins(Y))
     weights, history, _ = problem.solve()
-    # The example leaves the intercepts' ridge out of the objective, here at most 2e-9.
+    # The objective of the example excludes the ridge of the intercepts, at most 2e-9 here.
     np.testing.assert_allclose(history[:2], [0.7798729131, -0.0290974760], atol=2e-9)
     assert history[-1] == pytest.approx(-0.0337166110, abs=2e-9)
     W = [
@@ -93,7 +93,7 @@ def test_second_stage_of_the_worked_example():
         [-0.06745735, 0.10414269, -0.03668534],
         [-0.05059301, 0.10060702, -0.05001400],
     ]
-    # Its W is near the optimum to six digits; see the next test for ours.
+    # The W of the example is accurate to six digits. The next test checks ours.
     np.testing.assert_allclose(weights[:-1], W, atol=2e-6)
     np.testing.assert_allclose(weights[:-1].sum(axis=1), 0, atol=1e-7)
 
@@ -102,14 +102,14 @@ def random_problem(seed, n_samples=30, n_features=6, n_labels=4):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, n_features))
     Y = (rng.random((n_samples, n_labels)) < 0.4).astype(float)
-    Y[0], Y[1] = 0, 1  # no candidates, only candidates
+    Y[0], Y[1] = 0, 1  # no candidates, all candidates
     return X, Y, rng
 
 
 @pytest.mark.parametrize(
     ("C1", "C2", "epsilon"), [(1.0, 0.1, 0.1), (0.03, 0.03, 0.01), (1.0, 50.0, 0.1), (2.0, 0.0, 0.3)]
 )
-def test_second_stage_agrees_with_lbfgs_and_never_rises(C1, C2, epsilon):
+def test_second_stage_matches_lbfgs_and_never_increases(C1, C2, epsilon):
     X, Y, rng = random_problem(0)
     target = rng.dirichlet(np.ones(4), size=30)
     params = PMLLD(C1=C1, C2=C2, epsilon=epsilon, max_iter=500, tol=1e-14)
@@ -142,7 +142,7 @@ def test_second_stage_agrees_with_lbfgs_and_never_rises(C1, C2, epsilon):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_weights_of_the_first_stage_solve_the_whole_linear_system(kind):
+def test_first_stage_weights_solve_the_full_linear_system(kind):
     X, Y, rng = random_problem(1, n_samples=20)
     offset = rng.normal(size=6)
     groups = [np.arange(0, 20, 2), np.arange(1, 20, 2)]
@@ -151,7 +151,7 @@ def test_weights_of_the_first_stage_solve_the_whole_linear_system(kind):
     Z = [M / row_norms(M)[:, None] for M in rng.normal(size=(2, 4, 4))]
     weights = problem.solve_weights(EnhancementState(np.zeros((7, 4)), np.zeros((20, 4)), Z))
 
-    # The same system written out, the unknowns row by row.
+    # Build the full system, with the unknowns in row-major order.
     A = np.column_stack([X - offset, np.ones(20)])
     G = np.diag(problem.graph.degrees) - problem.graph.affinity.toarray()
     system = np.kron(A.T @ A + 0.7 * A.T @ G @ A + 0.3 * np.eye(7), np.eye(4))
@@ -177,7 +177,7 @@ def test_correlations_reach_the_optimum_of_the_semidefinite_program():
     np.testing.assert_allclose(row_norms(Z), 1)
     assert np.diff(values).max() <= 1e-12 * values[0]
 
-    # Clarabel: the upper triangle of S column by column, off-diagonal entries times sqrt(2).
+    # Clarabel takes the upper triangle of S by columns, with off-diagonal entries times sqrt(2).
     columns, rows = np.tril_indices(n)  # entry (row, column) with row <= column
     factor = np.where(rows == columns, 1.0, np.sqrt(2))
     is_diagonal = rows == columns
@@ -189,7 +189,7 @@ def test_correlations_reach_the_optimum_of_the_semidefinite_program():
     assert values[-1] == pytest.approx(optimum.obj_val, rel=1e-6)
 
 
-def test_a_label_without_any_decision_keeps_its_correlations():
+def test_label_with_zero_scores_keeps_its_correlations():
     D = np.array([[1.0, 0.0], [2.0, 0.0]])
     np.testing.assert_array_equal(improve_correlation(D, np.eye(2), np.arange(2)), np.eye(2))
 
@@ -204,7 +204,7 @@ def test_confidence_is_the_distribution_on_the_candidates():
     np.testing.assert_allclose(sparse.toarray(), expected, atol=1e-8)
 
 
-def test_groups_are_those_of_k_means_and_repeat_with_the_seed():
+def test_groups_match_k_means_and_depend_only_on_the_seed():
     rng = np.random.default_rng(6)
     X = np.repeat([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]], 10, axis=0) + rng.normal(size=(30, 2))
     groups = group_rows(X, 3, np.random.default_rng(0))

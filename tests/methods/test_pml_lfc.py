@@ -9,7 +9,7 @@ from labelsieve._numerics.ridge import Shifted
 from labelsieve.datasets import make_pml
 from labelsieve.methods.pml_lfc import PMLLFC, PMLLFCProblem, Similarity
 
-# Worked example, computed independently of this library; its scores are squared norms.
+# Worked example, computed independently of this library. Its scores are squared norms.
 X, Y = example.X, example.Y.astype(float)
 ROUNDS = {
     1: {
@@ -77,7 +77,7 @@ def test_path_and_limit_of_the_worked_example():
     np.testing.assert_allclose(result.extra["label_confidence"][2], [0, 0.24417923, 0.85569138], atol=1e-6)
 
 
-def test_either_similarity_of_the_worked_example():
+def test_or_similarity_of_the_worked_example():
     result = solve_example(3000, "or")
     np.testing.assert_allclose(
         result.objective[[0, 1, 5]], [4.7090904134, 0.9914123485, 0.8667642245], atol=6e-11
@@ -103,7 +103,7 @@ def plain_similarity(X, Y, kind):
 @pytest.mark.parametrize("kind", ["and", "or"])
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("shifted", [False, True])
-def test_similarity_is_never_formed_and_multiplies_as_if_it_were(monkeypatch, kind, container, shifted):
+def test_products_with_the_similarity_match_the_full_matrix(monkeypatch, kind, container, shifted):
     monkeypatch.setattr("labelsieve._numerics.batches.BUDGET", 60)
     X, Y, rng = random_problem(0)
     offset = rng.normal(size=6) if shifted else None
@@ -117,7 +117,7 @@ def test_similarity_is_never_formed_and_multiplies_as_if_it_were(monkeypatch, ki
     assert S.squared_norm() == pytest.approx((expected**2).sum(), rel=1e-13)
 
 
-def test_rows_are_the_way_where_labels_are_many():
+def test_products_run_by_rows_with_many_labels():
     rng = np.random.default_rng(5)
     X = Shifted(rng.normal(size=(100, 10)))
     assert not Similarity(X, (rng.random((100, 3)) < 0.3).astype(float), "and").by_rows
@@ -125,7 +125,7 @@ def test_rows_are_the_way_where_labels_are_many():
 
 
 def plain_objective(X, Y, W, b, P, lambda1, lambda2, kind):
-    """J as it is written."""
+    """Compute the objective from its definition."""
     n = len(X)
     return (
         np.sum((X @ W + b - P) ** 2) / 2
@@ -135,7 +135,7 @@ def plain_objective(X, Y, W, b, P, lambda1, lambda2, kind):
 
 
 @pytest.mark.parametrize("kind", ["and", "or"])
-def test_objective_and_gradient_are_the_documented_ones(kind):
+def test_objective_and_gradient_match_the_definition(kind):
     X, Y, rng = random_problem(1)
     W, b, P = rng.normal(size=(6, 4)), rng.normal(size=4), rng.random((25, 4))
     S = Similarity(Shifted(X), Y, kind)
@@ -152,7 +152,7 @@ def test_objective_and_gradient_are_the_documented_ones(kind):
 
 
 @pytest.mark.parametrize("kind", ["and", "or"])
-def test_the_end_is_stationary_and_its_weights_are_ridge_regression(kind):
+def test_solution_is_stationary_and_its_weights_are_a_ridge_regression(kind):
     X, Y, _ = random_problem(2)
     model = PMLLFC(lambda1=0.05, lambda2=3.0, similarity=kind, max_iter=20_000, tol=0.0)
     result = model._regress(Shifted(X), Y)
@@ -166,7 +166,7 @@ def test_the_end_is_stationary_and_its_weights_are_ridge_regression(kind):
     np.testing.assert_allclose(np.clip(P - slope, 0, Y), P, atol=1e-5)
 
 
-def test_steps_that_a_bound_refuses_would_have_been_refused_anyway(monkeypatch):
+def test_skipped_products_do_not_change_the_result(monkeypatch):
     X, Y = make_pml(60, 10, n_labels=6, random_state=0)
     expected = PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     products = []
@@ -180,8 +180,8 @@ def test_steps_that_a_bound_refuses_would_have_been_refused_anyway(monkeypatch):
     PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     few = len(products)
     monkeypatch.setattr(
-        PMLLFCProblem, "largest_share", lambda self, length: np.inf
-    )  # no bound: always multiply
+        PMLLFCProblem, "largest_decrease", lambda self, length: np.inf
+    )  # without the bound, always multiply
     products.clear()
     model = PMLLFC(lambda2=30.0, max_iter=500).fit(X, Y)
     np.testing.assert_array_equal(model.scores_, expected.scores_)

@@ -12,7 +12,7 @@ def test_every_feature_is_equally_often_first():
     assert np.all(np.abs(np.bincount(first, minlength=5) - expected) < 5 * deviation)
 
 
-def test_the_data_do_not_matter_but_the_seed_does():
+def test_ranking_depends_only_on_the_seed():
     ranking = RandomRanking(random_state=0).fit(X, Y).ranking_
     np.testing.assert_array_equal(RandomRanking(random_state=0).fit(-X, 1 - Y).ranking_, ranking)
     assert (RandomRanking(random_state=1).fit(X, Y).ranking_ != ranking).any()

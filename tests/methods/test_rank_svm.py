@@ -1,4 +1,4 @@
-"""The rank-SVM against listed pairs, finite differences and an interior-point solver."""
+"""Rank-SVM compared with a loop over pairs, finite differences and an interior-point solver."""
 
 import clarabel
 import numpy as np
@@ -10,7 +10,7 @@ from labelsieve.methods._partial_ranking.rank_svm import PairCurvature, RankSVM,
 from oracles import solve_cone_program
 
 
-def rounded_hinge(u, width):
+def smoothed_hinge(u, width):
     if width == 0:
         return max(0.0, u)
     if u <= 0:
@@ -19,12 +19,12 @@ def rounded_hinge(u, width):
 
 
 def pair_loop(F, relevant, width):
-    """The loss of every row, one pair at a time."""
+    """Compute the loss of every row, one pair at a time."""
     n_labels = F.shape[1]
     return np.array(
         [
             sum(
-                rounded_hinge(1 - f[k] + f[j], width)
+                smoothed_hinge(1 - f[k] + f[j], width)
                 for k in range(n_labels)
                 for j in range(n_labels)
                 if r[k] and not r[j]
@@ -35,7 +35,7 @@ def pair_loop(F, relevant, width):
 
 
 def quadratic_program(X, relevant, weight, bias_ridge):
-    """The same problem with one slack per pair, solved by Clarabel; the optimal M."""
+    """Solve the same problem with one slack per pair by Clarabel. Return the optimal M."""
     n_features, n_labels = X.shape[1], relevant.shape[1]
     pairs = [
         (i, k, j)
@@ -65,10 +65,10 @@ def random_problem(seed, n_samples, n_features, n_labels):
 
 @pytest.mark.parametrize("width", [0.0, 0.01, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("limit", [0, 100])
-def test_both_ways_to_sum_the_pairs_equal_a_loop_over_pairs(monkeypatch, width, limit):
+def test_listed_and_sorted_losses_match_a_loop_over_pairs(monkeypatch, width, limit):
     monkeypatch.setattr(rank_svm, "LISTING_LIMIT", limit)
     rng = np.random.default_rng(0)
-    F = np.round(rng.normal(size=(30, 7)), 1)  # rounding brings ties and slacks of exactly 0 and 1
+    F = np.round(rng.normal(size=(30, 7)), 1)  # rounding creates ties and slacks of exactly 0 and 1
     relevant = rng.random(F.shape) < 0.5
     relevant[0], relevant[1] = True, False
     value, _ = ranking_loss(F, relevant, width)
@@ -76,7 +76,7 @@ def test_both_ways_to_sum_the_pairs_equal_a_loop_over_pairs(monkeypatch, width, 
 
 
 @pytest.mark.parametrize("limit", [0, 100])
-def test_the_gradient_is_the_derivative_of_the_loss(monkeypatch, limit):
+def test_gradient_is_the_derivative_of_the_loss(monkeypatch, limit):
     monkeypatch.setattr(rank_svm, "LISTING_LIMIT", limit)
     rng = np.random.default_rng(1)
     F, direction = rng.normal(size=(2, 20, 6))
@@ -88,13 +88,13 @@ def test_the_gradient_is_the_derivative_of_the_loss(monkeypatch, limit):
 
 
 @pytest.mark.parametrize("width", [0.01, 0.3, 3.0])
-def test_the_curvature_is_the_derivative_of_the_gradient(width):
+def test_curvature_is_the_derivative_of_the_gradient(width):
     rng = np.random.default_rng(2)
     F, direction = rng.normal(size=(2, 20, 6))
     relevant = rng.random(F.shape) < 0.4
     relevant[0], relevant[1] = True, False
     weight = rng.random(len(F))
-    # Scores this far apart keep every pair on its side of the kinks.
+    # The step is small enough to keep every pair on its side of the kinks.
     step = 1e-7
     ahead, behind = (ranking_loss(F + sign * step * direction, relevant, width)[1] for sign in (1, -1))
     curvature = PairCurvature(F, relevant, weight, width)
@@ -102,7 +102,7 @@ def test_the_curvature_is_the_derivative_of_the_gradient(width):
     found = np.zeros_like(F)
     found[curvature.rows] = curvature.product(direction[curvature.rows])
     np.testing.assert_allclose(found, expected, atol=1e-6 / width)
-    # Column k of the matrix is the product with a unit vector; its k-th entry lies on the diagonal.
+    # Products with unit vectors give the columns of the matrix, and so its diagonal.
     n_tied = len(curvature.rows)
     columns = [curvature.product(np.tile(unit, (n_tied, 1)))[:, k] for k, unit in enumerate(np.eye(6))]
     np.testing.assert_allclose(curvature.diagonal, np.column_stack(columns), atol=1e-12)
@@ -110,7 +110,7 @@ def test_the_curvature_is_the_derivative_of_the_gradient(width):
 
 
 @pytest.mark.parametrize(("seed", "shape"), [(0, (20, 5, 4)), (1, (40, 10, 6)), (2, (30, 60, 5))])
-def test_the_objective_equals_that_of_an_interior_point_solver(seed, shape):
+def test_objective_matches_an_interior_point_solver(seed, shape):
     X, relevant, weight = random_problem(seed, *shape)
     svm = RankSVM(X, relevant.shape[1], bias_ridge=1e-3)
     expected = quadratic_program(X, relevant, weight, 1e-3)
@@ -121,7 +121,7 @@ def test_the_objective_equals_that_of_an_interior_point_solver(seed, shape):
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
-def test_the_tolerance_bounds_the_distance_to_the_optimum(tol):
+def test_tolerance_bounds_the_distance_to_the_optimum(tol):
     X, relevant, weight = random_problem(3, 50, 8, 5)
     svm = RankSVM(X, 5, bias_ridge=1e-3)
     best = svm.objective(quadratic_program(X, relevant, weight, 1e-3), relevant, weight)
@@ -130,10 +130,10 @@ def test_the_tolerance_bounds_the_distance_to_the_optimum(tol):
 
 
 @pytest.mark.parametrize("dead", [False, True])
-def test_the_solution_no_longer_depends_on_the_start(dead):
+def test_solution_does_not_depend_on_the_start(dead):
     X, relevant, weight = random_problem(8, 60, 8, 5)
     if dead:
-        relevant[:, 2] = False  # only the tiny ridge holds the intercept of a label that is never relevant
+        relevant[:, 2] = False  # only the tiny ridge limits the intercept of this label
     svm = RankSVM(X, 5)
     zero = svm.solve(relevant, weight, np.zeros(svm.shape), tol=1e-4)
     other = svm.solve(relevant, weight, np.random.default_rng(0).normal(size=svm.shape), tol=1e-4)
@@ -141,7 +141,7 @@ def test_the_solution_no_longer_depends_on_the_start(dead):
     np.testing.assert_allclose(other[:-1], zero[:-1], atol=1e-5)
 
 
-def test_a_start_at_the_optimum_is_never_made_worse():
+def test_solution_is_never_worse_than_the_start():
     X, relevant, weight = random_problem(5, 30, 5, 4)
     svm = RankSVM(X, 4)
     start = svm.solve(relevant, weight, np.zeros(svm.shape), tol=1e-8)
@@ -150,7 +150,7 @@ def test_a_start_at_the_optimum_is_never_made_worse():
 
 
 @pytest.mark.parametrize("convert", [sp.csr_matrix, sp.csc_matrix])
-def test_an_implicit_offset_equals_centred_features(convert):
+def test_implicit_offset_matches_centred_features(convert):
     X, relevant, weight = random_problem(6, 40, 6, 4)
     X[X < 0.5] = 0
     mean = X.mean(axis=0)
@@ -162,7 +162,7 @@ def test_an_implicit_offset_equals_centred_features(convert):
     np.testing.assert_allclose(implicit.scores(M), dense.scores(M), atol=1e-12)
 
 
-def test_blocks_of_rows_change_nothing(monkeypatch):
+def test_blocks_of_rows_do_not_change_the_result(monkeypatch):
     X, relevant, weight = random_problem(7, 40, 6, 4)
     whole = RankSVM(X, 4)
     monkeypatch.setattr(rank_svm, "BLOCK_SIZE", 80)

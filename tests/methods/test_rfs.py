@@ -40,7 +40,10 @@ def objective(X, Y, W, b, alpha):
 
 
 def lower_bound(X, Y, W, b, alpha):
-    """Value of a feasible point of the dual: max -<L, Y> with |l_i| <= 1, |X'L|_j <= alpha, 1'L = 0."""
+    """Return the value of a feasible point of the dual.
+
+    The dual is ``max -<L, Y>`` subject to ``|l_i| <= 1``, ``|X'L|_j <= alpha`` and ``1'L = 0``.
+    """
     X = standardized(X)
     residual = X @ W + b - Y
     L = residual / np.sqrt(row_norms(residual) ** 2 + np.finfo(float).eps)[:, None]
@@ -51,7 +54,7 @@ def lower_bound(X, Y, W, b, alpha):
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_duality_gap_closes(shape, alpha):
+def test_duality_gap_closes(shape, alpha):
     X, Y = problem(0, *shape)
     result = solve_rfs(X, Y, alpha=alpha, max_iter=3000, tol=0)
     W, b = result.extra["coef"].T, result.extra["intercept"]
@@ -63,10 +66,10 @@ def test_the_duality_gap_closes(shape, alpha):
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("shape", [(40, 8), (12, 30)])
-def test_one_label_is_a_linear_programme_and_highs_finds_the_same_minimum(shape, alpha):
+def test_single_label_matches_the_linear_program(shape, alpha):
     n_samples, n_features = shape
     X, Y = problem(13, n_samples, n_features, 1)
-    # Minimise |r|_1 + alpha |w|_1 with r = Xw + b - y, every signed quantity split into its two parts.
+    # Minimise |r|_1 + alpha |w|_1 with r = Xw + b - y, splitting variables by sign.
     R, Z, one = np.eye(n_samples), standardized(X), np.ones((n_samples, 1))
     equations = np.hstack([R, -R, -Z, Z, -one, one])
     cost = np.concatenate([np.ones(2 * n_samples), np.full(2 * n_features, alpha), [0, 0]])
@@ -75,7 +78,7 @@ def test_one_label_is_a_linear_programme_and_highs_finds_the_same_minimum(shape,
     np.testing.assert_allclose(result.objective[-1], minimum, rtol=1e-5)
 
 
-def test_no_system_is_larger_than_the_shorter_side(monkeypatch):
+def test_linear_systems_have_the_size_of_the_shorter_side(monkeypatch):
     sizes = set()
     ridge = rfs._solve_ridge
 
@@ -89,7 +92,7 @@ def test_no_system_is_larger_than_the_shorter_side(monkeypatch):
     assert sizes == {(12, 12)}
 
 
-def test_shift_and_scale_of_the_features_do_not_matter():
+def test_shifting_and_scaling_the_features_does_not_matter():
     X, Y = problem(6, 60, 8, 3)
     expected = RFS(alpha=10.0).fit(X, Y).coef_
     changed = RFS(alpha=10.0).fit(X * np.arange(1, 9) - 5, Y).coef_
@@ -99,8 +102,8 @@ def test_shift_and_scale_of_the_features_do_not_matter():
 # The automatic weight
 
 
-def test_the_vanishing_weight_parts_problems_with_and_without_features():
-    """Exactly so where the geometric median of the labels is no row of theirs, as in all of these."""
+def test_vanishing_weight_separates_problems_with_and_without_features():
+    """The bound is exact if no label row equals the geometric median, as in these problems."""
     for seed in range(5):
         X, Y = problem(20 + seed, 60, 8, 4)
         vanishing = vanishing_weight(standardized(X), Y)
@@ -112,23 +115,23 @@ def test_the_vanishing_weight_parts_problems_with_and_without_features():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_below_the_vanishing_weight_features_are_left_where_the_median_is_a_row(seed):
+def test_features_remain_below_the_vanishing_weight_if_the_median_is_a_row(seed):
     X, _ = problem(30 + seed, 80, 6, 1)
-    # One label of which a third of the rows have it: the median is 0, the row of all others.
+    # A third of the rows have the only label, so the median is 0, the row of all others.
     Y = (X[:, :1] > np.quantile(X[:, 0], 0.67)).astype(float)
     assert directions_to_median(Y)[1].sum() == (Y == 0).sum()
     vanishing = vanishing_weight(standardized(X), Y)
     assert vanishing > 0
-    # A linear programme: at the optimum below the bound, some weight is not 0.
+    # Below the bound, the optimum of this linear program has a non-zero weight.
     scores = solve_rfs(X, Y, alpha=0.95 * vanishing, max_iter=3000, tol=1e-12).scores
     assert scores.max() > 1e-3
 
 
-def test_the_median_of_the_labels_is_where_the_distances_are_least():
+def test_geometric_median_minimises_the_distances():
     for seed in range(5):
         _, Y = problem(40 + seed, 31, 3, 5)
         directions, at_median = directions_to_median(Y)
-        # Its subgradient holds 0: what pulls is outweighed by the rows at the median.
+        # The subdifferential contains 0: the rows at the median outweigh the pull of the others.
         assert np.linalg.norm(directions.sum(axis=0)) <= at_median.sum() + 1e-6
         np.testing.assert_allclose(row_norms(directions), ~at_median, atol=1e-12)
 
@@ -136,7 +139,7 @@ def test_the_median_of_the_labels_is_where_the_distances_are_least():
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n_labels", [1, 3, 6])
 @pytest.mark.parametrize("n_samples", [12, 20, 50, 100, 400])
-def test_the_automatic_weight_keeps_planted_features(n_samples, n_labels, seed):
+def test_automatic_weight_keeps_informative_features(n_samples, n_labels, seed):
     X, Y = make_pml(
         n_samples=n_samples, n_features=10, n_informative=2, n_labels=n_labels, noise=0.1, random_state=seed
     )
@@ -145,7 +148,7 @@ def test_the_automatic_weight_keeps_planted_features(n_samples, n_labels, seed):
     assert 0 < selector.alpha_ <= 3 * np.sqrt(n_samples)
 
 
-def test_the_automatic_weight_of_a_large_table_is_three_times_the_root_of_the_rows():
+def test_automatic_weight_of_a_large_table():
     X, Y = make_pml(n_samples=900, random_state=0)
     assert RFS().fit(X, Y).alpha_ == 90
     assert RFS().fit(sp.csr_matrix(X), Y).alpha_ == 90

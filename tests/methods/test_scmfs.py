@@ -29,7 +29,7 @@ def solve_example(data, update, max_iter, tol=0.0, **weights):
 
 
 def factors_after(X, Y, start, n_sweeps, update, alpha, beta, gamma):
-    """The four factors after some sweeps."""
+    """Return the four factors after some sweeps."""
     problem = SCMFSProblem(SCMFS(alpha=alpha, beta=beta, gamma=gamma, update=update), X, Y)
     W, V, Q, B = start
     state = problem.state(W, V, np.hstack([np.sqrt(alpha) * Q, np.sqrt(beta) * B]))
@@ -41,7 +41,7 @@ def factors_after(X, Y, start, n_sweeps, update, alpha, beta, gamma):
 
 
 def plain_objective(X, Y, W, V, Q, B, alpha, beta, gamma):
-    """J as it is written, with every matrix formed."""
+    """Compute the objective from its definition, with every matrix formed."""
     return (
         ((X @ W - V) ** 2).sum()
         + alpha * ((X - V @ Q) ** 2).sum()
@@ -69,7 +69,7 @@ def test_one_published_sweep_of_the_worked_example(tiny):
     np.testing.assert_allclose(result.extra["coef"].T, W @ B, rtol=1e-12)
 
 
-def test_published_path_of_the_worked_example_and_where_1e_3_stops_it(tiny):
+def test_published_path_of_the_worked_example_and_early_stopping(tiny):
     W, V, *_ = factors_after(*tiny, start_of_example(), 5, "published", **EXAMPLE)
     expected_W = [
         [0.26744708, 0.17944501], [0.11405961, 0.27545108], [0.31443608, 0.16222871], [0.13166125, 0.22044664]
@@ -100,7 +100,7 @@ def test_bounded_path_of_the_worked_example(tiny):
         atol=5e-9,
     )
     assert result.objective[-1] == pytest.approx(3.5564844006, abs=5e-11)
-    # Where the objective stands still in its last digit, the factors are known to the root of that.
+    # The factors are only accurate to the square root of the accuracy of the objective.
     np.testing.assert_allclose(result.scores, [2.04767721, 1.70086156, 0, 0.00138733], atol=1e-6)
     assert np.sqrt(result.scores.sum()) == pytest.approx(1.936, abs=5e-4)
 
@@ -112,7 +112,7 @@ def random_problem(seed, n_samples=12, n_features=5, n_labels=4, n_components=3)
     return X, Y, random_start(X, Y, n_components, rng)
 
 
-def test_published_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
+def test_published_updates_match_the_gradient():
     X, Y, (W, V, Q, B) = random_problem(0)
     weights = {"alpha": 0.7, "beta": 1.3, "gamma": 0.4}
 
@@ -131,13 +131,13 @@ def test_published_updates_are_the_ratio_of_the_two_parts_of_the_gradient():
     check_multiplicative_update("B", new_B, B, V.T @ Y, V.T @ V @ B, lambda B: J(W, V, Q, B), 1.3)
 
 
-def test_repeated_bounded_steps_reach_the_loadings_of_an_independent_solver():
+def test_repeated_bounded_steps_match_an_independent_solver():
     rng = np.random.default_rng(1)
     V, T = rng.random((20, 3)), 2 * rng.random((20, 6))
     Z = np.full((3, 6), 0.1)
     for _ in range(500):
         Z = bounded_loadings(V.T @ V, V.T @ T, Z)
-    # min |T - VZ|^2, Z >= 0, rows of Z in the unit ball: (1, row) lies in a second-order cone.
+    # Minimise |T - VZ|^2 over Z >= 0 with rows in the unit ball, a second-order cone constraint.
     blocks, offsets = [-sp.eye(18)], [np.zeros(18)]
     for row in range(3):
         members = sp.csr_matrix((np.ones(6), (range(6), range(6 * row, 6 * row + 6))), shape=(6, 18))
@@ -154,17 +154,17 @@ def test_repeated_bounded_steps_reach_the_loadings_of_an_independent_solver():
     expected = np.reshape(solution.x, (3, 6))
     np.testing.assert_allclose(Z, expected, atol=1e-4)
     assert ((T - V @ Z) ** 2).sum() == pytest.approx(((T - V @ expected) ** 2).sum(), rel=1e-7)
-    assert np.linalg.norm(Z, axis=1).max() == pytest.approx(1)  # the bound binds
+    assert np.linalg.norm(Z, axis=1).max() == pytest.approx(1)  # the bound is active
 
 
-def test_repeated_steps_on_one_factor_reach_the_optimum_of_an_independent_solver():
+def test_repeated_steps_on_one_factor_match_an_independent_solver():
     X, Y, (W, V, Q, B) = random_problem(2, n_samples=25)
     problem = SCMFSProblem(SCMFS(alpha=0.7, beta=1.3, gamma=2.0), X, Y)
     Z = np.hstack([np.sqrt(0.7) * Q, np.sqrt(1.3) * B])
 
     state = problem.state(W, V, Z)
     for _ in range(3000):
-        state = problem.sweep(state)[0]._replace(V=V, Z=Z)  # W alone moves
+        state = problem.sweep(state)[0]._replace(V=V, Z=Z)  # update only W
 
     def objective_and_gradient(flat):
         W = flat.reshape(5, 3)
@@ -177,7 +177,7 @@ def test_repeated_steps_on_one_factor_reach_the_optimum_of_an_independent_solver
         objective_and_gradient, np.full(15, 0.1), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 15, options=options
     )  # fmt: skip
     assert objective_and_gradient(state.W.ravel())[0] == pytest.approx(reference.fun, rel=1e-7)
-    # V: every row is a non-negative least squares problem.
+    # Each row of V solves a non-negative least-squares problem.
     P, moving = X @ W, V
     for _ in range(3000):
         moving = multiplicative_step(moving, P + problem.target(Z), moving + moving @ (Z @ Z.T))
@@ -187,6 +187,6 @@ def test_repeated_steps_on_one_factor_reach_the_optimum_of_an_independent_solver
     np.testing.assert_allclose(moving, expected, atol=1e-5)
 
 
-def test_bounded_loadings_of_an_empty_mode_stay():
+def test_bounded_loadings_of_an_empty_factor_do_not_change():
     Z = np.full((2, 3), 0.5)
     np.testing.assert_array_equal(bounded_loadings(np.zeros((2, 2)), np.zeros((2, 3)), Z), Z)

@@ -21,21 +21,21 @@ def direct(X, Y):
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_dense_scores_equal_the_summed_f_classif(seed, offset):
+def test_scores_match_the_summed_f_classif(seed, offset):
     X, Y = problem(seed, offset=offset)
     expected = direct(X - offset, Y)
     np.testing.assert_allclose(SumF().fit(X, Y).scores_, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6 / 3])
-def test_a_constant_feature_scores_zero(value):
+def test_constant_feature_has_score_zero(value):
     X, Y = problem(5)
     X[:, 3] = value
     assert SumF().fit(X, Y).scores_[3] == 0
     assert SumF().fit(sp.csr_matrix(X), Y).scores_[3] == 0
 
 
-def test_perfect_separation_is_finite_and_other_labels_still_count():
+def test_perfect_separation_has_a_finite_score():
     _, Y = problem(6)
     X = np.column_stack([Y[:, 0], Y[:, 0] + 1e-3 * Y[:, 1], Y[:, 2], np.arange(len(Y))]).astype(float)
     scores = SumF().fit(X, Y).scores_
@@ -45,12 +45,12 @@ def test_perfect_separation_is_finite_and_other_labels_still_count():
     np.testing.assert_allclose(scores[0], (len(Y) - 2) * 1e8 + others, rtol=1e-6)
 
 
-def test_two_rows_still_give_a_ranking():
+def test_two_rows_give_a_ranking():
     scores = SumF().fit(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[1, 0], [0, 1]])).scores_
     assert scores[0] > scores[1] == 0
 
 
-def test_many_blocks_give_the_same_scores(monkeypatch):
+def test_blocks_do_not_change_the_scores(monkeypatch):
     X, Y = problem(7)
     expected = SumF().fit(X, Y).scores_
     monkeypatch.setattr(

@@ -9,36 +9,36 @@ def candidates(seed, n_samples=100, n_labels=6):
     return (np.random.default_rng(seed).random((n_samples, n_labels)) < 0.3).astype(int)
 
 
-def test_scores_of_discrete_features_equal_the_pairwise_sum():
+def test_scores_of_discrete_features_match_mutual_info_score():
     rng = np.random.default_rng(0)
     X, Y = rng.integers(0, 3, size=(100, 8)).astype(float), candidates(1)
     X[:, 0] = Y[:, 0]
     expected = [sum(mutual_info_score(x, y) for y in Y.T) / np.log(2) for x in X.T]
-    # Three bins keep the values 1 and 2 apart, so the symbols are the values themselves.
+    # Three bins separate the values 1 and 2, so the symbols are the values themselves.
     np.testing.assert_allclose(SumMI(n_bins=3).fit(X, Y).scores_, expected, rtol=1e-10)
 
 
-def test_a_feature_equal_to_a_label_carries_its_entropy():
+def test_score_of_a_copied_label_is_its_entropy():
     Y = np.repeat([[1], [0], [0], [0]], 5, axis=0)
     share = np.array([0.25, 0.75])
     entropy = -(share * np.log2(share)).sum()
     np.testing.assert_allclose(SumMI().fit(np.hstack([Y, 3 - Y]), Y).scores_, entropy, rtol=1e-12)
 
 
-def test_information_that_no_correlation_shows_is_found():
+def test_uncorrelated_but_dependent_feature_ranks_first():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 5))
     Y = (np.abs(X[:, [3]]) > 1).astype(int)
     assert SumMI().fit(X, Y).ranking_[3] == 1
 
 
-def test_monotone_changes_of_the_features_change_nothing():
+def test_monotone_transformations_do_not_matter():
     rng = np.random.default_rng(3)
     X, Y = rng.gamma(1.0, size=(100, 5)), candidates(4)
     np.testing.assert_array_equal(SumMI().fit(np.log1p(X), Y).scores_, SumMI().fit(X, Y).scores_)
 
 
-def test_sparse_entries_stored_in_two_parts_count_as_their_sum():
+def test_duplicate_sparse_entries_are_summed():
     X = np.array([[2.0, 0.0], [2.0, 2.0], [0.0, 2.0], [0.0, 0.0]])
     Y = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])
     whole = sp.csr_matrix(X)

@@ -1,4 +1,4 @@
-"""PARTICLE-MAP: credible labels, then pairwise classifiers whose votes are judged by Bayes' rule."""
+"""PARTICLE-MAP: credible labels, then pairwise classifiers with Bayes' rule on their votes."""
 
 from __future__ import annotations
 
@@ -14,92 +14,95 @@ from labelsieve.methods._particle import BaseParticle
 
 
 class ParticleMAP(BaseParticle):
-    """Rank features by pairwise classifiers of credible labels, with votes read by a Bayes rule.
+    """Rank features by pairwise classifiers of credible labels, with Bayes' rule on their votes.
 
-    The partial multi-label learner of [1]_ and [2]_ with maximum a posteriori reasoning. Credible labels and
-    the pairwise linear SVMs are those of :class:`ParticleVLS`; there is no virtual label. The number of
-    pairs that a label wins is judged by Bayes' rule.
+    The partial multi-label learner of [1]_ and [2]_ with maximum a posteriori (MAP) inference. It
+    uses the credible labels and pairwise linear SVMs of :class:`ParticleVLS`, but no virtual label.
+    Bayes' rule turns the number of pairs that a label wins into the odds of the label.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     weights : {"mean", "slope", "stacked"}, default="mean"
-        How classifiers become feature scores. "mean" averages the classifiers of each label, turned to its
-        side, to one column of W, and scores a feature by the norm of its row. "slope" multiplies the column
-        by the slope of the label's log odds over the number of votes. "stacked" takes the norm over all
-        classifiers, where opposite signs do not cancel, and leaves ``coef_`` as "mean" does.
+        Feature scores from the classifiers. "mean" averages the classifiers of each label, with
+        the label on the positive side, into one column of W and scores a feature by the norm of its
+        row of W. "slope" also multiplies each column by the slope of the label's log odds over the
+        number of votes. "stacked" takes the norm over all classifiers, so that opposite signs do
+        not cancel; ``coef_`` is the same as with "mean".
     n_neighbors : int, default=10
-        Neighbours in the propagation and in the vote; fewer if there are fewer rows.
+        Number of neighbours in the propagation and the vote, capped by the number of rows.
     alpha : float, default=0.95
-        Share of the neighbours, against the row's own candidates, in a propagation step; below 1.
+        Weight of the neighbours, relative to a row's own candidates, in a propagation step.
     threshold : float, default=0.9
-        Vote, between 0 and 1 in every row, that makes a candidate credible.
+        Vote from which a candidate is credible. Votes are scaled to [0, 1] within each row.
     C : float, default=1.0
         Weight of the hinge loss of the SVMs.
     exclude_self : bool, default=True
-        Whether a row is kept out of its own neighbours, as in the papers. The published program keeps it
-        in (False): a row then reconstructs itself and hardly anything is propagated.
+        Exclude a row from its own neighbours, as in the papers. The reference code includes it
+        (False), so that a row reconstructs itself and almost nothing is propagated.
     fallback : {"candidate", "labels"}, default="candidate"
-        What is credible in a row whose vote supports none of its candidates: the candidates with the
-        largest vote, or, as in the published program, the supported labels although they are no candidates.
+        Credible labels of a row whose vote supports none of its candidates: the candidates with
+        the largest vote, or, as in the reference code, the supported labels, which are not
+        candidates.
     cv : int, default=10
-        Folds of the elicitation; no more than there are rows.
+        Number of folds of the elicitation, capped by the number of rows.
     shuffle : bool, default=True
-        Whether rows are shuffled before they are cut into folds. The published program does not (False).
+        Shuffle the rows before splitting them into folds. The reference code does not (False).
     scale : {"minmax", "standard"} or None, default="minmax"
-        Scaling of the features, so that weights are comparable. Sparse features are divided by their
-        largest absolute value or standard deviation, and never shifted.
+        Scaling of the features, which makes their weights comparable. Sparse features are divided
+        by their largest absolute value or standard deviation and never shifted.
     max_iter : int, default=1000
-        Iteration budget of a propagation.
+        Maximum number of iterations of a propagation.
     tol : float, default=1e-5
-        Spectral norm of the change of the confidences below which a propagation stops.
+        A propagation stops when the spectral norm of the change in confidences is below this.
     random_state : int, RandomState, Generator or None, default=0
-        Shuffles the rows.
+        Seed for shuffling the rows.
     verbose : int, default=0
-        Log the folds and the training if not zero.
+        Log the folds and the training if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Importance of every feature, larger is better, and the place of every feature, 1 is best.
+        Score of every feature (larger is better), and its rank (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The weights; a label for which no classifier could be trained has zeros.
+        Weights; zeros for a label without any trained classifier.
     label_confidence_ : {ndarray, CSR matrix} of shape (n_samples, n_labels)
-        Votes of the neighbours in the other folds for the candidates, in [0, 1].
+        Votes for the candidates by the neighbours from the other folds, in [0, 1].
     credible_labels_ : boolean {ndarray, CSR matrix} of shape (n_samples, n_labels)
         The credible labels.
     classifiers_ : PairwiseClassifiers
         All trained classifiers.
     log_odds_ : ndarray of shape (n_labels, n_labels)
-        Logarithm of the posterior odds of a label (row) by the number of pairs it wins (column).
+        Log posterior odds of a label (row) given the number of pairs it wins (column).
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     n_iter_ : int
-        Iterations of the longest propagation.
+        Number of iterations of the longest propagation.
 
     Notes
     -----
-    The learner has no weight matrix. W is a convention of this package: each vote is replaced by its linear
-    score. A label without classifiers does not count. If no classifier at all can be trained (one label,
-    for instance), W is the ridge regression of the propagated confidences on the features.
+    The learner has no weight matrix. W is a convention of this package: each vote is replaced by
+    its linear score. Labels without classifiers are ignored. If no classifier can be trained, for
+    example with a single label, W is the ridge regression of the propagated confidences on the
+    features.
 
-    The published program fills its likelihood tables with the true labels of the test rows. Here they are
-    counted on the training rows: "with" the label where it is credible, "without" where it is not a candidate; the
-    prior counts candidates. ``predict`` follows the program: the posterior odds of each row are brought to
-    [0, 1], and labels above 0.5 are predicted, so a row gets at least one label unless its odds are all equal.
-    ``decision_function`` returns the logarithm of the odds; it is positive where Bayes' rule alone would choose
-    the label.
+    The reference code fills its likelihood tables with the true labels of the test rows. Here they
+    are counted on the training rows: a row has the label if the label is credible, and lacks it if
+    the label is not a candidate. The prior counts candidates. ``predict`` follows the reference
+    code: it scales the posterior odds of each row to [0, 1] and predicts the labels above 0.5, so
+    that every row gets at least one label unless its odds are all equal. ``decision_function``
+    returns the log odds, which are positive where Bayes' rule alone would predict the label.
 
-    The settings that reproduce the published program, ties and solvers are those of :class:`ParticleVLS`.
+    See :class:`ParticleVLS` for the settings that reproduce the reference code, ties and solvers.
 
     Cost: that of :class:`ParticleVLS`, with one SVM less for every label.
 
     References
     ----------
     .. [1] Fang and Zhang, "Partial multi-label learning via credible label elicitation", AAAI 2019.
-    .. [2] Zhang and Fang, "Partial multi-label learning via credible label elicitation", IEEE Transactions
-       on Pattern Analysis and Machine Intelligence 43(10), 2021.
+    .. [2] Zhang and Fang, "Partial multi-label learning via credible label elicitation", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 43(10), 2021.
 
     Examples
     --------
@@ -147,12 +150,12 @@ class ParticleMAP(BaseParticle):
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
         odds = np.exp(scores)
         middle = (odds.min(axis=1, keepdims=True) + odds.max(axis=1, keepdims=True)) / 2
-        # Odds that rounding alone tells apart are equal.
+        # Odds that differ only by rounding are equal.
         return odds > middle * (1 + 1e-12)
 
 
 def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.ndarray) -> np.ndarray:
-    """Return the logarithm of ``P(label | votes) / P(no label | votes)``, all counts raised by one (Laplace)."""
+    """Return ``log(P(label | votes) / P(no label | votes))`` with Laplace smoothing."""
     prior_odds = (1 + Y.sum(axis=0)) / (1 + (1 - Y).sum(axis=0))
     likelihood = (1 + wins_with) / (wins_with.shape[1] + wins_with.sum(axis=1, keepdims=True))
     likelihood_without = (1 + wins_without) / (
@@ -162,7 +165,10 @@ def posterior_log_odds(Y: np.ndarray, wins_with: np.ndarray, wins_without: np.nd
 
 
 def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the slope of each label's log odds over the votes, every row counting once; 0 if votes do not vary."""
+    """Return the least-squares slope of each label's log odds over the votes of the rows.
+
+    The slope is 0 if the number of votes does not vary.
+    """
     votes = np.arange(log_odds.shape[1])
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     centred = votes - (counts @ votes)[:, None] / total
@@ -174,7 +180,7 @@ def vote_slopes(log_odds: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _count_by_votes(votes: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Count, for every label, its members among the rows by the number of votes: (n_labels, n_labels)."""
+    """Count the member rows of each label (row) by their number of votes (column)."""
     n_labels = votes.shape[1]
     rows, labels = np.nonzero(members)
     cells = labels * n_labels + votes[rows, labels]

@@ -13,95 +13,100 @@ from labelsieve.methods._particle import BaseParticle
 
 
 class ParticleVLS(BaseParticle):
-    """Rank features by pairwise classifiers of credible labels, each also against a virtual label.
+    """Rank features by pairwise classifiers of credible labels, calibrated by a virtual label.
 
-    The partial multi-label learner of [1]_ and [2]_ with virtual label splitting, in two stages without a
-    common objective. First, labels are propagated over the nearest neighbours of all folds but one, the
-    neighbours of each row held out vote on its candidates, and those near the top of the vote are its
-    credible labels. Second, a linear SVM separates every pair of labels: rows where one is credible and the
-    other is not a candidate, against the reverse; and one more SVM separates each label from a virtual label
-    that stands between relevant and irrelevant.
+    The partial multi-label learner of [1]_ and [2]_ with virtual label splitting. It has two stages
+    without a common objective.
+
+    The first stage finds credible labels. For each fold, it propagates the candidates of the other
+    folds over nearest neighbours. The neighbours of each held-out row then vote on its candidates,
+    and those close to the largest vote are credible.
+
+    The second stage trains a linear SVM for every pair of labels, on the rows where one label is
+    credible and the other is not a candidate. One more SVM per label separates it from a virtual
+    label, which marks the boundary between relevant and irrelevant labels.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     weights : {"mean", "stacked"}, default="mean"
-        How classifiers become feature scores. "mean" averages the classifiers of each label, turned to its
-        side and weighted by their training accuracy, to one column of W, and scores a feature by the norm
-        of its row. "stacked" takes the norm over all weighted classifiers, where opposite signs do not
-        cancel; ``coef_`` is the same for both.
+        Feature scores from the classifiers. "mean" averages the classifiers of each label, with
+        the label on the positive side and weighted by training accuracy, into one column of W and
+        scores a feature by the norm of its row of W. "stacked" takes the norm over all weighted
+        classifiers, so that opposite signs do not cancel. ``coef_`` is the same for both.
     n_neighbors : int, default=10
-        Neighbours in the propagation and in the vote; fewer if there are fewer rows.
+        Number of neighbours in the propagation and the vote, capped by the number of rows.
     alpha : float, default=0.95
-        Share of the neighbours, against the row's own candidates, in a propagation step; below 1.
+        Weight of the neighbours, relative to a row's own candidates, in a propagation step.
     threshold : float, default=0.9
-        Vote, between 0 and 1 in every row, that makes a candidate credible.
+        Vote from which a candidate is credible. Votes are scaled to [0, 1] within each row.
     C : float, default=1.0
         Weight of the hinge loss of the SVMs.
     exclude_self : bool, default=True
-        Whether a row is kept out of its own neighbours, as in the papers. The published program keeps it
-        in (False): a row then reconstructs itself and hardly anything is propagated.
+        Exclude a row from its own neighbours, as in the papers. The reference code includes it
+        (False), so that a row reconstructs itself and almost nothing is propagated.
     fallback : {"candidate", "labels"}, default="candidate"
-        What is credible in a row whose vote supports none of its candidates: the candidates with the
-        largest vote, or, as in the published program, the supported labels although they are no candidates.
+        Credible labels of a row whose vote supports none of its candidates: the candidates with
+        the largest vote, or, as in the reference code, the supported labels, which are not
+        candidates.
     cv : int, default=10
-        Folds of the elicitation; no more than there are rows.
+        Number of folds of the elicitation, capped by the number of rows.
     shuffle : bool, default=True
-        Whether rows are shuffled before they are cut into folds. The published program does not (False).
+        Shuffle the rows before splitting them into folds. The reference code does not (False).
     scale : {"minmax", "standard"} or None, default="minmax"
-        Scaling of the features, so that weights are comparable. Sparse features are divided by their
-        largest absolute value or standard deviation, and never shifted.
+        Scaling of the features, which makes their weights comparable. Sparse features are divided
+        by their largest absolute value or standard deviation and never shifted.
     max_iter : int, default=1000
-        Iteration budget of a propagation.
+        Maximum number of iterations of a propagation.
     tol : float, default=1e-5
-        Spectral norm of the change of the confidences below which a propagation stops.
+        A propagation stops when the spectral norm of the change in confidences is below this.
     random_state : int, RandomState, Generator or None, default=0
-        Shuffles the rows.
+        Seed for shuffling the rows.
     verbose : int, default=0
-        Log the folds and the training if not zero.
+        Log the folds and the training if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Importance of every feature, larger is better, and the place of every feature, 1 is best.
+        Score of every feature (larger is better), and its rank (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The mean weights; a label for which no classifier could be trained has zeros.
+        Mean weights; zeros for a label without any trained classifier.
     label_confidence_ : {ndarray, CSR matrix} of shape (n_samples, n_labels)
-        Votes of the neighbours in the other folds for the candidates, in [0, 1].
+        Votes for the candidates by the neighbours from the other folds, in [0, 1].
     credible_labels_ : boolean {ndarray, CSR matrix} of shape (n_samples, n_labels)
         The credible labels.
     classifiers_ : PairwiseClassifiers
-        All trained classifiers; the virtual label has the number ``n_labels``.
+        All trained classifiers. The virtual label has the index ``n_labels``.
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     n_iter_ : int
-        Iterations of the longest propagation.
+        Number of iterations of the longest propagation.
 
     Notes
     -----
-    The learner has no weight matrix. W is a convention of this package: the vote of each classifier is
-    replaced by its linear score. A label that is a candidate of every row has no classifier and does not
-    count. If no classifier at all can be trained, W is the ridge regression of the propagated confidences
-    on the features.
+    The learner has no weight matrix. W is a convention of this package: the vote of each classifier
+    is replaced by its linear score. A label that is a candidate of every row has no classifier and
+    is ignored. If no classifier can be trained, W is the ridge regression of the propagated
+    confidences on the features.
 
-    ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the published program.
-    Pairs without rows on one side cast no vote here. Among equally far neighbours the first rows count.
-    Classifiers of more than 128 rows are trained by libsvm, smaller ones many at once by a solver of this package
-    for the same problem.
+    ``exclude_self=False, fallback="labels", shuffle=False, scale=None`` reproduces the reference
+    code, except that a pair of labels without rows on one side casts no vote here. Neighbours at
+    equal distance are taken in row order. Classifiers of more than 128 rows are trained by libsvm.
+    Smaller ones are trained in batches by a solver of this package for the same problem.
 
-    The prediction is the papers': a label collects the accuracies of the classifiers it wins, the virtual
-    label those of its own, both rounded up, and labels with more than the virtual label are predicted.
-    ``decision_function`` returns the difference.
+    The prediction follows the papers. Each label, including the virtual one, sums the accuracies of
+    the classifiers it wins, rounded up. Labels with a larger sum than the virtual label are
+    predicted. ``decision_function`` returns the difference.
 
-    Cost: a search for the nearest rows, then a linear SVM for nearly every pair of labels, which is most of
-    the time.
+    Cost: a nearest-neighbour search, then a linear SVM for nearly every pair of labels, which takes
+    most of the time.
 
     References
     ----------
     .. [1] Fang and Zhang, "Partial multi-label learning via credible label elicitation", AAAI 2019.
-    .. [2] Zhang and Fang, "Partial multi-label learning via credible label elicitation", IEEE Transactions
-       on Pattern Analysis and Machine Intelligence 43(10), 2021.
+    .. [2] Zhang and Fang, "Partial multi-label learning via credible label elicitation", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 43(10), 2021.
 
     Examples
     --------
@@ -121,8 +126,8 @@ class ParticleVLS(BaseParticle):
         self, X: Matrix, candidates: np.ndarray, credible: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         n_labels = candidates.shape[1]
-        # The virtual label is credible in every row and a candidate in none: its pairs have all the credible
-        # rows of a label on one side, and all rows where the label is not a candidate on the other.
+        # The virtual label is credible in every row and a candidate in none. Its pairs separate the
+        # rows where a label is credible from the rows where the label is not a candidate.
         classifiers = train_pairwise(
             X,
             np.pad(credible, ((0, 0), (0, 1)), constant_values=True),
@@ -141,7 +146,7 @@ class ParticleVLS(BaseParticle):
     def _score_labels(self, X: Matrix) -> np.ndarray:
         virtual = len(self.label_names_in_)
         votes = count_votes(self._scaled_rows(X), self.classifiers_, virtual + 1, self.classifiers_.accuracy)
-        # Accuracies of 1 must add up to a whole number before it is rounded up.
+        # Remove rounding errors, which could push a whole number to the next one.
         scores = np.ceil(np.round(votes, 9))
         return scores[:, :virtual] - scores[:, virtual:]
 

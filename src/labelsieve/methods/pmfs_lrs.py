@@ -1,4 +1,4 @@
-"""PMFS-LRS: partial multi-label feature selection by a low-rank and sparse split of the labels."""
+"""PMFS-LRS: partial multi-label feature selection with low-rank labels and sparse noise."""
 
 from __future__ import annotations
 
@@ -26,96 +26,100 @@ from labelsieve._numerics.scaling import standard_scaling
 from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve._prediction import LinearLabelPredictor
 
-#: Added under the root of a row's squared norm, so that a zero row has a finite weight.
+#: Added to the squared norms of rows, so that the weight of a zero row is finite.
 SMOOTHING = 1e-12
-#: The automatic row sparsity: times the number of rows, and at most this share of one that leaves nothing.
-_USUAL, _LARGEST_SHARE = 0.1, 0.5
-#: Steps of F and N for every W.
+#: ``lam="auto"``: weight per row, and cap as a fraction of the weight that removes all features.
+_LAM_PER_ROW, _MAX_FRACTION = 0.1, 0.5
+#: Updates of F and N per update of W.
 _INNER_STEPS = 5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PMFSLRS(LinearLabelPredictor, BaseSelector):
-    """Select features by a regression on labels that are split into a low-rank and a sparse part.
+    """Rank features by a regression on labels that are split into a low-rank and a sparse part.
 
-    Minimises over the map W, the low-rank labels F and the sparse noise N, [1]_::
+    Minimises over the weights W, the low-rank labels F and the sparse noise N [1]_::
 
-        |H(XW - F)|^2 + eta tr(F' L F) + alpha |F|_* + beta |N|_1 + lam |W|_21 + (mu / 2) |Y - F - N|^2
+        |H(XW - F)|^2 + eta tr(F' L F) + alpha |F|_* + beta |N|_1 + lam |W|_21
+        + (mu / 2) |Y - F - N|^2
 
-    where H subtracts the means of columns, L is the Laplacian of a graph over the rows of X, ``|F|_*`` sums the
-    singular values, and Y holds the candidate labels. Features are standardised and rank by the squared norms of their
-    rows of W.
+    where H subtracts column means, L is the Laplacian of a neighbour graph of the rows of X,
+    ``|F|_*`` is the sum of the singular values, and Y holds the candidate labels. Features are
+    standardised and ranked by the squared norms of their rows of W.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha : float, default=1.0
-        Weight of the low rank.
+        Weight of the nuclear norm of F.
     beta : float, default=0.4
-        Weight of the sparse noise; entries of ``Y - F`` up to ``beta / mu`` are no noise.
+        Weight of the sparse noise. Entries of ``Y - F`` up to ``beta / mu`` do not count as noise.
     lam : float or "auto", default="auto"
-        Row-sparsity weight; lambda in [1]_. "auto" is ``0.1 n_samples``, but no more than half the weight that leaves
-        out all features of a regression on the candidates.
+        Row-sparsity weight; lambda in [1]_. "auto" is ``0.1 n_samples``, but at most half the
+        weight that removes all features from a regression on the candidates.
     mu : float, default=1.0
-        Weight of the split; [1]_ takes 1e8, see Notes.
+        Weight of the fit of F + N to the candidates; 1e8 in [1]_, see Notes.
     eta : float, default=0.01
         Weight of the graph; 1 in [1]_, see Notes.
     n_neighbors : int, default=20
-        Neighbours of a row in the graph, at most all the others.
+        Number of neighbours of each row in the graph, capped by the number of other rows.
     bandwidth : {"unit", "median"}, default="median"
-        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``: 1 as published, which leaves most data
-        without a graph, or the median length of an edge.
+        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``. "unit" is 1 as published, which
+        makes the edge weights vanish on most datasets. "median" is the median edge length.
     solver : {"exact", "authors"}, default="exact"
-        Descend the objective above, or solve what the published setting of the authors' program amounts to: the
-        regression ``|H(XW - Y)|^2 + lam |W|_21``, without a split of the labels.
+        "exact" minimises the objective above. "authors" minimises what the authors' code solves in
+        effect with the published settings: ``|H(XW - Y)|^2 + lam |W|_21``, without splitting the
+        labels.
     max_iter : int, default=200
-        Sweep budget.
+        Maximum number of sweeps.
     tol : float, default=1e-5
-        Relative change of the objective in one sweep that stops the loop.
+        Stop when the relative change of the objective in one sweep is at most this.
     verbose : int, default=0
-        Log every sweep.
+        Log every sweep if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W, and the place of every feature, 1 is best.
+        Squared norms of the rows of W, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W, for standardised features.
+        Transpose of W, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
-        Means of F.
+        Column means of F.
     scaling_ : Scaling
         Mean and inverse standard deviation of every feature.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
-        F, cut to [0, 1] and to the candidates; sparse if ``y`` was.
+        F, clipped to [0, 1] and 0 for non-candidates; sparse if ``y`` was.
     lam_ : float
-        The row-sparsity weight that was used.
+        Row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start (F = Y and a ridge regression) and after each of the ``n_iter_`` sweeps; it never rises.
+        Objective at the start (F = Y and a ridge regression) and after each of the ``n_iter_``
+        sweeps. It never increases.
 
     Notes
     -----
-    The problem is convex. A sweep solves for W exactly, with the norm of each row replaced by the quadratic that
-    touches it (smoothed as ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective), then takes five turns of
-    a proximal step for F and the exact N.
+    The problem is convex. A sweep solves for W exactly, with the norm of each row replaced by a
+    quadratic upper bound. The norms are smoothed as ``sqrt(|w|^2 + 1e-12)``, also in the recorded
+    objective. The sweep then alternates five times between a proximal step for F and the optimal N.
 
-    **The published setting switches the split off.** The authors' public program takes ``mu = 1e8``,
-    ``alpha = 1e4``, ``beta = 1e6``, ``lam = 100`` and divides its steps by a Frobenius norm where the spectral norm
-    belongs. On 300 rows, 50 features and 8 labels at 40 % noise its F then differs from Y by 1.1e-5 at most, its N is
-    0, and its W is that of the regression on the candidates to 2e-6. ``solver="authors"`` is that row-sparse
-    regression, a strong selector; the default descends the model of the paper, with weights that are conventions of
-    this library.
+    **The published settings disable the split.** The authors' public code uses ``mu = 1e8``,
+    ``alpha = 1e4``, ``beta = 1e6`` and ``lam = 100``, and divides its steps by the Frobenius norm
+    instead of the spectral norm. On 300 rows, 50 features and 8 labels with 40% noise, its F
+    differs from Y by at most 1.1e-5, its N is 0, and its W equals that of a regression on the
+    candidates to within 2e-6. ``solver="authors"`` runs this row-sparse regression, which is a
+    strong selector. The default minimises the model of the paper, with weights chosen by this
+    library.
 
-    A graph that weighs much pulls F to constants and W to 0. On the data above, ``eta=1`` leaves every row of W
-    below 1e-4, ``eta=0.01`` the eight informative rows.
+    A large graph weight pulls F towards constants and W towards 0. On the data above, ``eta=1``
+    leaves every row of W below 1e-4, while ``eta=0.01`` keeps the eight informative rows.
 
-    Cost: a Cholesky factorisation of the smaller of rows and features for every sweep, and for every step of F
-    O(n_samples n_labels^2) and a product with the sparse graph.
+    Cost: per sweep, one Cholesky factorisation with the smaller of the numbers of rows and
+    features; per step of F, O(n_samples n_labels^2) and a product with the sparse graph.
 
     References
     ----------
-    .. [1] Sun, Chen, Liu et al., "Partial multi-label feature selection via low-rank and sparse factorization
-       with manifold learning", Knowledge-Based Systems 296, 2024.
+    .. [1] Sun, Chen, Liu et al., "Partial multi-label feature selection via low-rank and sparse
+       factorization with manifold learning", Knowledge-Based Systems 296, 2024.
 
     Examples
     --------
@@ -168,8 +172,8 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     def _solve_split(
         self, features: Shifted, Y: np.ndarray, lam: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-        """Split the labels and regress on them, from ``F = Y`` and a ridge regression."""
-        # Distances do not change with the centre.
+        """Minimise the objective, starting at ``F = Y`` and a ridge regression."""
+        # Centring does not change distances.
         graph = neighbor_graph(features.X, self.n_neighbors, bandwidth=self.bandwidth)
         problem = PMFSLRSProblem(self, WeightedRidge(features), Y, graph, lam)
         W = problem.ridge.solver(np.full(features.shape[1], lam))(Y)
@@ -180,7 +184,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
     def _solve_row_sparse(
         self, features: Shifted, Y: np.ndarray, lam: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-        """Minimise ``|H(XW - Y)|^2 + lam |W|_21``, which is what the published setting amounts to."""
+        """Minimise ``|H(XW - Y)|^2 + lam |W|_21``."""
         ridge = WeightedRidge(features)
         centred = centre_columns(Y)
 
@@ -196,7 +200,7 @@ class PMFSLRS(LinearLabelPredictor, BaseSelector):
 
 
 class PMFSLRSState(NamedTuple):
-    """The unknowns, the predictions P = XW, and the nuclear norm of F."""
+    """Unknowns W, F and N, the predictions P = XW, and the nuclear norm of F."""
 
     W: np.ndarray
     F: np.ndarray
@@ -207,7 +211,7 @@ class PMFSLRSState(NamedTuple):
 
 @dataclass(frozen=True)
 class PMFSLRSProblem:
-    """Features, candidates, graph and the row sparsity, which may be automatic."""
+    """Parameters, features, candidates, graph and row-sparsity weight."""
 
     params: PMFSLRS
     ridge: WeightedRidge
@@ -222,11 +226,11 @@ class PMFSLRSProblem:
         return 2 + 2 * self.params.eta * largest + self.params.mu
 
     def state(self, W: np.ndarray, F: np.ndarray, N: np.ndarray) -> PMFSLRSState:
-        """Complete the unknowns."""
+        """Return the state with these unknowns."""
         return PMFSLRSState(W, F, N, self.ridge.X.times(W), float(np.linalg.svd(F, compute_uv=False).sum()))
 
     def objective(self, state: PMFSLRSState) -> float:
-        """J at the unknowns."""
+        """Return the objective at a state."""
         return (
             squared_norm(centre_columns(state.P - state.F))
             + self.params.eta * inner(state.F, laplacian_product(self.graph, state.F))
@@ -237,7 +241,7 @@ class PMFSLRSProblem:
         )
 
     def gradient_F(self, F: np.ndarray, N: np.ndarray, P: np.ndarray) -> np.ndarray:
-        """Gradient of the smooth terms in F."""
+        """Return the gradient of the smooth terms with respect to F."""
         return (
             2 * centre_columns(F - P)
             + 2 * self.params.eta * laplacian_product(self.graph, F)
@@ -245,7 +249,7 @@ class PMFSLRSProblem:
         )
 
     def sweep(self, state: PMFSLRSState, inner_steps: int = _INNER_STEPS) -> tuple[PMFSLRSState, float]:
-        """Solve for W with its norm bounded by a quadratic, then take turns with F and N."""
+        """Solve for W with a quadratic bound on its norm, then update F and N in turn."""
         W = self.ridge.solver(self.lam * l21_weights(state.W, SMOOTHING))(state.F)
         P, F, N = self.ridge.X.times(W), state.F, state.N
         nuclear_norm = state.nuclear_norm
@@ -258,10 +262,10 @@ class PMFSLRSProblem:
 
 
 def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray, float]:
-    """Lower every singular value by ``threshold``, to 0 at least; returns the matrix and its nuclear norm.
+    """Soft-threshold the singular values of M. Return the new matrix and its nuclear norm.
 
-    Goes through the products of all pairs of the shorter side, whose eigenvalues are the squares, unless squares
-    of the size of the threshold would be lost in rounding.
+    The squared singular values are computed as eigenvalues of the smaller Gram matrix. If the
+    squared threshold is below their rounding error, use a singular value decomposition instead.
     """
     if M.shape[0] < M.shape[1]:
         shrunk, norm = shrink_singular_values(M.T, threshold)
@@ -269,17 +273,17 @@ def shrink_singular_values(M: np.ndarray, threshold: float) -> tuple[np.ndarray,
     squares, vectors = np.linalg.eigh(M.T @ M)
     if threshold**2 < len(squares) * np.finfo(np.float64).eps * squares[-1]:
         left_vectors, values, right_vectors = np.linalg.svd(M, full_matrices=False)
-        left = np.maximum(values - threshold, 0)
-        return (left_vectors * left) @ right_vectors, float(left.sum())
+        lowered = np.maximum(values - threshold, 0)
+        return (left_vectors * lowered) @ right_vectors, float(lowered.sum())
     values = np.sqrt(np.maximum(squares, 0))
-    left = np.maximum(values - threshold, 0)
-    share = np.divide(left, values, out=np.zeros_like(values), where=values > 0)
-    return M @ ((vectors * share) @ vectors.T), float(left.sum())
+    lowered = np.maximum(values - threshold, 0)
+    ratio = np.divide(lowered, values, out=np.zeros_like(values), where=values > 0)
+    return M @ ((vectors * ratio) @ vectors.T), float(lowered.sum())
 
 
 def _automatic_sparsity(features: Shifted, Y: np.ndarray) -> float:
-    """A tenth of the rows, or a share of what would leave every feature out of a regression on Y."""
-    usual = _USUAL * len(Y)
+    """Return a tenth of the number of rows, capped so that a regression on Y keeps features."""
+    default = _LAM_PER_ROW * len(Y)
     vanishing = 2 * float(row_norms(features.transposed_times(centre_columns(Y))).max())
-    # Where features or labels do not vary, there is nothing to keep below.
-    return min(usual, _LARGEST_SHARE * vanishing) if vanishing > 0 else usual
+    # If features or labels are constant, no weight keeps any feature.
+    return min(default, _MAX_FRACTION * vanishing) if vanishing > 0 else default

@@ -20,20 +20,22 @@ from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PMLFSLA(BaseSelector):
-    """Select features by aligning a latent space of the features with one of the cleaned labels.
+    """Rank features by aligning a latent space of the features with one of the cleaned labels.
 
-    Descends over ``Q, L, P, M, T >= 0``, where T is 0 outside the candidates and its rows sum to 1, [1]_::
+    Minimises over ``Q, L, P, M, T >= 0``, where T is 0 for non-candidates and its rows sum to 1
+    [1]_::
 
         |X - LQ'|^2 + alpha |T - PM|^2 + beta |L - P|^2 + gamma |QM|_21
 
-    Features and labels have a latent space each, L and P, which the third term brings together; T are the
-    cleaned labels. Features rank by the squared norms of their rows of QM. By default no entry of L and P
-    exceeds 1, a bound that is ours: without it the objective has no minimiser, see Notes.
+    L is the latent space of the features, P that of the labels, and the third term aligns them. T
+    holds the cleaned labels. Features are ranked by the squared norms of their rows of QM. By
+    default, the entries of L and P are at most 1. This bound is ours: without it the objective has
+    no minimiser, see Notes.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha : float, default=100.0
         Weight of the label factorisation.
     beta : float, default=1.0
@@ -41,68 +43,75 @@ class PMLFSLA(BaseSelector):
     gamma : float, default=10.0
         Row-sparsity weight.
     n_components : int, "optics" or None, default=None
-        Size of the latent spaces; None for half as many as labels, but from 2 to 50. "optics" is the authors'
-        choice, the number of clusters that OPTICS finds among the rows.
+        Size of the latent spaces. None is half the number of labels, but at least 2 and at most 50.
+        "optics" is the authors' choice, the number of clusters that OPTICS finds among the rows.
     rank_by : {"qm", "q"}, default="qm"
-        Rank by the rows of QM, the term that is made sparse, or by those of Q, which the authors' program
-        returns first.
+        Rank by the rows of QM, which the objective makes sparse, or by the rows of Q, which the
+        authors' code returns first.
     update : {"bounded", "exact", "coded"}, default="bounded"
-        Exact steps with L and P in [0, 1]; exact steps of the published objective; or the steps of the
-        authors' program, which can raise it. See Notes.
+        "bounded" takes exact steps with L and P in [0, 1]. "exact" takes exact steps on the
+        published objective. "coded" takes the steps of the authors' code, which can increase the
+        objective. See Notes.
     scale : {"minmax"} or None, default="minmax"
-        Bring every feature to [0, 1], or use ``X >= 0`` as it is.
+        Scale every feature to [0, 1], or use ``X >= 0`` as it is.
     max_iter : int, default=1000
-        Sweep budget, the authors'. Some data need more than twice as many to meet ``tol``.
+        Maximum number of sweeps, as in the authors' code. Some datasets need more than twice as
+        many to reach ``tol``.
     tol : float, default=1e-5
-        Relative change of the objective in one sweep that stops the loop. The authors take 1e-3, and 0.1 as
-        soon as the objective is below 100.
+        Stop when the relative change of the objective in one sweep is at most this. The authors use
+        1e-3, and 0.1 once the objective is below 100.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the start.
+        Seed of the random start.
     verbose : int, default=0
-        Log every sweep.
+        Log every sweep if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Squared norms of the rows of QM, or of Q, and the place of every feature, 1 is best.
+        Squared norms of the rows of QM or Q, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of QM. It weighs features for labels, but its products with features are not on the
-        scale of the labels, so there is no ``decision_function``.
+        Transpose of QM. Its products with the features are not on the scale of the labels, so there
+        is no ``decision_function``.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
-        T: every row with candidates sums to 1, one without is 0; sparse if ``y`` was.
+        T. Rows with candidates sum to 1, and rows without are 0. Sparse if ``y`` was.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises, save with ``update="coded"``.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never increases, except
+        with ``update="coded"``.
 
     Notes
     -----
-    Cost: a sweep takes two products of X, three of matrices of the size of Y and one of the size of
-    ``coef_`` with k components, and sorts the rows of T. Sparse X stays sparse; T is dense.
+    Cost: per sweep, products with k components of X (two), of matrices of the size of Y (three)
+    and of one of the size of ``coef_``, and a sort of the rows of T. Sparse X stays sparse. T is
+    dense.
 
-    The published objective has no minimiser. With L = P, multiplying both by a growing number and dividing Q
-    and M by it lowers the last term alone, so QM shrinks towards 0. ``update="bounded"``, a deviation, closes
-    the escape: a multiplicative step minimises a separable quadratic bound of the objective, whose minimum on
-    [0, 1] is the step cut at 1, so the objective still never rises.
+    The published objective has no minimiser. If L = P, multiplying both by a growing number and
+    dividing Q and M by it changes only the last term, which goes to 0 with QM. The default
+    ``update="bounded"`` deviates from [1]_ to prevent this. A multiplicative step minimises a
+    separable quadratic upper bound of the objective. The minimum of the bound on [0, 1] is the step
+    clipped at 1, so the objective still never increases.
 
-    The authors' program differs from the exact steps: alpha is missing in the denominator of P and in M, T is
-    PM on the candidates divided by its row sum instead of the nearest distribution, and M uses the QM from
-    before the Q step. Unless alpha is 1 its objective may rise and its final order may be the reverse of the
-    exact one. ``update="coded"`` serves to reproduce published numbers. In both forms the norms of the rows of
-    QM are smoothed by 2e-16 under the root.
+    The authors' code differs from the exact steps. In P, alpha is missing from the denominator, and
+    in M it is missing altogether. T is PM on the candidates divided by its row sums, instead of the
+    nearest distribution. M uses QM from before the Q step. Unless alpha is 1, the objective can
+    increase, and the final ranking can be the reverse of the exact one. Use ``update="coded"`` to
+    reproduce published numbers. In all forms, the norms of the rows of QM are smoothed by 2e-16
+    under the root.
 
-    The rows of T sum to 1, since T = 0 would make both label terms 0. So a row with many true labels weighs as much
-    as a row with one, and a feature which raises all labels together cannot be seen. Labels reach the features
-    only through the latent spaces: independent features leave little such space to share. Of 10 informative
-    among 100 features, the first 10 hold 0.71, 0.64 and 0.40 at noise 0, 0.2 and 0.4 with "bounded", 0.48, 0.45
-    and 0.32 with "exact", 0.41, 0.24 and 0.20 with "coded" (``make_pml(300, 100, n_informative=10,
-    n_labels=10)``, ten seeds).
+    The rows of T sum to 1, because T = 0 would make both label terms 0. As a consequence, a row
+    with many true labels weighs as much as a row with one, and a feature that raises all labels
+    together goes unnoticed. Labels influence features only through the latent spaces, which
+    independent features hardly share. With 10 informative features out of 100, the fraction of them
+    in the top 10 is 0.71, 0.64 and 0.40 at noise 0, 0.2 and 0.4 with "bounded", 0.48, 0.45 and 0.32
+    with "exact", and 0.41, 0.24 and 0.20 with "coded"
+    (``make_pml(300, 100, n_informative=10, n_labels=10)``, ten seeds).
 
-    The default weights are those of a later comparison; the authors search a grid from 1e-3 to 1e3. The random
-    numbers of M belong to the labels, so the order of the labels does not matter.
+    The default weights are from a later comparison; the authors search a grid from 1e-3 to 1e3. The
+    random numbers of M are tied to the labels, so the order of the labels does not matter.
 
     References
     ----------
-    .. [1] Pan, Liu, Gao, "Reconsidering feature structure information and latent space alignment in partial
-       multi-label feature selection", AAAI 2025.
+    .. [1] Pan, Liu, Gao, "Reconsidering feature structure information and latent space alignment in
+       partial multi-label feature selection", AAAI 2025.
 
     Examples
     --------
@@ -147,9 +156,8 @@ class PMLFSLA(BaseSelector):
         return self._descend(X, Y, random_start(X, Y, n_components, as_generator(self.random_state)))
 
     def _descend(self, X: Matrix, Y: Matrix, start: Sequence[np.ndarray]) -> SolverResult:
-        """Descend the objective for ``X >= 0`` from positive Q, L, P and M."""
-        # Dense, as T and P M are.
-        candidates = dense(Y)
+        """Minimise the objective for ``X >= 0``, starting at positive Q, L, P and M."""
+        candidates = dense(Y)  # T and P M are dense, too
         problem = PMLFSLAProblem(self, X, candidates != 0)
         state = problem.start(start, candidates)
         value = problem.objective(state, right_product(X, state.Q.T))
@@ -161,7 +169,7 @@ class PMLFSLA(BaseSelector):
 
 
 def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Uniform Q, L, P and M; the columns of M move with the columns of ``Y``."""
+    """Draw uniform Q, L, P and M. Permuting the labels permutes the columns of M."""
     Q = rng.random((X.shape[1], n_components))
     L = rng.random((X.shape[0], n_components))
     P = rng.random((X.shape[0], n_components))
@@ -169,10 +177,10 @@ def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generat
 
 
 def number_of_clusters(X: Matrix) -> int:
-    """Count the clusters that OPTICS finds among the rows, with the authors' settings; at least 1."""
+    """Count the clusters that OPTICS finds with the authors' settings, at least 1."""
     from sklearn.cluster import OPTICS
 
-    with np.errstate(divide="ignore", invalid="ignore"):  # equal rows are no distance apart
+    with np.errstate(divide="ignore", invalid="ignore"):  # duplicate rows have distance 0
         clustering = OPTICS(
             min_samples=min(5, X.shape[0]), metric="euclidean", xi=0.05, min_cluster_size=0.01
         )
@@ -181,7 +189,7 @@ def number_of_clusters(X: Matrix) -> int:
 
 
 class PMLFSLAState(NamedTuple):
-    """The factors: X is approximated by L Q', the cleaned labels T by P M, and L by P; and R = Q M."""
+    """Factors and products: X is close to L Q', the cleaned labels T to P M, and R is Q M."""
 
     Q: np.ndarray
     L: np.ndarray
@@ -194,7 +202,7 @@ class PMLFSLAState(NamedTuple):
 
 @dataclass(frozen=True)
 class PMLFSLAProblem:
-    """Data. Only X may be single precision: the factors cannot afford it."""
+    """Parameters and data. X may be single precision; the factors must be double."""
 
     params: PMLFSLA
     X: Matrix
@@ -206,13 +214,13 @@ class PMLFSLAProblem:
         return squared_norm(self.X)
 
     def start(self, factors: Sequence[np.ndarray], candidates: np.ndarray) -> PMLFSLAState:
-        """Complete the factors by T and the products."""
-        T = candidates if self.params.update == "coded" else _into_distributions(candidates)
+        """Return the state with these factors and the initial T."""
+        T = candidates if self.params.update == "coded" else _normalise_rows(candidates)
         Q, L, P, M = factors
         return PMLFSLAState(Q, L, P, M, T, P @ M, Q @ M)
 
     def objective(self, state: PMLFSLAState, XQ: np.ndarray) -> float:
-        """J, the feature term from products of the size of the latent space."""
+        """Return the objective, without forming L Q'."""
         Q, L, P = state.Q, state.L, state.P
         features = self.squared_norm_X - 2 * inner(L, XQ) + inner(L.T @ L, Q.T @ Q)
         return (
@@ -228,17 +236,17 @@ class PMLFSLAProblem:
         Q, L, P, M, *_ = state
         is_coded = self.params.update == "coded"
         largest = 1.0 if self.params.update == "bounded" else np.inf
-        # Deviates from the gradient when coded: the authors forget alpha where the label term is differentiated.
+        # The authors omit alpha from the gradient of the label term.
         label_weight = 1.0 if is_coded else alpha
 
         weighted_R = _weighted_rows(state.R)
         Q = multiplicative_step(Q, transposed_product(self.X, L), Q @ (L.T @ L) + gamma * (weighted_R @ M.T))
         XQ = right_product(self.X, Q.T)
-        # The minimum of the separable bound within [0, largest] is the step, cut: so the objective does not rise.
+        # The clipped step minimises the bound on [0, largest], so the objective cannot increase.
         L = np.minimum(multiplicative_step(L, XQ + beta * P, L @ (Q.T @ Q) + beta * L), largest)
 
         if is_coded:
-            T = _into_distributions(self.is_candidate * state.PM)
+            T = _normalise_rows(self.is_candidate * state.PM)
         else:
             T = project_rows_on_simplex(state.PM, self.is_candidate)
             weighted_R = _weighted_rows(Q @ M)
@@ -254,10 +262,10 @@ class PMLFSLAProblem:
 
 
 def project_rows_on_simplex(M: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return, for every row, the nearest numbers >= 0 that sum to 1 and are 0 where not allowed.
+    """Project every row on the non-negative vectors that sum to 1 and are 0 where not allowed.
 
-    The projection lowers all allowed entries by one number and cuts at 0. Of the sorted entries
-    ``v_1 >= v_2 >= ...`` those stay positive whose ``v_r`` exceeds ``(v_1 + ... + v_r - 1) / r``.
+    The projection subtracts one level from all allowed entries and clips at 0. Of the sorted
+    entries ``v_1 >= v_2 >= ...``, those with ``v_r > (v_1 + ... + v_r - 1) / r`` stay positive.
     """
     ordered = np.where(allowed, M, -np.inf)
     ordered.sort(axis=1)
@@ -265,7 +273,7 @@ def project_rows_on_simplex(M: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     ranks = np.arange(1, M.shape[1] + 1)
     levels = (np.cumsum(ordered, axis=1) - 1) / ranks
     n_positive = np.count_nonzero(ordered > levels, axis=1)
-    # A row without allowed places has no level; infinity leaves nothing of it.
+    # A row without allowed entries becomes 0.
     level = np.where(n_positive > 0, levels[np.arange(len(M)), n_positive - 1], np.inf)
     projected: np.ndarray = np.maximum(M - level[:, None], 0)
     projected *= allowed
@@ -273,11 +281,11 @@ def project_rows_on_simplex(M: np.ndarray, allowed: np.ndarray) -> np.ndarray:
 
 
 def _weighted_rows(R: np.ndarray) -> np.ndarray:
-    """Half the gradient of the sparsity term."""
+    """Return half the gradient of the sparsity term."""
     return l21_weights(R)[:, None] * R
 
 
-def _into_distributions(M: np.ndarray) -> np.ndarray:
-    """Divide every row by its sum, where it has one."""
+def _normalise_rows(M: np.ndarray) -> np.ndarray:
+    """Divide every row by its sum. Rows of zeros stay zero."""
     sums = M.sum(axis=1, keepdims=True)
     return np.divide(M, sums, out=np.zeros_like(M), where=sums > 0)

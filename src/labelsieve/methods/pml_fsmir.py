@@ -29,87 +29,93 @@ from labelsieve.methods._fsmir.factorization import (
 )
 from labelsieve.methods._fsmir.labels import derive_confidence, derive_target, symbol_information
 
-#: The objective must stand still over this many iterations: single ones may be slow or rejected.
+#: Number of iterations for the stopping rule. Single iterations may be slow or rejected.
 _WINDOW = 10
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PMLFSMIR(BlockSelector):
-    """Select features with labels reconstructed from their mutual information (PML-FSMIR).
+    """Rank features by a factorisation with labels reconstructed from mutual information.
 
-    Three stages [1]_. Mutual information between the candidate labels turns the 0/1 matrix ``Y`` into
-    confidences ``T`` in [0, 1]. Non-negative factors ``U``, ``V``, ``W`` minimise
+    The method has three stages [1]_. Stage 1 turns the 0/1 matrix ``Y`` into confidences ``T`` in
+    [0, 1], using the mutual information between the candidate labels. Stage 2 finds non-negative
+    factors ``U``, ``V`` and ``W`` that minimise
 
     ``|UVW - T|^2 + alpha |X - UV|^2 + beta tr(W L W') + gamma |W|_21``
 
-    where ``L`` is the Laplacian of the mutual information ``Z'`` between the columns of ``T``. The weights
-    become ``W Z'``, and a feature's score is the norm of its row.
+    where ``L`` is the Laplacian of the mutual information ``Z'`` between the columns of ``T``.
+    Stage 3 replaces the weights by ``W Z'``. The score of a feature is the norm of its row.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha, beta, gamma : float, default=1.0
         Weights of the feature reconstruction, the label graph and the row sparsity (Eq. 8).
     n_components : int or "sqrt", default="sqrt"
-        Size of the shared latent space: a number up to ``min(n_samples, n_features)``, or the square root of
-        the number of features, as in [1]_, capped at the number of rows.
+        Size of the shared latent space: an integer up to ``min(n_samples, n_features)``, or "sqrt"
+        for the square root of the number of features as in [1]_, capped by the number of rows.
     reconstruct_labels : bool, default=True
-        Stage 1; without it the candidates themselves are factorised.
+        Run stage 1. If False, the candidates themselves are factorised.
     reconstruct_weights : bool, default=True
-        Stage 3; without it the factor ``W`` is used as it is.
+        Run stage 3. If False, the factor ``W`` is used as it is.
     w_update : {"exact", "printed"}, default="exact"
-        "exact" descends the objective. "printed" takes Eq. 10 of [1]_ to the letter, where the Laplacian
-        became the identity; the objective may then rise. Needs ``solver="mu"``.
+        "exact" minimises the objective. "printed" follows Eq. 10 of [1]_ literally, in which the
+        Laplacian is replaced by the identity, so that the objective may increase. It requires
+        ``solver="mu"``.
     solver : {"cd", "mu"}, default="cd"
-        "mu" are the multiplicative updates of [1]_; "cd" is extrapolated block coordinate descent on the same
-        objective, several times faster to the same value.
+        "mu" runs the multiplicative updates of [1]_. "cd" is extrapolated block coordinate descent
+        on the same objective, which reaches the same value several times faster.
     mi_estimator : {"distinct", "binned"}, default="distinct"
-        How the real-valued confidences become symbols: every distinct value is one, or ``n_bins`` equal-width
-        bins over (0, 1] with zero apart. "distinct" overestimates the information of labels whose
-        confidences take nearly as many values as there are rows.
+        How to discretise the real-valued confidences. "distinct" treats every distinct value as a
+        symbol. "binned" uses ``n_bins`` equal-width bins over (0, 1] and one for zero. "distinct"
+        overestimates the information of labels with nearly as many distinct confidences as rows.
     n_bins : int, default=10
         Number of bins for ``mi_estimator="binned"``.
     init : {"nndsvda", "nndsvd", "random"}, default="nndsvda"
-        Start of ``U`` and ``V``: singular vectors with zeros filled by the mean of ``X`` or by a hundredth of
-        it, both deterministic, or uniform random numbers as in the authors' script. ``W`` starts constant,
-        so no start depends on the order of the labels.
+        Start of ``U`` and ``V``. "nndsvda" and "nndsvd" are deterministic: singular vectors with
+        zeros replaced by the mean of ``X`` or by a hundredth of it. "random" draws uniform numbers,
+        as in the authors' script. ``W`` starts constant, so the start does not depend on the order
+        of the labels.
     scale : {"minmax", None}, default="minmax"
-        Bring every feature to [0, 1] inside ``fit`` (sparse ``X`` is divided by the column maximum), or trust
-        that ``X`` is non-negative.
+        Scale every feature to [0, 1] in ``fit`` (sparse ``X`` is divided by the column maximum), or
+        use ``X >= 0`` as it is.
     max_iter : int, default=1000
-        Iteration budget.
+        Maximum number of iterations.
     tol : float, default=1e-5
-        Stop when the objective fell by at most this share over the last ten iterations.
+        Stop when the relative decrease of the objective over the last ten iterations is at most
+        this.
     random_state : int, RandomState, Generator or None, default=None
-        Used by ``init="random"`` only.
+        Seed for ``init="random"``.
     verbose : int, default=0
-        Log every iteration.
+        Log every iteration if nonzero.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        Norm of every feature's weights; larger is better.
+        Norm of the weights of every feature. Larger is better.
     ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best; ties go to the lower column.
+        Rank of every feature (1 is best). Ties go to the lower index.
     coef_ : ndarray of shape (n_labels, n_features)
         Weights after the last stage.
     label_confidence_ : {ndarray, sparse matrix, dask array} of shape (n_samples, n_labels)
-        ``T``: how well each candidate agrees with the others of its row, 0 for non-candidates; lazy if ``X`` is.
+        ``T``, the agreement of each candidate with the other candidates of its row; 0 for
+        non-candidates. Lazy if ``X`` is.
     label_information_ : ndarray of shape (n_labels, n_labels)
         ``Z'`` in bits.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` iterations. With ``solver="cd"`` the start is where 20
-        multiplicative sweeps led from ``init``; of more than 16384 rows, these are done on a sample.
+        Objective at the start and after each of the ``n_iter_`` iterations. With ``solver="cd"``,
+        the start is the result of 20 multiplicative sweeps from ``init``, run on a sample if there
+        are more than 16,384 rows.
 
     Notes
     -----
-    A feature that is constant has score 0 (with ``scale=None``, only one of zeros has). Labels that are
-    constant carry no information: when all are, ``T`` is ``Y``. `docs/pml_fsmir.md` lists the paper's
-    errata, our deviations and the measurements behind the defaults.
+    Constant features have score 0; with ``scale=None``, only features of zeros do. Constant labels
+    carry no information. If all labels are constant, ``T`` is ``Y``. `docs/pml_fsmir.md` lists the
+    errata of the paper, our deviations and the measurements behind the defaults.
 
-    Cost: a few products of X with ``n_components`` columns for every iteration; once the mutual information
-    of all pairs of labels.
+    Cost: a few products of X with ``n_components`` columns per iteration, plus the mutual
+    information of all pairs of labels, once.
 
     References
     ----------
@@ -163,13 +169,11 @@ class PMLFSMIR(BlockSelector):
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
         if self.w_update == "printed" and self.solver != "mu":
-            raise ValueError(
-                "w_update='printed' is a multiplicative update. Got solver='cd'. Use solver='mu'."
-            )
+            raise ValueError(f"w_update='printed' requires solver='mu', got solver={self.solver!r}.")
         scale_nonnegative(problem, self.scale)
         rows, n_labels = problem.rows, problem.n_labels
         n_components = self._latent_size(problem.shape)
-        # Weigh the candidates.
+        # Stage 1: confidences of the candidates.
         counts = rows.fold(cooccurrence, ["Y"])
         information = information_of_pairs(counts, rows.n_rows)
         derive_confidence(rows, information if self.reconstruct_labels else None)
@@ -179,7 +183,7 @@ class PMLFSMIR(BlockSelector):
         confidence = rows.gather("confidence")
         derive_target(rows, counts.trace(), n_labels, problem.dtype)
         rows.rename({}, drop=("confidence",))
-        # Factorise, and spread the weights over the labels.
+        # Stage 2: factorisation. Stage 3: weights of related labels are combined.
         factorization = FactorizationProblem(problem, information, self.alpha, self.beta, self.gamma)
         factors, history, converged = self._factorize(factorization, n_components)
         W = factors.W @ information if self.reconstruct_weights else factors.W
@@ -188,20 +192,20 @@ class PMLFSMIR(BlockSelector):
         return SolverResult(row_norms(W), history, converged, extra=extra)
 
     def _latent_size(self, shape: tuple[int, ...]) -> int:
-        """Turn ``n_components`` into a number."""
+        """Resolve and validate ``n_components``."""
         if self.n_components == "sqrt":
             return min(int(np.sqrt(shape[1])), shape[0])
         if self.n_components > min(shape):
             raise ValueError(
-                f"n_components must be at most min(n_samples, n_features) = {min(shape)}. "
-                f"Got {self.n_components!r}. Ask for fewer, or use 'sqrt'."
+                f"n_components must be at most min(n_samples, n_features) = {min(shape)} or 'sqrt', "
+                f"got {self.n_components!r}."
             )
         return int(self.n_components)
 
     def _factorize(
         self, problem: FactorizationProblem, n_components: int
     ) -> tuple[Factors, np.ndarray, bool]:
-        """Factorise (stage 2, Eq. 8-10); returns the factors, the history of F and whether it converged."""
+        """Run stage 2 (Eq. 8-10). Return the factors, the objective history and convergence."""
         rng = as_generator(self.random_state)
         loop = partial(self._iterate, window=_WINDOW)
         if self.solver == "cd":

@@ -33,79 +33,85 @@ from labelsieve._numerics.products import inner, right_product, squared_norm, tr
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
-#: Entries of U that are updated at once.
+#: Number of entries of U that are updated at once.
 BLOCK_SIZE = 1 << 15
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PMLFSSO(BaseSelector):
-    """Select features through a latent space that labels and features share.
+    """Rank features by a factorisation in which features and labels share a latent space.
 
-    Minimises over ``U, V, M >= 0`` with ``W = M'V``, [1]_::
+    Minimises over ``U, V, M >= 0`` with ``W = M'V`` [1]_::
 
         |XW - Y|^2 + alpha |Y - UV|^2 + beta |X - UM|^2 + gamma tr(U' L U) + theta |W|_21
 
-    where L is the Laplacian of a graph over the rows of X. Features rank by the squared norms of their rows
-    of W.
+    where L is the Laplacian of a neighbour graph of the rows of X. Features are ranked by the
+    squared norms of their rows of W.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha, beta, gamma, theta : float, default=1.0
-        Weights of the label subspace, of the feature subspace, of the row graph and of the row sparsity.
+        Weights of the label factorisation, the feature factorisation, the row graph and the row
+        sparsity.
     n_components : int or float, default=0.8
-        Size of the latent space: a number, or a share of the features, rounded up; 0.8 as published.
+        Size of the latent space: an integer, or a fraction of the number of features, rounded up.
+        The published value is 0.8.
     n_neighbors : int, default=5
-        Neighbours of a row in the graph, at most all the others.
+        Number of neighbours of each row in the graph, capped by the number of other rows.
     bandwidth : {"unit", "median"}, default="unit"
-        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``: 1 as published, or the median length of
-        an edge.
+        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``. "unit" is 1 as published.
+        "median" is the median edge length.
     update : {"exact", "coded"}, default="exact"
-        Multiplicative updates of the objective above, or those of the authors' program, see Notes.
+        "exact" runs multiplicative updates of the objective above. "coded" runs those of the
+        authors' code, see Notes.
     scale : {"minmax"} or None, default="minmax"
-        Bring every feature to [0, 1], or use ``X >= 0`` as it is.
+        Scale every feature to [0, 1], or use ``X >= 0`` as it is.
     max_iter : int, default=400
-        Sweep budget; the authors allow 1000.
+        Maximum number of sweeps. The authors use 1000.
     tol : float, default=1e-3
-        Relative change of the objective that stops the loop: over ten sweeps with ``update="exact"``, over
-        one with "coded", as the authors do.
+        Stop when the relative change of the objective is at most this, over ten sweeps with
+        ``update="exact"`` and over one sweep with "coded", as in the authors' code.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the start.
+        Seed of the random start.
     verbose : int, default=0
-        Log every sweep.
+        Log every sweep if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W, and the place of every feature, 1 is best.
+        Squared norms of the rows of W, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W.
+        Transpose of W.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` sweeps. It never rises with ``update="exact"``;
-        with "coded" it is the value which that program reports, and it may rise.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never increases with
+        ``update="exact"``. With "coded" it is the value that the authors' code reports, which may
+        increase.
 
     Notes
     -----
-    The authors' program differs from the multiplicative updates of its objective: the sparsity term pulls
-    twice as hard, and the M step uses the W from before the V step. It starts from uniform random factors
-    whose X W is hundreds of times too large, from where exact updates never fit the labels. So "exact", the
-    default because it descends the stated objective, scales the random start with three numbers such that
-    U V, U M and X W begin with the means of what they approximate.
+    The authors' code differs from the multiplicative updates of its objective. The gradient of the
+    sparsity term is doubled, and the M step uses W from before the V step. The code starts from
+    uniform random factors whose X W is hundreds of times too large. From there, exact updates never
+    fit the labels. "exact" is the default because it minimises the stated objective. It scales the
+    random start by three numbers so that U V, U M and X W have the means of the matrices they
+    approximate.
 
-    Exact updates are over-relaxed: their ratios are raised to a power that grows while the objective falls. A
-    sweep that would raise it is taken back. That halves the number of sweeps.
+    Exact updates are over-relaxed: their ratios are raised to a power that grows while the
+    objective decreases. A sweep that would increase the objective is undone. This halves the number
+    of sweeps.
 
-    The random numbers of V belong to the labels, so the order of the labels does not matter. Rankings still
-    vary with the seed. A latent space larger than the number of labels, as published, can repeat the candidate
-    labels exactly and then removes no noise.
+    The random numbers of V are tied to the labels, so the order of the labels does not matter, but
+    rankings vary with the seed. A latent space larger than the number of labels, as published, can
+    reproduce the candidate labels exactly and then removes no noise.
 
-    Cost: ``O(n_samples k^2 + n_features k^2)`` for k components and every sweep.
+    Cost: ``O(n_samples k^2 + n_features k^2)`` per sweep for k components.
 
     References
     ----------
-    .. [1] Hao, Hu, Gao, "Partial multi-label feature selection via subspace optimization", Information
-       Sciences 648, 2023.
+    .. [1] Hao, Hu, Gao, "Partial multi-label feature selection via subspace optimization",
+       Information Sciences 648, 2023.
 
     Examples
     --------
@@ -113,7 +119,8 @@ class PMLFSSO(BaseSelector):
     >>> from labelsieve.methods.pml_fsso import PMLFSSO
     >>> X = np.random.default_rng(0).random((60, 5))
     >>> Y = (X[:, [1, 3]] > 0.5).astype(int)
-    >>> PMLFSSO(n_features_to_select=2, tol=1e-3, random_state=0).fit(X, Y).get_support(indices=True)
+    >>> selector = PMLFSSO(n_features_to_select=2, tol=1e-3, random_state=0).fit(X, Y)
+    >>> selector.get_support(indices=True)
     array([1, 3])
     """
 
@@ -154,10 +161,10 @@ class PMLFSSO(BaseSelector):
         return self._descend(X, Y, balanced_start(X, Y, start) if self.update == "exact" else start)
 
     def _descend(self, X: Matrix, Y: Matrix, start: Factors) -> SolverResult:
-        """Descend the objective for ``X >= 0`` from positive factors."""
+        """Minimise the objective for ``X >= 0``, starting at positive factors."""
         if is_sparse(X) and X.nnz > 0.05 * X.shape[0] * X.shape[1] and X.shape[1] <= 2 * start[0].shape[1]:
-            X = X.toarray()  # not much larger than the dense U, and several times faster to multiply
-        # The dense Y is as large as X W, which every sweep forms, and smaller than U.
+            X = X.toarray()  # not much larger than the dense U, and several times faster
+        # Y can be dense: it is as large as X W, which every sweep forms.
         problem = PMLFSSOProblem(
             self, X, dense(Y), neighbor_graph(X, self.n_neighbors, bandwidth=self.bandwidth)
         )
@@ -166,7 +173,7 @@ class PMLFSSO(BaseSelector):
         if self.update == "coded":
             state, history, converged = self._iterate(problem.sweep, state, value, min_iter=3)
         else:
-            # Over ten sweeps: the updates pass through plateaus which a single difference takes for the end.
+            # The updates pass through plateaus, so compare the objective over ten sweeps.
             (state, _, _), history, converged = self._iterate(
                 problem.relaxed_sweep, (state, value, 1.0), value, window=10
             )
@@ -175,12 +182,12 @@ class PMLFSSO(BaseSelector):
         return SolverResult(scores=scores, objective=history, converged=converged, extra={"coef": coef})
 
 
-#: The factors: Y is approximated by U V, X by U M, and W is M'V.
+#: Factors U, V and M: Y is close to U V, X is close to U M, and W is M'V.
 Factors: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> Factors:
-    """Uniform factors; the columns of V move with the columns of ``Y``."""
+    """Draw uniform factors. Permuting the labels permutes the columns of V."""
     U = rng.random((X.shape[0], n_components))
     V = uniform_per_label(Y, n_components, rng)
     M = rng.random((n_components, X.shape[1]))
@@ -188,11 +195,11 @@ def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generat
 
 
 def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
-    """Scale the factors by three numbers such that U V, U M and X M'V have the means of Y, X and Y."""
+    """Scale the factors so that U V, U M and X M'V have the means of Y, X and Y."""
     U, V, M = factors
     sums_X = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
     if not sums_X.any():
-        return factors  # there is nothing to fit: all features are 0
+        return factors  # all features are 0
     labels = U.sum(axis=0) @ V.sum(axis=1) / Y.sum()
     features = U.sum(axis=0) @ M.sum(axis=1) / sums_X.sum()
     prediction = sums_X @ M.T @ V.sum(axis=1) / Y.sum()
@@ -201,7 +208,7 @@ def balanced_start(X: Matrix, Y: Matrix, factors: Factors) -> Factors:
 
 
 class PMLFSSOState(NamedTuple):
-    """The factors, and the products that the end of a sweep and the beginning of the next have in common."""
+    """Factors and the products that consecutive sweeps share."""
 
     U: np.ndarray
     V: np.ndarray
@@ -216,7 +223,7 @@ class PMLFSSOState(NamedTuple):
 
 @dataclass(frozen=True)
 class PMLFSSOProblem:
-    """Data and graph. Only X may be single precision: the factors cannot afford it."""
+    """Parameters, data and graph. X may be single precision; the factors must be double."""
 
     params: PMLFSSO
     X: Matrix
@@ -234,7 +241,7 @@ class PMLFSSOProblem:
         return squared_norm(self.X)
 
     def state(self, factors: Factors, UtU: np.ndarray | None = None) -> PMLFSSOState:
-        """Complete the factors by their products."""
+        """Return the state with these factors."""
         U, V, M = factors
         W = M.T @ V
         UtU = U.T @ U if UtU is None else UtU
@@ -251,7 +258,7 @@ class PMLFSSOProblem:
         )
 
     def objective(self, state: PMLFSSOState, UtX: np.ndarray, weights: np.ndarray | None = None) -> float:
-        """J; with ``weights`` D the sparsity term is the authors' 2 tr(W'DW) instead of |W|_21."""
+        """Return the objective. ``weights`` D replace |W|_21 by the authors' 2 tr(W'DW)."""
         sparsity = l21_norm(state.W) if weights is None else 2 * float(weights @ row_norms(state.W) ** 2)
         smoothness = float(self.graph.degrees @ squared_row_norms(state.U)) - inner(state.U, state.SU)
         return (
@@ -265,7 +272,7 @@ class PMLFSSOProblem:
     def relaxed_sweep(
         self, point: tuple[PMLFSSOState, float, float]
     ) -> tuple[tuple[PMLFSSOState, float, float], float]:
-        """Sweep with an exponent that grows by a tenth; where J rose, keep the state and go back to 1."""
+        """Sweep with an exponent that grows by 10%. If the objective rises, reset it to 1."""
         state, value, exponent = point
         new_state, new_value = self.sweep(state, exponent)
         if exponent > 1 and not new_value <= value:
@@ -273,11 +280,11 @@ class PMLFSSOProblem:
         return (new_state, new_value, 1.1 * exponent), new_value
 
     def sweep(self, state: PMLFSSOState, exponent: float = 1.0) -> tuple[PMLFSSOState, float]:
-        """Update V, U and M once by the ratio of the gradient's negative and positive parts."""
+        """Update V, U and M once by the ratio of the two parts of the gradient."""
         alpha, beta, gamma = self.params.alpha, self.params.beta, self.params.gamma
         X, Y, XtY, is_coded = self.X, self.Y, self.XtY, self.params.update == "coded"
         U, V, M, W = state.U, state.V, state.M, state.W
-        # Deviates from the gradient when coded: the authors differentiate 2 tr(W'DW) with D held fixed.
+        # The authors differentiate 2 tr(W'DW) with D held fixed, which doubles the gradient.
         theta = 2 * self.params.theta if is_coded else self.params.theta
 
         weights = l21_weights(W)
@@ -291,7 +298,7 @@ class PMLFSSOProblem:
 
         denominator = U @ (alpha * (V @ V.T) + beta * state.MMt)
         new_U = np.empty_like(U)
-        # All that is left goes through U entry by entry, in blocks that stay in the cache.
+        # The remaining operations are elementwise. Blocks of rows stay in the cache.
         for rows in batches(len(U), width=U.shape[1], budget=BLOCK_SIZE):
             numerator = alpha * (Y[rows] @ V.T)
             numerator += beta * state.XMt[rows]
@@ -300,16 +307,16 @@ class PMLFSSOProblem:
             new_U[rows] = multiplicative_step(U[rows], numerator, denominator[rows], exponent)
         U = new_U
 
-        fresh_weights = weights
+        new_weights = weights
         if not is_coded:
             W = M.T @ V
-            fresh_weights = l21_weights(W)
+            new_weights = l21_weights(W)
             XtXW = transposed_product(X, right_product(X, W.T))
         UtU = U.T @ U
         UtX = transposed_product(X, U).T
         denominator = V @ XtXW.T
         denominator += beta * (UtU @ M)
-        denominator += (V @ (V.T @ M)) * (theta * fresh_weights)
+        denominator += (V @ (V.T @ M)) * (theta * new_weights)
         M = multiplicative_step(M, V @ XtY.T + beta * UtX, denominator, exponent)
 
         state = self.state((U, V, M), UtU)

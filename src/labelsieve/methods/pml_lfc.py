@@ -1,4 +1,4 @@
-"""PML-LFC-style: confidences that agree with similarity in features and in candidate labels."""
+"""PML-LFC-style: confidences that agree with the similarity of features and candidate labels."""
 
 from __future__ import annotations
 
@@ -18,87 +18,93 @@ from labelsieve._numerics.ridge import Shifted, WeightedRidge
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve.methods._label_regressor import LabelRegressor
 
-#: Share of the longest row's squared length up to which a row counts as zero: it has no direction.
-_NO_DIRECTION = 1e-12
-#: Time of a multiplication outside of dense products, in those within; a rough one decides well enough.
-_SLOWNESS = 10
-#: Times a step is halved at most.
+#: A row is zero if its squared norm is at most this fraction of the largest one.
+_ZERO_ROW = 1e-12
+#: Rough cost of a multiplication outside dense products, relative to one inside.
+_SPARSE_COST = 10
+#: Maximum number of times that a step is halved.
 _MAX_HALVINGS = 60
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PMLLFC(LabelRegressor):
-    """Select features by the weights that predict confidences, alike where rows are alike (PML-LFC-style).
+    """Rank features by a regression on confidences that agree between similar rows (PML-LFC-style).
 
     Minimises over weights W, intercepts b and confidences P::
 
-        1/2 |XW + 1b' - P|^2 + n lambda1 / 2 |W|^2 + lambda2 / (4 n) |PP' - S|^2,  0 <= P <= Y
+        1/2 |XW + 1b' - P|^2 + n lambda1 / 2 |W|^2 + lambda2 / (4 n) |PP' - S|^2
 
-    where S holds how similar two rows are in their features and in their candidates. Features rank by the norms
-    of their rows of W.
+    subject to ``0 <= P <= Y``, where n is the number of rows and S holds the similarity of every
+    pair of rows in features and candidates. Features are ranked by the norms of their rows of W.
 
-    A reconstruction: from the abstract of [1]_ are confidences from similarity in both spaces, dissimilar rows
-    being dissimilar in their true labels, and one model for confidences and predictor with alternating steps.
-    The objective and everything else are ours.
+    This is a reconstruction from the abstract of [1]_, which describes confidences from similarity
+    in both spaces, different true labels for dissimilar rows, and one model for confidences and
+    predictor with alternating updates. The objective and everything else are ours.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     lambda1 : float, default=0.1
-        Weight of the squared norm of W, per row of the data.
+        Weight of the squared norm of W, per row of X.
     lambda2 : float, default=1.0
-        Weight of the similarities. A large one pulls the confidences to those of the noisy candidates.
+        Weight of the similarities. A large weight pulls the confidences towards the noisy
+        candidates.
     similarity : {"or", "and"}, default="or"
-        S from the cosines A of the features and B of the candidates of two rows: ``A + B - A B``, large where
-        one of them is, or ``A B``, large where both are. See Notes.
+        Definition of S from the cosine similarities A of the features and B of the candidates. "or"
+        is ``A + B - A B``, which is large if A or B is. "and" is ``A B``, which is large if both
+        are. See Notes.
     scale : {"standard", "minmax"} or None, default="standard"
-        Bring every feature to mean 0 and variance 1, or to [0, 1]; sparse features are not shifted by
-        "minmax". Cosines of features that are not negative are all close to 1, and say little.
+        Scale every feature to mean 0 and variance 1, or to [0, 1]. "minmax" does not shift sparse
+        features. Cosine similarities of non-negative features are all close to 1 and say little.
     max_iter : int, default=300
-        Iteration budget.
+        Maximum number of iterations.
     tol : float, default=1e-5
-        Relative change of the objective in one iteration that stops the loop.
+        Stop when the relative change of the objective in one iteration is at most this.
     verbose : int, default=0
-        Log every iteration.
+        Log every iteration if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Norms of the rows of W, and the place of every feature, 1 is best.
+        Norms of the rows of W, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W, for scaled features.
+        Transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
         b.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
-        P; sparse if ``y`` was. Rows want unit length, so a row with several labels is not confident in each.
+        P; sparse if ``y`` was. The objective favours rows of unit norm, so confidences are lower in
+        rows with several labels.
     scaling_ : Scaling
         Offset (or None) and factor of every feature; ``decision_function`` is
         ``scaling_.apply(X) @ coef_.T + intercept_``.
     threshold_ : float
-        Half the mean confidence of the candidates, the decision value from which `predict` calls a label
-        relevant; a convention of this library.
+        Decision value from which `predict` returns a label: half the mean confidence of the
+        candidates, a convention of this library.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
+        Objective at the start and after each of the ``n_iter_`` iterations. It never increases.
 
     Notes
     -----
-    Cost: ``S P``, the main part of a round, takes ``c d q`` for c candidates in all, d features and q labels,
-    or ``n^2 (d + q)`` if that is less; S is never kept. Its norm takes ``n^2 (d + q)`` once.
+    Cost: each round is dominated by ``S P``, which takes ``c d q`` for d features, q labels and a
+    total of c candidates, or ``n^2 (d + q)`` if that is less. S is never stored. Its norm takes
+    ``n^2 (d + q)`` once.
 
-    A round solves for W and b, then takes a projected gradient step for P, halved until it descends as far as
-    its quadratic model says. The problem is not convex in P; it starts at P = Y and W = 0.
+    A round solves for W and b, then takes a projected gradient step for P. The step is halved until
+    the objective decreases as much as its quadratic model predicts. The problem is not convex in P.
+    The solver starts at P = Y and W = 0.
 
-    "or" is the default because "and" says of most rows that they have nothing in common. Of ten planted features
-    among a hundred, "or" finds shares of 0.99, 0.99 and 0.96 and "and" 0.98, 0.94 and 0.85 at noise 0, 0.2 and
-    0.4 (300 rows, 10 labels, ten seeds).
+    "or" is the default because "and" leaves most pairs of rows without any similarity. With 10
+    informative features out of 100, "or" finds a fraction of 0.99, 0.99 and 0.96 of them at noise
+    0, 0.2 and 0.4, and "and" finds 0.98, 0.94 and 0.85 (300 rows, 10 labels, ten seeds).
 
-    A row without candidates has no confidence, and a row at the mean of all features no cosine: 0 is taken.
-    Computations are in float64.
+    Rows without candidates have confidences of 0. Rows at the mean of all features have no
+    direction, so their cosine similarities are set to 0. All computations use float64.
 
     References
     ----------
-    .. [1] Yu, Yu, Wang, Guo, "Partial multi-label learning with label and feature collaboration", DASFAA 2020.
+    .. [1] Yu, Yu, Wang, Guo, "Partial multi-label learning with label and feature collaboration",
+       DASFAA 2020.
 
     Examples
     --------
@@ -127,7 +133,7 @@ class PMLLFC(LabelRegressor):
     verbose: int = 0
 
     def _regress(self, X: Shifted, Y: np.ndarray, start: np.ndarray | None = None) -> SolverResult:
-        """Solve from a W, by default 0, and b = 0."""
+        """Solve, starting at ``start`` or W = 0, and b = 0."""
         problem = PMLLFCProblem(self, X.centred(), Y, Similarity(X, Y, self.similarity))
         W = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
         state = PMLLFCState(W, np.zeros(Y.shape[1]), Y, problem.S.product(Y), 1.0)
@@ -142,7 +148,7 @@ class PMLLFC(LabelRegressor):
 
 
 class Similarity:
-    """S, the similarity of every two rows in features and candidates, as products that never form it."""
+    """Similarity S of every pair of rows in features and candidates, without storing S."""
 
     def __init__(self, X: Shifted, Y: np.ndarray, kind: str) -> None:
         self.X = X
@@ -150,10 +156,10 @@ class Similarity:
         self.x_factor = _inverse_lengths(X.squared_row_norms())[:, None]
         self.Y = Y * _inverse_lengths(squared_row_norms(Y))[:, None]
         n_samples, n_labels = Y.shape
-        width = _SLOWNESS * X.X.nnz / n_samples if is_sparse(X.X) else X.shape[1]
-        by_labels = 4 * np.count_nonzero(Y) * n_labels * (width + _SLOWNESS)
-        #: Whether labels are so many that computing all similarities again, row by row, is cheaper.
-        self.by_rows = n_samples**2 * (2 * width + 4 * n_labels + 3 * _SLOWNESS) < by_labels
+        width = _SPARSE_COST * X.X.nnz / n_samples if is_sparse(X.X) else X.shape[1]
+        by_labels = 4 * np.count_nonzero(Y) * n_labels * (width + _SPARSE_COST)
+        #: With many labels, recomputing all similarities row by row is cheaper.
+        self.by_rows = n_samples**2 * (2 * width + 4 * n_labels + 3 * _SPARSE_COST) < by_labels
 
     def product(self, P: np.ndarray) -> np.ndarray:
         """Return S P."""
@@ -162,7 +168,11 @@ class Similarity:
         return self.product_by_labels(P)
 
     def product_by_labels(self, P: np.ndarray) -> np.ndarray:
-        """Return S P: with unit rows x and y, the sum over the labels k of diag(y_k) XX' diag(y_k) P."""
+        """Return S P as a sum over the labels.
+
+        With the rows of X and Y scaled to unit norm, the product of both similarities is the sum of
+        ``diag(y_k) XX' diag(y_k)`` over the labels k.
+        """
         total = np.zeros_like(P)
         for label in self.Y.T:
             rows = np.flatnonzero(label)
@@ -175,11 +185,11 @@ class Similarity:
         return by_features + self.Y @ (self.Y.T @ P) - total
 
     def squared_norm(self) -> float:
-        """Return |S|^2, from blocks of rows."""
+        """Return |S|^2, computed in blocks of rows."""
         return sum(squared_norm(self.block(rows)) for rows in batches(len(self.Y), len(self.Y)))
 
     def block(self, rows: slice) -> np.ndarray:
-        """Some rows of S."""
+        """Return a block of rows of S."""
         by_features = self.X.row_products(rows) * self.x_factor[rows] * self.x_factor[:, 0]
         by_labels = self.Y[rows] @ self.Y.T
         both: np.ndarray = by_features * by_labels
@@ -187,7 +197,7 @@ class Similarity:
 
 
 class PMLLFCState(NamedTuple):
-    """The unknowns, b that of centred features; S P; and the length of the last step."""
+    """Unknowns (b for centred features), S P and the size of the last step."""
 
     W: np.ndarray
     b: np.ndarray
@@ -198,7 +208,7 @@ class PMLLFCState(NamedTuple):
 
 @dataclass(frozen=True)
 class PMLLFCProblem:
-    """Centred features, candidates and similarities."""
+    """Parameters, centred features, candidates and similarities."""
 
     params: PMLLFC
     X: Shifted
@@ -212,21 +222,21 @@ class PMLLFCProblem:
 
     @cached_property
     def lambda1(self) -> float:
-        """Weight of |W|^2 for all rows."""
+        """Weight of |W|^2, summed over the rows."""
         return len(self.Y) * self.params.lambda1
 
     @cached_property
     def lambda2(self) -> float:
-        """Weight of the similarities for every pair of rows."""
+        """Weight of the similarities, per pair of rows."""
         return self.params.lambda2 / len(self.Y)
 
     @cached_property
     def solve_W(self) -> Callable[[np.ndarray], np.ndarray]:
-        """From P to the best W."""
+        """Function that returns the optimal W for given P."""
         return WeightedRidge(self.X).solver(np.full(self.X.shape[1], self.lambda1))
 
     def objective(self, W: np.ndarray, prediction: np.ndarray, P: np.ndarray, SP: np.ndarray) -> float:
-        """J, given XW + 1b' and SP."""
+        """Return the objective, given XW + 1b' and SP."""
         mismatch = squared_norm(P.T @ P) - 2 * inner(P, SP) + self.squared_norm_S
         return (
             squared_norm(prediction - P) / 2
@@ -235,22 +245,22 @@ class PMLLFCProblem:
         )
 
     def gradient(self, prediction: np.ndarray, P: np.ndarray, SP: np.ndarray) -> np.ndarray:
-        """Of J, by P."""
+        """Return the gradient of the objective with respect to P."""
         return P - prediction + self.lambda2 * (P @ (P.T @ P) - SP)
 
     def round(self, state: PMLLFCState) -> tuple[PMLLFCState, float]:
-        """Solve for W and b, then step in P."""
+        """Solve for W and b, then take a step in P."""
         W, b = self.solve_W(state.P), state.P.mean(axis=0)
         prediction = self.X.times(W) + b
         P, SP, step = self._step_P(prediction, state)
         return PMLLFCState(W, b, P, SP, step), self.objective(W, prediction, P, SP)
 
-    def largest_share(self, length: float) -> float:
-        """How far S can lower J below the rest of it, on a step of this squared length."""
+    def largest_decrease(self, length: float) -> float:
+        """Return an upper bound on the decrease due to S in a step of this squared length."""
         return self.lambda2 / 2 * float(np.sqrt(self.squared_norm_S)) * length
 
     def _step_P(self, prediction: np.ndarray, state: PMLLFCState) -> tuple[np.ndarray, np.ndarray, float]:
-        """Halve a projected gradient step until J is below the quadratic with curvature 1 / step."""
+        """Halve a projected gradient step until its quadratic model bounds the objective."""
         P, SP = state.P, state.SP
         gradient, PtP = self.gradient(prediction, P, SP), P.T @ P
         step = min(1.0, 2 * state.step)
@@ -258,13 +268,13 @@ class PMLLFCProblem:
             moved = np.clip(P - step * gradient, 0, self.Y)
             change = moved - P
             length, gram = squared_norm(change), change.T @ change
-            rise = P.T @ change
-            rise += rise.T + gram
-            # What J is above its tangent, but for the share of S; all without differences of large numbers.
-            excess = length / 2 + self.lambda2 / 4 * (2 * inner(PtP, gram) + squared_norm(rise))
+            gram_change = P.T @ change
+            gram_change += gram_change.T + gram
+            # Objective minus its tangent, without the part of S. Avoids cancellation.
+            excess = length / 2 + self.lambda2 / 4 * (2 * inner(PtP, gram) + squared_norm(gram_change))
             allowed = length / (2 * step)
-            # S is expensive: use it only where its share might decide.
-            if excess - self.largest_share(length) <= allowed:
+            # Products with S are expensive, so compute one only if it can decide.
+            if excess - self.largest_decrease(length) <= allowed:
                 S_moved = self.S.product(moved)
                 if excess - self.lambda2 / 2 * inner(change, S_moved - SP) <= allowed:
                     return moved, S_moved, step
@@ -273,6 +283,6 @@ class PMLLFCProblem:
 
 
 def _inverse_lengths(squares: np.ndarray) -> np.ndarray:
-    """One over the root, and 0 for rows without a direction."""
-    has_direction = squares > _NO_DIRECTION * squares.max(initial=0)
-    return np.sqrt(np.divide(1, squares, out=np.zeros_like(squares), where=has_direction))
+    """Return one over the square root, 0 for zero rows."""
+    is_nonzero = squares > _ZERO_ROW * squares.max(initial=0)
+    return np.sqrt(np.divide(1, squares, out=np.zeros_like(squares), where=is_nonzero))

@@ -1,4 +1,4 @@
-"""RandomRanking: the floor that every selector has to beat."""
+"""RandomRanking: the baseline that every method should beat."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["RandomRanking"]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RandomRanking(BlockSelector):
-    """Rank the features by chance, whatever the data say.
+    """Rank features at random, ignoring the data.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the ranking.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Uniform draws from [0, 1), and the place of every feature, 1 is best.
+        Uniform random numbers in [0, 1), and the rank of every feature (1 is best).
 
     Notes
     -----
-    Cost: a random number for every feature.
+    Cost: one random number per feature.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class RandomRanking(BlockSelector):
     """
 
     _expected_failed_checks: ClassVar[dict[str, str]] = {
-        "check_planted_features_are_found": "chance does not look at the data"
+        "check_planted_features_are_found": "a random ranking ignores the data"
     }
 
     random_state: Any = None

@@ -16,69 +16,73 @@ from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.scaling import Scaling, scale_columns, scaling_of_moments
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
-#: Features whose system is still solved where the rows come in blocks.
-MOST_FEATURES = 5000
-#: The automatic weight: times the root of the number of rows, and at most this share of one that leaves out all.
-_USUAL, _LARGEST_SHARE = 3.0, 0.9
-#: The median of the labels decides about a bound, not about a result.
+#: Maximum number of features if the rows come in blocks.
+MAX_FEATURES = 5000
+#: ``alpha="auto"``: factor of sqrt(n_samples), and cap as a fraction of the weight that removes all
+#: features.
+_SQRT_FACTOR, _MAX_FRACTION = 3.0, 0.9
+#: Limits for the geometric median of the labels, which need not be accurate to cap ``alpha``.
 _MEDIAN_STEPS, _MEDIAN_TOLERANCE = 500, 1e-9
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RFS(BlockSelector):
-    """Select features with a row-sparse regression that is robust against outlying rows.
+    """Rank features by a row-sparse regression that is robust to outlier rows.
 
-    Minimises ``|XW + 1b' - Y|_21 + alpha |W|_21`` over the weights ``W`` and the intercept ``b``, where the
-    features are standardised, ``Y`` holds the candidate labels, and ``|.|_21`` sums the Euclidean norms of
-    the rows [1]_. A feature is scored by the norm of its row of ``W``.
+    Minimises ``|XW + 1b' - Y|_21 + alpha |W|_21`` over the weights ``W`` and the intercept ``b``
+    [1]_. The features are standardised, ``Y`` holds the candidate labels, and ``|.|_21`` is the sum
+    of the Euclidean norms of the rows. The score of a feature is the norm of its row of ``W``.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha : float or "auto", default="auto"
-        Row-sparsity weight; gamma in [1]_. It takes about ``sqrt(n_samples)`` to leave out altogether a
-        feature without any bearing on the labels. "auto" is ``3 sqrt(n_samples)``, but no more than 0.9 times
-        the weight at which all features are left out, which small tables and rare labels would exceed.
+        Row-sparsity weight; gamma in [1]_. A weight of about ``sqrt(n_samples)`` removes features
+        that are unrelated to the labels. "auto" is ``3 sqrt(n_samples)``, but at most 0.9 times the
+        weight that removes all features. The cap matters for small tables and rare labels.
     max_iter : int, default=1000
-        Iteration budget.
+        Maximum number of iterations.
     tol : float, default=1e-8
-        Relative change of the objective that stops the loop.
+        Stop when the relative change of the objective is at most this.
     verbose : int, default=0
-        Log the objective of every iteration if positive.
+        Log every iteration if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Norms of the rows of ``W``, and the place of every feature, 1 is best.
+        Norms of the rows of ``W``, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        ``W'``, signed, for the standardised features.
+        Transpose of ``W``, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
-        ``b``, for the standardised features.
+        ``b``, for standardised features.
     alpha_ : float
-        The row-sparsity weight that was used.
+        Row-sparsity weight that was used.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start, a ridge regression, and after each of the ``n_iter_`` iterations; it never rises.
+        Objective at the start (a ridge regression) and after each of the ``n_iter_`` iterations. It
+        never increases.
 
     Notes
     -----
-    The problem is convex. It is solved by reweighted least squares as in [1]_; each norm is smoothed as
-    ``sqrt(|w|^2 + eps)`` with the machine epsilon, so weights stay finite where a row vanishes and the
-    smoothed objective never rises. Deviations from [1]_: there is an intercept, and the loss is kept as a
-    second reweighted term instead of a constraint, which has the same minimiser and needs one linear system
-    of the smaller of ``n_samples`` and ``n_features``. Sparse features are centred implicitly. The linear
-    algebra is in float64, since the weights span eight orders of magnitude.
+    The problem is convex and solved by reweighted least squares as in [1]_. Each norm is smoothed
+    as ``sqrt(|w|^2 + eps)`` with the machine epsilon, so that weights stay finite if a row vanishes
+    and the smoothed objective never increases. There are two deviations from [1]_. We add an
+    intercept, and we treat the loss as a second reweighted term instead of a constraint. This has
+    the same minimiser and needs one linear system of size ``min(n_samples, n_features)``. Sparse
+    features are centred implicitly. The linear algebra uses float64 because the weights span eight
+    orders of magnitude.
 
-    Features that are left out keep weights of the size of that smoothing, 1e-8 or so, in the order of their
-    gradients, so they are ranked as well: at large ``alpha`` as by a filter.
+    Removed features keep tiny weights (about 1e-8, the size of the smoothing) in the order of their
+    gradients, so they are ranked as well. At large ``alpha`` the ranking is that of a filter.
 
-    On the eight datasets of the profile ``paper-lite`` (3 folds, 20 % flip noise, a linear SVM, mean over the
-    sizes) average precision was 0.501 with ``alpha=10``, 0.512 with ``sqrt(n)``, 0.521 with ``3 sqrt(n)`` and with
-    "auto". ``3 sqrt(n)`` exceeds the weight that leaves out every feature on five of the datasets, "auto" on
-    none. Its share of 0.9 was chosen among 0.5, 0.75 and 0.9 on these same datasets.
+    On the eight datasets of the profile ``paper-lite`` (3 folds, 20% flip noise, a linear SVM, mean
+    over the sizes), average precision was 0.501 with ``alpha=10``, 0.512 with ``sqrt(n)``, and
+    0.521 with both ``3 sqrt(n)`` and "auto". ``3 sqrt(n)`` exceeds the weight that removes every
+    feature on five of the datasets, "auto" on none. The factor of 0.9 was chosen among 0.5, 0.75
+    and 0.9 on the same datasets.
 
-    Cost: ``O(n_samples n_features m)`` for every iteration, where m is the smaller of the two, and the memory
-    of an m x m system.
+    Cost: ``O(n_samples n_features m)`` per iteration with ``m = min(n_samples, n_features)``, and
+    the memory of an m x m system.
 
     References
     ----------
@@ -113,17 +117,17 @@ class RFS(BlockSelector):
         alpha = _automatic_weight(rows) if isinstance(self.alpha, str) else float(self.alpha)
 
         def step(state: RFSState) -> tuple[RFSState, float]:
-            W, intercept = regression.solve(state.seen, state.feature_weights, alpha)
-            seen, loss = regression.visit(W, intercept)
+            W, intercept = regression.solve(state.row_statistics, state.feature_weights, alpha)
+            row_statistics, loss = regression.reweight(W, intercept)
             feature_weights = l21_weights(W)
-            # A weight is half the inverse of a smoothed norm.
+            # A weight is half the inverse of a smoothed norm, so 0.5 / weight is the norm.
             value = loss + alpha * (0.5 / feature_weights).sum()
-            return RFSState(W, intercept, seen, feature_weights), float(value)
+            return RFSState(W, intercept, row_statistics, feature_weights), float(value)
 
-        nothing = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
-        start, value = step(RFSState(*nothing, regression.visit()[0], np.ones(problem.n_features)))
+        zeros = np.zeros((problem.n_features, problem.n_labels)), np.zeros(problem.n_labels)
+        start, value = step(RFSState(*zeros, regression.reweight()[0], np.ones(problem.n_features)))
         state, history, converged = self._iterate(step, start, value)
-        # Sparse features are centred by the intercept alone.
+        # Sparse features are centred through the intercept only.
         centre = np.asarray(scaling.offset) * scaling.factor
         intercept = state.intercept + centre @ state.W if problem.is_sparse else state.intercept
         extra = {
@@ -135,35 +139,35 @@ class RFS(BlockSelector):
 
 
 class RFSState(NamedTuple):
-    """A point, and what the quadratic that bounds the objective there needs to know of rows and features."""
+    """Current solution, and the statistics that define the quadratic bound at this point."""
 
     W: np.ndarray
     intercept: np.ndarray
-    seen: Any
+    row_statistics: Any
     feature_weights: np.ndarray
 
 
 def _standardize(X: Matrix, scaling: Scaling) -> Matrix:
-    """Standardise dense features; sparse ones are not centred."""
+    """Standardise dense features. Sparse features are scaled, not centred."""
     return scaling.split(X)[0]
 
 
 def _regression(problem: RowProblem) -> _ByFeatures | _ByRows:
-    """Choose the smaller linear system; that of rows needs all of them."""
+    """Choose the smaller linear system. The system of the rows needs all rows in memory."""
     n_samples, n_features = problem.shape
     if isinstance(problem.rows, MemoryBlocks) and len(problem.rows.blocks) == 1 and n_features > n_samples:
         block = problem.rows.blocks[0]
         return _ByRows(block["X"], dense(block["Y"]))
-    if len(problem.rows.sizes) > 1 and n_features > MOST_FEATURES:
+    if len(problem.rows.sizes) > 1 and n_features > MAX_FEATURES:
         raise ValueError(
-            f"RFS must solve systems of all features, at most {MOST_FEATURES} where the rows come in blocks. Got "
-            f"{n_features}. Select some with SumF first."
+            f"The number of features must be at most {MAX_FEATURES} if the rows come in blocks, got "
+            f"{n_features}. Preselect features, for example with SumF."
         )
     return _ByFeatures(problem.rows)
 
 
 class _Sums(NamedTuple):
-    """What some rows add to a weighted regression: the loss, and sums weighted by ``r``."""
+    """Contribution of some rows to a weighted regression: loss and sums weighted by ``r``."""
 
     loss: float
     r: float
@@ -174,29 +178,31 @@ class _Sums(NamedTuple):
 
 
 class _ByFeatures:
-    """Weighted ridge regressions by systems of the features; one pass over the rows each."""
+    """Weighted ridge regressions in feature space, with one pass over the rows each."""
 
     def __init__(self, rows: RowBlocks) -> None:
         self.rows = rows
-        #: Labels are taken as differences from their means, which cost fewer digits when they are centred again.
+        #: Label means, subtracted to lose less precision when the labels are centred again.
         self.means = rows.fold(_label_counts, ["Y"]) / rows.n_rows
 
-    def visit(self, W: np.ndarray | None = None, intercept: np.ndarray | None = None) -> tuple[_Sums, float]:
-        """Weigh the rows by how well a point meets them, all alike if there is none; returns their sums and loss."""
+    def reweight(
+        self, W: np.ndarray | None = None, intercept: np.ndarray | None = None
+    ) -> tuple[_Sums, float]:
+        """Weight the rows by their residuals, or equally without W. Return sums and loss."""
         sums: _Sums = self.rows.fold(_weighted_sums, ["X", "Y"], W, intercept, self.means)
         return sums, sums.loss
 
-    def solve(self, seen: _Sums, feature_weights: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, sums: _Sums, feature_weights: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         """Minimise ``sum_i r_i |x_i W + b - y_i|^2 + alpha sum_j f_j |w_j|^2``.
 
-        The optimal ``b`` centres both sides at their weighted means, which is done implicitly.
+        The optimal ``b`` centres features and labels at their weighted means, implicitly.
         """
-        mean_x, mean_y = seen.rX / seen.r, seen.rY / seen.r
+        mean_x, mean_y = sums.rX / sums.r, sums.rY / sums.r
         shrink = 1 / np.sqrt(feature_weights)
-        system = seen.XrX - np.outer(seen.rX, mean_x)
+        system = sums.XrX - np.outer(sums.rX, mean_x)
         system *= shrink
         system *= shrink[:, None]
-        target = shrink[:, None] * (seen.XrY - np.outer(seen.rX, mean_y))
+        target = shrink[:, None] * (sums.XrY - np.outer(sums.rX, mean_y))
         W = shrink[:, None] * _solve_ridge(system, target, alpha)
         return W, self.means + mean_y - mean_x @ W
 
@@ -224,33 +230,33 @@ def _weighted_sums(
 
 
 class _ByRows:
-    """Weighted ridge regressions by systems of the rows, where these are fewer than the features."""
+    """Weighted ridge regressions in row space, used if there are more features than rows."""
 
     def __init__(self, X: Matrix, Y: np.ndarray) -> None:
         self.X = X
         self.Y = Y
 
-    def visit(
+    def reweight(
         self, W: np.ndarray | None = None, intercept: np.ndarray | None = None
     ) -> tuple[np.ndarray, float]:
-        """Weigh the rows by how well a point meets them, all alike if there is none; returns weights and loss."""
+        """Weight the rows by their residuals, or equally without W. Return weights and loss."""
         weights = _row_weights(self.X, self.Y, W, intercept)
         return weights, float((0.5 / weights).sum())
 
     def solve(
-        self, seen: np.ndarray, feature_weights: np.ndarray, alpha: float
+        self, row_weights: np.ndarray, feature_weights: np.ndarray, alpha: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Minimise the same by way of ``B B' + alpha I``, where ``B`` has the roots of all weights."""
-        total = seen.sum()
-        mean_x, mean_y = seen @ self.X / total, seen @ self.Y / total
-        roots = np.sqrt(seen)[:, None]
+        """Minimise the same objective with ``B B' + alpha I``, where ``B`` is the weighted X."""
+        total = row_weights.sum()
+        mean_x, mean_y = row_weights @ self.X / total, row_weights @ self.Y / total
+        roots = np.sqrt(row_weights)[:, None]
         shrink = 1 / np.sqrt(feature_weights)
         B = _scale_rows(scale_columns(self.X, shrink), roots)
         offset = shrink * mean_x
         cross = np.outer(B @ offset, roots)
         system = dense(B @ B.T) - cross - cross.T + (offset @ offset) * np.outer(roots, roots)
         Z = _solve_ridge(system, roots * (self.Y - mean_y), alpha)
-        # The last term is zero but for rounding, which huge weights of rows that are met exactly magnify.
+        # The last term is a rounding error, magnified by the huge weights of rows without residual.
         W = shrink[:, None] * (B.T @ Z - np.outer(offset, roots.T @ Z))
         return W, mean_y - mean_x @ W
 
@@ -261,7 +267,7 @@ def _row_weights(X: Matrix, Y: np.ndarray, W: np.ndarray | None, intercept: np.n
 
 def _solve_ridge(system: np.ndarray, target: np.ndarray, alpha: float) -> np.ndarray:
     """Solve ``(system + alpha I) Z = target`` for a positive semidefinite system."""
-    # Below the rounding of the largest entry, alpha could not keep the system positive definite.
+    # An alpha below the rounding error of the system would not make it positive definite.
     rounding = len(system) * np.finfo(np.float64).eps * np.diagonal(system).max()
     system.flat[:: len(system) + 1] += max(alpha, rounding)
     factor = cho_factor(system, overwrite_a=True, check_finite=False)
@@ -273,39 +279,42 @@ def _scale_rows(X: Matrix, factor: np.ndarray) -> Matrix:
 
 
 def _automatic_weight(rows: RowBlocks) -> float:
-    """Three times the root of the rows, or a little less than what would leave every feature out."""
-    usual = _USUAL * np.sqrt(rows.n_rows)
+    """Return ``3 sqrt(n_samples)``, capped below the weight that removes every feature."""
+    default = _SQRT_FACTOR * np.sqrt(rows.n_rows)
     vanishing = _vanishing_weight(rows)
-    # Where no feature alone improves on the intercept, there is nothing to keep below.
-    return float(min(usual, _LARGEST_SHARE * vanishing) if vanishing > 0 else usual)
+    # If no single feature improves on the intercept, there is no weight to stay below.
+    return float(min(default, _MAX_FRACTION * vanishing) if vanishing > 0 else default)
 
 
 def _vanishing_weight(rows: RowBlocks) -> float:
-    """Return a weight below which not all features are left out; above it they are, if no row of Y is its median.
+    """Return a weight ``alpha`` below which at least one feature is kept.
 
-    Without features the intercept ``b`` is the geometric median of the rows of ``Y``. Moving feature ``j`` by ``-t v``
-    and the intercept by ``t s v`` for a unit vector ``v`` changes the loss at the rate
-    ``sum_i <u_i, v> (s - x_ij) + sum_k |s - x_kj|``, where ``u_i`` is the direction from label row ``i`` to ``b`` and
-    ``k`` runs over the rows that equal ``b``. The feature with the largest gradient shows how fast the loss can fall.
+    Above it, all features are removed if no row of ``Y`` equals the median.
+
+    Without features, the intercept ``b`` is the geometric median of the rows of ``Y``. Moving the
+    weights of feature ``j`` by ``-t v`` and the intercept by ``t s v``, for a unit vector ``v``,
+    changes the loss at the rate ``sum_i <u_i, v> (s - x_ij) + sum_k |s - x_kj|``. Here ``u_i`` is
+    the direction from label row ``i`` to ``b``, and ``k`` runs over the rows that equal ``b``. The
+    bound is the fastest decrease for the feature with the largest gradient.
     """
     label_sets, counts = rows.fold(_label_sets, ["Y"], combine=_merge_counts)
     median = _geometric_median(label_sets, counts)
     directions, at_median = _directions(median, label_sets)
     shared = -(counts @ directions) / max(1, counts[at_median].sum())
-    gradient = rows.fold(_pull, ["X", "Y"], median, shared)
+    gradient = rows.fold(_gradient_at_zero, ["X", "Y"], median, shared)
     norms = row_norms(gradient)
     best = int(np.argmax(norms))
     if norms[best] == 0:
         return 0.0
-    along, slope, values, often = rows.fold(
+    along, slope, values, counts = rows.fold(
         _slopes, ["X", "Y"], best, median, gradient[best] / norms[best], combine=_merge_slopes
     )
     if not len(values):
         return float(along)
-    # The rate is piecewise linear in s and smallest where its slope changes sign.
-    place = np.clip(np.ceil((often.sum() - slope) / 2) - 1, 0, often.sum() - 1)
-    s = values[np.searchsorted(np.cumsum(often), place, side="right")]
-    return float(along - s * slope - often @ np.abs(values - s))
+    # The rate is piecewise linear in s, with its minimum where the slope changes sign.
+    position = np.clip(np.ceil((counts.sum() - slope) / 2) - 1, 0, counts.sum() - 1)
+    s = values[np.searchsorted(np.cumsum(counts), position, side="right")]
+    return float(along - s * slope - counts @ np.abs(values - s))
 
 
 def _label_sets(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
@@ -316,20 +325,21 @@ def _label_sets(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
 def _merge_counts(
     a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Combine counts of distinct values, or of distinct rows."""
-    merged, place = np.unique(np.concatenate([a[0], b[0]]), axis=0, return_inverse=True)
-    return merged, np.bincount(place.ravel(), np.concatenate([a[1], b[1]])).astype(np.int64)
+    """Merge the counts of distinct values or rows."""
+    merged, index = np.unique(np.concatenate([a[0], b[0]]), axis=0, return_inverse=True)
+    return merged, np.bincount(index.ravel(), np.concatenate([a[1], b[1]])).astype(np.int64)
 
 
 def _geometric_median(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The place from which the distances to all points, counted as often as they occur, are least."""
+    """Return the point with the smallest sum of distances to all points, weighted by counts."""
     median: np.ndarray = counts @ points / counts.sum()
     for _ in range(_MEDIAN_STEPS):
         weights = counts * l21_weights(median - points)
-        median, before = weights @ points / weights.sum(), median
-        if np.abs(median - before).max() < _MEDIAN_TOLERANCE:
+        median, previous = weights @ points / weights.sum(), median
+        if np.abs(median - previous).max() < _MEDIAN_TOLERANCE:
             break
-    # Steps towards a median that is a point itself never arrive; a point is one if the others do not pull it away.
+    # The steps never quite reach a median that is one of the points. A point is the median if its
+    # count outweighs the pull of the other points.
     nearest: np.ndarray = points[np.argmin(squared_row_norms(median - points))]
     directions, at_nearest = _directions(nearest, points)
     if np.linalg.norm(counts @ directions) <= counts[at_nearest].sum():
@@ -338,21 +348,25 @@ def _geometric_median(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _directions(point: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors from the rows of ``Y`` to a point, and which rows are at it and have none."""
+    """Return the unit vectors from the rows of ``Y`` to a point, and a mask of the rows at it."""
     difference = point - Y
     distance = row_norms(difference)
     at_point = distance == 0
     return difference / np.where(at_point, 1, distance)[:, None], at_point
 
 
-def _pull(X: Matrix, Y: Matrix, median: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return the gradient of the loss by the weights of every feature, where there are none yet."""
+def _gradient_at_zero(X: Matrix, Y: Matrix, median: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Return the gradient of the loss with respect to the weights, at zero weights."""
     directions, at_median = _directions(median, dense(Y))
     return np.asarray(X.T @ (directions + np.outer(at_median, shared)))
 
 
 def _slopes(X: Matrix, Y: Matrix, feature: int, median: np.ndarray, direction: np.ndarray) -> tuple[Any, ...]:
-    """Return how the loss changes along one feature: at rows off the median in all, at those on it by value."""
+    """Return the change of the loss along one feature.
+
+    The result has two sums over all rows, followed by the distinct feature values of the rows at
+    the median and their counts.
+    """
     directions, at_median = _directions(median, dense(Y))
     x = dense(X[:, [feature]]).ravel()
     slopes = directions @ direction

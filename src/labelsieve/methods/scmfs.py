@@ -31,80 +31,82 @@ from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import Matrix
 from labelsieve._prediction import LinearLabelPredictor
 
-#: Projected gradient steps on the loadings in every sweep.
+#: Projected gradient steps for the loadings per sweep.
 _LOADING_STEPS = 3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SCMFS(LinearLabelPredictor, BaseSelector):
-    """Select features that read off the few modes which features and labels have in common.
+    """Rank features by a regression on a few factors that features and labels share.
 
-    Descends over ``W, V, Q, B >= 0``, [1]_::
+    Minimises over ``W, V, Q, B >= 0`` [1]_::
 
         |XW - V|^2 + alpha |X - VQ|^2 + beta |Y - VB|^2 + gamma |W|_21
 
-    V is the common mode: the one factor of both X and Y, which W predicts from the features. Features rank by
-    the squared norms of their rows of W. By default no row of ``[sqrt(alpha) Q, sqrt(beta) B]`` is longer than
-    1, a bound that is ours: without it the objective has no minimiser, see Notes.
+    V is the common mode of [1]_, a factor shared by X and Y that W predicts from the features.
+    Features are ranked by the squared norms of their rows of W. By default, the rows of
+    ``[sqrt(alpha) Q, sqrt(beta) B]`` have norms of at most 1. This bound is ours: without it the
+    objective has no minimiser, see Notes.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha : float, default=0.01
-        Weight of the feature factorisation. The term grows with the number of features; a large weight makes
-        V a factorisation of X alone.
+        Weight of the feature factorisation. The term grows with the number of features. With a
+        large weight, V factorises X only.
     beta : float, default=1.0
         Weight of the label factorisation.
     gamma : float, default=1.0
         Row-sparsity weight.
     n_components : int or None, default=None
-        Number of modes; None for half as many as labels, but from 2 to 50.
+        Number of factors. None is half the number of labels, but at least 2 and at most 50.
     update : {"bounded", "published"}, default="bounded"
-        Bounded loadings, or the published multiplicative updates of the unbounded objective, which depend on
-        when they are stopped, see Notes.
+        "bounded" bounds the loadings Q and B. "published" runs the multiplicative updates of [1]_
+        on the unbounded objective. Their result depends on when they stop, see Notes.
     scale : {"minmax"} or None, default="minmax"
-        Bring every feature to [0, 1], or use ``X >= 0`` as it is.
+        Scale every feature to [0, 1], or use ``X >= 0`` as it is.
     max_iter : int, default=1000
-        Sweep budget.
+        Maximum number of sweeps.
     tol : float, default=1e-5
-        Relative change of the objective in one sweep that stops the loop.
+        Stop when the relative change of the objective in one sweep is at most this.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the start.
+        Seed of the random start.
     verbose : int, default=0
-        Log every sweep.
+        Log every sweep if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W, and the place of every feature, 1 is best.
+        Squared norms of the rows of W, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W B, for scaled features: it predicts the labels through the modes.
+        Transpose of W B, for scaled features, which predicts the labels from the shared factors.
     intercept_ : ndarray of shape (n_labels,)
         Zeros.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
-        V B, cut to [0, 1] and to the candidates; sparse if ``y`` was.
+        V B, clipped to [0, 1] and 0 for non-candidates; sparse if ``y`` was.
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` sweeps; it never rises.
+        Objective at the start and after each of the ``n_iter_`` sweeps. It never increases.
 
     Notes
     -----
-    Cost: a sweep takes four products of X and two of Y with k components, and Gram matrices of
+    Cost: per sweep, four products of X and two of Y with k components, plus Gram matrices that take
     ``k^2 (n_samples + n_features + n_labels)``. Sparse X and Y stay sparse.
 
-    The published objective has no minimiser. Dividing V and W by a growing number and multiplying Q and B by
-    it leaves the two factorisations as they are and lowers the rest, so W shrinks towards 0 and the order of
-    the features ends in rounding noise: the published method is its early stop. ``update="bounded"``, a
-    deviation, closes the escape. W and V take the published steps; Q and B together take projected gradient
-    steps. Both forms never raise the objective above, in which the norms of the rows of W are smoothed by
-    2e-16 under the root.
+    The published objective has no minimiser. Dividing V and W by a growing number and multiplying Q
+    and B by it does not change the two factorisations but lowers the other terms. W shrinks towards
+    0, and the ranking ends up in rounding noise, so the published method depends on stopping early.
+    The default ``update="bounded"`` deviates from [1]_ to prevent this. W and V take the published
+    steps, while Q and B together take projected gradient steps. Neither form ever increases the
+    objective above, in which the norms of the rows of W are smoothed by 2e-16 under the root.
 
-    ``label_confidence_``, ``coef_``, ``decision_function`` and ``predict``, which calls a label relevant from
-    a decision value of 0.5, are conventions of this library. Only fewer modes than labels can remove noise.
-    Non-negative factors cannot say that a *low* value of a feature speaks for a label. The random numbers of B
-    belong to the labels, so the order of the labels does not matter.
+    ``label_confidence_``, ``coef_``, ``decision_function`` and ``predict``, which returns labels
+    with a decision value of at least 0.5, are conventions of this library. Noise can be removed
+    only if there are fewer factors than labels. Non-negative factors cannot represent that a *low*
+    value of a feature indicates a label. The random numbers of B are tied to the labels, so the
+    order of the labels does not matter.
 
     References
     ----------
@@ -150,7 +152,7 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
         return replace(result, extra={**result.extra, "scaling": scaling})
 
     def _descend(self, X: Matrix, Y: Matrix, start: Sequence[np.ndarray]) -> SolverResult:
-        """Descend the objective for ``X >= 0`` from positive W, V, Q and B."""
+        """Minimise the objective for ``X >= 0``, starting at positive W, V, Q and B."""
         problem = SCMFSProblem(self, X, Y)
         W, V, Q, B = start
         Z = np.hstack([np.sqrt(self.alpha) * Q, np.sqrt(self.beta) * B])
@@ -169,7 +171,7 @@ class SCMFS(LinearLabelPredictor, BaseSelector):
 
 
 def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Uniform W, V, Q and B; the columns of B move with the columns of ``Y``."""
+    """Draw uniform W, V, Q and B. Permuting the labels permutes the columns of B."""
     W = rng.random((X.shape[1], n_components))
     V = rng.random((X.shape[0], n_components))
     Q = rng.random((n_components, X.shape[1]))
@@ -177,7 +179,7 @@ def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generat
 
 
 class SCMFSState(NamedTuple):
-    """W, V, the weighted loadings Z = [sqrt(alpha) Q, sqrt(beta) B], and P = X W."""
+    """Factors W and V, weighted loadings Z = [sqrt(alpha) Q, sqrt(beta) B], and P = X W."""
 
     W: np.ndarray
     V: np.ndarray
@@ -187,9 +189,9 @@ class SCMFSState(NamedTuple):
 
 @dataclass(frozen=True)
 class SCMFSProblem:
-    """Data; both factorisations are one, of T = [sqrt(alpha) X, sqrt(beta) Y], never formed.
+    """Parameters and data. X may be single precision; the factors must be double.
 
-    Only X may be single precision: the factors cannot afford it.
+    Both factorisations are treated as one of T = [sqrt(alpha) X, sqrt(beta) Y], never formed.
     """
 
     params: SCMFS
@@ -202,23 +204,23 @@ class SCMFSProblem:
         return self.params.alpha * squared_norm(self.X) + self.params.beta * squared_norm(self.Y)
 
     def state(self, W: np.ndarray, V: np.ndarray, Z: np.ndarray) -> SCMFSState:
-        """Complete the factors by X W."""
+        """Return the state with these factors."""
         return SCMFSState(W, V, Z, right_product(self.X, W.T))
 
     def explained(self, V: np.ndarray) -> np.ndarray:
-        """V'T."""
+        """Return V'T."""
         features = np.sqrt(self.params.alpha) * transposed_product(self.X, V).T
         return np.hstack([features, np.sqrt(self.params.beta) * left_product(V, self.Y)])
 
     def target(self, Z: np.ndarray) -> np.ndarray:
-        """T Z'."""
+        """Return T Z'."""
         n_features = self.X.shape[1]
         target: np.ndarray = np.sqrt(self.params.beta) * right_product(self.Y, Z[:, n_features:])
         target += np.sqrt(self.params.alpha) * right_product(self.X, Z[:, :n_features])
         return target
 
     def objective(self, state: SCMFSState, VtT: np.ndarray) -> float:
-        """J, with ``VtT`` from `explained`."""
+        """Return the objective, with ``VtT`` from `explained`."""
         W, V, Z, P = state
         factorisations = self.squared_norm_T - 2 * inner(VtT, Z) + inner(V.T @ V, Z @ Z.T)
         return squared_norm(P - V) + factorisations + self.params.gamma * smooth_l21_norm(W)
@@ -240,7 +242,7 @@ class SCMFSProblem:
 
 
 def bounded_loadings(VtV: np.ndarray, VtT: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Steps towards the non-negative Z with rows no longer than 1 that minimises |T - VZ|^2."""
+    """Step towards the minimiser of |T - VZ|^2 over ``Z >= 0`` with rows in the unit ball."""
     curvature = np.linalg.eigvalsh(VtV)[-1]
     if curvature > 0:
         for _ in range(_LOADING_STEPS):

@@ -1,4 +1,4 @@
-"""SumF: the sum over labels of the F statistic of a one-way analysis of variance."""
+"""SumF: ANOVA F statistics, summed over the labels."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from labelsieve._numerics.moments import column_moments, merge_moments
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import Matrix, columns_of, dense, is_sparse
 
-#: Largest share of a feature's variance that a label may explain. One that explains all of it has an infinite
-#: F, and beyond this share the within-class variance is mostly rounding.
-_LARGEST_SHARE = 1 - 1e-8
-#: Sums over the rows of labels that are held at once, of all features: 256 MiB.
-_LARGEST_EXCESS = 2**25
+#: Cap of the explained fraction of a feature's variance. Beyond it, the within-class variance is
+#: mostly rounding error, and F tends to infinity.
+_MAX_R2 = 1 - 1e-8
+#: Maximum number of entries of the (n_features, n_labels) sums: 256 MiB.
+_MAX_SUMS = 2**25
 
 
 class SumF(BlockSelector):
-    """Score every feature by its F statistics, summed over the candidate labels.
+    """Rank features by their F statistics, summed over the candidate labels.
 
-    The score of feature ``x`` is ``sum_l F(x; y_l)``, where ``F`` compares the variance of the class means
-    with the variance inside the two classes of label ``l``: ``F = (n - 2) r2 / (1 - r2)`` with ``r2`` the
-    squared correlation of ``x`` and ``y_l``. It equals the sum of :func:`sklearn.feature_selection.f_classif`
-    over the labels.
+    The score of feature ``x`` is ``sum_l F(x; y_l)``, where ``F`` compares the variance between the
+    two classes of label ``l`` with the variance within them: ``F = (n - 2) r2 / (1 - r2)`` with the
+    squared correlation ``r2`` of ``x`` and ``y_l``. It equals the sum of
+    :func:`sklearn.feature_selection.f_classif` over the labels.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Sum of the F statistics, and the place of every feature, 1 is best.
+        Sum of the F statistics, and the rank of every feature (1 is best).
 
     Notes
     -----
-    All features and labels are handled by one matrix product; sparse features are centred implicitly.
-    A label that is a candidate of every row or of none adds nothing, and a constant feature scores 0. A
-    feature that separates the classes of a label perfectly has an infinite F; here ``r2`` is limited to
-    ``1 - 1e-8``, so that several such features can still be told apart by the other labels.
+    All features and labels are computed in one matrix product. Sparse features are centred
+    implicitly. A label that is a candidate in every row or in none is ignored, and a constant
+    feature has score 0. The F statistic of a feature that separates the classes of a label
+    perfectly is infinite. Here ``r2`` is capped at ``1 - 1e-8``, so that such features are still
+    ranked by the other labels.
 
     Cost: one product of X with Y.
 
@@ -57,9 +58,9 @@ class SumF(BlockSelector):
     """
 
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
-        # One pass over the rows, more for very many labels.
+        # One pass over the rows, or several if there are very many labels.
         scores = np.zeros(problem.n_features)
-        for labels in batches(problem.n_labels, problem.n_features, _LARGEST_EXCESS):
+        for labels in batches(problem.n_labels, problem.n_features, _MAX_SUMS):
             scores += _sum_of_statistics(
                 problem.rows.fold(_class_moments, ["X", "Y"], labels, combine=_merge)
             )
@@ -67,12 +68,12 @@ class SumF(BlockSelector):
 
 
 class _ClassMoments(NamedTuple):
-    """What the F statistics need to know of some rows."""
+    """Statistics of some rows, sufficient for the F statistics."""
 
     n_samples: int
     mean: np.ndarray
     deviation: np.ndarray
-    #: Rows of every label, and how much the features of these exceed the mean, summed: n_features x n_labels.
+    #: Number of rows per label, and sums of their deviations: (n_features, n_labels).
     n_positive: np.ndarray
     excess: np.ndarray
 
@@ -84,15 +85,15 @@ def _sum_of_statistics(moments: _ClassMoments) -> np.ndarray:
     balance = n_samples / (n_positive * (n_samples - n_positive))
     sums = np.zeros(len(excess))
     for block in batches(*excess.shape):
-        share = np.divide(
+        r2 = np.divide(
             excess[block][:, varies] ** 2 * balance,
             deviation[block, None],
             out=np.zeros((block.stop - block.start, len(balance))),
             where=deviation[block, None] > 0,
         )
-        share = np.minimum(share, _LARGEST_SHARE)
-        # Two rows leave no degree of freedom; the factor is the same for all features and must not be 0.
-        sums[block] = max(n_samples - 2, 1) * (share / (1 - share)).sum(axis=1)
+        r2 = np.minimum(r2, _MAX_R2)
+        # With two rows, n - 2 is 0. The factor is the same for all features and must not be 0.
+        sums[block] = max(n_samples - 2, 1) * (r2 / (1 - r2)).sum(axis=1)
     return sums
 
 
@@ -104,7 +105,7 @@ def _class_moments(X: Matrix, Y: Matrix, labels: slice) -> _ClassMoments:
     n_positive = np.asarray(Y.sum(axis=0)).ravel()
     excess = np.zeros((n_features, Y.shape[1]))
     if is_sparse(X):
-        # Label by label over the rows: what is added to has the length of a row, and stays in the cache.
+        # In Y.T @ X, each label accumulates into one row, which stays in the cache.
         for block in batches(n_samples, width=X.nnz // n_samples):
             excess += dense(Y[block].T @ X[block].astype(np.float64)).T
         excess -= np.outer(mean, n_positive)

@@ -1,4 +1,4 @@
-"""SumMI: the sum over labels of the mutual information of a binned feature with the label."""
+"""SumMI: mutual information of binned features with the labels, summed over the labels."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from labelsieve._numerics.result import SolverResult
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SumMI(BlockSelector):
-    """Score every feature by its mutual information with the candidate labels, summed over the labels.
+    """Rank features by their mutual information with the candidate labels, summed over the labels.
 
     The score of feature ``x`` is ``sum_l I(b(x); y_l)`` in bits, where ``b`` bins the feature.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     n_bins : int, default=3
-        Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
-        about equally many rows. More bins see finer dependence, but the information of a feature that tells
-        nothing is overestimated by about ``0.72 (number of its symbols - 1) / n_samples`` bits per label;
-        on planted problems with a few hundred rows 2 and 3 bins found the most.
+        Number of quantile bins for the non-zero values of a feature. Zero is always a separate
+        symbol. More bins capture finer dependence, but overestimate the information of an
+        uninformative feature by about ``0.72 (n_symbols - 1) / n_samples`` bits per label. On
+        synthetic data with a few hundred rows, 2 and 3 bins found the most informative features.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Summed mutual information in bits, and the place of every feature, 1 is best.
+        Summed mutual information in bits, and the rank of every feature (1 is best).
 
     Notes
     -----
-    Sparse features give the scores of the same features stored densely. As the bins follow quantiles, the
-    scores do not change when the non-zero values of a feature pass through any increasing function.
+    Sparse and dense features have the same scores. Bins are quantiles, so the scores do not change
+    if an increasing function is applied to the non-zero values of a feature.
 
-    Cost: one count of the symbols of all features with all labels.
+    Cost: counting the joint occurrences of all feature symbols and labels once.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""What PML-LC and PML-FP share: the estimator and its loop, the rank-SVM and the confidences."""
+"""Shared parts of PML-LC and PML-FP: base estimator, rank-SVM and label confidences."""

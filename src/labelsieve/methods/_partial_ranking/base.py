@@ -1,4 +1,4 @@
-"""Base of PML-LC and PML-FP, which alternate between a rank-SVM and the confidences it ranks by."""
+"""Base class of PML-LC and PML-FP, which alternate between a rank-SVM and label confidences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RankerState(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PartialRanker(LinearLabelPredictor, BaseSelector):
-    """Selector that is a linear label ranker trained on candidates; a subclass writes ``_confidence_terms``."""
+    """Linear label ranker trained on candidates. Subclasses implement ``_confidence_terms``."""
 
     weights_score_labels = True
 
@@ -55,14 +55,14 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
     def _confidence_terms(
         self, X: Matrix, candidates: np.ndarray
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return cost and affinity of the confidences, see `update_confidence`, for scaled features."""
+        """Return the ``cost`` and ``affinity`` arguments of `update_confidence`."""
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         scaling = Scaling.learn(X, self.scale, centre=True)
         scaled, offset = scaling.split(X)
         result = self._alternate(scaled, dense(Y) > 0, offset=offset)
         coef, confidence = result.extra["coef"], result.extra["label_confidence"]
-        # The intercept takes the centre in, so that no row need ever be shifted.
+        # Centring is absorbed by the intercept, so the rows are never shifted.
         intercept = result.extra["intercept"] - coef @ (scaling.offset * scaling.factor)
         n_trusted = np.count_nonzero(confidence, axis=1)
         extra = {
@@ -77,16 +77,17 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
     def _alternate(
         self, X: Matrix, candidates: np.ndarray, *, offset: np.ndarray | None = None, bias_ridge: float = 1e-6
     ) -> SolverResult:
-        """Minimise over W, b and the confidences P, from ``P = candidates`` and ``W = 0``.
+        """Minimise over W, b and the confidences P, starting at ``P = candidates`` and ``W = 0``.
 
-        The objective is that of the two methods with ``F = (X - offset) W + b``, ``bias_ridge |b|^2`` and the general
-        terms ``sum(cost * P) - sum_i P_i affinity P_i'``. Each half step accepts only what does not raise it.
+        The objective adds ``bias_ridge |b|^2``, ``sum(cost * P)`` and ``-sum_i P_i affinity P_i'``
+        to the ranking loss and ``|W|^2``, with scores ``F = (X - offset) W + b``. An update that
+        would raise the objective is rejected.
         """
         cost, affinity = self._confidence_terms(X, candidates)
         n_labels = candidates.shape[1]
         n_candidates = candidates.sum(axis=1)
         gamma = n_candidates * (n_labels - n_candidates) + n_candidates**2 / 2
-        # A row without candidates has no pairs and gamma 0: it takes no part.
+        # A row without candidates has no pairs and gamma 0, so it gets weight 0.
         weight = np.divide(self.C1, gamma, out=np.zeros(len(gamma)), where=n_candidates > 0)
         svm = RankSVM(X, n_labels, offset=offset, bias_ridge=bias_ridge)
 
@@ -111,7 +112,8 @@ class PartialRanker(LinearLabelPredictor, BaseSelector):
 
         M, level = np.zeros(svm.shape), (n_candidates > 0).astype(np.float64)
         value = objective(M, candidates, level)
-        # The affinity can outweigh the loss by far; a second step must confirm that the confidences stand still.
+        # The affinity can dwarf the loss, so a small change of the objective is not enough to stop.
+        # At least two steps are needed to confirm that the confidences no longer change.
         start = RankerState(M, candidates, level, value, False)
         state, history, converged = self._iterate(step, start, value, min_iter=2)
         extra = {

@@ -1,8 +1,8 @@
-"""A weighted linear rank-SVM: every relevant label of a row above every other label, by a margin of one.
+"""Weighted linear rank-SVM: score each relevant label of a row above all others, with margin 1.
 
-Every pair of labels costs a hinge. Where rows have few relevant labels the pairs are listed, block by block.
-Where they have many, sorting the scores of a row lets running sums give the loss and its gradient over all
-pairs in O(q log q) time and O(q) memory, however many labels are relevant.
+Each (relevant, irrelevant) pair of labels adds a hinge loss. If rows have few relevant labels, the
+pairs are listed. Otherwise the scores of each row are sorted, and cumulative sums give the loss and
+its gradient over all pairs in O(q log q) time and O(q) memory for q labels.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ from labelsieve._numerics.batches import batches
 from labelsieve._numerics.norms import squared_row_norms
 from labelsieve._numerics.sparse import Matrix, is_sparse
 
-#: Scores whose pairs are summed at once; the temporaries, of 256 KiB each, stay in the cache.
+#: Number of scores per block. Temporary arrays of this size (256 KiB) fit in the CPU cache.
 BLOCK_SIZE = 1 << 15
-#: Up to this many relevant labels per row, listing pairs is faster than sorting.
+#: Mean number of relevant labels per row up to which listing the pairs is faster than sorting.
 LISTING_LIMIT = 4
-#: Widths over which the kink of the hinge is rounded off, from easy to exact.
+#: Widths of the smoothed part of the hinge, from easy to nearly exact.
 WIDTHS = (1.0, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5)
 #: L-BFGS iterations per width.
-MAX_ROUNDED_ITER = 300
-#: Multiplications that may be spent on solving the last width more tightly than the tolerance asks, and the
-#: L-BFGS iterations these must pay for to solve it to the end: the fewer they are, the larger the problem.
-POLISHING_WORK = 2e9
-ENOUGH_ITER = 200
+MAX_SMOOTHED_ITER = 300
+#: Number of multiplications allowed for solving the last width more accurately than ``tol``. If
+#: they pay for this many L-BFGS iterations, Newton's method solves it to full accuracy instead.
+POLISHING_BUDGET = 2e9
+MIN_ITER_FOR_NEWTON = 200
 #: Newton steps at the last width, and conjugate gradient steps per Newton step.
 MAX_NEWTON_STEPS = 100
 MAX_CONJUGATE_STEPS = 250
-#: Share of the promised decrease that a step must bring, and the smallest part of a step that is tried.
+#: Sufficient decrease (Armijo) constant and smallest step size of the line search.
 ARMIJO = 1e-4
-SMALLEST_PART = 1e-6
+MIN_STEP_SIZE = 1e-6
 
 
 def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = False) -> np.ndarray:
-    """Return the gradient, by the scores, of the summed hinge of all (relevant, irrelevant) pairs of each row.
+    """Return the gradient of each row's hinge loss with respect to the scores.
 
-    The loss of a row is ``sum max(0, s_l - s_k) ** p`` over relevant k and irrelevant l, with p = 2 if
-    ``squared`` and 1 otherwise; the scores of relevant labels are lowered by the margin already. It is
-    homogeneous of degree p, so its value is ``(scores * gradient).sum() / p``.
+    The loss of a row is ``sum max(0, s_l - s_k) ** p`` over relevant k and irrelevant l, with p = 2
+    if ``squared`` and 1 otherwise. The caller has already subtracted the margin from the scores of
+    the relevant labels. The loss is homogeneous of degree p, so it equals
+    ``(scores * gradient).sum() / p``.
     """
     order = np.argsort(scores, axis=1)
     ascending = np.take_along_axis(scores, order, axis=1)
     flags = np.take_along_axis(relevant, order, axis=1)
-    # Irrelevant labels meet the relevant ones below them, relevant labels the irrelevant ones above.
+    # Pair irrelevant labels with the relevant ones below them, and vice versa.
     n_below = np.cumsum(flags, axis=1, dtype=scores.dtype)
     n_above = scores.shape[1] - n_below[:, -1:] - (np.arange(1, scores.shape[1] + 1) - n_below)
     if squared:
@@ -63,9 +64,9 @@ def pair_hinge(scores: np.ndarray, relevant: np.ndarray, *, squared: bool = Fals
 
 
 def ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Loss and gradient per row of ``sum h(1 - F_k + F_l)`` over relevant k and irrelevant l.
+    """Return loss and gradient of ``sum h(1 - F_k + F_l)`` per row, relevant k, irrelevant l.
 
-    ``h`` is the hinge if ``width`` is 0, otherwise the hinge with its kink rounded off over ``width``:
+    ``h`` is the hinge if ``width`` is 0. Otherwise it is smoothed over ``width``:
     ``h(u) = (max(0, u)**2 - max(0, u - width)**2) / (2 width)``.
     """
     if np.count_nonzero(relevant) <= LISTING_LIMIT * len(relevant):
@@ -88,10 +89,10 @@ def _sorted_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> t
 
 
 def _listed_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    # Relevant labels make no pairs with each other: their slacks stay below 0.
+    # Relevant labels form no pairs with each other, so set their slacks to -inf.
     irrelevant = np.where(relevant, -np.inf, F)
     gradient, total = np.zeros_like(F), np.zeros(len(F))
-    for rows, labels in _first_to_last(relevant):
+    for rows, labels in _relevant_label_batches(relevant):
         slack = irrelevant[rows] + (1 - F[rows, labels])[:, None]
         np.maximum(slack, 0, out=slack)
         if width == 0:
@@ -106,30 +107,30 @@ def _listed_ranking_loss(F: np.ndarray, relevant: np.ndarray, width: float) -> t
     return total, gradient
 
 
-def _first_to_last(relevant: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the first relevant label of every row that has one, then the second, and so on."""
+def _relevant_label_batches(relevant: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the first relevant label of each row that has one, then the second, and so on."""
     rows, labels = np.nonzero(relevant)
-    # `rows` ascend, so the labels of one row lie together.
-    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    for number in range(place.max(initial=-1) + 1):
-        at = place == number
+    # `rows` is sorted, so the labels of a row are adjacent.
+    position = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    for number in range(position.max(initial=-1) + 1):
+        at = position == number
         yield rows[at], labels[at]
 
 
 class PairCurvature:
-    """Second derivative, by the scores, of the ranking loss of some rows, as a linear map.
+    """Hessian of the ranking loss with respect to the scores, as a linear map.
 
-    A relevant and an irrelevant label are tied where their slack lies inside the rounding. Among the sorted
-    labels of the other kind, those tied to one label lie side by side: running sums add them up. Only the ``rows``
-    with ties have any curvature; the map leaves the others out.
+    A pair of labels is tied if its slack lies in the smoothed part of the hinge. The labels tied to
+    a given label are adjacent in the sorted order of the other group, so cumulative sums add them
+    up. Only the rows with ties have curvature. They are listed in ``rows``; the map skips the rest.
     """
 
     def __init__(self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float) -> None:
-        # The labels in two groups, irrelevant and relevant ones, each by ascending scores.
-        start, order, flags = _places_among_others(F - relevant, relevant)
-        end, _, _ = _places_among_others(F - (1 - width) * relevant, relevant)
+        # `grouped` lists the irrelevant, then the relevant labels, each by ascending score.
+        start, order, flags = _positions_in_other_group(F - relevant, relevant)
+        end, _, _ = _positions_in_other_group(F - (1 - width) * relevant, relevant)
         grouped = np.take_along_axis(order, np.argsort(flags, axis=1, kind="stable"), axis=1)
-        # Raised by the width, a relevant label passes more irrelevant ones, and these fewer relevant ones.
+        # Raising the relevant labels by `width` moves their positions up and the others down.
         first, last = np.minimum(start, end), np.maximum(start, end)
         self.rows = np.flatnonzero((first < last).any(axis=1))
         number, n_labels = np.arange(len(self.rows))[:, None], F.shape[1]
@@ -140,35 +141,40 @@ class PairCurvature:
         self.diagonal = (self._last - self._first) * self._scale
 
     def product(self, D: np.ndarray) -> np.ndarray:
-        """Return the change of the gradient per change ``D`` of the scores, both of the rows with ties."""
-        running = np.zeros((D.shape[0], D.shape[1] + 1))
-        np.cumsum(D.take(self._grouped), axis=1, out=running[:, 1:])
-        tied = running.take(self._last)
-        tied -= running.take(self._first)
+        """Return the Hessian times ``D``, for the rows with ties."""
+        cumulative = np.zeros((D.shape[0], D.shape[1] + 1))
+        np.cumsum(D.take(self._grouped), axis=1, out=cumulative[:, 1:])
+        tied = cumulative.take(self._last)
+        tied -= cumulative.take(self._first)
         tied *= self._scale
         return self.diagonal * D - tied
 
 
-def _places_among_others(
+def _positions_in_other_group(
     scores: np.ndarray, relevant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How many labels of the other group stand before each label, the irrelevant group first; the order; its flags."""
+    """Return the position of each label in the other group, the sort order and its flags.
+
+    Positions count in the list of all irrelevant labels followed by all relevant labels, each group
+    sorted by score. ``flags`` marks the relevant labels in the sort order of the whole row.
+    """
     order = np.argsort(scores, axis=1)
     flags = np.take_along_axis(relevant, order, axis=1)
     n_relevant = np.cumsum(flags, axis=1)
     n_irrelevant = np.arange(1, scores.shape[1] + 1) - n_relevant
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.where(flags, n_irrelevant, n_irrelevant[:, -1:] + n_relevant), axis=1)
-    return places, order, flags
+    positions = np.empty_like(order)
+    in_order = np.where(flags, n_irrelevant, n_irrelevant[:, -1:] + n_relevant)
+    np.put_along_axis(positions, order, in_order, axis=1)
+    return positions, order, flags
 
 
 class RankSVM:
-    """Linear scores ``F = (X - offset) W + b`` that rank the relevant labels of a row above the others.
+    """Linear scores ``F = (X - offset) W + b`` that rank relevant labels above irrelevant ones.
 
-    Minimises ``|W|^2 + bias_ridge |b|^2 + sum_i weight_i sum max(0, 1 - F_ik + F_il)``, the inner sum over
-    the relevant labels k and the irrelevant labels l of row i. W and b travel as one matrix, b the last row. The
-    offset is subtracted from every row of X without being formed, which keeps X sparse; the tiny ridge makes b
-    unique, since the loss sees only differences of scores.
+    Minimises ``|W|^2 + bias_ridge |b|^2 + sum_i weight_i sum max(0, 1 - F_ik + F_il)``. The inner
+    sum runs over the relevant labels k and the irrelevant labels l of row i. W and b are stored as
+    one matrix M whose last row is b. ``X - offset`` is never formed, so X stays sparse. The loss
+    depends only on differences of scores; the tiny ridge makes b unique.
     """
 
     def __init__(
@@ -182,7 +188,7 @@ class RankSVM:
         self._ridge[-1] = bias_ridge
         n_stored = X.nnz if is_sparse(X) else X.size
         work = (n_stored + 10 * X.shape[0]) * n_labels
-        self._polishing_iter = max(10, int(POLISHING_WORK / work))
+        self._polishing_iter = max(10, int(POLISHING_BUDGET / work))
         squares = squared_row_norms(X.T) / X.shape[0]
         if offset is not None:
             squares += offset * (offset - 2 * np.asarray(X.mean(axis=0)).ravel())
@@ -194,34 +200,34 @@ class RankSVM:
         return self._product(self._X, M)
 
     def objective(self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray) -> float:
-        """Return the minimised function, with the exact hinge."""
+        """Return the objective with the exact hinge."""
         return self._penalty(M) + self._pair_loss(self.scores(M), relevant, weight, 0.0)[0]
 
     def solve(self, relevant: np.ndarray, weight: np.ndarray, M: np.ndarray, *, tol: float) -> np.ndarray:
-        """Minimise from the start ``M``; the objective of the result is never above that of the start.
+        """Minimise the objective from the start ``M``. The result is never worse than the start.
 
-        The hinge is rounded off over ever smaller widths. Where the rounded problem is solved, the weights of
-        its pairs are feasible for the dual problem, and the pairs inside the rounding are all that separates
-        the two objectives: the widths stop shrinking when that gap is at most ``tol`` times the objective, or
-        at the last of `WIDTHS`. Every row of the result sums to zero.
+        The hinge is smoothed over a decreasing sequence of widths. At the minimum of a smoothed
+        problem, the pair weights are dual feasible, so the duality gap comes only from the pairs in
+        the smoothed part. The sequence ends when the gap is at most ``tol`` times the objective, or
+        at the last of `WIDTHS`. Each row of the result sums to zero unless the start was better.
         """
         start, start_value = M, self.objective(M, relevant, weight)
-        # The loss does not see a shift common to all labels, so taking it out can only lower the ridge.
+        # The loss ignores a shift common to all labels, so removing it can only lower the penalty.
         M = _centred(M)
         for width in WIDTHS[1:] if M.any() else WIDTHS:
-            M = self._minimise_rounded(M, relevant, weight, width, tol, ftol=1e-2 * tol)
+            M = self._minimise_smoothed(M, relevant, weight, width, tol, ftol=1e-2 * tol)
             value, gap = self._gap(M, relevant, weight, width)
             if gap <= tol * value:
                 break
-        # Within the work allowed, the answer shall depend on the data, no longer on rounding along the path.
-        if self._polishing_iter < ENOUGH_ITER:
-            M = self._minimise_rounded(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
+        # Within the budget, solve accurately enough that rounding on the way does not matter.
+        if self._polishing_iter < MIN_ITER_FOR_NEWTON:
+            M = self._minimise_smoothed(M, relevant, weight, width, tol, max_iter=self._polishing_iter)
         else:
             M = self._polish(_centred(M), relevant, weight, width, tol)
         M = _centred(M)
         return M if self.objective(M, relevant, weight) <= start_value else start
 
-    def _minimise_rounded(
+    def _minimise_smoothed(
         self,
         M: np.ndarray,
         relevant: np.ndarray,
@@ -230,9 +236,9 @@ class RankSVM:
         tol: float,
         *,
         ftol: float = 0.0,
-        max_iter: int = MAX_ROUNDED_ITER,
+        max_iter: int = MAX_SMOOTHED_ITER,
     ) -> np.ndarray:
-        """Come near the minimum: L-BFGS needs one pass over the pairs per step."""
+        """Approach the minimum with L-BFGS, which needs one pass over the pairs per step."""
 
         def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
             M = flat.reshape(self.shape)
@@ -248,7 +254,7 @@ class RankSVM:
     def _polish(
         self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float, tol: float
     ) -> np.ndarray:
-        """Go on to the minimum: near it few pairs change sides, and Newton's method needs few steps."""
+        """Refine the minimum with Newton's method, which needs few steps near the solution."""
         F = self.scores(M)
         loss, G, _ = self._pair_loss(F, relevant, weight, width)
         value = loss + self._penalty(M)
@@ -260,28 +266,32 @@ class RankSVM:
             step = self._newton_step(gradient, pairs)
             slope = float(np.vdot(gradient, step))
             change = self.scores(step)
-            part = 1.0
+            step_size = 1.0
             while True:
-                new_M, new_F = M + part * step, F + part * change
+                new_M, new_F = M + step_size * step, F + step_size * change
                 loss, G, _ = self._pair_loss(new_F, relevant, weight, width)
                 new_value = loss + self._penalty(new_M)
-                if new_value <= value + ARMIJO * part * slope:
+                if new_value <= value + ARMIJO * step_size * slope:
                     break
-                if part < SMALLEST_PART:
-                    return M  # rounding hides what is left to gain
-                # The parabola through both values and the slope says where to try next.
-                part *= np.clip(-part * slope / (2 * (new_value - value - part * slope)), 0.1, 0.5)
+                if step_size < MIN_STEP_SIZE:
+                    return M  # any further decrease is below rounding error
+                # Try the minimum of the parabola through both values and the slope.
+                excess = new_value - value - step_size * slope
+                step_size *= np.clip(-step_size * slope / (2 * excess), 0.1, 0.5)
             M, F, value = new_M, new_F, new_value
         return M
 
     def _newton_step(self, gradient: np.ndarray, pairs: list[PairCurvature]) -> np.ndarray:
-        """Solve ``H step = -gradient`` by preconditioned conjugate gradients, the better the smaller it is."""
-        own = np.tile(2 * self._ridge, self.shape[1])
-        # A label none of whose pairs is rounded has nothing but the tiny ridge to hold its intercept back: let
-        # it move by no more than one, the margin.
-        own[-1] += np.abs(gradient[-1])
+        """Solve ``H step = -gradient`` by preconditioned conjugate gradients.
+
+        The accuracy increases as the gradient shrinks.
+        """
+        ridge = np.tile(2 * self._ridge, self.shape[1])
+        # The intercept of a label without ties is held only by the tiny ridge. Limit its step to
+        # the margin, 1.
+        ridge[-1] += np.abs(gradient[-1])
         curvature = sum(pair.diagonal.sum(axis=0) for pair in pairs)
-        diagonal = own + self._mean_square * curvature
+        diagonal = ridge + self._mean_square * curvature
         X = self._X[
             np.concatenate([pair.rows + rows.start for pair, rows in zip(pairs, self._blocks, strict=True)])
         ]
@@ -292,16 +302,16 @@ class RankSVM:
             for pair, end in zip(pairs, ends, strict=True):
                 rows = slice(end - len(pair.rows), end)
                 D[rows] = pair.product(D[rows])
-            return _centred(self._transposed_product(X, D) + own * direction)
+            return _centred(self._transposed_product(X, D) + ridge * direction)
 
-        # The loss does not see a shift common to all labels; neither shall the step make one.
+        # The loss ignores a shift common to all labels, so the step must not contain one.
         def precondition(residual: np.ndarray) -> np.ndarray:
             return _centred(residual / diagonal)
 
         step, residual = np.zeros(self.shape), -gradient
         direction = precondition(residual)
         size = float(np.vdot(residual, direction))
-        enough = min(0.1, float(np.sqrt(np.abs(gradient).max()))) ** 2 * size
+        target_size = min(0.1, float(np.sqrt(np.abs(gradient).max()))) ** 2 * size
         for _ in range(MAX_CONJUGATE_STEPS):
             H_direction = product(direction)
             length = size / float(np.vdot(direction, H_direction))
@@ -309,7 +319,7 @@ class RankSVM:
             residual -= length * H_direction
             scaled = precondition(residual)
             previous, size = size, float(np.vdot(residual, scaled))
-            if size <= enough:
+            if size <= target_size:
                 break
             direction = scaled + size / previous * direction
         return step
@@ -317,7 +327,7 @@ class RankSVM:
     def _gap(
         self, M: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
     ) -> tuple[float, float]:
-        """Exact objective, and its distance to the dual value of the rounded hinge's pair weights."""
+        """Return the exact objective and the duality gap of the smoothed hinge's pair weights."""
         F = self.scores(M)
         _, G, mass = self._pair_loss(F, relevant, weight, width)
         exact = self._pair_loss(F, relevant, weight, 0.0)[0]
@@ -328,7 +338,7 @@ class RankSVM:
     def _pair_loss(
         self, F: np.ndarray, relevant: np.ndarray, weight: np.ndarray, width: float
     ) -> tuple[float, np.ndarray, float]:
-        """Weighted loss, its gradient by the scores, and the summed dual weights of the pairs."""
+        """Return the weighted loss, its gradient (by score) and the sum of the pair weights."""
         loss, mass = 0.0, 0.0
         gradient = np.empty_like(F)
         for rows in self._blocks:
@@ -343,13 +353,13 @@ class RankSVM:
         return float(np.vdot(self._ridge * M, M))
 
     def _product(self, X: Matrix, M: np.ndarray) -> np.ndarray:
-        """Return the scores of the rows X."""
+        """Return the scores of the rows of X."""
         F: np.ndarray = X @ M[:-1]
         F += M[-1] if self._offset is None else M[-1] - self._offset @ M[:-1]
         return F
 
     def _transposed_product(self, X: Matrix, G: np.ndarray) -> np.ndarray:
-        """Return the gradient by M of a loss of the rows X whose gradient by the scores is G."""
+        """Map the gradient G with respect to the scores of X to the gradient with respect to M."""
         gradient = np.empty(self.shape)
         gradient[:-1] = X.T @ G
         gradient[-1] = G.sum(axis=0)
@@ -359,7 +369,10 @@ class RankSVM:
 
 
 def _gradient_tolerance(tol: float) -> float:
-    """Largest entry of the gradient that is left; half its norm bounds |W - W*|, the ridge being 2-strongly convex."""
+    """Return the largest gradient entry allowed at convergence.
+
+    Half the norm of the gradient bounds |W - W*|, since the penalty is 2-strongly convex.
+    """
     return min(1e-6, 1e-2 * tol)
 
 
