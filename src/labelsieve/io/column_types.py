@@ -253,7 +253,9 @@ class _Column:
 
     def _converted(self, role: str, meaning: dict[str, Any], note: str = "") -> TypedColumn:
         """Return a column of numbers or dates, with a note about cells without a meaning."""
-        missing, dtype = (np.datetime64("NaT", "s"), "datetime64[s]") if role == "date" else (np.nan, "float64")
+        missing, dtype = (
+            (np.datetime64("NaT", "s"), "datetime64[s]") if role == "date" else (np.nan, "float64")
+        )
         values = np.array([meaning.get(text, missing) for text in self.texts], dtype)
         odd = {text: count for text, count in self.counts.items() if text not in meaning}
         slips = ""
