@@ -220,7 +220,7 @@ def test_chained_entities_of_a_workbook_are_rejected(workbook):
 def test_files_that_expand_to_many_cells_are_rejected(tmp_path, workbook, monkeypatch):
     parquet = pytest.importorskip("pyarrow.parquet")
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.setattr("labelsieve.io.source._CELLS_FREE", 20_000)
+    monkeypatch.setattr("labelsieve.io.source._MIN_CELL_LIMIT", 20_000)
     monkeypatch.setattr("labelsieve.io.source._CELLS_PER_BYTE", 1)
     far = "".join(f'<row r="{row}"><c r="XFD{row}"><v>1</v></c></row>' for row in range(5, 9))
     replace_member(

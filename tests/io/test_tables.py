@@ -14,7 +14,7 @@ from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve.io import DatasetError, read
 from labelsieve.io.column_types import TypedColumn
 from labelsieve.io.copies import write_without
-from labelsieve.io.features import MOST_CATEGORIES, encode
+from labelsieve.io.features import MAX_CATEGORIES, encode
 from labelsieve.io.options import ReadOptions
 
 
@@ -126,7 +126,7 @@ def test_rare_categories_stand_together_and_there_is_a_largest_number():
     assert found.names == ["c=a", "c=b", "c=(other)"]
     np.testing.assert_array_equal(found.X[:, 2], [0] * 595 + [1] * 5)
     cells = np.array([f"c{k % 200}" for k in range(2000)], dtype=object)
-    assert len(encoded({0: TypedColumn("category", cells)}, ["c"]).names) == MOST_CATEGORIES
+    assert len(encoded({0: TypedColumn("category", cells)}, ["c"]).names) == MAX_CATEGORIES
 
 
 def test_dates_are_told_by_the_calendar():
@@ -165,7 +165,7 @@ def test_many_sparse_features_stay_sparse_and_are_the_same(monkeypatch):
         2: TypedColumn("number", np.where(np.arange(50) < 40, 0.0, 1.5)),
     }
     dense = encoded(columns, ["t", "c", "n"], "tfidf")
-    monkeypatch.setattr("labelsieve.io.features._MOST_DENSE", 10)
+    monkeypatch.setattr("labelsieve.io.features._MAX_DENSE_CELLS", 10)
     sparse = encoded(columns, ["t", "c", "n"], "tfidf")
     assert issparse(sparse.X)
     assert sparse.names == dense.names

@@ -19,7 +19,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from labelsieve._numerics.sparse import Matrix
-from labelsieve.io.column_choice import unknown_column
+from labelsieve.io.column_choice import unknown_column_error
 from labelsieve.io.matrices import Matrices
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
@@ -64,19 +64,19 @@ def read_arff(source: Source, options: ReadOptions) -> Matrices:
     row_ids = None
     if options.id is not None:
         if options.id not in names:
-            raise unknown_column(options.id, names, source.error)
-        place = names.index(options.id)
-        row_ids = [_unquote(fields.get(place, "0")) for _, fields in rows]
+            raise unknown_column_error(options.id, names, source.error)
+        position = names.index(options.id)
+        row_ids = [_unquote(fields.get(position, "0")) for _, fields in rows]
     kept = [
-        place
-        for place, attribute in enumerate(attributes)
+        position
+        for position, attribute in enumerate(attributes)
         if attribute.kind != "string" and attribute.name != options.id
     ]
     if not kept:
         raise source.error("has string attributes only, so no features; convert them")
     return Matrices(
         values if len(kept) == len(names) else values[:, kept],
-        feature_names=[names[place] for place in kept],
+        feature_names=[names[position] for position in kept],
         categories={attribute.name: attribute.categories for attribute in attributes if attribute.categories},
         declared_labels=_meka_labels(relation, names),
         row_ids=row_ids,
@@ -242,7 +242,7 @@ class _Rows:
             if is_sparse != line.startswith("{"):
                 kinds = "dense row in a sparse" if is_sparse else "sparse row in a dense"
                 raise self.source.error(f"got a {kinds} file; use one form throughout", line=number)
-            yield number, self._sparse_fields(line, number) if is_sparse else self._fields(line, number)
+            yield number, self._sparse_fields(line, number) if is_sparse else self._dense_fields(line, number)
 
     def values(self) -> Matrix:
         """Return the numbers, codes and dates of all rows, NaN if missing."""
@@ -260,9 +260,9 @@ class _Rows:
             try:  # a row of plain values takes half the time this way
                 if "?" in fields.values():
                     raise ValueError("a missing value")
-                entries.extend([readers[place](field) for place, field in fields.items()])
+                entries.extend([readers[position](field) for position, field in fields.items()])
             except (ValueError, OverflowError, KeyError):
-                entries.extend([self._value(place, field, number) for place, field in fields.items()])
+                entries.extend([self._value(position, field, number) for position, field in fields.items()])
             ends.append(len(columns))
         if not is_sparse:
             return np.array(entries).reshape(-1, len(self.attributes))
@@ -274,8 +274,8 @@ class _Rows:
     def _plain_numbers(self) -> np.ndarray | None:
         """Parse dense rows that hold nothing but numbers and question marks; None if there is anything else."""
         nominal = {
-            place: _numbers(attribute.categories)
-            for place, attribute in enumerate(self.attributes)
+            position: _numbers(attribute.categories)
+            for position, attribute in enumerate(self.attributes)
             if attribute.categories
         }
         if None in nominal.values() or any(kind.kind in ("string", "date") for kind in self.attributes):
@@ -287,14 +287,14 @@ class _Rows:
             return None
         if values.shape[1] != len(self.attributes):
             return None
-        for place, codes in nominal.items():
-            coded = pd.Series(values[:, place]).map(codes).to_numpy()
-            if not np.array_equal(np.isnan(coded), np.isnan(values[:, place])):
+        for position, codes in nominal.items():
+            coded = pd.Series(values[:, position]).map(codes).to_numpy()
+            if not np.array_equal(np.isnan(coded), np.isnan(values[:, position])):
                 return None
-            values[:, place] = coded
+            values[:, position] = coded
         return values
 
-    def _fields(self, line: str, number: int) -> dict[int, str]:
+    def _dense_fields(self, line: str, number: int) -> dict[int, str]:
         """Split a dense row; quotes stay."""
         fields = line.split(",")
         if _SPECIAL.search(line):
@@ -308,7 +308,7 @@ class _Rows:
                 f"expected {len(self.attributes)} values, one an attribute, got {len(fields)}; correct the row",
                 line=number,
             )
-        return {place: field.strip() for place, field in enumerate(fields)}
+        return {position: field.strip() for position, field in enumerate(fields)}
 
     def _sparse_fields(self, line: str, number: int) -> dict[int, str]:
         """Split a sparse row."""
@@ -327,11 +327,11 @@ class _Rows:
             )
         return row
 
-    def _value(self, place: int, field: str, number: int) -> float:
+    def _value(self, position: int, field: str, number: int) -> float:
         """Return the number, code or date that a field stands for."""
         if field == "?":
             return np.nan
-        attribute = self.attributes[place]
+        attribute = self.attributes[position]
         text = _unquote(field)
         try:
             return attribute.read(text)

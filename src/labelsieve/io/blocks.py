@@ -30,7 +30,7 @@ from labelsieve.io.spellings import MISSING
 #: Bytes of numbers in a block: smaller ones cost overhead, larger ones page faults.
 _BLOCK_BYTES = 16 * 2**20
 #: Row groups of Parquet are read whole, so a block may be larger by this factor.
-_LENIENCE = 16
+_MAX_GROUP_RATIO = 16
 
 
 def check_chunks(chunks: object) -> int | None:
@@ -75,7 +75,7 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
     used = sorted({*features, *(choice.labels or ()), *choice.candidates})
     reads: dict[Any, Any] = {}
 
-    def labels_of(file: Path | None, columns: Sequence[int]) -> tuple[Any, list[str] | None]:
+    def lazy_labels(file: Path | None, columns: Sequence[int]) -> tuple[Any, list[str] | None]:
         if file is None:
             own, wanted = tables, used
         else:
@@ -88,17 +88,17 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
                 )
         if not columns:
             return None, None
-        Y = _lazy(own, wanted, columns, _binary_labels, np.uint8, reads)
+        Y = _dask_array(own, wanted, columns, _binary_labels, np.uint8, reads)
         return Y, None if own[0].is_headless else [plain_name(own[0].names[column]) for column in columns]
 
-    candidates, candidate_names = labels_of(choice.candidate_file, choice.candidates)
-    truth, true_names = labels_of(choice.label_file, choice.labels or ())
-    X = _lazy(tables, used, features, partial(_complete_features, options.missing), np.float64, reads)
+    candidates, candidate_names = lazy_labels(choice.candidate_file, choice.candidates)
+    truth, true_names = lazy_labels(choice.label_file, choice.labels or ())
+    X = _dask_array(tables, used, features, partial(_fill_missing, options.missing), np.float64, reads)
     feature_names = [names[column].removeprefix(NOMINAL_PREFIX) for column in features]
     return Matrices(X, truth, candidates, feature_names, true_names or candidate_names, nominal)
 
 
-def _complete_features(
+def _fill_missing(
     missing: str | None, values: np.ndarray, names: Sequence[str], source: Source
 ) -> np.ndarray:
     """Return the values without missing ones."""
@@ -120,7 +120,7 @@ def _require_complete(values: np.ndarray, names: Sequence[str], remedy: str, sou
     return values
 
 
-def _lazy(
+def _dask_array(
     tables: Sequence[BlockTable],
     used: Sequence[int],
     columns: Sequence[int],
@@ -181,7 +181,7 @@ class NumpyTable(BlockTable):
         self.source = source
         array = self._open()
         check_numbers(array, source)
-        self.names = [f"x{place}" for place in range(array.shape[1])]
+        self.names = [f"x{position}" for position in range(array.shape[1])]
         self.sizes = _block_sizes(array.shape[0], _rows_per_block(rows, len(self.names)))
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
@@ -206,7 +206,7 @@ class DelimitedTable(BlockTable):
         per_block = _rows_per_block(rows, len(self.names))
         #: Where blocks begin and the last one ends, in bytes.
         self.bounds: list[int] = []
-        n_rows, position, mark = 0, 0, self.separator.encode()
+        n_rows, offset, mark = 0, 0, self.separator.encode()
         with open(source.path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
                 if number > n_lines and not line.isspace():
@@ -214,12 +214,12 @@ class DelimitedTable(BlockTable):
                     if n_fields != len(self.names) and b'"' not in line:
                         raise source.error(f"expected {len(self.names)} fields, got {n_fields}", line=number)
                     if n_rows % per_block == 0:
-                        self.bounds.append(position)
+                        self.bounds.append(offset)
                     n_rows += 1
-                position += len(line)
+                offset += len(line)
         if not n_rows:
             raise source.error("has a header but no rows; copy it again")
-        self.bounds.append(position)
+        self.bounds.append(offset)
         self.sizes = _block_sizes(n_rows, per_block)
 
     def _read_heading(self) -> int:
@@ -232,7 +232,7 @@ class DelimitedTable(BlockTable):
             record = next((record for record in reader if any(cell.strip() for cell in record)), [])
             self.is_headless = has_numbers(record)
             self.names = [
-                f"x{place}" if self.is_headless else cell.strip() for place, cell in enumerate(record)
+                f"x{position}" if self.is_headless else cell.strip() for position, cell in enumerate(record)
             ]
             check_names(self.names, self.source)
             return 0 if self.is_headless else reader.line_num
@@ -245,7 +245,7 @@ class DelimitedTable(BlockTable):
         try:
             frame = self._parse(lines, columns, np.float64)
         except ValueError as error:
-            raise self._explain(error, lines, index, columns) from None
+            raise self._cell_error(error, lines, index, columns) from None
         if len(frame) != self.sizes[index]:
             raise self.source.error("must have one line per row to be read in blocks; check its quotes")
         return np.ascontiguousarray(frame[list(columns)].to_numpy())
@@ -266,7 +266,7 @@ class DelimitedTable(BlockTable):
             **exact,
         )
 
-    def _explain(self, error: Exception, lines: bytes, index: int, columns: Sequence[int]) -> DatasetError:
+    def _cell_error(self, error: Exception, lines: bytes, index: int, columns: Sequence[int]) -> DatasetError:
         """Name the first cell that is not a number."""
         if not isinstance(error, pd.errors.ParserError):
             for column, cells in self._parse(lines, columns, str).items():
@@ -298,7 +298,7 @@ class ParquetTable(BlockTable):
         if not self.names or not sum(groups):
             raise source.error("has no rows or no columns; write it again")
         wanted, largest = _rows_per_block(rows, len(self.names)), max(groups)
-        if largest > wanted * (1 if rows else _LENIENCE):
+        if largest > wanted * (1 if rows else _MAX_GROUP_RATIO):
             raise source.error(
                 f"has row groups of up to {largest} rows, which are read whole; write it with "
                 f"row_group_size={wanted}, or use `chunks={largest!r}`",
@@ -318,11 +318,11 @@ class ParquetTable(BlockTable):
         pa, pq = import_pyarrow(self.source)
         with pq.ParquetFile(self.source.path.absolute()) as file:
             table = file.read_row_groups(self.groups[index], columns=names)
-            for place, name in enumerate(names):
+            for position, name in enumerate(names):
                 column = table.column(name)
                 if pa.types.is_boolean(column.type):
                     column = column.cast(pa.int8())
-                values[:, place] = column.cast(pa.float64(), safe=False).to_numpy()
+                values[:, position] = column.cast(pa.float64(), safe=False).to_numpy()
         return values
 
 

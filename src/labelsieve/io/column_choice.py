@@ -38,9 +38,9 @@ class ColumnChoice:
     def features(self, n_columns: int, fail: Fail) -> list[int]:
         """Return the positions of all other columns; raise if there are none, or no labels."""
         if self.labels is None:
-            raise no_labels_said((), fail)
+            raise missing_labels_error((), fail)
         taken = {*(self.labels or ()), *self.candidates, *self.ignored}
-        features = [place for place in range(n_columns) if place not in taken]
+        features = [position for position in range(n_columns) if position not in taken]
         if not features:
             raise fail("has no feature columns left besides its labels; check `labels`")
         return features
@@ -59,19 +59,19 @@ def choose_columns(
     `declared` are the labels of the file, taken if the options name none; `taken` are columns that are neither.
     """
     wanted = options.labels
-    label_file, candidate_file = _file_of(wanted, names), _file_of(options.candidates, names)
+    label_file, candidate_file = _path_of(wanted, names), _path_of(options.candidates, names)
     if label_file is not None and label_file.suffix.lower() == ".xml":
         source = Source(label_file)
         declared, wanted, label_file = xml_labels(source, source.content, names, fail), None, None
     ignored = {*taken}
     if options.ignore:
         ignored.update(named_columns(names, options.ignore, fail, "ignored"))
-    prefixed = [place for place, name in enumerate(names) if name.startswith(CANDIDATE_PREFIX)]
-    marked = [place for place, name in enumerate(names) if name.startswith(LABEL_PREFIX)]
+    prefixed = [position for position, name in enumerate(names) if name.startswith(CANDIDATE_PREFIX)]
+    marked = [position for position, name in enumerate(names) if name.startswith(LABEL_PREFIX)]
     candidates = [] if candidate_file is not None else prefixed
     if options.candidates is not None and candidate_file is None:
         candidates = named_columns(names, options.candidates, fail, "candidate")
-    candidates = [place for place in candidates if place not in ignored]
+    candidates = [position for position in candidates if position not in ignored]
     labels: list[int] | None
     is_declared = False
     if label_file is not None:
@@ -85,16 +85,16 @@ def choose_columns(
         labels = marked if has_any else None
         is_declared = options.candidates is None and labels is not None
     if labels is not None:
-        labels = [place for place in labels if place not in ignored and place not in candidates]
+        labels = [position for position in labels if position not in ignored and position not in candidates]
         # The truth next to candidates, or the other way round, must not become a feature.
         ignored |= {*prefixed, *marked}.difference(labels, candidates)
         # Candidates stand in the order of the labels if they have the same names.
-        by_name = {plain_name(names[place]): place for place in candidates}
-        wanted_order = [plain_name(names[place]) for place in labels]
+        by_name = {plain_name(names[position]): position for position in candidates}
+        wanted_order = [plain_name(names[position]) for position in labels]
         if labels and set(by_name) == set(wanted_order):
             candidates = [by_name[name] for name in wanted_order]
     if labels == [] and not (candidates or label_file or candidate_file):
-        raise no_labels_said((), fail)
+        raise missing_labels_error((), fail)
     return ColumnChoice(labels, candidates, sorted(ignored), label_file, candidate_file, is_declared)
 
 
@@ -111,7 +111,7 @@ def plain_name(name: str) -> str:
     return name
 
 
-def _file_of(wanted: Any, names: Sequence[str]) -> Path | None:
+def _path_of(wanted: Any, names: Sequence[str]) -> Path | None:
     """Return the file meant by `wanted`, if it is a file and not a column."""
     if isinstance(wanted, os.PathLike):
         return Path(wanted)
@@ -126,7 +126,7 @@ def _wanted_columns(names: Sequence[str], wanted: Any, taken: set[int], fail: Fa
     if not is_count and (not isinstance(wanted, str) or wanted in names or not _COUNT.fullmatch(wanted)):
         return named_columns(names, wanted, fail)
     count = int(wanted)
-    free = [place for place in range(len(names)) if place not in taken]
+    free = [position for position in range(len(names)) if position not in taken]
     if not 0 < abs(count) < len(free):
         raise fail(
             f"`labels={count!r}` must leave at least one feature of {len(free)} columns and at least one label; "
@@ -140,26 +140,26 @@ def named_columns(names: Sequence[str], wanted: Any, fail: Fail, role: str = "la
 
     One string may hold several names or patterns, separated by commas.
     """
-    position = {name: place for place, name in enumerate(names)}
+    position_of = {name: position for position, name in enumerate(names)}
     chosen: set[int] = set()
     items = [wanted] if isinstance(wanted, str) else [*wanted]
     for item in items:
         if not isinstance(item, str):
             raise fail(f"{role} names must be strings, got {item!r}; give names, a pattern or a count")
-        if item in position:
-            chosen.add(position[item])
-        elif matches := [place for place, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]:
+        if item in position_of:
+            chosen.add(position_of[item])
+        elif matches := [position for position, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]:
             chosen.update(matches)
         elif "," in item:
             items += [part.strip() for part in item.split(",") if part.strip()]
         else:
-            raise unknown_column(item, names, fail)
+            raise unknown_column_error(item, names, fail)
     if not chosen:
         raise fail(f"got an empty list of {role} columns; name at least one")
     return sorted(chosen)
 
 
-def unknown_column(name: str, names: Sequence[str], fail: Fail) -> DatasetError:
+def unknown_column_error(name: str, names: Sequence[str], fail: Fail) -> DatasetError:
     """Build the error for a column that does not exist."""
     # Bounded, since comparing long texts takes quadratic time.
     close = difflib.get_close_matches(name[:50], [known[:50] for known in names[:5000]], n=3, cutoff=0.0)
@@ -177,7 +177,7 @@ def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:
         )
 
 
-def no_labels_said(names: Sequence[str], fail: Fail) -> DatasetError:
+def missing_labels_error(names: Sequence[str], fail: Fail) -> DatasetError:
     """Build the error for a table without known labels; `names` are likely ones."""
     which = f", {' or '.join(map(repr, names[:4]))}" if names else ""
     return fail(

@@ -19,22 +19,22 @@ from labelsieve.io.spellings import (
     DASHES,
     MISSING,
     TAG_SEPARATORS,
+    read_booleans,
     read_dates,
     read_list,
     read_numbers,
-    read_truth,
     split_tags,
     tags_of,
 )
 
 # If this share of the cells are numbers or dates, the others count as slips.
-_MOST = 0.9
+_MIN_FRACTION = 0.9
 # Fewer texts may all differ and be categories nevertheless.
-_LEAST_IDENTIFIERS = 5
-_LONGEST_IDENTIFIER = 64
-_LONGEST_TAG = 40
+_MIN_IDENTIFIERS = 5
+_MAX_IDENTIFIER_LENGTH = 64
+_MAX_TAG_LENGTH = 40
 # Digits that begin with zeros are postal codes and article numbers.
-_CODE = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
+_LEADING_ZERO = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
 _ID_NAME = re.compile(
     r"(?:^|[^a-z])(?:id|ids|uuid|guid|key|nr|no|number|identifier|index|row)$|^(?:id|uuid|guid|row|index)(?:[^a-z]|$)"
 )
@@ -68,17 +68,17 @@ def texts_of(cells: Any) -> list[Any]:
     """Return cells of any kind as stripped texts, lists as tuples of texts, and None if missing."""
     dtype = cells.dtype
     if hasattr(cells, "cat"):  # each category once: long texts would be copied for every row
-        texts = [*map(_text, cells.cat.categories), None]
+        texts = [*map(_cell_text, cells.cat.categories), None]
         return [texts[code] for code in cells.cat.codes]
     if dtype.kind in "iub" and isinstance(dtype, np.dtype):
         return [str(value) for value in cells.tolist()]
     if dtype.kind == "M" and isinstance(dtype, np.dtype):
         moments = np.datetime_as_string(np.asarray(cells, "datetime64[s]"))
         return [None if moment == "NaT" else moment for moment in moments.tolist()]
-    return [_text(value) for value in cells]
+    return [_cell_text(value) for value in cells]
 
 
-def _text(value: Any) -> Any:
+def _cell_text(value: Any) -> Any:
     """Return one cell as text, a tuple of texts or None."""
     if isinstance(value, str):
         text = value.strip()
@@ -90,14 +90,14 @@ def _text(value: Any) -> Any:
     if isinstance(value, dict):
         return json.dumps(value, default=str)
     if isinstance(value, bytes):
-        return _text(value.decode("utf-8", errors="replace"))
+        return _cell_text(value.decode("utf-8", errors="replace"))
     if isinstance(value, date):  # datetimes and pandas' timestamps are dates too
-        return _text(value.isoformat())
+        return _cell_text(value.isoformat())
     if isinstance(value, timedelta):
-        return _text(str(value.total_seconds()))
+        return _cell_text(str(value.total_seconds()))
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
-    return _text(str(value))  # numbers, and the missing values of Python, NumPy and pandas
+    return _cell_text(str(value))  # numbers, and the missing values of Python, NumPy and pandas
 
 
 def infer_column_type(
@@ -107,20 +107,20 @@ def infer_column_type(
     *,
     role: str | None = None,
     separator: str | None = None,
-    is_continental: bool = False,
+    is_european: bool = False,
 ) -> TypedColumn:
     """Infer the role of a column, or convert it to a given one.
 
-    `is_continental` says that commas in numbers are rather decimal, and that days stand before months.
+    `is_european` says that commas in numbers are rather decimal, and that days stand before months.
     """
     if role is None and cells.dtype.kind == "f" and isinstance(cells.dtype, np.dtype):
         return _number_column(np.asarray(cells, dtype=np.float64), name)
     numbers = plain_numbers(cells) if role is None else None
     if numbers is not None and numbers.min() < numbers.max():
         found = _number_column(numbers, name)
-        return replace(found, values=_objects(texts_of(cells))) if found.role == "id" else found
-    column = _Column(texts_of(cells), name, separator, is_continental)
-    return column.inferred() if role is None else column.made(role, fail)
+        return replace(found, values=_object_array(texts_of(cells))) if found.role == "id" else found
+    column = _Column(texts_of(cells), name, separator, is_european)
+    return column.infer() if role is None else column.convert(role, fail)
 
 
 def plain_numbers(cells: Any) -> np.ndarray | None:
@@ -133,7 +133,7 @@ def plain_numbers(cells: Any) -> np.ndarray | None:
     if infer_dtype(values, skipna=False) != "string":
         return None
     text = "\n".join(values)
-    if "_" in text or _CODE.search(text):
+    if "_" in text or _LEADING_ZERO.search(text):
         return None
     try:
         numbers = values.astype(np.float64)
@@ -158,83 +158,85 @@ def _number_column(values: np.ndarray, name: str) -> TypedColumn:
     if is_binary(present):
         return TypedColumn("boolean", values, note)
     is_whole = (present == np.floor(present)).all()
-    if is_whole and is_complete and len(values) >= _LEAST_IDENTIFIERS:
+    if is_whole and is_complete and len(values) >= _MIN_IDENTIFIERS:
         is_count = (np.diff(values) == 1).all()
-        if is_count or (_speaks_of_ids(name) and len(np.unique(values)) == len(values)):
-            return TypedColumn("id", _written(values), "another number in every row")
-    if is_whole and _speaks_of_ids(name):
-        return TypedColumn("category", _written(values), "numbers that name something")
+        if is_count or (_is_id_name(name) and len(np.unique(values)) == len(values)):
+            return TypedColumn("id", _number_texts(values), "another number in every row")
+    if is_whole and _is_id_name(name):
+        return TypedColumn("category", _number_texts(values), "numbers that name something")
     return TypedColumn("number", values, note)
 
 
-def _speaks_of_ids(name: str) -> bool:
+def _is_id_name(name: str) -> bool:
     """Return whether a name is that of an identifier, such as ticket_id or ticketId.
 
     Examples
     --------
-    >>> [_speaks_of_ids(name) for name in ("ID", "ticket_id", "ticketId", "humid", "paid")]
+    >>> [_is_id_name(name) for name in ("ID", "ticket_id", "ticketId", "humid", "paid")]
     [True, True, True, False, False]
     """
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return bool(_ID_NAME.search(parted.lower()))
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return bool(_ID_NAME.search(split.lower()))
 
 
 class _Column:
     """The texts of one column, counted."""
 
-    def __init__(self, texts: list[Any], name: str, separator: str | None, is_continental: bool) -> None:
+    def __init__(self, texts: list[Any], name: str, separator: str | None, is_european: bool) -> None:
         self.texts, self.name, self.separator = texts, name, separator
-        self.is_continental = is_continental
+        self.is_european = is_european
         self.counts: Counter[Any] = Counter(text for text in texts if text is not None)
         self.n_present = self.counts.total()
         #: The counted cells that are not lists.
         self.words: dict[str, int] = {text: n for text, n in self.counts.items() if isinstance(text, str)}
 
-    def inferred(self) -> TypedColumn:
+    def infer(self) -> TypedColumn:
         """Return the column in the role that the cells suggest."""
         if not self.counts:
-            return TypedColumn("constant", _objects(self.texts), "all values are missing")
+            return TypedColumn("constant", _object_array(self.texts), "all values are missing")
         if len(self.counts) == 1 and self.n_present == len(self.texts):
-            return TypedColumn("constant", _objects(self.texts), f"always {_quoted(next(iter(self.counts)))}")
+            return TypedColumn(
+                "constant", _object_array(self.texts), f"always {_shorten(next(iter(self.counts)))}"
+            )
         if len(self.words) < len(self.counts) or self._holds_lists():
             return self._as_tags()
         truth, _ = self._read("boolean")
         if truth:
-            return self._converted("boolean", truth)
+            return self._typed("boolean", truth)
         if len(self.words) == 1:
             return TypedColumn(
-                "category", _objects(self.texts), f"{_quoted(next(iter(self.words)))} or nothing"
+                "category", _object_array(self.texts), f"{_shorten(next(iter(self.words)))} or nothing"
             )
-        if any(map(_CODE.fullmatch, self.words)):
-            return replace(self._as_texts(), note="digits with leading zeros are not numbers")
+        if any(map(_LEADING_ZERO.fullmatch, self.words)):
+            return replace(self._as_words(), note="digits with leading zeros are not numbers")
         numbers, note = self._read("number")
-        is_dashed = bool(numbers) and self.words.keys() - numbers.keys() <= DASHES
-        if is_dashed or self._share(numbers) >= _MOST:
-            column = self._converted("number", numbers, note)
+        has_dashes = bool(numbers) and self.words.keys() - numbers.keys() <= DASHES
+        if has_dashes or self._fraction(numbers) >= _MIN_FRACTION:
+            column = self._typed("number", numbers, note)
             found = _number_column(column.values, self.name)
-            values = _objects(self.texts) if found.role == "id" else found.values  # as they are written
+            values = _object_array(self.texts) if found.role == "id" else found.values  # as they are written
             return TypedColumn(found.role, values, "; ".join(filter(None, (column.note, found.note))))
         dates, note = self._read("date")
-        if self._share(dates) >= _MOST:
-            return self._converted("date", dates, note)
-        return self._as_texts() if self._tag_separator() is None else self._as_tags()
+        if self._fraction(dates) >= _MIN_FRACTION:
+            return self._typed("date", dates, note)
+        return self._as_words() if self._find_tag_separator() is None else self._as_tags()
 
-    def made(self, role: str, fail: Fail) -> TypedColumn:
+    def convert(self, role: str, fail: Fail) -> TypedColumn:
         """Return the column in a given role."""
         if role == "tags":
             return self._as_tags()
         if role not in ("number", "date", "boolean"):
             plain = [" ".join(text) if isinstance(text, tuple) else text for text in self.texts]
-            return TypedColumn(role, _objects(plain))
+            return TypedColumn(role, _object_array(plain))
         meaning, note = self._read(role)
         if not meaning:
-            first = _quoted(next(iter(self.counts))) if self.counts else "nothing"
+            first = _shorten(next(iter(self.counts))) if self.counts else "nothing"
             kind = "yes and no, true and false or 1 and 0" if role == "boolean" else f"a {role}"
             raise fail(
                 f"column {self.name!r} must hold {kind} to be a {role}, got {first}; read it with "
                 f"`roles={ {self.name: 'category'} }`"
             )
-        column = self._converted(role, meaning, note)
+        column = self._typed(role, meaning, note)
         if role == "number":
             column.values[np.isinf(column.values)] = np.nan
         return column
@@ -242,16 +244,16 @@ class _Column:
     def _read(self, role: str) -> tuple[dict[str, Any], str]:
         """Return what the words mean as numbers, dates or truth values, and a note about their spelling."""
         if role == "number":
-            return read_numbers(self.words, commas_are_decimal=self.is_continental)
+            return read_numbers(self.words, commas_are_decimal=self.is_european)
         if role == "date":
-            return read_dates(self.words, days_first=self.is_continental)
-        return read_truth(self.words), ""
+            return read_dates(self.words, days_first=self.is_european)
+        return read_booleans(self.words), ""
 
-    def _share(self, meaning: dict[str, Any]) -> float:
+    def _fraction(self, meaning: dict[str, Any]) -> float:
         """Return the share of the cells that have a meaning."""
         return sum(self.words[text] for text in meaning) / self.n_present
 
-    def _converted(self, role: str, meaning: dict[str, Any], note: str = "") -> TypedColumn:
+    def _typed(self, role: str, meaning: dict[str, Any], note: str = "") -> TypedColumn:
         """Return a column of numbers or dates, with a note about cells without a meaning."""
         missing, dtype = (
             (np.datetime64("NaT", "s"), "datetime64[s]") if role == "date" else (np.nan, "float64")
@@ -260,13 +262,13 @@ class _Column:
         odd = {text: count for text, count in self.counts.items() if text not in meaning}
         slips = ""
         if odd:
-            example = _quoted(next(iter(odd)))
+            example = _shorten(next(iter(odd)))
             slips = f"{sum(odd.values())} cells that are not a {role} ({example}) count as missing"
         return TypedColumn(role, values, "; ".join(filter(None, (note, slips))))
 
     def _as_tags(self) -> TypedColumn:
         """Return tuples of tags."""
-        separator = self.separator or self._tag_separator()
+        separator = self.separator or self._find_tag_separator()
         if separator is None:
             separator = next(
                 (mark for mark in TAG_SEPARATORS if any(mark in text for text in self.words)), None
@@ -275,26 +277,26 @@ class _Column:
         is_split = separator is not None and any(
             separator in text and read_list(text) is None for text in self.words
         )
-        values = _objects([meaning.get(text, text) for text in self.texts])
-        return TypedColumn("tags", values, f"parted by {separator!r}" if is_split else "", separator)
+        values = _object_array([meaning.get(text, text) for text in self.texts])
+        return TypedColumn("tags", values, f"split by {separator!r}" if is_split else "", separator)
 
     def _holds_lists(self) -> bool:
         """Return whether nearly all cells are written as lists."""
-        least = _MOST * len(self.words)
+        least = _MIN_FRACTION * len(self.words)
         if sum(text[0] in "[({" for text in self.words) < least:
             return False
         return sum(read_list(text) is not None for text in self.words) >= least
 
-    def _tag_separator(self) -> str | None:
+    def _find_tag_separator(self) -> str | None:
         """Return the separator that gives short texts which come again and again in other combinations."""
         for separator in TAG_SEPARATORS:
-            parted = [count for text, count in self.words.items() if separator in text]
-            if len(parted) < 2 or sum(parted) < 0.05 * self.n_present:
+            split = [count for text, count in self.words.items() if separator in text]
+            if len(split) < 2 or sum(split) < 0.05 * self.n_present:
                 continue
             tags: Counter[str] = Counter()
             for text, count in self.words.items():
                 tags.update(dict.fromkeys(split_tags(text, separator), count))
-            if not tags or max(map(len, tags)) > _LONGEST_TAG:
+            if not tags or max(map(len, tags)) > _MAX_TAG_LENGTH:
                 continue
             n_words = sum(len(tag.split()) for tag in tags) / len(tags)
             is_repeated = tags.total() >= min(4, self.n_present / 5) * len(tags)
@@ -302,19 +304,19 @@ class _Column:
                 return separator
         return None
 
-    def _as_texts(self) -> TypedColumn:
+    def _as_words(self) -> TypedColumn:
         """Return texts that name rows, are free or are categories."""
-        values = _objects(self.texts)
+        values = _object_array(self.texts)
         n_different = len(self.words)
         n_words = sum(len(text.split()) for text in self.words) / n_different
         length = sum(map(len, self.words)) / n_different
         if (
-            n_different == len(self.texts) >= _LEAST_IDENTIFIERS
-            and max(map(len, self.words)) <= _LONGEST_IDENTIFIER
-            and (_speaks_of_ids(self.name) or n_words < 1.2)
+            n_different == len(self.texts) >= _MIN_IDENTIFIERS
+            and max(map(len, self.words)) <= _MAX_IDENTIFIER_LENGTH
+            and (_is_id_name(self.name) or n_words < 1.2)
         ):
             return TypedColumn("id", values, "another text in every row")
-        if n_different >= _LEAST_IDENTIFIERS and (
+        if n_different >= _MIN_IDENTIFIERS and (
             length >= 60
             or (n_words >= 3 and 2 * n_different > self.n_present)
             or n_different > 0.8 * self.n_present
@@ -323,18 +325,18 @@ class _Column:
         return TypedColumn("category", values)
 
 
-def _objects(cells: Sequence[Any]) -> np.ndarray:
+def _object_array(cells: Sequence[Any]) -> np.ndarray:
     """Return an array of objects, which may be tuples."""
     values = np.empty(len(cells), dtype=object)
     values[:] = cells
     return values
 
 
-def _written(numbers: np.ndarray) -> np.ndarray:
+def _number_texts(numbers: np.ndarray) -> np.ndarray:
     """Return numbers as texts."""
-    return _objects([None if number != number else f"{number:.15g}" for number in numbers])
+    return _object_array([None if number != number else f"{number:.15g}" for number in numbers])
 
 
-def _quoted(text: Any) -> str:
+def _shorten(text: Any) -> str:
     shown = "; ".join(text) if isinstance(text, tuple) else str(text)
     return repr(shown if len(shown) <= 40 else shown[:37] + "...")

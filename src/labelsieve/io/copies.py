@@ -23,7 +23,7 @@ from labelsieve.io.frames import (
     sheet_rows,
     table_format,
 )
-from labelsieve.io.spellings import items_of, truth_value
+from labelsieve.io.spellings import boolean_value, items_of
 from labelsieve.io.tables import Origin
 from labelsieve.io.writing import replacing, write
 
@@ -46,7 +46,7 @@ def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool
     that are not a table, are written as features.
     """
     origin: Origin | None = dataset._origin
-    named = [place for place, column in enumerate(dataset.columns) if column.role in ("id", "label")]
+    named = [position for position, column in enumerate(dataset.columns) if column.role in ("id", "label")]
     kept = sorted({*named, *columns})
     if origin is not None and can_copy(origin.source.path, path):
         _copy(origin, kept, path, {})
@@ -54,7 +54,7 @@ def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool
     if dataset.is_table and table_format(path) == "delimited":
         _write_frame(dataset, kept, path)
         return True
-    features = [feature for place in sorted(columns) for feature in dataset.columns[place].features]
+    features = [feature for position in sorted(columns) for feature in dataset.columns[position].features]
     names = [dataset.feature_names[feature] for feature in features]
     parts: dict[str, Any] = {
         "X": dataset.X[:, features],
@@ -71,12 +71,13 @@ def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
     assert dataset.frame is not None
     lists = (list, tuple, dict, np.ndarray)
     frame = dataset.frame.iloc[:, columns]
-    for place in range(frame.shape[1]):
-        cells = frame.iloc[:, place]
+    for position in range(frame.shape[1]):
+        cells = frame.iloc[:, position]
         if any(isinstance(cell, lists) for cell in cells):
             plain = (cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in cells)
             frame.isetitem(
-                place, [json.dumps(cell, default=str) if isinstance(cell, lists) else cell for cell in plain]
+                position,
+                [json.dumps(cell, default=str) if isinstance(cell, lists) else cell for cell in plain],
             )
     separator = separator_of("", path.suffix.lower())
     with replacing(path) as stream:
@@ -92,31 +93,32 @@ def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Pa
     assert dataset.frame is not None
     tags_by_cell: dict[tuple[int, int], set[str | None]] = {}
     for row, label in removed:
-        place, tag = origin.labels.origins[label]
-        tags_by_cell.setdefault((row, place), set()).add(tag)
+        position, tag = origin.labels.origins[label]
+        tags_by_cell.setdefault((row, position), set()).add(tag)
     changes = {}
-    for (row, place), tags in tags_by_cell.items():
-        cells = dataset.frame.iloc[:, place]
-        changes[row, place] = (
-            _no_of(cells) if None in tags else _without(cells.iat[row], tags, origin.labels.separators[place])
-        )
+    for (row, position), tags in tags_by_cell.items():
+        cells = dataset.frame.iloc[:, position]
+        if None in tags:
+            changes[row, position] = _negative_cell(cells)
+        else:
+            changes[row, position] = _remove_tags(cells.iat[row], tags, origin.labels.separators[position])
     return _copy(origin, range(len(dataset.columns)), path, changes)
 
 
-def _no_of(cells: Any) -> Any:
+def _negative_cell(cells: Any) -> Any:
     """Return how a column of yes and no says no; None if it only says yes."""
-    said = (truth_value(text) if text is not None else None for text in texts_of(cells))
+    said = (boolean_value(text) if text is not None else None for text in texts_of(cells))
     return next((cell for cell, truth in zip(cells, said, strict=True) if truth is False), None)
 
 
-def _without(cell: Any, tags: set[Any], separator: str | None) -> Any:
+def _remove_tags(cell: Any, tags: set[Any], separator: str | None) -> Any:
     """Return a cell of tags without some of them, written as before.
 
     Examples
     --------
-    >>> _without("billing; bug;login", {"bug"}, ";"), _without('["a", "b"]', {"b"}, None), _without(3, {"3"}, None)
-    ('billing;login', '["a"]', None)
-    >>> _without("['a', 'b']", {"b"}, None), _without("['a' 'b' 'c']", {"b"}, None)
+    >>> _remove_tags("billing; bug;login", {"bug"}, ";"), _remove_tags('["a", "b"]', {"b"}, None)
+    ('billing;login', '["a"]')
+    >>> _remove_tags("['a', 'b']", {"b"}, None), _remove_tags("['a' 'b' 'c']", {"b"}, None)
     ("['a']", "['a' 'c']")
     """
     write_items: Callable[[list[Any]], Any]
@@ -170,15 +172,15 @@ def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], chan
         if is_blank([field[1:-1] if field.startswith('"') else field for field in fields]):
             pieces.append("".join(fields) + end)
             continue
-        for place in positions:
-            if (row, place) in changes:
-                fields[place] = _quoted(changes[row, place], fields[place], separator)
-        pieces.append(separator.join(fields[place] for place in positions) + end)
+        for position in positions:
+            if (row, position) in changes:
+                fields[position] = _csv_field(changes[row, position], fields[position], separator)
+        pieces.append(separator.join(fields[position] for position in positions) + end)
         row += 1
     stream.write(mark + "".join(pieces).encode(encoding))
 
 
-def _quoted(cell: Any, old: str, separator: str) -> str:
+def _csv_field(cell: Any, old: str, separator: str) -> str:
     """Return a cell as a field, quoted if the old one was or if it has to be."""
     text = "" if cell is None else str(cell)
     if old.startswith('"') or any(letter in text for letter in f'{separator}"\r\n'):
@@ -191,7 +193,7 @@ def _copy_json(origin: Origin, positions: list[int], stream: IO[bytes], changes:
     text, encoding, mark = decode_table(origin.source)
     objects = list(json_objects(text))
     names = list(dict.fromkeys(member.name for _, members, _ in objects for member in members))
-    kept = {names[place]: place for place in positions}
+    kept = {names[position]: position for position in positions}
     pieces: list[str] = []
     copied = 0
     for row, (end, members, _) in enumerate(objects):
@@ -208,19 +210,19 @@ def _copy_json(origin: Origin, positions: list[int], stream: IO[bytes], changes:
             change = (row, kept[member.name])
             old = text[member.value_start : member.end]
             pieces.append(text[member.start : member.value_start])
-            pieces.append(_json_like(old, changes[change]) if change in changes else old)
+            pieces.append(_json_value(old, changes[change]) if change in changes else old)
         pieces.append(text[members[-1].end : end])
         copied = end
     pieces.append(text[copied:])
     stream.write(mark + "".join(pieces).encode(encoding))
 
 
-def _json_like(old: str, value: Any) -> str:
+def _json_value(old: str, value: Any) -> str:
     r"""Return a value as JSON with the spaces, line breaks and escapes of an old one.
 
     Examples
     --------
-    >>> _json_like('["a","b", "c"]', ["b", "c"]), _json_like('[ "\\u00e9", "x" ]', ["\u00e9"])
+    >>> _json_value('["a","b", "c"]', ["b", "c"]), _json_value('[ "\\u00e9", "x" ]', ["\u00e9"])
     ('["b","c"]', '[ "\\u00e9" ]')
     """
     is_ascii = old.isascii()
@@ -245,8 +247,8 @@ def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], chan
         sheet = open_workbook(source, data_only=True).worksheets[0]
     numbers = [number for number, _ in sheet_rows(sheet, source)]
     if is_whole:
-        for (row, place), value in changes.items():
-            cell = sheet.cell(row=numbers[row + 1], column=place + 1, value=value)
+        for (row, position), value in changes.items():
+            cell = sheet.cell(row=numbers[row + 1], column=position + 1, value=value)
             if isinstance(value, str):
                 cell.data_type = "s"  # a text that begins with '=' stays a text
         book.save(stream)
@@ -256,8 +258,8 @@ def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], chan
     copy = new.active
     copy.title = sheet.title
     for number in numbers:
-        for column, place in enumerate(positions, start=1):
-            cell = sheet.cell(row=number, column=place + 1)
+        for column, position in enumerate(positions, start=1):
+            cell = sheet.cell(row=number, column=position + 1)
             if cell.value is not None:
                 written = copy.cell(row=number, column=column, value=cell.value)
                 written.number_format = cell.number_format
@@ -274,13 +276,13 @@ def _copy_parquet(origin: Origin, positions: list[int], stream: IO[bytes], chang
     file = pq.ParquetFile(pa.BufferReader(origin.source.content))
     compression = file.metadata.row_group(0).column(0).compression
     table = file.read()
-    for place in {place for _, place in changes}:
-        cells = table.column(place).to_pylist()
+    for position in {position for _, position in changes}:
+        cells = table.column(position).to_pylist()
         for (row, at), cell in changes.items():
-            if at == place:
+            if at == position:
                 cells[row] = cell
-        changed = pa.array(cells, type=table.schema.field(place).type)
-        table = table.set_column(place, table.schema.field(place), changed)
+        changed = pa.array(cells, type=table.schema.field(position).type)
+        table = table.set_column(position, table.schema.field(position), changed)
     if len(positions) < table.num_columns:
         table = table.select(positions).replace_schema_metadata(None)
     pq.write_table(table, stream, compression="none" if compression == "UNCOMPRESSED" else compression)

@@ -26,9 +26,9 @@ _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # Labels listed in a notebook.
 _LABELS_SHOWN = 10
 # Longer cells are cut.
-_LONGEST_CELL = 60
+_MAX_CELL_LENGTH = 60
 # Larger numbers are shown without decimals.
-_LARGE = 1e4
+_NO_DECIMALS_FROM = 1e4
 
 
 class Column(NamedTuple):
@@ -145,9 +145,9 @@ class Dataset:
     _origin: Any = None
 
     def __post_init__(self) -> None:
-        X = _checked_features(self.X)
-        Y = None if self.Y is None else _checked_labels(self.Y, "Y")
-        candidates = None if self.Y_candidates is None else _checked_labels(self.Y_candidates, "Y_candidates")
+        X = _check_features(self.X)
+        Y = None if self.Y is None else _check_labels(self.Y, "Y")
+        candidates = None if self.Y_candidates is None else _check_labels(self.Y_candidates, "Y_candidates")
         given = [labels for labels in (Y, candidates) if labels is not None]
         if not given:
             raise DatasetError(
@@ -163,8 +163,8 @@ class Dataset:
                     f"label matrices must be {X.shape[0]} samples x {given[0].shape[1]} labels like X and Y, "
                     f"got shape {labels.shape!r}; transpose it or drop the surplus rows."
                 )
-        features = _checked_names(self.feature_names, "x", X.shape[1], "feature")
-        label_names = _checked_names(self.label_names, "label", given[0].shape[1], "label")
+        features = _check_names(self.feature_names, "x", X.shape[1], "feature")
+        label_names = _check_names(self.label_names, "label", given[0].shape[1], "label")
         name, times = Counter((*features, *label_names)).most_common(1)[0]
         if times > 1:
             raise DatasetError(
@@ -176,8 +176,8 @@ class Dataset:
         if columns is None:
             roles = dict.fromkeys(nominal, "category")
             columns = [
-                Column(name, roles.get(name, "number"), features=(place,))
-                for place, name in enumerate(features)
+                Column(name, roles.get(name, "number"), features=(position,))
+                for position, name in enumerate(features)
             ]
             column_of = np.arange(len(features))
         if label_column_of is None:
@@ -364,30 +364,30 @@ def show_value(value: Any) -> str:
         number = float(value)
         if math.isnan(number):
             return "missing"
-        return f"{number:,.0f}" if abs(number) >= _LARGE else f"{number:.3g}"
+        return f"{number:,.0f}" if abs(number) >= _NO_DECIMALS_FROM else f"{number:.3g}"
     text = "missing" if value is None else " ".join(str(value).split())
     if text in {"NaT", "<NA>", "nan"}:
         return "missing"
-    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+    return text if len(text) <= _MAX_CELL_LENGTH else f"{text[: _MAX_CELL_LENGTH - 1]}…"
 
 
-def _checked_features(X: Any) -> Matrix:
+def _check_features(X: Any) -> Matrix:
     """Return X as a finite float64 array or canonical CSR array."""
     if is_lazy(X):
-        return _checked_lazy(X, "X")
+        return _check_lazy(X, "X")
     try:
         check_structure(X, "X")  # following wrong indices would end the process
         X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     except (TypeError, ValueError) as error:
-        said = str(error).partition("\n")[0].removesuffix(".")
+        reason = str(error).partition("\n")[0].removesuffix(".")
         raise DatasetError(
-            f"X must hold finite numbers of at least one sample and feature ({said}); encode text, and fill in missing "
-            "values or read the file with `missing='mean'` or `missing='zero'`."
+            f"X must hold finite numbers of at least one sample and feature ({reason}); encode text, and fill in "
+            "missing values or read the file with `missing='mean'` or `missing='zero'`."
         ) from None
-    return _canonical(X)
+    return _canonicalize(X)
 
 
-def _checked_lazy(matrix: Any, role: str) -> Any:
+def _check_lazy(matrix: Any, role: str) -> Any:
     """Check that the sizes of a dask array are known; its values are checked when they are read."""
     if matrix.ndim != 2 or any(size != size for size in (*matrix.shape, *matrix.chunks[0])):
         raise DatasetError(
@@ -397,10 +397,10 @@ def _checked_lazy(matrix: Any, role: str) -> Any:
     return matrix
 
 
-def _checked_labels(Y: Any, role: str) -> Matrix:
+def _check_labels(Y: Any, role: str) -> Matrix:
     """Return Y as a 0/1 uint8 array or CSR array."""
     if is_lazy(Y):
-        return _checked_lazy(Y, role)
+        return _check_lazy(Y, role)
     try:
         check_structure(Y, role)
         Y = sp.csr_array(Y) if is_sparse(Y) else np.asarray(Y)
@@ -412,10 +412,10 @@ def _checked_labels(Y: Any, role: str) -> Matrix:
         ) from None
     if Y.ndim != 2 or Y.shape[1] == 0:
         raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
-    return _canonical(Y.astype(np.uint8))
+    return _canonicalize(Y.astype(np.uint8))
 
 
-def _canonical(matrix: Any) -> Any:
+def _canonicalize(matrix: Any) -> Any:
     """Sort indices of a sparse matrix, remove duplicates and stored zeros, and use 32-bit indices for liblinear."""
     if not is_sparse(matrix):
         return matrix
@@ -428,7 +428,7 @@ def _canonical(matrix: Any) -> Any:
     return with_short_indices(matrix)
 
 
-def _checked_names(names: Iterable[str] | None, prefix: str, count: int, role: str) -> tuple[str, ...]:
+def _check_names(names: Iterable[str] | None, prefix: str, count: int, role: str) -> tuple[str, ...]:
     """Check that there is one printable, non-empty name per column."""
     if names is None:
         return tuple(f"{prefix}{index}" for index in range(count))

@@ -98,7 +98,7 @@ class DatasetDescription:
             "cardinality": f"{self.cardinality:.3f}",
             "density": f"{self.density:.4f}",
             "candidate cardinality": f"{self.candidate_cardinality or 0:.3f}",
-            "distinct label sets": self.n_distinct_label_sets,
+            "deduplicate label sets": self.n_distinct_label_sets,
             "samples without labels": self.n_without_labels,
             "constant features": _shown(self.constant_features),
             "duplicate features": _shown(self.duplicate_features),

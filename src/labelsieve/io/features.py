@@ -26,11 +26,11 @@ from labelsieve.io.errors import Fail
 from labelsieve.io.options import ReadOptions
 
 #: Largest number of features of one column; the most frequent categories, tags or words are kept.
-MOST_CATEGORIES, MOST_WORDS = 50, 300
+MAX_CATEGORIES, MAX_WORDS = 50, 300
 # With fewer missing values there is no feature for them.
-_LEAST_MISSING = 5
+_MIN_MISSING = 5
 # Larger tables are put together as sparse matrices.
-_MOST_DENSE = 2**25
+_MAX_DENSE_CELLS = 2**25
 _DAY = 86_400
 
 
@@ -67,18 +67,18 @@ def encode(
     No feature gets a name that is `taken`.
     """
     found = [
-        (place, part)
-        for place in sorted(columns)
-        for part in _features_of(columns[place], names[place], options, fail)
+        (position, part)
+        for position in sorted(columns)
+        for part in _encode_column(columns[position], names[position], options, fail)
     ]
-    owners = [(place, part, name) for place, part in found for name in part.names]
+    owners = [(position, part, name) for position, part in found for name in part.names]
     nothing = (
         "has no column to learn from besides labels, identifiers and constants; check `labels` and `roles`"
     )
     if not owners:
         raise fail(nothing)
     n_rows = found[0][1].matrix.shape[0]
-    if n_rows * len(owners) <= _MOST_DENSE:
+    if n_rows * len(owners) <= _MAX_DENSE_CELLS:
         X: Any = np.hstack([dense(part.matrix) for _, part in found])
         varies = (X[:1] != X).any(axis=0)
     else:
@@ -90,13 +90,13 @@ def encode(
     X = X[:, kept]
     if is_sparse(X):
         X = X.toarray() if X.nnz > 0.25 * X.shape[0] * X.shape[1] else sp.csr_array(X)
-    owners = [owners[place] for place in kept]
-    new = distinct([writable_name(name) for *_, name in owners], taken)
+    owners = [owners[position] for position in kept]
+    new = deduplicate([writable_name(name) for *_, name in owners], taken)
     nominal = tuple(name for name, (_, part, _) in zip(new, owners, strict=True) if part.is_nominal)
-    return Features(X, new, np.array([place for place, *_ in owners], dtype=np.intp), nominal)
+    return Features(X, new, np.array([position for position, *_ in owners], dtype=np.intp), nominal)
 
 
-def _features_of(column: TypedColumn, name: str, options: ReadOptions, fail: Fail) -> Iterator[_Part]:
+def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: Fail) -> Iterator[_Part]:
     """Yield the features of one column; a role without features yields nothing."""
     role, values, missing, n_missing = column.role, column.values, options.missing, column.n_missing
     if missing == "error" and n_missing and role in ("number", "date", "boolean", "category"):
@@ -121,12 +121,12 @@ def _features_of(column: TypedColumn, name: str, options: ReadOptions, fail: Fai
         codes = np.array([code_of[text] for text in values], float)[:, None]
         yield _Part(impute(codes, strategy), [plain_name(name)], is_kept=True, is_nominal=True)
     elif role == "category":
-        yield _categories(values, name)
+        yield _encode_categories(values, name)
     elif role == "tags":
-        yield from _tags(values, name)
+        yield from _encode_tags(values, name)
     elif role == "text" and options.text == "tfidf":
-        yield from _words(values, name)
-    is_often_missing = _LEAST_MISSING <= n_missing <= len(values) - _LEAST_MISSING
+        yield from _encode_words(values, name)
+    is_often_missing = _MIN_MISSING <= n_missing <= len(values) - _MIN_MISSING
     if role in ("number", "date", "boolean") and missing is None and is_often_missing:
         holes = np.isnat(values) if role == "date" else np.isnan(values)
         yield _Part(holes[:, None].astype(np.float64), [f"{name}: missing"])
@@ -163,17 +163,17 @@ def _date_parts(moments: np.ndarray) -> dict[str, np.ndarray]:
     return {part: np.where(np.isnat(moments), np.nan, values * 1.0) for part, values in parts.items()}
 
 
-def _least_frequency(n_rows: int) -> int:
+def _min_frequency(n_rows: int) -> int:
     """Return how many rows must have a category for it to be a feature."""
     return max(1, min(2, n_rows // 5), n_rows // 200)
 
 
-def _categories(values: np.ndarray, name: str) -> _Part:
+def _encode_categories(values: np.ndarray, name: str) -> _Part:
     """One 0/1 feature per category, rare ones together; a single one if there are two categories."""
     encoder = OneHotEncoder(
         drop="if_binary",
-        min_frequency=_least_frequency(len(values)),
-        max_categories=MOST_CATEGORIES,
+        min_frequency=_min_frequency(len(values)),
+        max_categories=MAX_CATEGORIES,
         handle_unknown="ignore",
         dtype=np.float64,
         feature_name_combiner=lambda _, category: str(category),
@@ -183,23 +183,23 @@ def _categories(values: np.ndarray, name: str) -> _Part:
     return _Part(matrix, [f"{name}={'(other)' if kind == 'infrequent_sklearn' else kind}" for kind in shown])
 
 
-def _tags(values: np.ndarray, name: str) -> Iterator[_Part]:
+def _encode_tags(values: np.ndarray, name: str) -> Iterator[_Part]:
     """One 0/1 feature per tag that is frequent enough."""
     cells = [tags or () for tags in values]
     counts = Counter(tag for tags in cells for tag in tags)
-    least = _least_frequency(len(cells))
-    kept = {tag: None for tag, count in counts.most_common(MOST_CATEGORIES) if count >= least}
+    least = _min_frequency(len(cells))
+    kept = {tag: None for tag, count in counts.most_common(MAX_CATEGORIES) if count >= least}
     if kept:
         binarizer = MultiLabelBinarizer(classes=[*kept], sparse_output=True)
         matrix = binarizer.fit_transform([[tag for tag in tags if tag in kept] for tags in cells])
         yield _Part(matrix.astype(np.float64), [f"{name}={tag}" for tag in kept])
 
 
-def _words(values: np.ndarray, name: str) -> Iterator[_Part]:
+def _encode_words(values: np.ndarray, name: str) -> Iterator[_Part]:
     """One feature per word, weighted by how rare it is."""
     vectorizer = TfidfVectorizer(
-        min_df=max(2, _least_frequency(len(values))),
-        max_features=MOST_WORDS,
+        min_df=max(2, _min_frequency(len(values))),
+        max_features=MAX_WORDS,
         sublinear_tf=True,
         dtype=np.float64,
     )
@@ -215,7 +215,7 @@ def writable_name(name: str) -> str:
     return name if is_writable(name) else printable(name)
 
 
-def distinct(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+def deduplicate(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     """Number the names that are `taken` or repeat an earlier one, e.g. ``colour (2)``."""
     seen = set(taken)
     reserved = seen.union(names)

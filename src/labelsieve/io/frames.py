@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from labelsieve.io.errors import Fail
-from labelsieve.io.features import distinct, writable_name
+from labelsieve.io.features import deduplicate, writable_name
 from labelsieve.io.source import CELL_BYTES, Source, ending_of
 from labelsieve.io.spellings import MISSING
 
@@ -52,9 +52,9 @@ class RawTable:
         """Names of the columns."""
         return list(self.frame.columns)
 
-    def cells(self, place: int) -> Any:
+    def cells(self, position: int) -> Any:
         """Return one column; an array of objects unless it has a type."""
-        column = self.frame.iloc[:, place]
+        column = self.frame.iloc[:, position]
         return column.to_numpy() if column.dtype == object else column
 
 
@@ -81,10 +81,10 @@ def open_frame(frame: Any) -> RawTable:
 def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
     """Put the rows of tables with the same columns below one another."""
     first = parts[0]
-    odd = {name for part in parts for name in set(part.names) ^ set(first.names)}
-    if odd:
+    unmatched = {name for part in parts for name in set(part.names) ^ set(first.names)}
+    if unmatched:
         raise fail(
-            f"all parts must have the same columns, but {min(odd)!r} is not in every part; check the files"
+            f"all parts must have the same columns, but {min(unmatched)!r} is not in every part; check the files"
         )
     if len(parts) == 1:
         return first
@@ -93,12 +93,14 @@ def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
 
 def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str] = ()) -> RawTable:
     """Name the columns of some cells."""
-    shown = [writable_name(name.strip()) or f"column {place}" for place, name in enumerate(header, start=1)]
-    names = distinct(shown)
-    twice = [repr(new) for name, new in zip(shown, names, strict=True) if name != new]
+    shown = [
+        writable_name(name.strip()) or f"column {position}" for position, name in enumerate(header, start=1)
+    ]
+    names = deduplicate(shown)
+    renamed = [repr(new) for name, new in zip(shown, names, strict=True) if name != new]
     notes = [*notes]
-    if twice:
-        notes.append(f"duplicate names were numbered: {', '.join(twice[:3])}" + " ..." * (len(twice) > 3))
+    if renamed:
+        notes.append(f"duplicate names were numbered: {', '.join(renamed[:3])}" + " ..." * (len(renamed) > 3))
     unnamed = sum(not name.strip() for name in header)
     if unnamed:
         notes.append(f"{unnamed} columns without a name are named by their position")
@@ -130,7 +132,7 @@ def _open_delimited(source: Source) -> RawTable:
             raise source.error(f"expected {width} fields, got {len(record)}; correct the row", line=line)
     rows = [record for _, record in records]
     has_header = not has_numbers(rows[0])
-    header = rows.pop(0) if has_header else [f"x{place}" for place in range(width)]
+    header = rows.pop(0) if has_header else [f"x{position}" for position in range(width)]
     if not rows:
         raise source.error("has a header but no rows; copy it again")
     raw = _raw_table("delimited", header, np.array(rows, dtype=object))
@@ -280,8 +282,8 @@ def _open_excel(source: Source) -> RawTable:
     width = max(map(len, rows))
     source.check_cells(width * len(rows))
     cells = np.empty((len(rows), width), dtype=object)
-    for place, row in enumerate(rows):
-        cells[place, : len(row)] = row
+    for position, row in enumerate(rows):
+        cells[position, : len(row)] = row
     header = ["" if name is None else str(name) for name in cells[0]]
     return _raw_table("excel", header, cells[1:], notes)
 

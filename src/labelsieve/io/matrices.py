@@ -24,10 +24,10 @@ from labelsieve.io.column_choice import choose_columns, numbered_labels, plain_n
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import impute
-from labelsieve.io.labels import Labels, ReadLabelFile, chosen_labels
+from labelsieve.io.labels import Labels, ReadLabelFile, load_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
-from labelsieve.io.spellings import truth_value
+from labelsieve.io.spellings import boolean_value
 
 # Variable names in published code of the field, in lower case; the first match wins.
 _DATA = ("data", "x", "features", "fea", "feature", "x_data", "instances")
@@ -46,7 +46,7 @@ SVMLIGHT_HEADER = "# labelsieve "
 # The extreme classification repository puts the numbers of samples, features and labels on the first line.
 _SIZES = re.compile(rb"(\d{1,18}) (\d{1,18}) (\d{1,18})[ \t]*\n")
 # More one-hot cells are not made.
-_MOST_CELLS = 2**27
+_MAX_ONE_HOT_CELLS = 2**27
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Matrices:
     @cached_property
     def names(self) -> list[str]:
         """Names of the features."""
-        return [*(self.feature_names or (f"x{place}" for place in range(self.X.shape[1])))]
+        return [*(self.feature_names or (f"x{position}" for position in range(self.X.shape[1])))]
 
     def split(self, options: ReadOptions, read_file: ReadLabelFile, fail: Fail) -> Matrices:
         """Divide the columns of a table into features and labels."""
@@ -85,10 +85,10 @@ class Matrices:
         features = choice.features(len(self.names), fail)
         if self.row_ids is not None:
             require_unique(self.row_ids, str(options.id), fail)
-        truth, noisy = chosen_labels(
-            choice, self.X.shape[0], lambda places: self.labels(places, fail), read_file, fail
+        truth, noisy = load_labels(
+            choice, self.X.shape[0], lambda positions: self.labels(positions, fail), read_file, fail
         )
-        names = [self.names[place] for place in features]
+        names = [self.names[position] for position in features]
         return replace(
             self,
             X=self.X[:, features],
@@ -99,15 +99,15 @@ class Matrices:
             nominal=[name for name in names if name in self.categories],
         )
 
-    def labels(self, places: Sequence[int], fail: Fail) -> Labels:
+    def labels(self, positions: Sequence[int], fail: Fail) -> Labels:
         """Return columns as 0/1, whatever words the file uses for yes and no."""
-        values = self.X[:, list(places)]
-        names = [self.names[place] for place in places]
-        if np.isnan(_stored(values)).any():
+        values = self.X[:, list(positions)]
+        names = [self.names[position] for position in positions]
+        if np.isnan(_stored_values(values)).any():
             raise fail("has missing values in its label columns; remove those rows or complete them")
         for column, name in enumerate(names):
             categories = self.categories.get(name, ("0", "1"))
-            meaning = [truth_value(category) for category in categories]
+            meaning = [boolean_value(category) for category in categories]
             if None in meaning:
                 raise fail(
                     f"label {name!r} must be 0/1, -1/+1, no/yes or false/true, got the categories "
@@ -126,8 +126,8 @@ class Matrices:
         X, names, nominal = self.X, self.feature_names, self.nominal
         if not is_lazy(X):
             is_nominal = set(nominal)
-            coded = [place for place, feature in enumerate(self.names) if feature in is_nominal]
-            X = _complete(X, options.missing, self.names, coded, fail)
+            coded = [position for position, feature in enumerate(self.names) if feature in is_nominal]
+            X = _fill_missing(X, options.missing, self.names, coded, fail)
         if options.nominal == "onehot" and self.categories and nominal:
             X, names, nominal = _one_hot(X, self.names, self.categories, fail)
         return Dataset(
@@ -166,14 +166,14 @@ def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
     has_candidates = any(part.Y_candidates is not None for part in parts)
     return replace(
         first,
-        X=_stacked(ordered),
-        Y=None if first.Y is None else _stacked([part.Y for part in parts]),
-        Y_candidates=_stacked(candidates) if has_candidates else None,
+        X=_stack_rows(ordered),
+        Y=None if first.Y is None else _stack_rows([part.Y for part in parts]),
+        Y_candidates=_stack_rows(candidates) if has_candidates else None,
         row_ids=None if first.row_ids is None else row_ids,
     )
 
 
-def _stacked(matrices: Sequence[Any]) -> Matrix:
+def _stack_rows(matrices: Sequence[Any]) -> Matrix:
     """Return matrices of the same width below one another."""
     if any(map(is_sparse, matrices)):
         return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
@@ -182,7 +182,7 @@ def _stacked(matrices: Sequence[Any]) -> Matrix:
 
 def labels_to_binary(matrix: Any, fail: Fail) -> Matrix:
     """Return 0/1 for labels written as 0/1 or -1/+1."""
-    numbers = _stored(matrix)
+    numbers = _stored_values(matrix)
     if not is_binary(numbers, signed=True):
         bad = numbers[~np.isin(numbers, (-1, 0, 1))].flat[0]
         raise fail(f"labels must be 0/1 or -1/+1, got {bad!s}; check `labels` or threshold the values")
@@ -190,16 +190,16 @@ def labels_to_binary(matrix: Any, fail: Fail) -> Matrix:
     return sp.csr_array(positive, dtype=np.uint8) if is_sparse(positive) else positive.astype(np.uint8)
 
 
-def _stored(values: Matrix) -> np.ndarray:
+def _stored_values(values: Matrix) -> np.ndarray:
     stored: np.ndarray = values.data if is_sparse(values) else values
     return stored
 
 
-def _complete(
+def _fill_missing(
     values: Matrix, missing: str | None, names: Sequence[str], coded: Sequence[int], fail: Fail
 ) -> Matrix:
     """Fill in missing values, those of category codes by the most frequent one, or raise."""
-    stored = _stored(values)
+    stored = _stored_values(values)
     # The minimum is NaN if any value is, and needs no mask of all of them.
     if stored.dtype.kind != "f" or not np.isnan(stored.min(initial=0.0)):
         return values
@@ -223,15 +223,15 @@ def _one_hot(
     """Replace every nominal column by one 0/1 column per category, in place and named ``column=category``."""
     coded = [name for name in names if name in categories]
     width = len(names) + sum(len(categories[name]) - 1 for name in coded)
-    if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MOST_CELLS:
+    if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MAX_ONE_HOT_CELLS:
         raise fail(
             f"has too many categories for one-hot encoding ({width} columns); read it with `nominal='code'`"
         )
     columns = by_columns(values)
     blocks: list[Any] = []
     new_names: list[list[str]] = []
-    for place, name in enumerate(names):
-        block, known = columns[:, [place]], categories.get(name)
+    for position, name in enumerate(names):
+        block, known = columns[:, [position]], categories.get(name)
         blocks.append(block if known is None else (dense(block) == np.arange(len(known))).astype(np.float64))
         new_names.append([name] if known is None else [f"{name}={category}" for category in known])
     indicators = [
@@ -266,10 +266,10 @@ def read_npz(source: Source, options: ReadOptions) -> Matrices:
     with np.load(BytesIO(source.raw), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     if "labelsieve" in arrays:
-        facts = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
-        X, Y, candidates = (_own_matrix(arrays, role, source) for role in ROLES)
-        own = (facts["feature_names"], facts["label_names"], facts["nominal"])
-        return Matrices(X, Y, candidates, *own, name=facts["name"] or None)
+        metadata = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
+        X, Y, candidates = (_load_matrix(arrays, role, source) for role in ROLES)
+        own = (metadata["feature_names"], metadata["label_names"], metadata["nominal"])
+        return Matrices(X, Y, candidates, *own, name=metadata["name"] or None)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     found = _pick_matrices(matrices, source, options, label_rows_first=False)
     names: dict[str, tuple[str, ...]] = {}
@@ -283,7 +283,7 @@ def read_npz(source: Source, options: ReadOptions) -> Matrices:
     return replace(found, **names)  # type: ignore[arg-type]
 
 
-def _own_matrix(arrays: Mapping[str, np.ndarray], role: str, source: Source) -> Any:
+def _load_matrix(arrays: Mapping[str, np.ndarray], role: str, source: Source) -> Any:
     """Return a matrix that `write` stored as one array, or as the four arrays of a sparse one."""
     if f"{role}_shape" not in arrays:
         return arrays.get(role)
@@ -323,13 +323,13 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
     n_labels: int | None
     if all(sizes):
         declared = [tuple(map(int, size.groups())) for size in sizes if size]
-        for place, size in enumerate(declared):
-            lines = texts[place].split(b"\n")[1:]
+        for position, size in enumerate(declared):
+            lines = texts[position].split(b"\n")[1:]
             while len(lines) > size[0] and not lines[-1].strip():
                 lines.pop()
             # A blank line is a row of zeros without labels.
-            texts[place] = b"\n".join(line if line.strip() else b" 0:0" for line in lines)
-        n_features, n_labels = (max(size[place] for size in declared) for place in (1, 2))
+            texts[position] = b"\n".join(line if line.strip() else b" 0:0" for line in lines)
+        n_features, n_labels = (max(size[position] for size in declared) for position in (1, 2))
     else:
         if texts[0].startswith(SVMLIGHT_HEADER.encode()):
             header = json.loads(texts[0].partition(b"\n")[0][len(SVMLIGHT_HEADER) :])
@@ -350,7 +350,7 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
             f"must hold the {n_rows} rows of its first line, got {X.shape[0]}; copy it again"
         )
     labels = [row for rows in found[1::2] for row in rows]
-    Y, names = _listed_labels(labels, n_labels, sources[0])
+    Y, names = _binarize_labels(labels, n_labels, sources[0])
     is_candidate = header.get("holds") == "candidate"
     return Matrices(
         X,
@@ -363,7 +363,7 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
     )
 
 
-def _listed_labels(
+def _binarize_labels(
     rows: Sequence[Sequence[float]], n_labels: int | None, source: Source
 ) -> tuple[sp.csr_array, tuple[str, ...] | None]:
     """Return the 0/1 matrix of label numbers; without a declared count, of those that occur, and their names."""
@@ -403,7 +403,7 @@ def _pick_matrices(
         if not given or part:  # the parts have usual names only
             return named(names, part)
         if given not in arrays:
-            raise source.error(f"has no matrix called {given!r}: {_listing(arrays)}; choose one of these")
+            raise source.error(f"has no matrix called {given!r}: {_list_arrays(arrays)}; choose one of these")
         return arrays[given]
 
     for part in ("", "train", "test"):
@@ -413,23 +413,23 @@ def _pick_matrices(
         truth = labels(options.labels, _TRUTH, part)
         noisy = labels(options.candidates, _CANDIDATES, part)
         if truth is None and noisy is None:
-            raise source.error(f"has features but no labels: {_listing(arrays)}; name them with `labels`")
-        parts.append(_oriented(X, truth, noisy, source, label_rows_first))
+            raise source.error(f"has features but no labels: {_list_arrays(arrays)}; name them with `labels`")
+        parts.append(_orient(X, truth, noisy, source, label_rows_first))
         if not part:
             break
     if not parts:
         raise source.error(
-            f"has no matrix called 'data' or 'X': {_listing(arrays)}; rename the feature matrix"
+            f"has no matrix called 'data' or 'X': {_list_arrays(arrays)}; rename the feature matrix"
         )
     return join(parts, source.error)
 
 
-def _listing(arrays: Mapping[str, Any]) -> str:
+def _list_arrays(arrays: Mapping[str, Any]) -> str:
     shown = ", ".join(f"{name} {array.shape[0]}x{array.shape[1]}" for name, array in list(arrays.items())[:8])
     return f"it holds {shown or 'no numeric matrix'}"
 
 
-def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool) -> Matrices:
+def _orient(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool) -> Matrices:
     """Turn the matrices to samples x columns, and map the labels to 0/1."""
     for matrix in (X, truth, noisy):
         if is_sparse(matrix):
@@ -440,14 +440,14 @@ def _oriented(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: 
         X = X.T
     n_samples = X.shape[0]
 
-    def turned(matrix: Any) -> Matrix | None:
+    def oriented_labels(matrix: Any) -> Matrix | None:
         if matrix is None:
             return None
         if n_samples not in matrix.shape:
             raise source.error(
                 f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
             )
-        is_turned = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
-        return labels_to_binary(matrix.T if is_turned else matrix, source.error)
+        is_transposed = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
+        return labels_to_binary(matrix.T if is_transposed else matrix, source.error)
 
-    return Matrices(X, turned(truth), turned(noisy))
+    return Matrices(X, oriented_labels(truth), oriented_labels(noisy))

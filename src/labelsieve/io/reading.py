@@ -231,9 +231,9 @@ def read_files(
             raise
         raise DatasetError(f"{origin}: {error}") from None
     except Exception as error:  # on damaged files the libraries raise almost anything
-        said = str(error).partition("\n")[0] or type(error).__name__
+        reason = str(error).partition("\n")[0] or type(error).__name__
         form = f" as {_NAMES[kind]}" if kind else ""
-        raise first.error(f"cannot be read{form} ({said}); save or copy it again") from error
+        raise first.error(f"cannot be read{form} ({reason}); save or copy it again") from error
 
 
 def _with_checksum(dataset: Dataset, sources: Sequence[Source]) -> Dataset:

@@ -19,7 +19,7 @@ from labelsieve._text import printable
 from labelsieve.io.errors import DatasetError
 
 # A few bytes of a compressed format can stand for any number of cells; no real table packs more into a byte.
-_CELLS_FREE, _CELLS_PER_BYTE = 2**24, 32
+_MIN_CELL_LIMIT, _CELLS_PER_BYTE = 2**24, 32
 CELL_BYTES = 8
 # An empty column of a sparse matrix costs a name; hashed text has 2**20 columns.
 _CELLS_PER_COLUMN = 8
@@ -57,13 +57,13 @@ class Source:
         if self.compression == "zip":
             return self._archive[0]
         opener: Any = gzip.open if self.compression == "gzip" else bz2.open
-        with self._naming_damage(), opener(BytesIO(self.raw)) as stream:
-            content = stream.read(CELL_BYTES * self._most_cells + 1)
+        with self._damage_errors(), opener(BytesIO(self.raw)) as stream:
+            content = stream.read(CELL_BYTES * self._max_cells + 1)
         self.check_cells(-(-len(content) // CELL_BYTES))
         return content
 
     @contextmanager
-    def _naming_damage(self) -> Iterator[None]:
+    def _damage_errors(self) -> Iterator[None]:
         """Turn the errors of decompression into the one of this file."""
         try:
             yield
@@ -90,7 +90,7 @@ class Source:
         """The files of an archive."""
         if self.raw[:4] != b"PK\x03\x04":
             return []
-        with self._naming_damage(), zipfile.ZipFile(BytesIO(self.raw)) as archive:
+        with self._damage_errors(), zipfile.ZipFile(BytesIO(self.raw)) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
         self.check_cells(sum(member.file_size for member in members) // CELL_BYTES)
         return [member for member in members if not member.filename.startswith("__MACOSX/")]
@@ -117,7 +117,7 @@ class Source:
                 f"must hold one data file and at most one XML label file, got {found}; unpack it"
             )
         self.ending = data[0].suffix.lower()
-        with self._naming_damage(), zipfile.ZipFile(BytesIO(self.raw)) as archive:
+        with self._damage_errors(), zipfile.ZipFile(BytesIO(self.raw)) as archive:
             return archive.read(str(data[0])), archive.read(str(xml[0])) if xml else None
 
     @property
@@ -140,14 +140,14 @@ class Source:
         return DatasetError(f"{place}: {printable(message)}.")
 
     @property
-    def _most_cells(self) -> int:
-        return max(_CELLS_FREE, _CELLS_PER_BYTE * self.size)
+    def _max_cells(self) -> int:
+        return max(_MIN_CELL_LIMIT, _CELLS_PER_BYTE * self.size)
 
     def check_cells(self, n_cells: int) -> None:
         """Raise if the file would expand to more cells than a file of its size can hold."""
-        if n_cells > self._most_cells:
+        if n_cells > self._max_cells:
             raise self.error(
-                f"has {self.size} bytes and expands to {n_cells} cells or more, the limit is {self._most_cells}; "
+                f"has {self.size} bytes and expands to {n_cells} cells or more, the limit is {self._max_cells}; "
                 "if you trust it, unpack it or save it in another format"
             )
 

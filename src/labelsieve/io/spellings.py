@@ -26,11 +26,11 @@ DASHES = frozenset({"-", "--", "–", "—"})
 #: Separators of the tags of a cell, the likeliest first.
 TAG_SEPARATORS = (";", "|", ",")
 
-_LONGEST_NUMBER = 40
-_LONGEST_DATE = 40
+_MAX_NUMBER_LENGTH = 40
+_MAX_DATE_LENGTH = 40
 _CURRENCY = re.compile(r"([-+]?)\s*[€$£¥]\s*(?=[\d.,])|(?<=\d)\s*(?:[€$£¥]|EUR|USD|GBP)$")
 # Thousands separators of several countries that mean nothing else between digits.
-_PARTED = re.compile(r"(?<=\d)[ \u00a0\u202f'’_](?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r"(?<=\d)[ \u00a0\u202f'’_](?=\d{3}(?!\d))")
 _DECIMAL_POINT = re.compile(r"[-+]?(?=[.\d])(?:\d{1,3}(?:,\d{3})+|\d*)(?:\.\d*)?(?:[eE][-+]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?(?=[,\d])(?:\d{1,3}(?:\.\d{3})+|\d*)(?:,\d*)?(?:[eE][-+]?\d+)?")
 
@@ -41,7 +41,7 @@ _DAYS = (
 )  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
 _DATE_LIKE = re.compile(r"(?=.*\d).*[-/.: ].*", re.DOTALL)
-_WRITTEN = {"%d": "day", "%m": "month", "%b": "month", "%B": "month", "%Y": "year", "%y": "year"}
+_DATE_FIELDS = {"%d": "day", "%m": "month", "%b": "month", "%B": "month", "%Y": "year", "%y": "year"}
 
 
 def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) -> tuple[dict[str, float], str]:
@@ -56,10 +56,10 @@ def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) ->
     >>> read_numbers(["1,500", "2,000"])[0]
     {'1,500': 1500.0, '2,000': 2000.0}
     """
-    plain = {text: number for text in texts if (number := _plain(text)) is not None}
+    plain = {text: number for text in texts if (number := _parse_float(text)) is not None}
     if len(plain) == len(texts):
         return plain, ""
-    bare = {text: _bare_number(text) for text in texts if len(text) <= _LONGEST_NUMBER}
+    bare = {text: _strip_units(text) for text in texts if len(text) <= _MAX_NUMBER_LENGTH}
     pointed = {text: bare[text] for text in bare if _DECIMAL_POINT.fullmatch(bare[text])}
     comma = {text: bare[text] for text in bare if _DECIMAL_COMMA.fullmatch(bare[text])}
     has_commas = any("," in text for text in pointed.values())
@@ -76,11 +76,11 @@ def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) ->
         notes[0] += f": {example} is {float(chosen[example]):.15g}"
     if any("%" in text for text in chosen):
         notes.append("per cent")
-    numbers = {text: value for text, number in chosen.items() if (value := _plain(number)) is not None}
+    numbers = {text: value for text, number in chosen.items() if (value := _parse_float(number)) is not None}
     return numbers, "; ".join(notes)
 
 
-def _plain(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     """Return the number that Python reads, without underscores."""
     try:
         number = float(text)
@@ -89,10 +89,10 @@ def _plain(text: str) -> float | None:
     return None if math.isnan(number) or "_" in text else number
 
 
-def _bare_number(text: str) -> str:
+def _strip_units(text: str) -> str:
     """Remove currency, per cent sign and thousands separators except commas and points."""
     bare = _CURRENCY.sub(r"\1", text.strip().replace("−", "-")).strip()
-    return _PARTED.sub("", bare.removesuffix("%").strip())
+    return _THOUSANDS.sub("", bare.removesuffix("%").strip())
 
 
 def read_dates(texts: Collection[str], *, days_first: bool = False) -> tuple[dict[str, np.datetime64], str]:
@@ -108,10 +108,10 @@ def read_dates(texts: Collection[str], *, days_first: bool = False) -> tuple[dic
     >>> read_dates(["2024-02-30"])
     ({}, '')
     """
-    likely = [text for text in texts if len(text) <= _LONGEST_DATE and _DATE_LIKE.fullmatch(text)]
+    likely = [text for text in texts if len(text) <= _MAX_DATE_LENGTH and _DATE_LIKE.fullmatch(text)]
     if 2 * len(likely) < len(texts):
         return {}, ""
-    iso = _dates([text for text in likely if "-" in text[1:]], datetime.fromisoformat)
+    iso = _parse_dates([text for text in likely if "-" in text[1:]], datetime.fromisoformat)
     if 2 * len(iso) >= len(texts):
         return iso, ""
     sample = likely[:20]
@@ -119,19 +119,19 @@ def read_dates(texts: Collection[str], *, days_first: bool = False) -> tuple[dic
     for day in _DAYS:
         for time in _TIMES:
             layout = day + time
-            if 2 * len(_dates(sample, layout)) >= len(sample):
-                fitting.append((_dates(likely, layout), day))
+            if 2 * len(_parse_dates(sample, layout)) >= len(sample):
+                fitting.append((_parse_dates(likely, layout), day))
     if not fitting:
         return {}, ""
     most = max(len(dates) for dates, _ in fitting)
     best = [(dates, day) for dates, day in fitting if len(dates) == most]
     first = "%d" if days_first else "%m"
     dates, day = next((pair for pair in best if pair[1].startswith(first)), best[0])
-    note = re.sub(r"%[a-zA-Z]", lambda code: _WRITTEN[code.group()], day)
+    note = re.sub(r"%[a-zA-Z]", lambda code: _DATE_FIELDS[code.group()], day)
     return dates, note if len(best) == 1 else f"{note}, which is a guess"
 
 
-def _dates(texts: Iterable[str], layout: str | Callable[[str], datetime]) -> dict[str, np.datetime64]:
+def _parse_dates(texts: Iterable[str], layout: str | Callable[[str], datetime]) -> dict[str, np.datetime64]:
     """Return the dates of the texts that can be read in a layout of `strptime` or by a function."""
     dates: dict[str, np.datetime64] = {}
     for text in texts:
@@ -146,7 +146,7 @@ def _dates(texts: Iterable[str], layout: str | Callable[[str], datetime]) -> dic
     return dates
 
 
-def read_truth(texts: Collection[str]) -> dict[str, float]:
+def read_booleans(texts: Collection[str]) -> dict[str, float]:
     """Return 1 for yes and 0 for no in any of the usual words; nothing unless both occur and nothing else."""
     words = {text: text.strip().lower() for text in texts}
     said = set(words.values())
@@ -155,12 +155,12 @@ def read_truth(texts: Collection[str]) -> dict[str, float]:
     return {}
 
 
-def truth_value(word: str) -> bool | None:
+def boolean_value(word: str) -> bool | None:
     """Return what a word or mark of a label says, or None if it is neither yes nor no.
 
     Examples
     --------
-    >>> truth_value("Yes"), truth_value("-1"), truth_value("perhaps")
+    >>> boolean_value("Yes"), boolean_value("-1"), boolean_value("perhaps")
     (True, False, None)
     """
     word = word.strip().lower()
@@ -202,20 +202,20 @@ def items_of(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
     return None
 
 
-def _numpy_list(text: str) -> list[str]:
+def _read_numpy_list(text: str) -> list[str]:
     if not re.fullmatch(r"\[(?:\s*'[^']*')+\s*\]", text):
         raise ValueError(text)
     return re.findall(r"'([^']*)'", text)
 
 
-def _numpy_text(items: list[str]) -> str:
+def _write_numpy_list(items: list[str]) -> str:
     return "[" + " ".join(f"'{item}'" for item in items) + "]"
 
 
 # Functions that read a list and write it back.
 _LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
     (json.loads, partial(json.dumps, ensure_ascii=False)),
-    (_numpy_list, _numpy_text),
+    (_read_numpy_list, _write_numpy_list),
     (ast.literal_eval, repr),
 )
 

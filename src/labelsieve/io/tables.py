@@ -17,14 +17,14 @@ from labelsieve.io.column_choice import (
     ColumnChoice,
     choose_columns,
     require_unique,
-    unknown_column,
+    unknown_column_error,
 )
 from labelsieve.io.column_types import TypedColumn, infer_column_type, plain_numbers, texts_of
 from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import Features, encode
 from labelsieve.io.frames import RawTable
-from labelsieve.io.labels import Labels, ReadLabelFile, chosen_labels, likely_labels, read_labels
+from labelsieve.io.labels import Labels, ReadLabelFile, infer_labels, load_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
@@ -54,15 +54,15 @@ def table_dataset(
     choice = _choose(names, options, given, fail)
     typed = _type_columns(raw, options, given, choice, fail)
     if choice.labels is None:
-        free = {place: column for place, column in typed.items() if place not in given}
-        found = likely_labels(names, free, fail)
+        free = {position: column for position, column in typed.items() if position not in given}
+        found = infer_labels(names, free, fail)
         choice = replace(choice, labels=found)
-        typed = {place: column for place, column in typed.items() if place not in found}
+        typed = {position: column for position, column in typed.items() if position not in found}
     must_vary = not choice.is_declared
-    truth, noisy = chosen_labels(
+    truth, noisy = load_labels(
         choice,
         n_rows,
-        lambda places: read_labels(raw, places, options.label_sep, fail, must_vary=must_vary),
+        lambda positions: read_labels(raw, positions, options.label_sep, fail, must_vary=must_vary),
         read_file,
         fail,
     )
@@ -82,11 +82,11 @@ def table_dataset(
         nominal=features.nominal,
         columns=_columns(raw, typed, [part for part in (noisy, truth) if part], features, options),
         column_of=features.column_of,
-        label_column_of=np.array([place for place, _ in labels.origins]),
+        label_column_of=np.array([position for position, _ in labels.origins]),
         row_ids=row_ids,  # type: ignore[arg-type]  # None numbers the rows
         id_column=id_column,
         frame=raw.frame,
-        values=pd.DataFrame({names[place]: column.values for place, column in typed.items()}),
+        values=pd.DataFrame({names[position]: column.values for position, column in typed.items()}),
         notes=raw.notes,
         _origin=None if file is None else Origin(file, raw, labels),
     )
@@ -97,18 +97,22 @@ def _given_roles(names: Sequence[str], options: ReadOptions, fail: Fail) -> dict
     given = {**(options.roles or {}), **({} if options.id is None else {options.id: "id"})}
     for name in given:
         if name not in names:
-            raise unknown_column(name, names, fail)
+            raise unknown_column_error(name, names, fail)
     return {names.index(name): role for name, role in given.items()}
 
 
 def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str], fail: Fail) -> ColumnChoice:
     """Choose label and ignored columns by options, roles and prefixes."""
-    taken = [place for place, role in given.items() if role in ("id", "ignored")]
-    said = [place for place, role in given.items() if role == "label"]
-    if said and options.labels is None:
-        options = replace(options, labels=[names[place] for place in said])
+    taken = [position for position, role in given.items() if role in ("id", "ignored")]
+    label_positions = [position for position, role in given.items() if role == "label"]
+    if label_positions and options.labels is None:
+        options = replace(options, labels=[names[position] for position in label_positions])
     choice = choose_columns(names, options, fail, taken=taken)
-    return choice if choice.labels is None else replace(choice, labels=sorted({*said, *choice.labels}))
+    return (
+        choice
+        if choice.labels is None
+        else replace(choice, labels=sorted({*label_positions, *choice.labels}))
+    )
 
 
 def _type_columns(
@@ -116,24 +120,24 @@ def _type_columns(
 ) -> dict[int, TypedColumn]:
     """Return every column but labels with its type."""
     labels = {*(choice.labels or ()), *choice.candidates}
-    is_continental = raw.kind == "delimited" and raw.separator == ";"
+    is_european = raw.kind == "delimited" and raw.separator == ";"
     typed: dict[int, TypedColumn] = {}
-    for place, name in enumerate(raw.names):
-        if place in labels:
+    for position, name in enumerate(raw.names):
+        if position in labels:
             continue
-        cells = raw.cells(place)
-        role = given.get(place, "ignored" if place in choice.ignored else None)
+        cells = raw.cells(position)
+        role = given.get(position, "ignored" if position in choice.ignored else None)
         is_nominal = name.startswith(NOMINAL_PREFIX) or hasattr(cells, "cat")
         is_declared = choice.is_declared and role is None and not is_nominal
         numbers = plain_numbers(cells) if is_declared else None
         if numbers is not None:  # what `write` wrote comes back as it was
-            typed[place] = TypedColumn("boolean" if is_binary(numbers) else "number", numbers)
+            typed[position] = TypedColumn("boolean" if is_binary(numbers) else "number", numbers)
         elif role is None and is_nominal:
-            typed[place] = _declared_categories(cells, name, fail)
+            typed[position] = _declared_categories(cells, name, fail)
             if options.nominal is None and not choice.is_declared:
-                typed[place] = replace(typed[place], categories=None)
+                typed[position] = replace(typed[position], categories=None)
         else:
-            typed[place] = infer_column_type(cells, name, fail, role=role, is_continental=is_continental)
+            typed[position] = infer_column_type(cells, name, fail, role=role, is_european=is_european)
     return typed
 
 
@@ -153,8 +157,8 @@ def _row_names(
     raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None, fail: Fail
 ) -> tuple[list[str] | None, str | None]:
     """Return the names of the rows, from a column or the index of a frame, and the column."""
-    for place, column in typed.items():
-        name = raw.names[place]
+    for position, column in typed.items():
+        name = raw.names[position]
         if column.role != "id" or id_column not in (None, name):
             continue
         ids = ["" if text is None else text for text in column.values]
@@ -176,38 +180,38 @@ def _columns(
 ) -> tuple[Column, ...]:
     """Describe every column, in the order of the table."""
     members: dict[int, list[int]] = {}
-    for feature, place in enumerate(features.column_of.tolist()):
-        members.setdefault(place, []).append(feature)
-    twins = _equal_to_labels(features, labels[0])
+    for feature, position in enumerate(features.column_of.tolist()):
+        members.setdefault(position, []).append(feature)
+    equal_labels = _labels_equal_to(features, labels[0])
     columns: dict[int, Column] = {}
     for found in labels:
         columns |= found.columns
-    for place, column in typed.items():
+    for position, column in typed.items():
         notes = [column.note] if column.note else []
         if column.role == "text" and options.text != "tfidf":
             notes.append("left out; text 'tfidf' makes features of its words")
-        elif column.role not in ("id", "constant", "ignored") and place not in members:
+        elif column.role not in ("id", "constant", "ignored") and position not in members:
             notes.append("nothing in it is frequent enough to be a feature")
-        if place in twins:
-            notes.append(f"equals the label '{twins[place]}': leave it out if it was made from it")
-        own = tuple(members.get(place, ()))
-        columns[place] = Column(raw.names[place], column.role, column.n_missing, "; ".join(notes), own)
-    return tuple(columns[place] for place in range(len(raw.names)))
+        if position in equal_labels:
+            notes.append(f"equals the label '{equal_labels[position]}': leave it out if it was made from it")
+        own = tuple(members.get(position, ()))
+        columns[position] = Column(raw.names[position], column.role, column.n_missing, "; ".join(notes), own)
+    return tuple(columns[position] for position in range(len(raw.names)))
 
 
-def _equal_to_labels(features: Features, labels: Labels) -> dict[int, str]:
+def _labels_equal_to(features: Features, labels: Labels) -> dict[int, str]:
     """Return the columns with a feature that equals a label or its opposite: the label, by position."""
     known: dict[bytes, str] = {}
     for label, column in zip(labels.names, _by_column(labels.Y), strict=True):
         for is_there in (column != 0, column == 0):
             known.setdefault(np.packbits(is_there).tobytes(), label)
     found: dict[int, str] = {}
-    for place, column in zip(features.column_of.tolist(), _by_column(features.X), strict=True):
+    for position, column in zip(features.column_of.tolist(), _by_column(features.X), strict=True):
         low, high = column.min(), column.max()
         if low < high and ((column == low) | (column == high)).all():
             name = known.get(np.packbits(column != low).tobytes())
             if name is not None:
-                found.setdefault(place, name)
+                found.setdefault(position, name)
     return found
 
 

@@ -108,7 +108,7 @@ def replacing(path: Path, mode_of: Path | None = None) -> Iterator[IO[bytes]]:
         with open(temporary, "xb") as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())  # a crash must not leave an empty file in the place of the old one
+            os.fsync(stream.fileno())  # a crash must not leave an empty file in place of the old one
         if path.exists():
             mode_of = path
         if mode_of is not None and mode_of.exists():
@@ -127,9 +127,9 @@ def _write_npz(data: Dataset, path: Path) -> None:
             arrays.update({f"{role}_{part}": np.asarray(getattr(matrix, part)) for part in SPARSE_PARTS})
         elif matrix is not None:
             arrays[role] = matrix
-    facts = {key: getattr(data, key) for key in ("feature_names", "label_names", "nominal", "name")}
+    metadata = {key: getattr(data, key) for key in ("feature_names", "label_names", "nominal", "name")}
     # As bytes, since NumPy's own text arrays pad every name to the longest.
-    arrays["labelsieve"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    arrays["labelsieve"] = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
     with replacing(path) as stream:
         np.savez(stream, **arrays)
 
@@ -158,10 +158,10 @@ def _write_arff(data: Dataset, path: Path) -> None:
     label_names = [name.removeprefix(LABEL_PREFIX) for name in _label_columns(data, path)]
     lines = [f"@relation {_quoted(data.name)}", ""]
     nominal, columns = set(data.nominal), by_columns(data.X)
-    for place, name in enumerate(data.feature_names):
+    for position, name in enumerate(data.feature_names):
         kind = "numeric"
         if name in nominal:
-            kind = "{" + ",".join(map(str, range(int(columns[:, [place]].max()) + 1))) + "}"
+            kind = "{" + ",".join(map(str, range(int(columns[:, [position]].max()) + 1))) + "}"
         lines.append(f"@attribute {_quoted(name)} {kind}")
     lines += [f"@attribute {_quoted(name)} {{0,1}}" for name in label_names]
     header = "\n".join([*lines, "", "@data", ""])
@@ -178,7 +178,7 @@ def _quoted(name: str) -> str:
     return "'" + name.replace("\n", " ").replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _chunks(data: Dataset) -> Iterator[list[Any]]:
+def _row_batches(data: Dataset) -> Iterator[list[Any]]:
     """Yield features and label matrices, some rows at a time."""
     matrices = [data.X, *(labels for _, labels in _labels(data))]
     for rows in batches(data.X.shape[0], width=1, budget=_ROWS_AT_ONCE):
@@ -187,14 +187,14 @@ def _chunks(data: Dataset) -> Iterator[list[Any]]:
 
 def _dense_rows(data: Dataset, separator: str = ",") -> Iterator[bytes]:
     """Yield the lines of some rows."""
-    for matrices in _chunks(data):
+    for matrices in _row_batches(data):
         rows = np.hstack([dense(matrix) for matrix in matrices])
         yield "".join(separator.join(map(_number, row)) + "\n" for row in rows.tolist()).encode()
 
 
 def _sparse_rows(data: Dataset) -> Iterator[bytes]:
     """Yield lines of ``{index value,...}``."""
-    for matrices in _chunks(data):
+    for matrices in _row_batches(data):
         rows = sp.csr_array(sp.hstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
         lines = ("{" + ",".join(f"{i} {_number(v)}" for i, v in row) + "}\n" for row in _entries(rows))
         yield "".join(lines).encode()
@@ -221,8 +221,8 @@ def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] |
         stream.write(_quoted_line(names, separator))
         lines = (line for rows in _dense_rows(data, separator) for line in rows.splitlines(keepends=True))
         if row_names is not None:
-            firsts = (_quoted_line([name, ""], separator)[: -len('""\n')] for name in row_names[1])
-            lines = (first + line for first, line in zip(firsts, lines, strict=True))
+            first_fields = (_quoted_line([name, ""], separator)[: -len('""\n')] for name in row_names[1])
+            lines = (first + line for first, line in zip(first_fields, lines, strict=True))
         stream.writelines(lines)
 
 
@@ -249,7 +249,7 @@ def _write_svmlight(data: Dataset, path: Path) -> None:
     }
     with replacing(path) as stream:
         stream.write(f"{SVMLIGHT_HEADER}{json.dumps(header)}\n".encode())
-        for X, Y in _chunks(data):
+        for X, Y in _row_batches(data):
             features, labels = (sp.csr_array(matrix) for matrix in (X, Y))
             for row, own in zip(_entries(features), _entries(labels), strict=True):
                 body = " ".join(f"{index + 1}:{_number(value)}" for index, value in row)
