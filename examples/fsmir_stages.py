@@ -86,5 +86,5 @@ axes.legend(ncols=2, fontsize=8)
 figure.tight_layout()
 
 # %%
-# Independent features do not pass the bottleneck of ``sqrt(40) = 6`` components: the page on :doc:`/pml_fsmir` says what was measured, and
+# Independent features do not pass the bottleneck of ``sqrt(40) = 6`` components: the page on :doc:`/guide/pml_fsmir` says what was measured, and
 # :doc:`/results/index` how the method stands.

@@ -68,4 +68,4 @@ figure.tight_layout()
 folder.cleanup()
 
 # %%
-# On a cluster the same lines do the same: :doc:`/scale` says how to start one.
+# On a cluster the same lines do the same: :doc:`/guide/scale` says how to start one.

@@ -27,11 +27,12 @@ def _write_pages(app: Sphinx) -> None:
     folder = app.srcdir / "methods"
     for slug in METHODS:
         write_page(folder / f"{slug}.rst", _page(slug))
-    write_page(folder / "index.rst", _index())
+    write_page(folder / "index.rst", index_page())
     remove_others(folder, ["index.rst", *(f"{slug}.rst" for slug in METHODS)])
 
 
-def _index() -> str:
+def index_page() -> str:
+    """Return the table of all methods."""
     ranks = {name: ranked_names(name) for name in ("paper", "paper-lite", "field") if ranked_names(name)}
     rows = []
     for slug, method in METHODS.items():
@@ -39,6 +40,7 @@ def _index() -> str:
         rows.append(
             (
                 f":doc:`{slug}`",
+                f":doc:`{method.__name__} </api/labelsieve.{method.__name__}>`",
                 (inspect.getdoc(method) or "").partition("\n")[0],
                 *(_place(names, slug) for names in ranks.values()),
                 costs.get("yeast", "").partition(" /")[0],
@@ -53,7 +55,8 @@ def _index() -> str:
             "with its main classifier (:doc:`/results/index`); most neighbours in such a list are not significantly "
             "different. Seconds are those of one fit on yeast (2417 rows, 103 features, 14 labels), where measured.\n",
             list_table(
-                ("method", "what it does", *(f"place in ``{name}``" for name in ranks), "seconds"), rows
+                ("method", "class", "what it does", *(f"place in ``{name}``" for name in ranks), "seconds"),
+                rows,
             ),
             ".. toctree::\n   :hidden:\n",
             *(f"   {slug}" for slug in METHODS),

@@ -55,8 +55,8 @@ def with_site_links(text: str, folder: Path) -> str:
     --------
     >>> with_site_links("[how](../CONTRIBUTING.md#set-up)", Path("docs"))
     '[how](/project/contributing.md#set-up)'
-    >>> with_site_links("[drawn](docs/architecture.md)", Path("."))
-    '[drawn](/architecture.md)'
+    >>> with_site_links("[drawn](docs/project/architecture.md)", Path("."))
+    '[drawn](/project/architecture.md)'
     """
 
     def lead(link: re.Match[str]) -> str:

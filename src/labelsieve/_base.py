@@ -189,7 +189,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         Notes
         -----
         Some methods also take dask arrays and dataframes, whose blocks of rows are read one after the other, or
-        stay on the cluster of an active `distributed.Client`; `docs/scale.md` says which and how.
+        stay on the cluster of an active `distributed.Client`; `docs/guide/scale.md` says which and how.
         """
         if is_lazy(X):
             with _progress_log(getattr(self, "verbose", 0)):

@@ -17,6 +17,6 @@ def test_no_modules_import_each_other_in_a_cycle():
 
 
 def test_the_page_names_every_package():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8")
     packages = {path.parent.name for path in (ROOT / "src" / "labelsieve").glob("*/__init__.py")}
     assert {name for name in packages if f"`{name}`" not in page} == set()

@@ -120,7 +120,7 @@ def read(
         Name of the dataset. None takes the file name without endings.
     chunks : int, "auto" or None, default=None
         None reads everything into memory. A number of rows gives dask arrays with blocks of so many rows, which are
-        read when they are used; "auto" takes blocks of 16 MB. See `docs/scale.md`.
+        read when they are used; "auto" takes blocks of 16 MB. See `docs/guide/scale.md`.
 
     Returns
     -------

@@ -111,7 +111,7 @@ class PMLFSMIR(BlockSelector):
     Notes
     -----
     Constant features have score 0; with ``scale=None``, only features of zeros do. Constant labels
-    carry no information. If all labels are constant, ``T`` is ``Y``. `docs/pml_fsmir.md` lists the
+    carry no information. If all labels are constant, ``T`` is ``Y``. `docs/guide/pml_fsmir.md` lists the
     errata of the paper, our deviations and the measurements behind the defaults.
 
     Cost: a few products of X with ``n_components`` columns per iteration, plus the mutual
