@@ -20,12 +20,14 @@ from labelsieve.cli import main
 from labelsieve.report.page import make_report
 from labelsieve.report.summary import summarise
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs"))
-sys.path.insert(0, str(ROOT / "docs" / "_extensions"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_extensions"))
+from write_outputs import PAGES, code_blocks, page_folder, with_outputs
+
 import gallery_order
 from api_pages import public_names
-from write_outputs import PAGES, code_blocks, page_folder, with_outputs
+
+ROOT = Path(__file__).parents[2]
 
 
 def blocks(page, language):
