@@ -1,11 +1,11 @@
-"""Sparse matrices whose arrays contradict their shape, each of which would end the process if followed."""
+"""Invalid sparse matrices, each of which could crash compiled code."""
 
 import numpy as np
 import scipy.sparse as sp
 
 
 def broken(M, fault, make=sp.csr_array):
-    """Return a compressed copy of a dense matrix with one fault, made as scipy lets it be made."""
+    """Return a compressed copy of a dense matrix with one fault that scipy does not detect."""
     M = make(M)
     FAULTS[fault][0](M)
     return M
@@ -35,7 +35,7 @@ def _swap(indptr):
     return indptr
 
 
-#: Name -> what makes the fault, and what the message must say of it.
+#: Name -> function that makes the fault, and a pattern of the error message.
 FAULTS = {
     "index too large": (_set_index(10**6), ""),
     "index negative": (_set_index(-3), ""),

@@ -1,4 +1,4 @@
-"""Rows in blocks, in memory or in dask arrays, give the scores of all rows at once."""
+"""Check that fits on blocks of rows give the same scores as fits on the whole table."""
 
 import warnings
 from itertools import pairwise
@@ -18,7 +18,7 @@ def check_chunked_equals_in_memory(selector):
     X, Y = make_pml(60, 8, n_informative=3, n_labels=4, density=0.5, random_state=0)
     # One block has no candidates and a constant feature.
     X[14:21, 0], Y[14:21] = 1.0, 0
-    # Rounding may decide in which of the last iterations a fit stops; and every iteration reads all blocks.
+    # Rounding can change the number of iterations. Few iterations also save time, as each reads all blocks.
     for name, value in (("max_iter", 3), ("random_state", 0)):
         if name in selector.get_params():
             selector.set_params(**{name: value})

@@ -1,4 +1,4 @@
-"""Hit fits on a dask cluster of real processes with faults: each must give the right answer or one clear error.
+"""Inject faults into fits on a dask cluster. Each fit must give the right result or one clear error.
 
 python tests/cluster_faults.py          every fault once
 python tests/cluster_faults.py 5        every fault five times
@@ -27,7 +27,7 @@ N_ROWS = 250
 
 
 def slowly(block, error=None, block_info=None):
-    """Return a block after a while, so that a fault hits a fit that is still running."""
+    """Return a block after a delay, so that the fit is still running when the fault happens."""
     time.sleep(0.5)
     if error is not None and block_info[0]["chunk-location"][0] == 3:
         raise error
@@ -59,17 +59,17 @@ def terminate(process):
     os.kill(process.pid, signal.SIGTERM)
 
 
-#: Name: workers at the start, options of `slowly`, what happens during the fit, the errors that are right (none: the
-#: answer must be that of a fit in memory).
+#: Name -> initial number of workers, options of `slowly`, fault during the fit, and expected errors. If there
+#: are none, the result must equal that of a fit in memory.
 FAULTS = {
     "one of two workers killed": (2, {}, kill_worker, ()),
-    "one of two workers ended by SIGTERM": (2, {}, lambda c: terminate(c.workers[0]), ()),
+    "one of two workers terminated": (2, {}, lambda c: terminate(c.workers[0]), ()),
     "both workers killed in turn, one joins": (2, {}, replace_both_workers, ()),
     "only worker killed, another joins": (1, {}, replace_only_worker, ()),
     "only worker killed, none joins": (1, {}, kill_worker, ("LostClusterError",)),
     "worker paused for 10 s": (2, {}, pause_worker, ()),
     "scheduler killed": (2, {}, lambda c: c.scheduler.kill(), ("LostClusterError",)),
-    "scheduler ended by SIGTERM": (2, {}, lambda c: terminate(c.scheduler), ("LostClusterError",)),
+    "scheduler terminated": (2, {}, lambda c: terminate(c.scheduler), ("LostClusterError",)),
     "no worker": (0, {}, lambda c: None, ("LostClusterError",)),
     "worker with too little memory": (-1, {}, lambda c: None, ("LostClusterError", "MemoryError")),
     "a block cannot be read": (2, {"error": OSError("gone")}, lambda c: None, ("OSError",)),
@@ -78,7 +78,7 @@ FAULTS = {
 
 
 def fit_under(n_workers, options, fault, folder):
-    """Return what a fit ends with: an estimator or an error."""
+    """Return the fitted estimator, or the error of the fit."""
     with running_scheduler(folder) as cluster:
         for _ in range(abs(n_workers)):
             cluster.start_worker(*(("--memory-limit", "60MB") if n_workers < 0 else ()))
@@ -90,14 +90,14 @@ def fit_under(n_workers, options, fault, folder):
             lazy = da.from_array(rows, chunks=(N_ROWS, -1)).map_blocks(
                 slowly, options.get("error"), dtype=X.dtype, meta=X[:0]
             )
-            saboteur = Thread(target=lambda: (time.sleep(1.5), fault(cluster)))
-            saboteur.start()
+            injector = Thread(target=lambda: (time.sleep(1.5), fault(cluster)))
+            injector.start()
             try:
                 return EvidenceSelector(5).fit(lazy, da.from_array(Y, chunks=(N_ROWS, -1)))
             except Exception as error:
                 return error
             finally:
-                saboteur.join()
+                injector.join()
                 client.close(timeout=2)
 
 
@@ -116,7 +116,7 @@ def main(n_times):
                 outcome = f"{type(found).__name__}: {found}"
             else:
                 good = not errors and np.array_equal(found.ranking_, expected.ranking_)
-                outcome = "same ranking as in memory" if good else "another ranking or no error"
+                outcome = "same ranking as in memory" if good else "different ranking or missing error"
             n_wrong += not good
             print(f"{'ok' if good else 'WRONG':5} {time.monotonic() - start:5.1f} s  {name}: {outcome[:120]}")
     sys.exit(n_wrong > 0)

@@ -1,4 +1,4 @@
-"""A dask cluster of real processes, for tests."""
+"""Dask cluster of real processes, for tests."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from forked_program import ForkedProgram
 
 @contextmanager
 def running_scheduler(folder, allowed_failures=3):
-    """A cluster that has no workers yet."""
+    """Start a cluster without workers."""
     folder.mkdir(exist_ok=True)
     cluster = Cluster(folder, allowed_failures)
     try:
@@ -23,7 +23,7 @@ def running_scheduler(folder, allowed_failures=3):
 
 
 class Cluster:
-    """A scheduler and workers, processes of their own."""
+    """Scheduler and workers in separate processes."""
 
     def __init__(self, folder, allowed_failures):
         self._folder = folder
@@ -38,19 +38,18 @@ class Cluster:
         self.address = json.loads(file.read_text())["address"]
 
     def start_worker(self, *options, fresh=False):
-        """Start a worker; a fresh one has imported nothing of labelsieve, as if a user started it by hand."""
+        """Start a worker. A fresh one has not imported labelsieve, as if a user had started it by hand."""
         options = ["--nthreads", 1, "--no-dashboard", "--local-directory", self._folder, *options]
         self.workers.append(self._start("worker", self.address, "--no-nanny", *options, fresh=fresh))
         return self.workers[-1]
 
     def _start(self, *arguments, fresh=False):
-        # With 0, one dead worker makes dask give up every task that it had, also those that waited.
+        # With 0 allowed failures, dask gives up all tasks of a dead worker, including waiting ones.
         environment = {
             **os.environ,
             "PAUSE": "0.2",
             "CELLS": "started",
-            # Nobody looks at the samples that workers take of themselves a hundred times a second, nor at how late
-            # their loops are, which they note fifty times a second.
+            # Workers need not profile themselves or monitor their event loops, both many times a second.
             "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
             "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self._allowed_failures),

@@ -219,7 +219,7 @@ def test_a_broken_sparse_matrix_is_refused(problem, classifier):
         lambda: fitted.decision_function(bad_X),
         lambda: fitted.score(X, bad_Y),
     ):
-        with pytest.raises(ValueError, match="must be a sound sparse matrix"):
+        with pytest.raises(ValueError, match="sparse"):
             call()
 
 

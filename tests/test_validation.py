@@ -149,7 +149,7 @@ def test_broken_sparse_matrices_are_refused_before_anything_follows_their_indice
     for place, name in enumerate(("X", "Y_candidates", "Y_true")):
         parts = [*problem]
         parts[place] = broken(parts[place], "index too large")
-        with pytest.raises(ValueError, match=f"^{name} must be a sound sparse matrix"):
+        with pytest.raises(ValueError, match=f"^{name} .*sparse"):
             pml_cross_validate(LabelFrequency(), *parts, cv=splitter)
     assert not hasattr(splitter, "shown_")
 

@@ -1,4 +1,4 @@
-"""Blocks of rows: in memory, streamed and on a cluster they come to the same."""
+"""Blocks of rows in memory and streamed."""
 
 from collections import Counter
 from itertools import pairwise
@@ -63,7 +63,7 @@ def rows(request):
     return BACKENDS[request.param]()
 
 
-def test_a_fold_is_a_sum_over_all_rows_and_keeps_what_is_given(rows):
+def test_fold_sums_over_all_rows_and_keeps_columns(rows):
     rows.derive(double, ["X"], gives="X")
     rows.fold(start, ["X", "rows"], gives="U")
     rows.rename({"before": "U", "U": "U"})
@@ -75,7 +75,7 @@ def test_a_fold_is_a_sum_over_all_rows_and_keeps_what_is_given(rows):
     np.testing.assert_array_equal(_all_rows(rows, "before")[:, 0], np.repeat(CUTS[:-1], SIZES))
 
 
-def test_a_fold_that_fails_keeps_nothing_and_names_the_rows(rows):
+def test_failed_fold_keeps_no_column_and_names_the_rows(rows):
     rows.fold(start, ["X", "rows"], gives="U")
     with pytest.raises(ValueError, match="seven") as caught:
         rows.fold(fail_at_seven, ["X", "rows"])
@@ -87,7 +87,7 @@ def _all_rows(rows, name):
     return np.concatenate(rows.fold(lambda column: [column], [name]))
 
 
-def test_streamed_blocks_read_only_the_columns_that_are_needed():
+def test_streamed_blocks_read_only_needed_columns():
     rows = streamed_blocks()
     rows.fold(start, ["X", "rows"], gives="U")
     _all_rows(rows, "U")
@@ -96,7 +96,7 @@ def test_streamed_blocks_read_only_the_columns_that_are_needed():
     assert list(N_READ.values()) == [2, 2, 2]
 
 
-def test_add_takes_named_and_sparse_parts_and_leaves_the_second_alone():
+def test_add_takes_tuples_and_sparse_parts_and_does_not_change_the_second():
     second = np.ones(2)
     total = add((np.zeros(2), sp.eye(2, format="csr")), (second, sp.eye(2, format="csr")))
     np.testing.assert_array_equal(total[0], 1)
@@ -105,7 +105,7 @@ def test_add_takes_named_and_sparse_parts_and_leaves_the_second_alone():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_blocks_are_stacked_in_their_order_in_the_wider_type(kind):
+def test_stack_keeps_order_and_promotes_dtype(kind):
     parts = [kind(X[first:stop]) for first, stop in pairwise(CUTS)]
     parts[1] = parts[1].astype(np.float32)
     whole = stack(parts)

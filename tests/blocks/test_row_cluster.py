@@ -1,4 +1,4 @@
-"""Rows on a dask cluster of real processes: the same numbers, whichever process dies, or one clear error."""
+"""Fits on a dask cluster of real processes give the same numbers if a process dies, or one clear error."""
 
 import logging
 import os
@@ -50,7 +50,7 @@ def fail_at_seven(rows):
 
 
 def kill_worker(X, rows, permits):
-    """Kill the worker as long as there are permits."""
+    """Kill the worker once per permit file."""
     if rows.start == 7:
         for permit in Path(permits).iterdir():
             permit.unlink()
@@ -64,7 +64,7 @@ def wait_for_long(X):
 
 
 def descend(rows, on_step=lambda i: None):
-    """Run a little solver in which the shared values follow from the parts before."""
+    """Run a small solver whose shared values depend on earlier results."""
     rows.fold(start, ["rows"], gives="U")
     step, history = 1.0, []
     for i in range(N_STEPS):
@@ -88,7 +88,7 @@ def on_cluster(client):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Two workers; a test that kills one starts another."""
+    """Start a cluster with two workers. A test that kills one must start another."""
     with running_scheduler(tmp_path_factory.mktemp("cluster")) as cluster:
         for _ in range(2):
             cluster.start_worker()
@@ -108,7 +108,7 @@ def kill_a_worker(cluster):
     cluster.start_worker()
 
 
-def test_blocks_are_spread_over_the_workers_and_leave_nothing_behind(client):
+def test_blocks_are_distributed_evenly_and_released(client):
     rows = on_cluster(client)
     futures = [block["X"] for block in rows.blocks]
     distributed.wait(futures)
@@ -122,7 +122,7 @@ def test_blocks_are_spread_over_the_workers_and_leave_nothing_behind(client):
         time.sleep(0.1)
 
 
-def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client):
+def test_errors_in_a_block_are_raised_with_its_rows(client):
     with pytest.raises(ValueError, match="seven") as caught:
         on_cluster(client).fold(fail_at_seven, ["rows"])
     assert "rows 7 to 8" in caught.value.__notes__[0]
@@ -130,30 +130,30 @@ def test_an_error_in_a_block_is_raised_at_once_and_names_the_rows(client):
 
 @pytest.fixture
 def short_start(monkeypatch):
-    """Skip passes that repeat one another, each of which costs the scheduler time."""
+    """Skip repeated passes, which take time on the scheduler."""
     monkeypatch.setattr("labelsieve.methods._fsmir.block_descent.WARM_UP", 2)
     monkeypatch.setattr("labelsieve.methods._fsmir.factorization._POWER_ITERATIONS", 1)
 
 
 @pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("method", [RandomRanking, SumF, SumMI, GMM, RFS, EvidenceSelector, PMLFSMIR])
-def test_the_contract_holds_on_a_cluster(client, method):
-    """Dense and sparse, in single and double precision, uneven blocks and one without candidates."""
-    assert _active_client() is client, "lazy rows go to the cluster"
+def test_cluster_scores_equal_in_memory_scores(client, method):
+    """Fit dense and sparse features of both precisions, in uneven blocks, one of them without candidates."""
+    assert _active_client() is client
     check_chunked_equals_in_memory(method())
 
 
-def test_a_killed_worker_changes_nothing(cluster, client):
+def test_results_are_equal_after_a_worker_is_killed(cluster, client):
     rows = on_cluster(client)
     assert descend(rows, lambda i: i == 3 and kill_a_worker(cluster)) == in_memory()
 
 
-#: Fewer than it takes to converge: at the optimum, rounding decides which steps are taken.
+#: Too few to converge, because rounding affects the steps near the optimum.
 N_ITERATIONS = 12
 
 
 class OnIteration(logging.Handler):
-    """Calls a function after every iteration of a fit."""
+    """Handler that calls a function after every iteration of a fit."""
 
     def __init__(self, action):
         super().__init__()
@@ -175,7 +175,7 @@ def fit_pml_fsmir(tables, on_iteration=lambda i: None):
 
 
 @pytest.mark.usefixtures("short_start")
-def test_pml_fsmir_survives_a_killed_worker(cluster, client):
+def test_pml_fsmir_scores_are_equal_after_a_worker_is_killed(cluster, client):
     tables = make_pml(60, 8, n_informative=3, n_labels=4, random_state=0)
     lazy = [da.from_array(table, chunks=(30, -1)) for table in tables]
     fitted = fit_pml_fsmir(lazy, lambda i: i == 6 and kill_a_worker(cluster))
@@ -186,14 +186,14 @@ def test_pml_fsmir_survives_a_killed_worker(cluster, client):
 
 @pytest.fixture
 def permits(tmp_path):
-    """A folder with the permit to kill one worker."""
+    """Make a folder with one permit file, to kill one worker."""
     folder = tmp_path / "permits"
     folder.mkdir()
     (folder / "0").touch()
     return folder
 
 
-def test_a_task_that_kills_its_workers_ends_in_one_error(permits, tmp_path):
+def test_task_that_kills_its_worker_raises(permits, tmp_path):
     from labelsieve._blocks.cluster import LostClusterError
 
     with running_scheduler(tmp_path / "cluster", allowed_failures=0) as cluster:
@@ -205,7 +205,7 @@ def test_a_task_that_kills_its_workers_ends_in_one_error(permits, tmp_path):
                 on_cluster(client).fold(kill_worker, ["X", "rows"], str(permits))
 
 
-def test_a_fit_continues_when_another_worker_replaces_the_only_one(permits, tmp_path):
+def test_fit_continues_when_the_only_worker_is_replaced(permits, tmp_path):
     with running_scheduler(tmp_path / "cluster") as cluster:
         worker = cluster.start_worker()
 
@@ -223,7 +223,7 @@ def test_a_fit_continues_when_another_worker_replaces_the_only_one(permits, tmp_
     assert not list(permits.iterdir())
 
 
-def test_a_fit_without_workers_ends_in_one_error(permits, tmp_path, monkeypatch):
+def test_fit_without_workers_raises(permits, tmp_path, monkeypatch):
     from labelsieve._blocks.cluster import _CHECK_SECONDS, _PATIENCE_SECONDS, LostClusterError
 
     assert _PATIENCE_SECONDS + _CHECK_SECONDS < 60
@@ -232,11 +232,11 @@ def test_a_fit_without_workers_ends_in_one_error(permits, tmp_path, monkeypatch)
     with running_scheduler(tmp_path / "cluster") as cluster, distributed.Client(cluster.address) as client:
         cluster.start_worker()
         client.wait_for_workers(1, timeout=60)
-        with pytest.raises(LostClusterError, match="Start workers"):
+        with pytest.raises(LostClusterError, match="worker"):
             on_cluster(client).fold(kill_worker, ["X", "rows"], str(permits))
 
 
-def test_a_lost_scheduler_is_reported_as_such(tmp_path, monkeypatch):
+def test_lost_scheduler_raises(tmp_path):
     from labelsieve._blocks.cluster import LostClusterError
 
     with running_scheduler(tmp_path / "cluster") as cluster:

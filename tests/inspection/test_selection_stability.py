@@ -200,7 +200,7 @@ def test_every_sparse_format_gives_the_frequencies_of_csr(problem, form):
 def test_broken_sparse_matrices_are_rejected(problem, role):
     given = dict(zip("XY", problem, strict=True))
     given[role] = broken(given[role], "index too large")
-    with pytest.raises(ValueError, match=f"^{role} must be a sound sparse matrix"):
+    with pytest.raises(ValueError, match=f"^{role} .*sparse"):
         selection_stability(SelectKBest(k=2), **given)
 
 

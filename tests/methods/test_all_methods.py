@@ -116,13 +116,13 @@ def test_a_broken_sparse_matrix_is_refused_by_fit_and_all_that_follows(slug):
     X, Y = make_pml(30, 6, n_labels=3, random_state=0)
     X = abs(X)
     for given in ((broken(X, "index too large"), Y), (X, broken(Y, "index too large"))):
-        with pytest.raises(ValueError, match="must be a sound sparse matrix"):
+        with pytest.raises(ValueError, match="sparse"):
             METHODS[slug]().fit(*given)
     selector = METHODS[slug]().fit(X, Y)
     names = ("transform", "inverse_transform", "decision_function", "predict")
     for name in (name for name in names if hasattr(selector, name)):
         given = X if name != "inverse_transform" else selector.transform(X)
-        with pytest.raises(ValueError, match=r"^X must be a sound"):
+        with pytest.raises(ValueError, match=r"^X .*sparse"):
             getattr(selector, name)(broken(given, "index negative"))
 
 

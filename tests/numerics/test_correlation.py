@@ -1,4 +1,4 @@
-"""Groups of correlated columns against numpy's correlations and a walk along them."""
+"""Groups of correlated columns compared with a graph search over numpy's correlations."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from labelsieve._numerics.moments import correlated_groups
 
 
 def brute_force(X, threshold):
-    """Number every column by the first one that a chain of strong correlations leads to."""
+    """Group columns that are connected by strong correlations, in the order of their first columns."""
     n_columns = X.shape[1]
     strong = np.eye(n_columns, dtype=bool)
     for i in range(n_columns):
@@ -29,27 +29,27 @@ def brute_force(X, threshold):
 
 
 def families(seed, n_families=6, n_members=4):
-    """Columns that vary around a few common ones, scaled, shifted and shuffled; about half of them zero."""
+    """Make scaled and permuted noisy copies of a few columns. About half of the entries are zero."""
     rng = np.random.default_rng(seed)
     common = rng.normal(size=(80, n_families)) * (rng.random((80, n_families)) < 0.5)
-    lost = rng.choice([0.0, 0.05, 0.2, 0.4], (n_members, 1, n_families))
-    X = np.hstack([common * (rng.random(common.shape) >= share) for share in lost])
+    dropout = rng.choice([0.0, 0.05, 0.2, 0.4], (n_members, 1, n_families))
+    X = np.hstack([common * (rng.random(common.shape) >= rate) for rate in dropout])
     return X[:, rng.permutation(X.shape[1])] * rng.choice([-3.0, 0.01, 1.0], X.shape[1])
 
 
 @pytest.mark.parametrize("as_features", [np.asarray, sp.csr_matrix, sp.csc_array])
 @pytest.mark.parametrize("threshold", [0.7, 0.9, 0.95])
-def test_groups_are_those_of_a_walk_along_all_correlations(threshold, as_features, monkeypatch):
+def test_groups_equal_those_of_a_graph_search(threshold, as_features):
     sizes = set()
     for seed in range(5):
         X = families(seed)
         expected = brute_force(X, threshold)
         np.testing.assert_array_equal(correlated_groups(as_features(X), threshold), expected)
         sizes |= {*np.bincount(expected)}
-    assert len(sizes) > 2  # neither all alone nor all together
+    assert len(sizes) > 2
 
 
-def test_blocks_change_nothing(monkeypatch):
+def test_groups_do_not_depend_on_blocks(monkeypatch):
     X = families(9)
     expected = correlated_groups(X, 0.9)
     monkeypatch.setattr(
@@ -59,7 +59,7 @@ def test_blocks_change_nothing(monkeypatch):
     np.testing.assert_array_equal(correlated_groups(sp.csr_matrix(X), 0.9), expected)
 
 
-def test_a_chain_joins_its_ends_and_constant_columns_stay_alone():
+def test_chains_are_one_group_and_constant_columns_are_separate():
     t = np.linspace(-1, 1, 50)
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(3, 50))
@@ -69,7 +69,7 @@ def test_a_chain_joins_its_ends_and_constant_columns_stay_alone():
     assert correlated_groups(X, 0.9).tolist() == [0, 1, 0, 0, 2]
 
 
-def test_twins_of_any_scale_and_float32_belong_together():
+def test_scaled_and_float32_copies_are_grouped():
     x = np.random.default_rng(1).normal(size=40)
     X = np.column_stack([x + 1e6, -1e-3 * x, x]).astype(np.float64)
     assert correlated_groups(X, 1 - 1e-9).tolist() == [0, 0, 0]
@@ -78,12 +78,12 @@ def test_twins_of_any_scale_and_float32_belong_together():
 
 @pytest.mark.parametrize("as_features", [np.asarray, sp.csc_array])
 @pytest.mark.parametrize("mean", [1e6, 1e9, 1e11])
-def test_large_means_join_no_strangers(as_features, mean):
+def test_unrelated_columns_with_large_means_are_separate(as_features, mean):
     X = np.random.default_rng(0).normal(size=(200, 5)) + mean
     assert correlated_groups(as_features(X), 0.9).tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("mean", [1e6, 1e9])
-def test_large_means_part_no_twins(mean):
+def test_copies_with_large_means_are_grouped(mean):
     x = np.random.default_rng(0).integers(0, 50, size=200) + mean
     assert correlated_groups(np.column_stack([x, 2 * x]), 0.9).tolist() == [0, 0]

@@ -1,4 +1,4 @@
-"""Binned features and their information against slow, direct computations."""
+"""Binned features and their information compared with slow, direct computations."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def problem(seed, n_samples=80, n_features=9, n_labels=5):
 
 
 def codes(binned):
-    """Symbol of every entry, as plain numbers: 0 for zero, then the bins."""
+    """Return the symbol of every entry as an integer: 0 for zero, then the bins."""
     table = binned.indicators.toarray()
     return np.column_stack(
         [
@@ -37,24 +37,24 @@ def codes(binned):
     )
 
 
-def test_zero_and_one_are_told_apart():
+def test_zero_and_one_have_different_symbols():
     X = np.array([[0.0, 1.0, 1.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     np.testing.assert_array_equal(codes(bin_features(X, 2)), [[0, 1, 1], [1, 2, 1], [0, 1, 2], [0, 1, 2]])
 
 
-def test_bins_hold_equally_many_rows_and_follow_the_order():
+def test_bins_have_equal_sizes_and_are_ordered():
     values = np.random.default_rng(0).permutation(np.arange(1.0, 101.0))
     symbols = codes(bin_features(values[:, None], 5))[:, 0]
     np.testing.assert_array_equal(symbols, np.ceil(values / 20))
 
 
-def test_equal_values_share_a_bin_and_rare_values_at_both_ends_keep_their_own():
+def test_equal_values_share_a_bin_and_rare_extremes_have_separate_bins():
     values = np.array([1.0] * 3 + [2.0] * 94 + [3.0] * 3)
     np.testing.assert_array_equal(codes(bin_features(values[:, None], 5))[:, 0], values)
 
 
 @pytest.mark.parametrize("n_distinct", [1, 2, 3, 7, 1000])
-def test_bins_begin_where_the_definition_says(n_distinct):
+def test_bin_starts_satisfy_the_definition(n_distinct):
     rng = np.random.default_rng(n_distinct)
     for n_values in range(40):
         values = np.sort(rng.integers(1, n_distinct + 1, n_values)).astype(float)
@@ -69,14 +69,14 @@ def test_bins_begin_where_the_definition_says(n_distinct):
             np.testing.assert_array_equal(discretize.starts_of_sorted(values, n_bins), sorted(starts))
 
 
-def test_bins_do_not_change_under_increasing_maps_of_the_nonzero_values():
+def test_bins_are_invariant_to_increasing_maps_of_nonzero_values():
     X, _ = problem(1)
     X = np.abs(X)
     np.testing.assert_array_equal(codes(bin_features(X**3 * 50, 4)), codes(bin_features(X, 4)))
 
 
 @pytest.mark.parametrize("as_sparse", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
-def test_sparse_features_give_the_symbols_of_dense_ones(as_sparse):
+def test_sparse_and_dense_features_have_equal_symbols(as_sparse):
     X, _ = problem(2)
     stored_zero = as_sparse(X)
     stored_zero.data[:3] = 0
@@ -101,7 +101,7 @@ def test_label_information_equals_the_pairwise_computation(n_bins, as_labels, mo
     np.testing.assert_allclose(np.hstack(parts), expected, atol=1e-12)
 
 
-def test_independent_and_constant_columns_have_exactly_no_information():
+def test_information_of_independent_and_constant_columns_is_exactly_zero():
     X = np.array([[1.0, 5.0, 0.0], [2.0, 5.0, 0.0], [1.0, 5.0, 0.0], [2.0, 5.0, 0.0], [3.0, 5.0, 0.0]] * 7)
     Y = np.repeat([0, 1, 0, 0, 0, 0, 0], 5)[:, None]
     information = next(engine.label_information(bin_features(X, 5), Y))
@@ -133,13 +133,13 @@ def test_conditional_information_equals_the_pairwise_computation():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("size", [7, 80, 33])
-def test_cuts_of_blocks_put_values_where_those_of_all_rows_do(monkeypatch, dtype, size):
+def test_cuts_of_blocks_equal_those_of_all_rows(monkeypatch, dtype, size):
     X, _ = problem(3)
-    X[:, 6] *= np.exp(25 * X[:, 7])  # from the very small to the very large, on both sides of zero
+    X[:, 6] *= np.exp(25 * X[:, 7])  # very small and very large values of both signs
     X = X.astype(dtype)
     rows = MemoryBlocks([{"X": X[i : i + size]} for i in range(0, len(X), size)])
     expected = codes(bin_features(X, 3))
-    for budget in (2**22, 1):  # with room for all values, and with room for hardly any
+    for budget in (2**22, 1):  # room for all values, or for almost none
         monkeypatch.setattr(discretize, "_BUDGET", budget)
         found = codes(cut_features(X, discretize.find_cuts(rows, X.shape[1], 3)))
         for a, b in zip(found.T, expected.T, strict=True):

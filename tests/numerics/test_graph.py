@@ -9,7 +9,7 @@ KINDS = [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.csr_array]
 
 
 def plain_affinity(points, n_neighbors, width=1.0):
-    """The graph by its definition, with loops and an n x n matrix."""
+    """Compute the graph from its definition, with loops and an n x n matrix."""
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     affinity = np.eye(len(points))
     for node in range(len(points)):
@@ -34,7 +34,7 @@ def test_label_graph_of_the_worked_example(kind):
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (60, 30), (8, 60)])
-def test_ties_of_binary_points_are_broken_alike_whatever_the_container(shape):
+def test_ties_are_broken_equally_for_dense_and_sparse_points(shape):
     points = (np.random.default_rng(8).random(shape) < 0.3).astype(float)
     expected = plain_affinity(points, 4)
     for kind in KINDS:
@@ -44,14 +44,14 @@ def test_ties_of_binary_points_are_broken_alike_whatever_the_container(shape):
 
 
 @pytest.mark.parametrize("shape", [(40, 3), (40, 30)])
-def test_graph_is_the_plain_definition(shape):
+def test_graph_equals_the_definition(shape):
     points = np.random.default_rng(0).random(shape)
     affinity = neighbor_graph(points, 4).affinity
     assert sp.issparse(affinity)
     np.testing.assert_allclose(affinity.toarray(), plain_affinity(points, 4), rtol=1e-12)
 
 
-def test_median_bandwidth_is_the_median_squared_length_and_makes_the_graph_scale_free():
+def test_median_bandwidth_makes_the_graph_scale_invariant():
     points = np.random.default_rng(1).random((30, 5))
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     width = np.median(np.sort(squared, axis=1)[:, 1:4])
@@ -64,7 +64,7 @@ def test_median_bandwidth_is_the_median_squared_length_and_makes_the_graph_scale
 
 def test_bandwidth_is_a_number_or_the_mean_squared_length():
     points = np.array([[0.0], [1.0], [3.0]])
-    # Lengths to the nearest neighbour are 1, 1 and 2, their squares 2 on average: weights exp(-d^2 / 2).
+    # Distances to the nearest neighbour are 1, 1 and 2. The mean square is 2, so weights are exp(-d^2 / 2).
     graph = neighbor_graph(points, 1, bandwidth="mean").affinity.toarray()
     np.testing.assert_allclose(graph[[0, 1], [1, 2]], np.exp([-1 / 2, -4 / 2]))
     graph = neighbor_graph(points, 1, bandwidth=10.0).affinity.toarray()
@@ -72,13 +72,13 @@ def test_bandwidth_is_a_number_or_the_mean_squared_length():
     assert neighbor_graph(np.zeros((3, 1)), 1, bandwidth="mean").affinity.max() == 1
 
 
-def test_unit_bandwidth_switches_off_between_far_points():
+def test_unit_bandwidth_drops_edges_between_distant_points():
     points = 1000 * np.random.default_rng(2).random((20, 5))
-    assert neighbor_graph(points, 3).affinity.nnz == 20  # the self-loops alone
+    assert neighbor_graph(points, 3).affinity.nnz == 20  # self-loops only
     assert neighbor_graph(points, 3, bandwidth="median").affinity.nnz > 60
 
 
-def test_neighbours_are_clamped_to_the_other_nodes():
+def test_number_of_neighbours_is_limited_to_the_other_nodes():
     points = np.random.default_rng(3).random((3, 2))
     np.testing.assert_allclose(neighbor_graph(points, 5).affinity.toarray(), plain_affinity(points, 2))
     np.testing.assert_array_equal(neighbor_graph(points[:1], 5).affinity.toarray(), [[1.0]])
@@ -88,29 +88,29 @@ def test_neighbours_are_clamped_to_the_other_nodes():
 
 
 @pytest.mark.parametrize("bandwidth", ["unit", "median"])
-def test_coinciding_points_are_neighbours_of_weight_one(bandwidth):
+def test_edges_between_duplicate_points_have_weight_one(bandwidth):
     graph = neighbor_graph(np.zeros((4, 3)), 2, bandwidth=bandwidth)
     assert set(graph.affinity.data) == {1.0}
     np.testing.assert_array_equal(graph.affinity.diagonal(), 1.0)
     assert (graph.degrees >= 3).all()
 
 
-def test_nearly_coinciding_points_keep_their_digits():
+def test_distances_of_nearly_equal_points_are_accurate():
     points = np.array([[1e8, 0.0], [1e8, 1e-3], [0.0, 0.0]])
     affinity = neighbor_graph(points, 1).affinity
     np.testing.assert_allclose(affinity[0, 1], np.exp(-0.5e-6), rtol=1e-15)
 
 
-def test_label_graph_moves_with_the_labels_despite_ties():
+def test_label_graph_follows_permutations_of_labels_despite_ties():
     rng = np.random.default_rng(4)
     Y = (rng.random((12, 9)) < 0.4).astype(float)
-    Y[:, 3] = Y[:, 5] = 0  # two labels that are never candidate
+    Y[:, 3] = Y[:, 5] = 0  # two labels without candidates
     order = rng.permutation(9)
     graph = label_graph(Y, 2).affinity.toarray()
     np.testing.assert_array_equal(label_graph(Y[:, order], 2).affinity.toarray(), graph[np.ix_(order, order)])
 
 
-def test_laplacian_product_is_the_dense_product_and_ignores_self_loops():
+def test_laplacian_product_equals_the_dense_product_and_ignores_self_loops():
     rng = np.random.default_rng(5)
     graph = neighbor_graph(rng.random((15, 4)), 3)
     V = rng.normal(size=(15, 2))
@@ -120,7 +120,7 @@ def test_laplacian_product_is_the_dense_product_and_ignores_self_loops():
     np.testing.assert_allclose(laplacian_product(graph, np.ones((15, 1))), 0, atol=1e-14)
 
 
-def test_edges_of_many_blocks_are_those_of_one(monkeypatch):
+def test_edges_do_not_depend_on_blocks(monkeypatch):
     points = np.random.default_rng(6).random((50, 6))
     whole = neighbor_graph(points, 5).affinity.toarray()
     monkeypatch.setattr("labelsieve._numerics.graph._EDGE_BLOCK", 7)
@@ -137,7 +137,7 @@ def test_graph_keeps_single_precision():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_the_lower_row_comes_first_among_equally_far_neighbours(kind):
+def test_ties_between_neighbours_are_broken_by_the_lower_index(kind):
     corners = kind(np.array([[0.3, 0.3], [0.3, 0.1], [0.1, 0.3], [0.5, 0.3], [0.3, 0.5]]))
     indices, distances = nearest_rows(corners, 3, queries=corners[:1])
     np.testing.assert_array_equal(indices, [[0, 1, 2]])
@@ -145,7 +145,7 @@ def test_the_lower_row_comes_first_among_equally_far_neighbours(kind):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_repeated_rows_are_at_distance_zero_in_spite_of_rounding(kind):
+def test_distance_of_duplicate_rows_is_zero_despite_rounding(kind):
     rows = np.random.default_rng(0).random((60, 40)) * 1000
     indices, distances = nearest_rows(kind(rows), 1, queries=kind(rows.copy()))
     np.testing.assert_array_equal(indices.ravel(), np.arange(60))
@@ -153,15 +153,15 @@ def test_repeated_rows_are_at_distance_zero_in_spite_of_rounding(kind):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_neighbours_of_a_row_do_not_depend_on_which_others_are_asked_about(kind):
+def test_neighbours_do_not_depend_on_other_queries(kind):
     rng = np.random.default_rng(0)
     rows, queries = rng.random((50, 4)), rng.random((20, 4))
-    alone, _ = nearest_rows(kind(rows), 5, queries=kind(queries))
-    beside_an_outlier, _ = nearest_rows(kind(rows), 5, queries=kind(np.vstack([queries, np.full(4, 1e12)])))
-    np.testing.assert_array_equal(beside_an_outlier[:-1], alone)
+    expected, _ = nearest_rows(kind(rows), 5, queries=kind(queries))
+    with_outlier, _ = nearest_rows(kind(rows), 5, queries=kind(np.vstack([queries, np.full(4, 1e12)])))
+    np.testing.assert_array_equal(with_outlier[:-1], expected)
 
 
-def test_neighbours_are_clamped_to_the_rows_there_are():
+def test_number_of_neighbours_is_limited_to_the_rows():
     rows = np.random.default_rng(0).random((6, 3))
     indices, _ = nearest_rows(rows, 10, exclude_self=True)
     assert indices.shape == (6, 5)

@@ -1,4 +1,4 @@
-"""Each numeric routine against a slow, obvious version."""
+"""Numerical routines compared with slow, obvious versions."""
 
 import os
 import subprocess
@@ -26,9 +26,9 @@ from labelsieve.methods._fsmir.labels import symbol_information
 
 
 def pair_loop(symbols):
-    """Mutual information of all pairs of columns in bits, one pair at a time."""
+    """Compute the mutual information in bits, one pair of columns at a time."""
     n_columns = symbols.shape[1]
-    # Scikit-learn wants the symbols as integers.
+    # scikit-learn needs integer symbols.
     codes = [np.unique(column, return_inverse=True)[1] for column in symbols.T]
     pairs = [[mutual_info_score(codes[i], codes[j]) for j in range(n_columns)] for i in range(n_columns)]
     return np.array(pairs) / np.log(2)
@@ -48,7 +48,7 @@ def test_binary_information_equals_the_pair_loop(Y):
 )
 def test_symbol_information_equals_the_pair_loop(sixths, n_bins):
     T = sixths / 6
-    # Whole numbers know their bin exactly: the ceiling of sixths * n_bins / 6.
+    # With integers, the bin is exactly the ceiling of sixths * n_bins / 6.
     symbols = sixths if n_bins is None else -(-sixths.astype(int) * n_bins // 6)
     expected = pair_loop(symbols)
     for container in (np.asarray, sp.csr_matrix, sp.csc_matrix):
@@ -69,7 +69,7 @@ def test_symbol_information_does_not_depend_on_blocks_and_batches(monkeypatch, n
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_array])
-def test_extremes_count_zeros_that_are_not_stored(container):
+def test_extremes_include_implicit_zeros(container):
     X = np.array([[0, -1, 2, 3, 0], [5, 0, 4, 3, 0], [1, -2, 2, 3, 0]], dtype=np.float32)
     low, high = column_extremes(container(X))
     np.testing.assert_array_equal(low, [0, -2, 2, 3, 0])
@@ -84,12 +84,12 @@ def test_rounding_errors_do_not_split_a_symbol():
 
 
 @pytest.mark.parametrize("density", [0.01, 0.3])
-def test_sparse_cooccurrence_counts_exactly(density):
+def test_sparse_cooccurrence_is_exact(density):
     Y = (np.random.default_rng(0).random((500, 40)) < density).astype(float)
     assert (cooccurrence(sp.csr_matrix(Y)) == Y.T @ Y).all()
 
 
-def test_information_is_symmetric_and_independent_labels_have_none():
+def test_information_is_symmetric_and_zero_for_independent_labels():
     Y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
     Z = information_of_pairs(cooccurrence(Y), 20)
     assert Z[0, 1] == 0
@@ -98,7 +98,7 @@ def test_information_is_symmetric_and_independent_labels_have_none():
         assert (information == information.T).all()
 
 
-def test_l21_weights_bound_the_norm_from_above():
+def test_l21_weights_give_an_upper_bound_of_the_norm():
     rng = np.random.default_rng(0)
     W, other = rng.standard_normal((2, 6, 3))
     weights = l21_weights(W)
@@ -107,26 +107,26 @@ def test_l21_weights_bound_the_norm_from_above():
     assert np.isfinite(l21_weights(np.zeros((2, 2)))).all()
 
 
-def test_loop_stops_only_after_the_whole_window_stood_still():
+def test_loop_stops_if_the_objective_is_constant_over_the_window():
     values = iter([5.0, 5.0, 4.0, 4.0, 4.0, 4.0])
     _, history, converged = iterate(lambda s: (s, next(values)), None, 6.0, max_iter=6, tol=1e-3, window=3)
     assert converged
     assert list(history) == [6, 5, 5, 4, 4, 4, 4]
 
 
-def test_loop_reports_a_spent_budget():
+def test_loop_that_reaches_max_iter_has_not_converged():
     _, history, converged = iterate(lambda s: (s / 2, s / 2), 1.0, 1.0, max_iter=3, tol=1e-9)
     assert not converged
     assert len(history) == 4
 
 
-def test_loop_refuses_to_go_on_with_nan():
-    with pytest.raises(FloatingPointError, match="became nan in iteration 1"):
+def test_nan_objective_raises():
+    with pytest.raises(FloatingPointError, match="nan in iteration 1"):
         iterate(lambda s: (s, float("nan")), None, 1.0, max_iter=3, tol=0)
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_matrix])
-def test_moments_of_sparse_single_precision_are_those_of_double_precision(container):
+def test_moments_of_sparse_float32_are_as_accurate_as_of_float64(container):
     X = (np.random.default_rng(0).random((5000, 4)) + 100).astype(np.float32)
     for found, expected in zip(
         column_moments(container(X)), column_moments(X.astype(np.float64)), strict=True
@@ -135,20 +135,20 @@ def test_moments_of_sparse_single_precision_are_those_of_double_precision(contai
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_array])
-def test_moments_of_sparse_zeros_are_zeros(container):
+def test_moments_of_an_empty_sparse_matrix_are_zero(container):
     for found in column_moments(container((5, 3))):
         np.testing.assert_array_equal(found, np.zeros(3), strict=True)
 
 
-def test_the_upper_edge_of_a_bin_belongs_to_it():
+def test_bins_include_their_upper_edge():
     """Thirds are not exact in binary, and 2/3 rounds up at 12 decimals."""
     T = np.array([[1 / 3], [2 / 3], [0.5], [1.0]])
-    # With three bins the symbols are 1, 2, 2, 3: one pair and two singles among four.
+    # With three bins the symbols are 1, 2, 2, 3, whose entropy is 1.5 bits.
     assert symbol_mutual_information(T, 3)[0, 0] == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-def test_products_are_those_with_the_dense_matrix(container):
+def test_sparse_products_equal_dense_products(container):
     rng = np.random.default_rng(0)
     M = rng.random((30, 12)) * (rng.random((30, 12)) < 0.3)
     V, U = rng.random((21, 12)), rng.random((30, 21))
@@ -160,7 +160,7 @@ def test_products_are_those_with_the_dense_matrix(container):
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.csr_matrix])
-def test_scaled_columns_share_sorted_indices_alone(kind):
+def test_scaled_columns_share_only_sorted_indices(kind):
     X = kind(sp.random(30, 8, density=0.3, random_state=0, dtype=np.float32))
     factor = np.arange(1.0, 9.0)
     scaled = scale_columns(X, factor)
@@ -176,8 +176,8 @@ def test_scaled_columns_share_sorted_indices_alone(kind):
     np.testing.assert_array_equal(unsorted.toarray(), before)
 
 
-def test_sums_of_squares_take_numbers_at_any_byte():
-    """As they come over a network; some of OpenBLAS's programs, those of old processors, end Python over them."""
+def test_sums_of_squares_accept_unaligned_arrays():
+    """Arrays received over a network may be unaligned. OpenBLAS kernels for old processors crash on them."""
     program = """if True:
         import numpy as np
         from labelsieve._numerics.products import inner, squared_norm
@@ -193,7 +193,7 @@ def test_sums_of_squares_take_numbers_at_any_byte():
 @pytest.mark.parametrize(
     "values", [[], [0, 1], [0.0, 1.0], [True], [2], [-1, 1], [0.5], [np.nan], [1j], ["1"], [None], [2**63]]
 )
-def test_only_the_numbers_zero_and_one_are_binary(values, signed):
+def test_only_numbers_zero_and_one_are_binary(values, signed):
     array = np.array(values)
     is_number = array.dtype.kind in "biuf"
     allowed = {-1, 0, 1} if signed else {0, 1}

@@ -1,4 +1,4 @@
-"""Line search, conjugate gradients, weighted ridge, multiplicative step, label order and scaling."""
+"""Conjugate gradients, weighted ridge, multiplicative step and label order."""
 
 import numpy as np
 import pytest
@@ -21,14 +21,14 @@ def test_conjugate_gradients_solve_a_different_system_in_every_column():
         np.testing.assert_allclose(solution[:, column], expected, rtol=1e-6)
 
 
-def test_conjugate_gradients_need_few_steps_with_a_good_preconditioner():
+def test_conjugate_gradients_converge_fast_with_a_good_preconditioner():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(30, 30))
     A = A @ A.T
     shifts, B = np.array([1.0, 1.5, 3.0]), rng.normal(size=(30, 3))
-    near = np.linalg.inv(A + 1.5 * np.eye(30))
+    inverse = np.linalg.inv(A + 1.5 * np.eye(30))
     solution = conjugate_gradient(
-        lambda Z: A @ Z + shifts * Z, B, preconditioner=lambda R: near @ R, max_iter=12
+        lambda Z: A @ Z + shifts * Z, B, preconditioner=lambda R: inverse @ R, max_iter=12
     )
     for column, shift in enumerate(shifts):
         expected = np.linalg.solve(A + shift * np.eye(30), B[:, column])
@@ -36,7 +36,7 @@ def test_conjugate_gradients_need_few_steps_with_a_good_preconditioner():
     assert np.abs(conjugate_gradient(lambda Z: A @ Z + shifts * Z, B, max_iter=12) - solution).max() > 1e-3
 
 
-def test_conjugate_gradients_cut_short_still_lower_the_quadratic():
+def test_every_conjugate_gradient_step_lowers_the_quadratic():
     rng = np.random.default_rng(1)
     A = rng.normal(size=(20, 20))
     A = A @ A.T
@@ -48,7 +48,7 @@ def test_conjugate_gradients_cut_short_still_lower_the_quadratic():
     assert (np.diff(values) < 0).all()
 
 
-def test_conjugate_gradients_of_nothing_are_nothing():
+def test_conjugate_gradients_of_zero_are_zero():
     zero = np.zeros((3, 2))
     np.testing.assert_array_equal(conjugate_gradient(lambda Z: Z, zero, zero), zero)
 
@@ -70,13 +70,13 @@ def test_weighted_ridge_solves_the_normal_equations_on_every_path(monkeypatch, s
         ridge.solver(weights)(T), np.linalg.solve(system, Z.T @ T), rtol=1e-6, atol=1e-10
     )
     np.testing.assert_allclose(ridge.normal_product(W), Z.T @ Z @ W, atol=1e-10)
-    # Without a factor, the inverse is that of the diagonal.
+    # Without a factorisation, only the diagonal is inverted.
     inverse = np.linalg.inv(system) if largest else np.diag(1 / np.diag(system))
     np.testing.assert_allclose(ridge.inverse(weights)(W), inverse @ W, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 2, 64, 65, 200])
-def test_the_largest_eigenvalue_is_bounded_closely_from_above(size):
+def test_largest_eigenvalue_is_a_tight_upper_bound(size):
     rng = np.random.default_rng(4)
     B = rng.normal(size=(size, max(1, size // 2)))
     largest = np.linalg.eigvalsh(B @ B.T)[-1]
@@ -87,7 +87,7 @@ def test_the_largest_eigenvalue_is_bounded_closely_from_above(size):
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
 @pytest.mark.parametrize("shifted", [False, True])
-def test_shifted_features_multiply_like_the_matrix_they_stand_for(kind, shifted):
+def test_shifted_products_equal_those_of_the_shifted_matrix(kind, shifted):
     rng = np.random.default_rng(4)
     X = np.where(rng.random((7, 4)) < 0.5, 0, rng.normal(size=(7, 4)))
     offset = rng.normal(size=4) if shifted else None
@@ -113,13 +113,13 @@ def test_shifted_features_multiply_like_the_matrix_they_stand_for(kind, shifted)
 
 @pytest.mark.parametrize("shape", [(3000, 5), (5, 3000)])
 def test_weighted_ridge_in_single_precision_survives_a_singular_gram(shape):
-    X = np.full(shape, 1e3, dtype=np.float32)  # rank one, X'X of size 3e9 against weights of 1
+    X = np.full(shape, 1e3, dtype=np.float32)  # rank one, X'X of size 3e9 and weights of 1
     W = WeightedRidge(X).solver(np.ones(shape[1], dtype=np.float32))(X[:, :1])
     assert W.dtype == np.float32
     np.testing.assert_allclose(X @ W, X[:, :1], rtol=1e-2)
 
 
-def test_multiplicative_step_is_the_ratio_to_a_power_and_keeps_zeros():
+def test_multiplicative_step_is_a_power_of_the_ratio_and_keeps_zeros():
     factor = np.array([[1.0, 2.0, 0.0, 1e-200]])
     for exponent in (1.0, 1.5):
         step = multiplicative_step(factor, np.array([[4.0, 1.0, 5.0, 1.0]]), np.full((1, 4), 2.0), exponent)

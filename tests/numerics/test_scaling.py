@@ -1,4 +1,4 @@
-"""Scaling: by hand, sparse beside dense, centred without filling."""
+"""Scaling of dense and sparse features, with and without centring."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def test_minmax_scale_maps_to_the_unit_interval_and_copies(container):
 @pytest.mark.parametrize("scale", ["minmax", "standard"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-def test_a_constant_column_is_scaled_to_nothing(container, dtype, scale):
-    """A stored constant would otherwise become a column of ones, or explode by its rounding."""
+def test_constant_columns_are_scaled_to_zero(container, dtype, scale):
+    """Otherwise a constant would become a column of ones, or its rounding errors would be magnified."""
     X = np.random.default_rng(0).random((1000, 3))
     X[:, 0], X[:, 2] = 0.1, 0.7
     factor = Scaling.learn(container(X.astype(dtype)), scale).factor
@@ -28,7 +28,7 @@ def test_a_constant_column_is_scaled_to_nothing(container, dtype, scale):
     assert list(factor > 0) == [False, True, False]
 
 
-def test_scaling_is_learned_once_and_leaves_the_input_alone():
+def test_scaling_is_learned_once_and_does_not_change_the_input():
     X = np.array([[1.0, -2.0, 5.0], [3.0, 2.0, 5.0], [2.0, 0.0, 5.0]])
     before = X.copy()
     scaling = Scaling.learn(X, "minmax")
@@ -39,7 +39,7 @@ def test_scaling_is_learned_once_and_leaves_the_input_alone():
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
-def test_sparse_scaling_multiplies_only(kind):
+def test_sparse_features_are_not_shifted(kind):
     X = np.array([[0.0, -2.0, 0.0], [4.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
     scaled = Scaling.learn(kind(X), "minmax").apply(kind(X))
     assert sp.issparse(scaled)
@@ -51,7 +51,7 @@ def test_sparse_scaling_multiplies_only(kind):
 @pytest.mark.parametrize("scale", ["minmax", "standard", None])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_array])
-def test_centred_features_are_the_same_dense_sparse_and_split(kind, dtype, scale):
+def test_centring_is_equal_for_dense_sparse_and_split_features(kind, dtype, scale):
     rng = np.random.default_rng(0)
     X = (rng.normal(1, 3, (40, 4)) * (rng.random((40, 4)) < 0.5)).astype(dtype)
     X[:, 2] = 7
@@ -67,14 +67,14 @@ def test_centred_features_are_the_same_dense_sparse_and_split(kind, dtype, scale
     np.testing.assert_allclose(parts, expected, atol=1e-6)
 
 
-def test_scaling_learnt_from_dense_features_serves_sparse_ones():
+def test_scaling_learned_from_dense_features_applies_to_sparse_ones():
     X = np.array([[1.0, -2.0], [3.0, 2.0], [2.0, 0.0]])
     scaling = Scaling.learn(X, "minmax")
     np.testing.assert_array_equal(scaling.apply(sp.csr_matrix(X)), scaling.apply(X))
 
 
 @pytest.mark.parametrize("scale", ["minmax", "standard", None])
-def test_a_model_of_scaled_features_becomes_one_of_the_features(scale):
+def test_unscaled_model_gives_equal_predictions(scale):
     rng = np.random.default_rng(0)
     X, coef, intercept = rng.normal(5, 2, (20, 4)), rng.normal(size=(3, 4)), rng.normal(size=3)
     scaling = Scaling.learn(X, scale)

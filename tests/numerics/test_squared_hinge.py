@@ -1,4 +1,4 @@
-"""All labels' machines together against liblinear, against L-BFGS-B, and by their gradients."""
+"""Squared hinge solver compared with liblinear and L-BFGS-B."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from labelsieve._numerics.squared_hinge import solve_squared_hinge
 from labelsieve.classify import LabelwiseSVM
 
 
-def made(n_samples=120, n_features=8, n_labels=5, *, noise=0.5, seed=0):
-    """Features with zeros, a constant one and a repeated one, and labels from rare to frequent."""
+def problem(n_samples=120, n_features=8, n_labels=5, *, noise=0.5, seed=0):
+    """Make sparse features, with a constant and a duplicate, and labels from rare to frequent."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.6)
     X[:, 1], X[:, -1] = 1, X[:, 0]
@@ -22,7 +22,7 @@ def made(n_samples=120, n_features=8, n_labels=5, *, noise=0.5, seed=0):
 
 
 def objective_and_gradient(weights, X, y, C):
-    """The definition, row by row; the last weight is the intercept."""
+    """Evaluate the definition row by row. The last weight is the intercept."""
     value, gradient = 0.5 * weights @ weights, weights.copy()
     for row, is_positive in zip(X, y, strict=True):
         extended, sign = np.append(row, 1.0), 1 if is_positive else -1
@@ -40,8 +40,8 @@ def weights_of(fit, label):
 @pytest.mark.parametrize("C", [0.01, 1.0, 300.0])
 @pytest.mark.parametrize("noise", [0.0, 2.0], ids=["separable", "noisy"])
 @pytest.mark.parametrize("shape", [(120, 8), (15, 40)], ids=str)
-def test_machines_equal_liblinears(C, noise, shape):
-    X, Y = made(*shape, noise=noise)
+def test_decision_values_equal_liblinear(C, noise, shape):
+    X, Y = problem(*shape, noise=noise)
     fit = solve_squared_hinge(X, Y, C=C, tol=1e-10)
     assert fit.converged.all()
     for label, y in enumerate(Y.T):
@@ -52,8 +52,8 @@ def test_machines_equal_liblinears(C, noise, shape):
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
-def test_no_other_optimiser_goes_lower_and_the_gradient_vanishes(C):
-    X, Y = made(n_samples=60)
+def test_solution_equals_lbfgs_and_the_gradient_vanishes(C):
+    X, Y = problem(n_samples=60)
     fit = solve_squared_hinge(X, Y, C=C, tol=1e-9)
     for label, y in enumerate(Y.T):
         value, gradient = objective_and_gradient(weights_of(fit, label), X, y, C)
@@ -74,8 +74,8 @@ def test_no_other_optimiser_goes_lower_and_the_gradient_vanishes(C):
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, np.asfortranarray])
-def test_every_kind_of_matrix_gives_the_same_machines_and_stays_as_it_is(kind, monkeypatch):
-    X, Y = made()
+def test_matrix_formats_give_equal_results_and_do_not_change(kind, monkeypatch):
+    X, Y = problem()
     expected = solve_squared_hinge(X, Y)
     given = kind(X)
     if sp.issparse(given):
@@ -92,8 +92,8 @@ def test_every_kind_of_matrix_gives_the_same_machines_and_stays_as_it_is(kind, m
     np.testing.assert_array_equal(given.toarray() if sp.issparse(given) else given, X)
 
 
-def test_single_precision_is_computed_in_double():
-    X, Y = made()
+def test_float32_features_are_solved_in_float64():
+    X, Y = problem()
     X = X.astype(np.float32)
     fit, expected = solve_squared_hinge(X, Y), solve_squared_hinge(X.astype(np.float64), Y)
     assert fit.coef.dtype == np.float64
@@ -101,8 +101,8 @@ def test_single_precision_is_computed_in_double():
 
 
 @pytest.mark.parametrize("noise", [0.0, 2.0])
-def test_wide_data_need_no_gram_matrix(noise, monkeypatch):
-    X, Y = made(noise=noise)
+def test_many_features_need_no_gram_matrix(noise, monkeypatch):
+    X, Y = problem(noise=noise)
     expected = solve_squared_hinge(X, Y, C=10.0)
     monkeypatch.setattr(squared_hinge, "_LARGEST_GRAM", 0)
     monkeypatch.setattr(squared_hinge, "cho_factor", None)
@@ -112,8 +112,8 @@ def test_wide_data_need_no_gram_matrix(noise, monkeypatch):
         np.testing.assert_allclose(fit.coef, expected.coef, atol=1e-5)
 
 
-def test_blocks_of_labels_change_nothing_but_rounding(monkeypatch):
-    X, Y = made(n_labels=7)
+def test_blocks_of_labels_affect_only_rounding(monkeypatch):
+    X, Y = problem(n_labels=7)
     whole = solve_squared_hinge(X, Y, tol=1e-10)
     np.testing.assert_array_equal(solve_squared_hinge(X, Y, tol=1e-10).coef, whole.coef)
     monkeypatch.setattr(squared_hinge, "_BLOCK_ENTRIES", 2 * len(X))
@@ -123,7 +123,7 @@ def test_blocks_of_labels_change_nothing_but_rounding(monkeypatch):
 
 
 def test_every_step_lowers_the_objective():
-    X, Y = made(noise=0.1)
+    X, Y = problem(noise=0.1)
     fits = [solve_squared_hinge(X, Y, C=1000.0, max_iter=steps) for steps in range(20)]
     for label, y in enumerate(Y.T):
         values = [objective_and_gradient(weights_of(fit, label), X, y, 1000.0)[0] for fit in fits]
@@ -134,33 +134,33 @@ def test_every_step_lowers_the_objective():
     assert fits[-1].converged.all()
 
 
-def test_a_step_that_is_too_long_is_cut_where_the_line_is_lowest():
+def test_line_search_finds_the_minimum():
     rng = np.random.default_rng(0)
     X, Y = np.hstack([rng.normal(size=(40, 3)), np.ones((40, 1))]), rng.random((40, 6)) < 0.4
     start = squared_hinge._Point.at(rng.normal(size=(4, 6)), X, Y, 2.0)
     D = -start.gradient  # far too long
-    share = squared_hinge._line_minimum(start, D, X @ D, Y, 2.0)
+    fraction = squared_hinge._line_minimum(start, D, X @ D, Y, 2.0)
     for label in range(6):
 
         def along(t, label=label):
             return objective_and_gradient(start.W[:, label] + t * D[:, label], X[:, :-1], Y[:, label], 2.0)[0]
 
         best = minimize_scalar(along, bounds=(0, 1), method="bounded", options={"xatol": 1e-9})
-        assert along(share[label]) <= best.fun * (1 + 1e-6)
+        assert along(fraction[label]) <= best.fun * (1 + 1e-6)
 
 
-def test_features_that_overflow_end_without_nan():
-    X, Y = made()
+def test_overflowing_features_give_finite_weights():
+    X, Y = problem()
     fit = solve_squared_hinge(X * 1e200, Y)
     assert not fit.converged.any()
     assert np.isfinite(fit.coef).all()
-    with pytest.warns(UserWarning, match=r"5 of 5 linear machines did not converge.*Scale the features"):
+    with pytest.warns(UserWarning, match="5 of 5"):
         LabelwiseSVM(scale=None).fit(X * 1e200, Y.astype(int))
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
-def test_features_of_wild_scales_are_solved(factor):
-    X, Y = made()
+def test_badly_scaled_features_are_solved(factor):
+    X, Y = problem()
     X[:, 2:4] *= factor
     fit = solve_squared_hinge(X, Y)
     assert fit.converged.all()
@@ -169,17 +169,17 @@ def test_features_of_wild_scales_are_solved(factor):
         assert objective_and_gradient(weights_of(fit, label), X, y, 1.0)[0] <= other.fun * (1 + 1e-9)
 
 
-def test_no_label_and_no_feature():
-    X, Y = made()
+def test_empty_labels_and_empty_features():
+    X, Y = problem()
     assert solve_squared_hinge(X, Y[:, :0]).coef.shape == (0, 8)
-    # The intercept alone, all rows active: b + 2 C (n b - sum y) = 0.
+    # Only the intercept, with all rows active: b + 2 C (n b - sum y) = 0.
     fit = solve_squared_hinge(X[:, :0], Y)
     n, total = len(Y), np.where(Y, 1, -1).sum(axis=0)
     np.testing.assert_allclose(fit.intercept, 2 * total / (1 + 2 * n))
 
 
 @pytest.mark.parametrize("name", ["birds", "cal500", "chd_49", "water_quality", "yeast"])
-def test_decision_values_on_real_data_are_liblinears(name, real):
+def test_decision_values_on_real_data_equal_liblinear(name, real):
     X, Y = real(name)
     X = X[:, np.argsort(-SumF().fit(X, Y).scores_, kind="stable")[: X.shape[1] // 5]]
     machine = LabelwiseSVM().fit(X, Y)

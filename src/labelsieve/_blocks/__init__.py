@@ -1,1 +1,1 @@
-"""Rows in blocks: in memory, streamed from disk, or on a cluster, with the same answer."""
+"""Tables split into blocks of rows: in memory, streamed from disk, or on a cluster."""

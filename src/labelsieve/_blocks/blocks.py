@@ -1,8 +1,8 @@
-"""Rows in blocks, wherever they are: solvers see them through two operations, `fold` and `derive`.
+"""Blocks of rows, which solvers access through two operations, `fold` and `derive`.
 
-A block holds *columns* that share their rows: ``X`` and ``Y``, later perhaps ``T`` and ``U``. A sum over the rows is a
-fold over the blocks, so a solver written in folds runs in memory, out of core and on a cluster. In memory there is
-one block.
+A block holds *columns* with the same rows: ``X``, ``Y``, and arrays that a solver derives from them. A sum
+over the rows is a fold over the blocks, so a solver that uses folds runs in memory, out of core and on a
+cluster. Data in memory is usually a single block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("labelsieve")
 
 
 def add(a: Any, b: Any) -> Any:
-    """Add two parts, tuples entry by entry; the first one may be overwritten.
+    """Add two parts, and tuples entry by entry. May overwrite the first part.
 
     Examples
     --------
@@ -42,10 +42,10 @@ def add(a: Any, b: Any) -> Any:
 class RowBlocks(ABC):
     """Rows of a problem in blocks.
 
-    The functions of `fold` and `derive` get the columns of one block that they need, then the values that all blocks
-    share. The column ``rows`` is the slice of the block among all rows. Functions must be pure and deterministic,
-    because they are called again if a worker is lost, and must modify neither columns nor shared values. Define them
-    at the top of a module: clusters import them.
+    The functions passed to `fold` and `derive` take the columns of one block that they need, followed by
+    the values that all blocks share. The column ``rows`` is the slice of the block among all rows.
+    Functions must be pure and deterministic because they are called again if a worker is lost. They must
+    not modify columns or shared values. Define them at module level so that clusters can import them.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class RowBlocks(ABC):
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
-        #: Columns that are stored, by block.
+        #: Stored columns of every block.
         self.blocks: list[Columns] = [
             {"rows": slice(a, b)} for a, b in pairwise([0, *np.cumsum(self.sizes).tolist()])
         ]
@@ -73,12 +73,12 @@ class RowBlocks(ABC):
         gives: str | None = None,
         combine: Callable[[Any, Any], Any] = add,
     ) -> Any:
-        """Visit every block once, and return the combined parts.
+        """Apply a function to every block, and combine the results.
 
-        A part is what the function returns; its size must not grow with the number of rows. With ``gives`` the function
-        returns a column of that name as well: ``(column, part)``. Columns are kept only after all blocks have been
-        visited. The parts are combined in the order of the blocks, so the result depends on the block boundaries and
-        on nothing else.
+        The result for a block is a part, whose size must not grow with the number of rows. With ``gives``,
+        the function returns ``(column, part)``, and the column is stored under that name after all blocks
+        have been visited. The parts are combined in the order of the blocks, so the result depends only on
+        the block boundaries.
 
         Examples
         --------
@@ -106,10 +106,10 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
-        """Add or replace the column that a function returns: it is stored, or computed whenever it is needed."""
+        """Add or replace a column that a function computes. It may be stored or computed when needed."""
 
     def rename(self, names: Mapping[str, str], drop: Sequence[str] = ()) -> None:
-        """Rename stored columns, ``{new: old}``, all at once, and drop others."""
+        """Rename stored columns by a mapping from new to old names, and drop others."""
         for block in self.blocks:
             renamed = {new: block[old] for new, old in names.items()}
             for old in (*names.values(), *drop):
@@ -118,16 +118,16 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def gather(self, name: str) -> Any:
-        """Return a column of all rows: an array in memory, a lazy dask array otherwise."""
+        """Return a column of all rows, as an array or as a lazy dask array."""
 
     def note_rows(self, error: BaseException, index: int) -> None:
-        """Note on an error in which rows it came up, if there are several blocks."""
+        """Add the rows of the block to an error, if there are several blocks."""
         if len(self.sizes) > 1:
             rows = self.blocks[index]["rows"]
             error.add_note(f"In rows {rows.start} to {rows.stop - 1}.")
 
     def _read_blocks(self, needs: Sequence[str]) -> Iterator[list[Any]]:
-        """Yield some columns of every block."""
+        """Yield the given columns of every block."""
         for block in self.blocks:
             yield [block[name] for name in needs]
 
@@ -152,7 +152,7 @@ class MemoryBlocks(RowBlocks):
             block.update(columns)
 
     def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
-        """Add or replace columns."""
+        """Add or replace a column."""
         for block, columns in zip(self.blocks, self._read_blocks(needs), strict=True):
             block[gives] = function(*columns, *shared)
 
@@ -162,9 +162,9 @@ class MemoryBlocks(RowBlocks):
 
 
 def stack(parts: list[Any]) -> Any:
-    """Stack blocks of rows, dense or sparse; a single one is returned as it is.
+    """Stack dense or sparse blocks of rows. A single block is returned without a copy.
 
-    Dense blocks are removed from the list as they are copied, so that they do not exist twice.
+    Dense blocks are removed from the list once they are copied, which halves the peak memory.
     """
     if len(parts) == 1:
         return parts[0]

@@ -1,7 +1,8 @@
-"""Blocks on the workers of a dask cluster: columns stay there, only small parts travel.
+"""Blocks on the workers of a dask cluster. Columns stay on the workers and only small results are sent.
 
-Every column is a task that depends on the data and on what the folds so far shared, so dask computes again what a lost
-worker held. Shared values travel inside the task graph: scattered data and actors are lost with their worker.
+Every column is a task that depends on the data and on the shared values of earlier folds, so dask can
+recompute the columns of a lost worker. Shared values are part of the task graph because scattered data and
+actors are lost with their worker.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from distributed.comm.core import CommClosedError
 from labelsieve._blocks.blocks import add
 from labelsieve._blocks.streamed import LazyBlocks
 
-#: Number of parts that one task adds up.
+#: Number of parts that one task combines.
 _FAN_IN = 8
-#: Seconds between two checks that there are workers, and how long a fit waits for one.
+#: Seconds between two checks for workers, and seconds that a fit waits for a worker.
 _CHECK_SECONDS, _PATIENCE_SECONDS = 2.0, 40.0
 
 
 class LostClusterError(RuntimeError):
-    """A cluster that cannot be reached, or lost its scheduler, all workers, or several workers during one task."""
+    """Error of a cluster that is unreachable, or lost its scheduler or too many workers."""
 
 
 @contextmanager
 def connect(address: str) -> Iterator[Client]:
-    """Connect to a scheduler. Inside the context, fits run on its cluster."""
+    """Connect to a scheduler, and run all fits inside the context on its cluster."""
     try:
-        # A default client would stay the default of this process if it could not connect.
+        # A default client would remain the default of this process even if it cannot connect.
         client = Client(address, set_as_default=False)
     except OSError:
         patience = dask.config.get("distributed.comm.timeouts.connect")
@@ -46,7 +47,7 @@ def connect(address: str) -> Iterator[Client]:
             f"No scheduler answered at {address!r} within {patience}. Check the address, or set "
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT to wait longer."
         ) from None
-    except (ValueError, MemoryError):  # the answer of another kind of server looks like a huge message
+    except (ValueError, MemoryError):  # the response of another kind of server looks like a huge message
         raise LostClusterError(f"{address!r} is not the address of a dask scheduler.") from None
     with client, client.as_current():
         yield client
@@ -70,7 +71,7 @@ class ClusterBlocks(LazyBlocks):
         self._run = uuid4().hex[:8]
         self._numbers = count()
         with self._reporting_losses():
-            # One column after the other: dask then spreads the large one, X, evenly.
+            # Submit one column at a time so that dask distributes the large X evenly.
             for name, parts in self.lazy.items():
                 self._keep(name, client.compute(parts))
 
@@ -82,11 +83,11 @@ class ClusterBlocks(LazyBlocks):
         gives: str | None = None,
         combine: Callable[[Any, Any], Any] = add,
     ) -> Any:
-        """Visit every block where it is."""
+        """Apply a function to every block on its worker, and combine the results."""
         with self._reporting_losses():
             results = self._visit(function, needs, shared)
             level = self._map("part", itemgetter(1), results) if gives else results
-            # The shape of the tree depends on the number of blocks alone.
+            # The shape of the tree depends only on the number of blocks.
             while len(level) > 1:
                 groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
                 level = self._map(f"sum_{function.__name__}", _combine, groups, combine=combine)
@@ -102,7 +103,7 @@ class ClusterBlocks(LazyBlocks):
         return total
 
     def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
-        """Add or replace a column; it stays with the workers."""
+        """Add or replace a column, which stays on the workers."""
         super().derive(function, needs, *shared, gives=gives)
         with self._reporting_losses():
             self._keep(gives, self._visit(function, needs, shared))
@@ -110,8 +111,8 @@ class ClusterBlocks(LazyBlocks):
     def _visit(
         self, function: Callable[..., Any], needs: Sequence[str], shared: tuple[Any, ...]
     ) -> list[Future[Any]]:
-        """Start to visit all blocks."""
-        # As bytes, which dask neither searches for tasks nor unpacks at the scheduler.
+        """Submit a task for every block."""
+        # Bytes are neither searched for tasks nor deserialised by the scheduler.
         shared_values = self._map("share", pickle.loads, [pickle.dumps(shared, protocol=5)])[0]
         columns = [[block[name] for block in self.blocks] for name in needs]
         return self._map(function.__name__, _call, *columns, function=function, shared=shared_values)
@@ -119,7 +120,7 @@ class ClusterBlocks(LazyBlocks):
     def _map(
         self, name: str, task: Callable[..., Any], /, *arguments: Sequence[Any], **options: Any
     ) -> list[Future[Any]]:
-        """Submit a task for every block. Its key starts with a name from which dask learns how long it takes."""
+        """Submit tasks under a name, by which dask estimates their duration."""
         key = f"{name.strip('_')}-{self._run}-{next(self._numbers)}"
         futures: list[Future[Any]] = self.client.map(task, *arguments, key=key, pure=False, **options)
         return futures
@@ -129,7 +130,7 @@ class ClusterBlocks(LazyBlocks):
             block[name] = future
 
     def _wait_for(self, future: Future[Any]) -> Any:
-        """Return the result of a task, or raise if there is no worker for too long."""
+        """Return the result of a task, or raise if there has been no worker for too long."""
         last_seen = time.monotonic()
         while not future.done():
             try:
@@ -139,17 +140,17 @@ class ClusterBlocks(LazyBlocks):
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > _PATIENCE_SECONDS:
                     raise LostClusterError(
-                        f"The cluster must have a worker that takes tasks. Got none for {_PATIENCE_SECONDS:.0f} "
-                        f"seconds: all were lost, or paused for lack of memory. Start workers, then fit again."
+                        f"The cluster had no running worker for {_PATIENCE_SECONDS:.0f} seconds. All workers were "
+                        f"lost, or paused because they ran out of memory. Start workers, then fit again."
                     ) from None
         return future.result()
 
     def _has_able_worker(self) -> bool:
-        """Return whether a worker can take tasks, or is at work on one."""
+        """Return whether a worker accepts tasks or is executing one."""
         info = self.client.scheduler_info(n_workers=-1) if self.client.status == "running" else {}
         if "workers" not in info:
             raise CommClosedError
-        # A paused worker, which is short of memory, finishes what it has begun but takes nothing new.
+        # A worker that is paused for lack of memory finishes its tasks but accepts no new ones.
         return any(
             worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing")
             for worker in info["workers"].values()
@@ -157,20 +158,20 @@ class ClusterBlocks(LazyBlocks):
 
     @contextmanager
     def _reporting_losses(self) -> Iterator[None]:
-        """Turn what dask raises for lost processes into one kind of error."""
+        """Convert errors that dask raises for lost processes to `LostClusterError`."""
         try:
-            # The warning advises to scatter large values, but these are lost with a worker.
+            # The warning recommends scattering large values, but these would be lost with a worker.
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
                 yield
         except KilledWorker as error:
             raise LostClusterError(
-                f"Workers of the cluster died again and again during the same task ({error.task}), perhaps for lack of "
-                f"memory. Give them more memory or smaller blocks, then fit again."
+                f"Several workers died during the same task ({error.task}), perhaps because they ran out of memory. "
+                f"Give them more memory or use smaller blocks, then fit again."
             ) from None
         except (CommClosedError, CancelledError):
             raise LostClusterError(
-                f"The connection to the scheduler at {self._address} was lost. Check that it runs, "
-                f"connect again, then fit again."
+                f"The connection to the scheduler at {self._address} was lost. Check that it is running, "
+                f"reconnect, then fit again."
             ) from None
 
 
@@ -179,7 +180,7 @@ def _call(*columns: Any, function: Callable[..., Any], shared: tuple[Any, ...]) 
 
 
 def _combine(parts: Sequence[Any], *, combine: Callable[[Any, Any], Any]) -> Any:
-    # Parts are results of other tasks, which additions must not change.
+    # Parts are results of other tasks, which addition must not modify.
     total = deepcopy(parts[0]) if len(parts) > 1 else parts[0]
     for part in parts[1:]:
         total = combine(total, part)

@@ -20,7 +20,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def column_names(value: Any) -> list[str] | None:
-    """Return the column names of a dataframe, lazy or not, if all are strings; None for arrays."""
+    """Return the column names of a dataframe if all are strings, else None."""
     columns = getattr(value, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -28,7 +28,7 @@ def column_names(value: Any) -> list[str] | None:
 
 
 def open_rows(X: Any, y: Any) -> RowBlocks:
-    """Turn lazy features and labels into blocks: on the cluster of the active client, else read one by one."""
+    """Convert lazy features and labels to blocks, on the cluster if there is an active client."""
     import dask
     from dask.base import optimize
 
@@ -38,16 +38,16 @@ def open_rows(X: Any, y: Any) -> RowBlocks:
         y = _cut_like(y, X)
     _check_chunks(y, "y")
     if X.shape[0] != y.shape[0]:
-        raise ValueError(f"X and y must have the same number of rows. Got {X.shape[0]} and {y.shape[0]}.")
+        raise ValueError(f"X and y must have the same number of rows, got {X.shape[0]} and {y.shape[0]}.")
     if X.chunks[0] != y.chunks[0]:
         raise ValueError(
-            f"X and y must have the same chunks of rows. Got {_describe_chunks(X)} and {_describe_chunks(y)}. "
+            f"X and y must have the same row chunks, got {_describe_chunks(X)} and {_describe_chunks(y)}. "
             f"Use y = y.rechunk({{0: X.chunks[0]}})."
         )
-    # Filtered rows may leave chunks without rows.
+    # Filtering rows can leave empty chunks.
     filled = [index for index, size in enumerate(X.chunks[0]) if size] or [0]
     sizes = [X.chunks[0][index] for index in filled]
-    # Fusing would repeat a task that both need, such as parsing lines of a file.
+    # Fusing would repeat tasks that both need, such as parsing a file.
     with dask.config.set({"optimization.fuse.active": False}):
         X, y = optimize(X, y)
     columns = {
@@ -62,7 +62,7 @@ def open_rows(X: Any, y: Any) -> RowBlocks:
 
 
 def _lazy_array(value: Any) -> Any:
-    """Turn a dask dataframe into an array with known chunks; anything else is returned as it is."""
+    """Convert a dask dataframe to an array with known chunks. Other objects are returned unchanged."""
     return value.to_dask_array(lengths=True) if is_lazy(value) and hasattr(value, "to_dask_array") else value
 
 
@@ -72,7 +72,7 @@ def _describe_chunks(value: Any) -> str:
 
 
 def _cut_like(y: Any, X: Any) -> Any:
-    """Split labels that are in memory into the chunks of the features."""
+    """Split labels in memory into the same row chunks as the features."""
     import dask.array as da
 
     y = y.tocsr() if sp.issparse(y) else np.asarray(y)
@@ -81,19 +81,21 @@ def _cut_like(y: Any, X: Any) -> Any:
 
 
 def _check_chunks(value: Any, name: str) -> None:
-    """Check that an array is split by rows only, into chunks of known sizes."""
+    """Check that an array is split only by rows, into chunks of known sizes."""
     if value.ndim != 2:
         shape = "features of shape (n_samples, n_features)"
         if name == "y":
-            shape = "0/1 candidates of shape (n_samples, n_labels), one-hot encoded if they are classes"
-        raise ValueError(f"{name} must be {shape}. Got {value.ndim} dimension(s).")
+            shape = "0/1 candidates of shape (n_samples, n_labels)"
+        raise ValueError(
+            f"{name} must be {shape}, got {value.ndim} dimension(s). One-hot encode classes first."
+        )
     if any(math.isnan(size) for size in (*value.chunks[0], *value.chunks[1])):
         raise ValueError(
-            f"The chunks of {name} must have known sizes. Got unknown ones. Call {name}.compute_chunk_sizes() first."
+            f"The chunks of {name} must have known sizes. Call {name}.compute_chunk_sizes() first."
         )
     if len(value.chunks[1]) > 1:
         raise ValueError(
-            f"{name} must be split into chunks of rows only. Got {len(value.chunks[1])} chunks of columns. "
+            f"{name} must be split only by rows, got {len(value.chunks[1])} chunks of columns. "
             f"Use {name} = {name}.rechunk({{1: -1}})."
         )
 

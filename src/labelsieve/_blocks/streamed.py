@@ -1,4 +1,4 @@
-"""Blocks of dask arrays: computed again in every fold, for data larger than memory."""
+"""Blocks of dask arrays that are recomputed in every fold, for data larger than memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labelsieve._blocks.blocks import Columns, RowBlocks
 
 
 class Derivation(NamedTuple):
-    """A column that a function makes of others, and of values that all blocks share."""
+    """Column that a function computes from other columns and from values that all blocks share."""
 
     function: Callable[..., Any]
     needs: Sequence[str]
@@ -36,11 +36,11 @@ class LazyBlocks(RowBlocks):
         self.derived: list[Derivation] = []
 
     def derive(self, function: Callable[..., Any], needs: Sequence[str], *shared: Any, gives: str) -> None:
-        """Add or replace a column; it is computed again whenever it is needed."""
+        """Add or replace a column, which is recomputed whenever it is needed."""
         self.derived.append(Derivation(function, needs, shared, gives))
 
     def gather(self, name: str) -> Any:
-        """Return a column of all rows as a dask array, which is computed from the data on request."""
+        """Return a column of all rows as a lazy dask array."""
         from dask.delayed import delayed
 
         sources, steps = self._plan((name,))
@@ -54,7 +54,7 @@ class LazyBlocks(RowBlocks):
         return lazy_rows(parts, self.sizes, parts[0][:0].compute())
 
     def _plan(self, needs: Sequence[str]) -> tuple[list[str], list[Derivation]]:
-        """Return which of ``X`` and ``Y`` must be read for some columns, and the derivations to apply."""
+        """Return the sources that the given columns need (``X``, ``Y`` or both), and the derivations to apply."""
         steps, wanted = [], set(needs)
         for step in reversed(self.derived):
             if step.gives in wanted:
@@ -64,9 +64,9 @@ class LazyBlocks(RowBlocks):
 
 
 class StreamedBlocks(LazyBlocks):
-    """Blocks that are read when they are visited, each while the one before is processed.
+    """Blocks that are read on demand. The next block is read while the current one is processed.
 
-    Columns that folds give stay in memory.
+    Columns returned by folds stay in memory.
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> None:
@@ -84,7 +84,7 @@ class StreamedBlocks(LazyBlocks):
                 del columns
 
     def _read_block(self, index: int, needs: Sequence[str]) -> list[Any]:
-        """Read the columns of a block that are needed, and derive the others."""
+        """Read the sources of a block, and return the needed columns."""
         from dask.local import get_sync
 
         sources, steps = self._plan(needs)
@@ -97,10 +97,10 @@ class StreamedBlocks(LazyBlocks):
 
 
 def lazy_rows(parts: Sequence[Any], sizes: Sequence[int], empty: Any) -> Any:
-    """Make one dask array of delayed blocks of rows; ``empty`` is such a block without rows.
+    """Combine delayed blocks of rows into one dask array. ``empty`` is a block without rows.
 
-    All tasks are in one layer of the graph. With one layer per block, as in concatenated arrays, dask compares all
-    blocks with all others whenever it optimizes the graph.
+    All tasks are in one layer of the graph. With one layer per block, as in concatenated arrays, dask would
+    compare all pairs of blocks whenever it optimizes the graph.
     """
     import dask.array as da
     from dask.utils import ensure_dict
@@ -114,9 +114,9 @@ def lazy_rows(parts: Sequence[Any], sizes: Sequence[int], empty: Any) -> Any:
 
 
 def _separate_graphs(parts: Sequence[Any]) -> list[tuple[dict[Any, Any], Any]]:
-    """Return the tasks of every block, and the key of the last one.
+    """Return the tasks of every block, and the key of its last task.
 
-    All blocks share one graph, which is too large to search for every block of every fold.
+    All blocks share one graph, which is too large to search in every fold for every block.
     """
     from dask.optimization import cull
 

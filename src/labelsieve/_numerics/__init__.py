@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: the mathematics below the estimators."""
+"""Numerical routines behind the estimators: they take arrays and return arrays."""

@@ -1,15 +1,15 @@
-"""Cut long axes into pieces, so that temporary arrays stay small."""
+"""Split long axes into batches to keep temporary arrays small."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-#: Entries a temporary array may have: 32 MiB of float64.
+#: Maximum number of entries of a temporary array: 32 MiB of float64.
 BUDGET = 2**22
 
 
 def batches(length: int, width: int, budget: int = BUDGET) -> Iterator[slice]:
-    """Cut ``range(length)`` into slices of which each, times ``width``, stays within the budget.
+    """Split ``range(length)`` into slices whose length times ``width`` is at most the budget.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""How well the first features of a ranking predict the candidates of rows that were held out.
+"""Score the first features of a ranking by how well they predict held-out candidate labels.
 
-Candidates suffice to compare selections. If false candidates appear at one rate ``r`` whatever the features,
-the expected candidate is ``r + (1 - r) p`` where the true label has probability ``p``: what ranks the labels
-of a row by their candidates ranks them by the truth.
+Candidate labels are enough to compare selections. If wrong labels appear at a rate ``r`` that does not
+depend on the features, a label with probability ``p`` is a candidate with probability ``r + (1 - r) p``.
+This grows with ``p``, so both probabilities rank the labels of a row in the same order.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
 
-#: Share of a standardised feature's variance that the regression adds to it.
+#: Ridge penalty as a fraction of the variance of a standardised feature.
 _RIDGE = 0.1
-#: Digits of a predicted label that count. Labels that are predicted alike are ties, whatever the rounding.
+#: Predicted labels are rounded to this many digits so that rounding errors do not break ties.
 _DIGITS = 10
 
 
 def average_precision_rows(Y: Matrix, scores: np.ndarray) -> np.ndarray:
-    """Label-ranking average precision of every row against its candidates.
+    """Compute the label-ranking average precision of every row with respect to its candidates.
 
-    The labels of a row stand in the order of their scores, of equal ones the lower column first. The
-    precision at a candidate is the share of candidates among the labels up to it; a row has their mean, nan if
-    it has no candidates.
+    The labels of a row are sorted by score, and ties by column. The precision at a candidate is the
+    fraction of candidates among the labels up to it. The result is the mean over the candidates of the
+    row, or nan if there are none.
 
     Examples
     --------
@@ -58,13 +58,13 @@ def ridge_precision(
     order: np.ndarray,
     sizes: Sequence[int] | np.ndarray,
 ) -> np.ndarray:
-    """Predict the candidates of test rows from the first features of a ranking, and judge every row.
+    """Predict the candidates of the test rows from the first features of a ranking, and score every row.
 
-    For every size the labels are regressed on the standardised features ``order[:size]``, with a tenth of
-    their variance as ridge. One factorisation serves all sizes, which must ascend. Of sparse features nothing is
-    made dense but what belongs to the ranking. Labels that do not vary in the training rows are left out.
-    Returns the average precision of every test row (n_test x n_sizes); nan where it has no candidates among the
-    other labels.
+    For every size, the labels are regressed on the standardised features ``order[:size]`` with a ridge
+    penalty of a tenth of their variance. All sizes share one factorisation and must be in ascending
+    order. Only the ranked columns of sparse features become dense. Labels that are constant in the
+    training rows are ignored. Returns the average precision of every test row and size
+    (n_test x n_sizes), or nan for rows without candidates among the remaining labels.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def ridge_precision(
 
 @dataclass(frozen=True)
 class LabelScale:
-    """The labels that vary in some rows, and the means and standard deviations that standardise them."""
+    """Labels that are not constant, with their means and standard deviations."""
 
     varying: np.ndarray
     mean: np.ndarray
@@ -91,28 +91,28 @@ class LabelScale:
 
     @classmethod
     def learn(cls, Y: Matrix) -> Self:
-        """Look at the rows of a 0/1 matrix."""
+        """Compute the scale of the columns of a 0/1 matrix."""
         return cls.of_counts(np.asarray(Y.sum(axis=0)).ravel(), Y.shape[0])
 
     @classmethod
     def of_counts(cls, counts: np.ndarray, n_samples: int) -> Self:
-        """Learn from the number of rows and of candidates among them."""
+        """Compute the scale from the number of candidates of every label and the number of rows."""
         mean = counts / n_samples
         varying = np.flatnonzero((mean > 0) & (mean < 1))
         mean = mean[varying]
         return cls(varying, mean, np.sqrt(mean * (1 - mean)))
 
     def scale_products(self, products: np.ndarray) -> np.ndarray:
-        """Turn Z'Y of centred features Z into Z'T with the standardised labels T, in place."""
+        """Convert Z'Y to Z'T in place, for centred features Z and standardised labels T."""
         products /= self.deviation
         return products
 
 
 @dataclass(frozen=True)
 class RidgeModels:
-    """Regressions of the labels on the first of some features, one for every size, in ascending order.
+    """Ridge regressions of the labels on the first features, one per size in ascending order.
 
-    The weights lead from standardised features to centred labels: size x n_varying.
+    The weights map standardised features to centred labels: size x n_varying.
     """
 
     features: Scaling
@@ -120,7 +120,7 @@ class RidgeModels:
     weights: list[np.ndarray]
 
     def precision(self, X: Matrix, Y: Matrix) -> np.ndarray:
-        """Average precision of every row by every model, nan where it has none; see `ridge_precision`."""
+        """Return the average precision of every row and model as in `ridge_precision`."""
         labels = self.labels
         precision = np.full((X.shape[0], len(self.weights)), np.nan)
         if not len(labels.varying):
@@ -145,11 +145,11 @@ def fit_ridge(
     products: np.ndarray,
     sizes: Sequence[int] | np.ndarray,
 ) -> RidgeModels:
-    """Regress labels T on the first ``sizes`` of features Z, given Z'Z and Z'T; see `ridge_precision`."""
-    # LAPACK does not take empty matrices everywhere.
+    """Regress labels T on the first features Z for all ``sizes``, given Z'Z and Z'T."""
+    # Some LAPACK builds reject empty matrices.
     if not len(sizes) or not len(labels.varying):
         return RidgeModels(features, labels, [np.empty((size, 0)) for size in sizes])
-    # With A = L L', the first k rows of L and of L^-1 Z'T are those of the regression on k features.
+    # With A = L L', the regression on k features needs only the first k rows of L and of L^-1 Z'T.
     A = gram.copy()
     A[np.diag_indices_from(A)] += _RIDGE * n_samples
     L = cholesky(A, lower=True, overwrite_a=True, check_finite=False)

@@ -1,4 +1,4 @@
-"""Numbers that belong to candidate labels, whatever the order of their columns."""
+"""Checks and helpers for candidate labels that do not depend on the order of the columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from labelsieve._numerics.sparse import Matrix, is_sparse
 
 
 def is_binary(values: np.ndarray, *, signed: bool = False) -> bool:
-    """Whether all values are 0 or 1, or with `signed` -1, 0 or 1; text, complex numbers and NaN are not.
+    """Return whether all values are numbers 0 or 1, or -1, 0 or 1 if ``signed``.
 
     Examples
     --------
@@ -20,13 +20,13 @@ def is_binary(values: np.ndarray, *, signed: bool = False) -> bool:
     """
     if values.dtype.kind == "b":
         return True
-    # What has no sign is not compared with -1, which some numpy cannot do.
+    # Some versions of numpy cannot compare unsigned integers with -1.
     allowed = (-1, 0, 1) if signed and values.dtype.kind != "u" else (0, 1)
     return values.dtype.kind in "iuf" and bool(np.isin(values, allowed).all())
 
 
 def confidence_on_candidates(M: np.ndarray, Y: Matrix) -> Matrix:
-    """Cut approximate labels to [0, 1] and to the candidates; sparse if ``Y`` is.
+    """Clip approximate labels to [0, 1] and set non-candidates to 0. The result is sparse if ``Y`` is.
 
     Examples
     --------
@@ -39,10 +39,10 @@ def confidence_on_candidates(M: np.ndarray, Y: Matrix) -> Matrix:
 
 
 def label_order(Y: Matrix) -> np.ndarray:
-    """Column numbers of a 0/1 matrix, sorted by the rows in which the columns are 1.
+    """Sort the columns of a 0/1 matrix by the rows in which they are 1.
 
-    ``Y[:, label_order(Y)]`` is the same for every permutation of the columns, so what is drawn or decided in
-    that order belongs to the labels and not to their places.
+    ``Y[:, label_order(Y)]`` is the same for every permutation of the columns. Random draws and decisions
+    made in this order do not depend on the order of the labels.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def label_order(Y: Matrix) -> np.ndarray:
 
 
 def uniform_per_label(Y: Matrix, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw an (n_rows, n_labels) matrix from [0, 1) whose columns move with the columns of ``Y``.
+    """Draw an (n_rows, n_labels) matrix from [0, 1) whose columns follow permutations of the labels.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Features as symbols: zero is one of its own, the other values are cut into bins of about equally many rows.
+"""Discretise features: zero is a separate symbol, and nonzero values go into bins of similar size.
 
-With the values of a feature other than zero in order, ``N`` of them, bin ``b`` begins at the smallest value ``v`` for
-which ``(number below v) + (number up to v) >= 2 N b / n_bins``. So equal values never part. The numbers are
-integers, so the cuts are exact, however the rows are divided into blocks.
+If a feature has ``N`` nonzero values, bin ``b`` starts at the smallest value ``v`` for which
+``(number of values < v) + (number of values <= v) >= 2 N b / n_bins``. Equal values always share a bin.
+All numbers are integers, so the cuts do not depend on how the rows are divided into blocks.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ import scipy.sparse as sp
 from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
 from labelsieve._numerics.sparse import Matrix, SparseMatrix, is_sparse
 
-#: Numbers that are held of all features together: distinct values, or counts at points between two cuts.
+#: Maximum number of distinct values, or of counts between two cuts, held in memory for all features.
 _BUDGET = 2**22
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """First values of the bins of all features, ascending within a feature; ``offsets`` say where each begins.
+    """First values of the bins of all features, in ascending order per feature.
 
-    What lies below the first value of a feature belongs to its first bin too.
+    The bins of feature ``j`` are ``starts[offsets[j]:offsets[j + 1]]``. The first bin also takes smaller values.
     """
 
     starts: np.ndarray
     offsets: np.ndarray
 
     def of(self, feature: int) -> np.ndarray:
-        """First values of the bins of a feature."""
+        """Return the first values of the bins of a feature."""
         return self.starts[self.offsets[feature] : self.offsets[feature + 1]]
 
 
 def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
-    """Cut the non-zero values of every column of ``X`` into at most ``n_bins`` bins.
+    """Cut the nonzero values of every column of ``X`` into at most ``n_bins`` bins.
 
-    One block is sorted. Of several, one pass lists the distinct values. Features with more of them than there is room
-    for take a few more passes, each of which narrows the places of the cuts.
+    A single block is sorted. With several blocks, one pass lists the distinct values. Features with too
+    many distinct values need a few more passes, each of which narrows down the cuts.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def find_cuts(rows: RowBlocks, n_features: int, n_bins: int) -> Cuts:
 
 
 def stored_values(X: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield rows and values of the entries of every feature that are not zero."""
+    """Yield the rows and values of the nonzero entries of every feature."""
     if is_sparse(X):
         X = X.tocsc()
         if not X.data.all():
@@ -78,7 +78,7 @@ def _starts_of_block(X: Matrix, n_bins: int) -> list[np.ndarray]:
 
 
 def starts_of_sorted(values: np.ndarray, n_bins: int) -> np.ndarray:
-    """First value of every bin that holds any, of sorted values.
+    """Return the first value of every nonempty bin of sorted values.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def starts_of_sorted(values: np.ndarray, n_bins: int) -> np.ndarray:
     if not n_values:
         return values
     twice_rank = 2 * n_values * np.arange(n_bins)
-    # A cut falls on the value in its place or, where the middle of the equal values lies before it, on the next one.
+    # A bin starts at the value of its rank, or at the next one if the middle of the ties is below that rank.
     found = values[twice_rank // (2 * n_bins)]
     below, up_to = (np.searchsorted(values, found, side=side) for side in ("left", "right"))
     places = np.where((below + up_to) * n_bins >= twice_rank, below, up_to)
@@ -97,20 +97,20 @@ def starts_of_sorted(values: np.ndarray, n_bins: int) -> np.ndarray:
 
 
 def _starts_of_blocks(rows: RowBlocks, n_features: int, n_bins: int) -> list[np.ndarray]:
-    """First values of the bins of every feature whose values lie in several blocks."""
-    most = max(2 * n_bins, _BUDGET // n_features)
-    values = rows.fold(_distinct_values, ["X"], most, combine=partial(_merge, most=most))
-    own = np.searchsorted(values.features, np.arange(n_features + 1))
-    starts = [_first_of_bins(values.values[a:b], values.counts[a:b], n_bins) for a, b in pairwise(own)]
+    """Return the first values of the bins of every feature if there are several blocks."""
+    max_values = max(2 * n_bins, _BUDGET // n_features)
+    values = rows.fold(_distinct_values, ["X"], max_values, combine=partial(_merge, max_values=max_values))
+    edges = np.searchsorted(values.features, np.arange(n_features + 1))
+    starts = [_first_of_bins(values.values[a:b], values.counts[a:b], n_bins) for a, b in pairwise(edges)]
     wide = np.flatnonzero(values.is_wide)
     if len(wide):
-        for feature, found in zip(wide, _narrowed(rows, wide, values, n_bins), strict=True):
+        for feature, found in zip(wide, _search_cuts(rows, wide, values, n_bins), strict=True):
             starts[feature] = found
     return starts
 
 
 class _Values(NamedTuple):
-    """Distinct values of every feature, how many and how often; only the range of those with too many."""
+    """Distinct values of every feature and their counts, or only the range of features with too many (wide)."""
 
     n_values: np.ndarray
     low: np.ndarray
@@ -121,7 +121,7 @@ class _Values(NamedTuple):
     counts: np.ndarray
 
 
-def _distinct_values(X: Matrix, most: int) -> _Values:
+def _distinct_values(X: Matrix, max_values: int) -> _Values:
     n_features = X.shape[1]
     n_values = np.zeros(n_features, dtype=np.int64)
     low = np.full(n_features, np.inf, np.result_type(X.dtype, np.float32))
@@ -133,19 +133,21 @@ def _distinct_values(X: Matrix, most: int) -> _Values:
         if not len(values):
             continue
         low[feature], high[feature] = values.min(), values.max()
-        found, often = np.unique(values, return_counts=True)
+        found, repeats = np.unique(values, return_counts=True)
         n_distinct[feature] = len(found)
-        # A feature whose many values hardly repeat will have too many: they need not be listed and merged first.
-        is_wide[feature] = len(found) > most or (len(found) > most // 8 and 2 * len(found) > len(values))
+        # If many values rarely repeat, the feature will exceed the limit, so do not list and merge them.
+        is_wide[feature] = len(found) > max_values or (
+            len(found) > max_values // 8 and 2 * len(found) > len(values)
+        )
         if not is_wide[feature]:
             distinct.append(found)
-            counts.append(often)
+            counts.append(repeats)
     features = np.repeat(np.arange(n_features), np.where(is_wide, 0, n_distinct))
     return _Values(n_values, low, high, is_wide, features, np.concatenate(distinct), np.concatenate(counts))
 
 
-def _merge(a: _Values, b: _Values, most: int) -> _Values:
-    """Combine the values of two blocks."""
+def _merge(a: _Values, b: _Values, max_values: int) -> _Values:
+    """Merge the values of two blocks."""
     features, values, counts = (np.concatenate(pair) for pair in zip(a[4:], b[4:], strict=True))
     is_wide = a.is_wide | b.is_wide
     order = np.lexsort((values, features))
@@ -155,7 +157,7 @@ def _merge(a: _Values, b: _Values, most: int) -> _Values:
     is_new[1:] = (features[1:] != features[:-1]) | (values[1:] != values[:-1])
     counts = np.add.reduceat(counts, np.flatnonzero(is_new)) if len(counts) else counts
     features, values = features[is_new], values[is_new]
-    is_wide |= np.bincount(features, minlength=len(is_wide)) > most
+    is_wide |= np.bincount(features, minlength=len(is_wide)) > max_values
     kept = ~is_wide[features]
     return _Values(
         a.n_values + b.n_values,
@@ -169,8 +171,8 @@ def _merge(a: _Values, b: _Values, most: int) -> _Values:
 
 
 def _first_of_bins(values: np.ndarray, counts: np.ndarray, n_bins: int) -> np.ndarray:
-    """First value of every bin that holds any, of sorted distinct values."""
-    # Twice the rank of the middle of every run of equal values: an integer, so no rounding moves a cut.
+    """Return the first value of every nonempty bin of sorted distinct values."""
+    # Twice the middle rank of equal values is an integer, so rounding cannot move a cut.
     twice_middle = 2 * np.cumsum(counts) - counts
     bins = twice_middle * n_bins // (2 * max(1, int(counts.sum())))
     is_first = np.ones(len(bins), dtype=bool)
@@ -178,60 +180,60 @@ def _first_of_bins(values: np.ndarray, counts: np.ndarray, n_bins: int) -> np.nd
     return np.asarray(values[is_first])
 
 
-def _narrowed(rows: RowBlocks, wide: np.ndarray, values: _Values, n_bins: int) -> np.ndarray:
-    """Find the cuts of features with very many values by halving, or rather dividing by many, where they can lie.
+def _search_cuts(rows: RowBlocks, wide: np.ndarray, values: _Values, n_bins: int) -> np.ndarray:
+    """Find the cuts of features with many distinct values by a search with several points per pass.
 
-    Floating-point numbers in their order are numbered by integers; between the numbers of the smallest and the
-    largest value, points are tried until neighbours enclose the cut.
+    Floating-point values are mapped to integers in the same order. The search starts between the integers
+    of the smallest and the largest value and ends when two adjacent integers enclose each cut.
     """
     needed = -(-2 * values.n_values[wide, None] * np.arange(1, n_bins) // n_bins)
-    below = np.repeat(_number(values.low[wide])[:, None] - 1, n_bins - 1, axis=1)
-    above = np.repeat(_number(values.high[wide])[:, None] + 1, n_bins - 1, axis=1)
+    below = np.repeat(_to_integers(values.low[wide])[:, None] - 1, n_bins - 1, axis=1)
+    above = np.repeat(_to_integers(values.high[wide])[:, None] + 1, n_bins - 1, axis=1)
     steps = np.arange(1, np.clip(_BUDGET // needed.size, 16, 4096) + 1, dtype=np.uint64)
     dtype = values.low.dtype
     while (above - below > 1).any():
         spacing = (above - below - 1) // steps[-1] + 1
-        # The last points fall together where the numbers between do not go round.
-        tried = below[..., None] + np.minimum(spacing[..., None] * steps, (above - below)[..., None])
-        reached = rows.fold(_ranks_of_points, ["X"], wide, _value(tried, dtype))
+        # The last points coincide if the spacing does not divide the interval.
+        points = below[..., None] + np.minimum(spacing[..., None] * steps, (above - below)[..., None])
+        reached = rows.fold(_ranks_of_points, ["X"], wide, _to_floats(points, dtype))
         first = (reached >= needed[..., None]).argmax(axis=-1)[..., None]
-        bounds = np.concatenate([below[..., None], tried], axis=-1)
+        bounds = np.concatenate([below[..., None], points], axis=-1)
         below = np.take_along_axis(bounds, first, axis=-1)[..., 0]
         above = np.take_along_axis(bounds, first + 1, axis=-1)[..., 0]
     starts = np.full((len(wide), n_bins), -np.inf)
-    starts[:, 1:] = _value(above, dtype)
+    starts[:, 1:] = _to_floats(above, dtype)
     return starts
 
 
 def _ranks_of_points(X: Matrix, wide: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Count values below every point, and values up to it, together."""
+    """Return the number of values < point plus the number of values <= point, for every point."""
     ranks = np.zeros(points.shape, dtype=np.int64)
     for feature, (_, values) in enumerate(stored_values(X[:, wide])):
-        for cut, tried in enumerate(points[feature]):
-            if cut and (tried == points[feature, cut - 1]).all():
+        for cut, grid in enumerate(points[feature]):
+            if cut and (grid == points[feature, cut - 1]).all():
                 ranks[feature, cut] = ranks[feature, cut - 1]
                 continue
-            # Between narrow bounds lie few values, and of these few are equal to a point.
-            inside = values[(values >= tried[0]) & (values <= tried[-1])]
-            places = np.searchsorted(tried, inside)
-            up_to = np.bincount(places, minlength=len(tried))
-            is_equal = tried[places] == inside
-            below = np.bincount(places[~is_equal], minlength=len(tried))
-            behind = np.searchsorted(tried, inside[is_equal], side="right")
-            below = below + np.bincount(behind, minlength=len(tried))[: len(tried)]
-            ranks[feature, cut] = 2 * np.count_nonzero(values < tried[0]) + np.cumsum(up_to + below)
+            # Few values lie within narrow bounds, and few of these equal a point.
+            inside = values[(values >= grid[0]) & (values <= grid[-1])]
+            places = np.searchsorted(grid, inside)
+            up_to = np.bincount(places, minlength=len(grid))
+            is_equal = grid[places] == inside
+            below = np.bincount(places[~is_equal], minlength=len(grid))
+            next_place = np.searchsorted(grid, inside[is_equal], side="right")
+            below = below + np.bincount(next_place, minlength=len(grid))[: len(grid)]
+            ranks[feature, cut] = 2 * np.count_nonzero(values < grid[0]) + np.cumsum(up_to + below)
     return ranks
 
 
-def _number(values: np.ndarray) -> np.ndarray:
-    """Number floating-point values by integers in the same order."""
+def _to_integers(values: np.ndarray) -> np.ndarray:
+    """Map floating-point values to integers in the same order."""
     sign = np.uint64(1 << (8 * values.dtype.itemsize - 1))
     bits = values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
     return np.where(bits >= sign, sign - (bits - sign), sign + bits)
 
 
-def _value(numbers: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return the floating-point values of numbers."""
+def _to_floats(numbers: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Invert `_to_integers`."""
     sign = np.uint64(1 << (8 * dtype.itemsize - 1))
     bits = np.where(numbers < sign, sign + (sign - numbers), numbers - sign)
     return bits.astype(f"u{dtype.itemsize}").view(dtype)
@@ -239,11 +241,11 @@ def _value(numbers: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class BinnedFeatures:
-    """Discrete features as a sparse matrix of symbol indicators; the symbol zero is left implicit.
+    """Discrete features as a sparse matrix of symbol indicators. The symbol zero is implicit.
 
-    Column ``s`` of the indicators is 1 in the rows whose feature has symbol ``s``; a row in which no symbol of a
-    feature is set has the symbol zero. The symbols of feature ``j`` are the columns ``offsets[j]`` to
-    ``offsets[j + 1]``.
+    Column ``s`` of the indicators is 1 in the rows whose feature has symbol ``s``. If no symbol of a
+    feature is set in a row, the row has the symbol zero. The symbols of feature ``j`` are the columns
+    ``offsets[j]`` to ``offsets[j + 1] - 1``.
     """
 
     indicators: SparseMatrix
@@ -254,11 +256,11 @@ class BinnedFeatures:
         return self.indicators.tocsr()
 
     def rows(self, chosen: np.ndarray) -> BinnedFeatures:
-        """Keep the chosen rows; all symbols stay, even those that no longer occur."""
+        """Keep the chosen rows, and all symbols even if they no longer occur."""
         return replace(self, indicators=self._by_row[chosen])
 
     def groups(self, feature: int) -> list[np.ndarray]:
-        """Rows of every symbol of a feature that occurs, zero first."""
+        """Return the rows of every symbol of a feature that occurs, zero first."""
         symbols = self.indicators[:, self.offsets[feature] : self.offsets[feature + 1]].tocsc()
         is_zero = np.ones(symbols.shape[0], dtype=bool)
         is_zero[symbols.indices] = False
@@ -276,12 +278,12 @@ def feature_sums(offsets: np.ndarray) -> SparseMatrix:
 
 
 def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
-    """Turn every feature into at most ``n_bins + 1`` symbols.
+    """Discretise every feature into at most ``n_bins + 1`` symbols.
 
-    Zero is always a symbol of its own, so a sparse matrix and the same matrix stored densely give the same
-    symbols and 0/1 features are kept as they are. The other values of a feature are cut into ``n_bins`` bins
-    of about equally many rows: equal values share a bin, two distinct values never do if they are the only
-    ones, and the bins do not change under any increasing map of the non-zero values.
+    Zero is always a separate symbol, so sparse and dense matrices give the same symbols and 0/1 features
+    are unchanged. The nonzero values are cut into ``n_bins`` bins of similar size. Equal values share a
+    bin, while two distinct values do not if they are the only ones. The bins are invariant to increasing
+    transformations of the nonzero values.
 
     Examples
     --------
@@ -297,12 +299,12 @@ def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
 
 
 def cut_features(X: Matrix, cuts: Cuts) -> BinnedFeatures:
-    """Turn features into the symbols of cuts that were found on these rows or more."""
+    """Discretise features by cuts that were found on rows including these."""
     members, sizes = [], []
     for feature, (rows, values) in enumerate(stored_values(X)):
         starts = cuts.of(feature)
         symbols = np.searchsorted(starts, values, side="right") - 1
-        # Small integers are sorted by counting.
+        # Radix sort is fast for small integers.
         symbols = symbols.astype(np.min_scalar_type(len(starts)))
         members.append(rows[np.argsort(symbols, kind="stable")])
         sizes.append(np.bincount(symbols, minlength=len(starts)))

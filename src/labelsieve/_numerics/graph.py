@@ -1,12 +1,12 @@
-"""Nearest rows, and neighbourhood graphs with heat-kernel weights, always sparse.
+"""Nearest neighbours, and sparse neighbourhood graphs with heat-kernel weights.
 
-Distances come from scikit-learn in blocks, so nothing is ever n_samples x n_samples. Among equally far rows
-the lower index comes first, so that dense and sparse features have the same neighbours.
+scikit-learn computes the distances in blocks, so no n_samples x n_samples matrix is ever stored. Ties
+are broken by the lower index, so dense and sparse features have the same neighbours.
 
-Every node of a graph keeps itself and its nearest others. The weight of an edge is
-``exp(-distance^2 / (2 t^2))``; an edge found from either end counts, and a node's edge to itself weighs 1.
-These self-loops cancel in the Laplacian; they stay because multiplicative updates see the affinity and the
-degrees separately.
+Every node of a graph is connected to itself and to its nearest neighbours. The weight of an edge is
+``exp(-distance^2 / (2 t^2))``, and 1 for a self-loop. Two nodes are connected if either is a neighbour
+of the other. The self-loops cancel in the Laplacian. We keep them because multiplicative updates use the
+affinity and the degrees separately.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from labelsieve._numerics.information import cooccurrence
 from labelsieve._numerics.norms import squared_row_norms
 from labelsieve._numerics.sparse import Matrix, is_sparse
 
-#: Distances from a row are compared on a grid of this many steps up to the largest there can be, so that
-#: rounding, which differs between dense and sparse products, does not order rows that are equally far.
+#: Distances are rounded to this many steps between 0 and an upper bound. Rounding errors differ between
+#: dense and sparse products and would otherwise break ties.
 DISTANCE_STEPS = 2**24
 
 
 def nearest_rows(
     X: Matrix, n_neighbors: int, *, queries: Matrix | None = None, exclude_self: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the nearest rows of ``X``, nearest first, the lower index first among equally far ones.
+    """Find the nearest rows of ``X``, nearest first. Ties are broken by the lower index.
 
-    ``queries`` are the rows to find neighbours for; None for the rows of ``X`` themselves, which ``exclude_self``
-    keeps out of their own neighbours. Returns row numbers and Euclidean distances, n_queries x n_neighbors, or as
-    many as there are.
+    ``queries`` are the rows whose neighbours are needed, or None for the rows of ``X``. In that case
+    ``exclude_self`` removes each row from its own neighbours. Returns row indices and Euclidean distances
+    of shape (n_queries, n_neighbors), with fewer columns if there are fewer rows.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def nearest_rows(
         shape = ((n_rows if queries is None else queries.shape[0]), 0)
         return np.empty(shape, dtype=np.intp), np.empty(shape)
     largest = np.sqrt(squared_row_norms(X).max())
-    # A query has a grid of its own, so that its neighbours do not depend on which others are asked about.
+    # Every query has its own grid, so its neighbours do not depend on the other queries.
     norms = np.full(n_rows, largest) if queries is None else np.sqrt(squared_row_norms(queries))
     reach = largest + norms
     steps = DISTANCE_STEPS / np.where(reach > 0, reach, np.inf)
@@ -61,7 +61,7 @@ def nearest_rows(
         keys = grid * n_rows + columns
         keys.partition(n_neighbors - 1, axis=1)
         nearest = np.sort(keys[:, :n_neighbors], axis=1) % n_rows
-        # What rounds to zero on the grid is a repeated row; the product formula leaves it at 1e-8 or so.
+        # Distances that round to zero on the grid are duplicate rows. The product formula gives about 1e-8.
         same = np.take_along_axis(grid, nearest, axis=1) == 0
         return nearest, np.where(same, 0.0, np.take_along_axis(block, nearest, axis=1))
 
@@ -72,23 +72,23 @@ def nearest_rows(
     return np.vstack(indices), np.vstack(distances)
 
 
-#: Edges whose end points are held in memory at once when distances are computed.
+#: Number of edges whose end points are in memory at once.
 _EDGE_BLOCK = 4096
 
 
 class Graph(NamedTuple):
-    """A symmetric affinity in CSR form and its column sums."""
+    """Symmetric affinity matrix in CSR format, and its column sums."""
 
     affinity: sp.csr_matrix
     degrees: np.ndarray
 
 
 def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str | float = "unit") -> Graph:
-    """Connect every row of ``points`` with its nearest rows.
+    """Connect every row of ``points`` to its nearest rows.
 
-    Pass the transpose to connect columns. ``bandwidth`` is ``t`` itself, or "unit" for 1; with "median", ``t^2`` is
-    the median squared length of the edges to neighbours, with "mean", ``2 t^2`` is their mean. Affinity and degrees
-    have the dtype of ``points``.
+    Pass the transpose to connect columns. ``bandwidth`` is ``t``, or "unit" for 1. With "median", ``t^2``
+    is the median squared length of the edges to neighbours. With "mean", ``2 t^2`` is the mean. Affinity and
+    degrees have the dtype of ``points``.
 
     Examples
     --------
@@ -108,10 +108,10 @@ def neighbor_graph(points: Matrix, n_neighbors: int = 5, *, bandwidth: str | flo
 
 
 def label_graph(Y: Matrix, n_neighbors: int = 5, *, bandwidth: str = "unit") -> Graph:
-    """Connect every column of a 0/1 matrix with its nearest columns.
+    """Connect every column of a 0/1 matrix to its nearest columns.
 
-    Distances between 0/1 columns are whole numbers and often equal. All columns as near as the last neighbour
-    are kept, so that the graph does not depend on the order of the labels.
+    Squared distances between 0/1 columns are integers and often equal. All columns as near as the last
+    neighbour are kept, so the graph does not depend on the order of the labels.
 
     Examples
     --------
@@ -148,15 +148,15 @@ def _heat_graph(
     bandwidth: str | float,
     dtype: np.dtype,
 ) -> Graph:
-    """Weigh the edges, take each in both directions and add the self-loops."""
+    """Weight the edges, make them symmetric and add the self-loops."""
     width = 1.0 if isinstance(bandwidth, str) else float(bandwidth) ** 2
     if bandwidth == "median" and squared.any():
-        # Coinciding points say nothing about the scale of the data.
+        # Duplicate points carry no information about the scale of the data.
         width = float(np.median(squared[squared > 0]))
     elif bandwidth == "mean" and squared.any():
         width = float(squared.mean()) / 2
     weights = np.exp(squared / (-2 * width)).astype(dtype)
-    # Subnormal weights act like zeros, only slowly.
+    # Subnormal weights are negligible, but slow.
     weights[weights < np.finfo(dtype).tiny] = 0
     affinity = sp.csr_matrix((weights, (sources, targets)), shape=(n_nodes, n_nodes))
     affinity = (affinity.maximum(affinity.T) + sp.identity(n_nodes, dtype=dtype, format="csr")).tocsr()
@@ -165,7 +165,7 @@ def _heat_graph(
 
 
 def _squared_lengths(points: Matrix, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Squared edge lengths, from differences: the search's own lose digits where points nearly coincide."""
+    """Compute squared edge lengths from differences, which is accurate for nearly equal points."""
     squared = np.empty(len(sources))
     for block in batches(len(sources), width=1, budget=_EDGE_BLOCK):
         difference = (points[sources[block]] - points[targets[block]]).astype(np.float64, copy=False)

@@ -1,9 +1,9 @@
-"""Mutual information of labels and discrete features in bits, from counts, and greedy selection by it.
+"""Mutual information of labels and discrete features in bits, and greedy selection by it.
 
-One product of symbol indicators with the labels counts all features against all labels. What involves the
-symbol zero of a feature, or the absence of a label, follows by subtraction. With ``f(N) = N log2 N`` and a
-table of counts that sum to n, ``n I = sum f(cells) - sum f(row sums) - sum f(column sums) + f(n)``; f is
-looked up, as its arguments are integers up to n.
+One product of symbol indicators and labels counts all features against all labels. Counts of the symbol
+zero and of absent labels follow by subtraction. With ``f(N) = N log2 N`` and a table of counts that sum to
+n, ``n I = sum f(cells) - sum f(row sums) - sum f(column sums) + f(n)``. The arguments of f are integers up
+to n, so its values are looked up.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from labelsieve._numerics.discretize import BinnedFeatures, cut_features, featur
 from labelsieve._numerics.result import SolverResult, logger
 from labelsieve._numerics.sparse import Matrix, by_columns, columns_of, dense, is_sparse
 
-#: Density from which dense counting, block by block, is faster than sparse.
+#: Density above which dense counting in blocks is faster than sparse counting.
 _DENSE_FROM = 0.05
 
 
 def information_of_pairs(both: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return the mutual information of every pair of 0/1 columns, from their `cooccurrence`.
+    """Compute the mutual information of every pair of 0/1 columns from their `cooccurrence`.
 
     The diagonal holds the entropies.
 
@@ -55,7 +55,7 @@ def information_of_pairs(both: np.ndarray, n_samples: int) -> np.ndarray:
 
 
 def cooccurrence(Y: Matrix) -> np.ndarray:
-    """Count, for every pair of columns of a 0/1 matrix, the rows where both are 1.
+    """Count the rows in which both columns are 1, for every pair of columns of a 0/1 matrix.
 
     Examples
     --------
@@ -68,14 +68,14 @@ def cooccurrence(Y: Matrix) -> np.ndarray:
         return (Y.T @ Y).toarray().astype(np.float64)
     counts = np.zeros((n_labels, n_labels))
     for rows in batches(*Y.shape):
-        # A block is far shorter than 2**24 rows, so float32 counts exactly, at half the cost.
+        # A block has far fewer than 2**24 rows, so float32 counts are exact, at half the cost.
         ones = dense(Y[rows]).astype(np.float32)
         counts += ones.T @ ones
     return counts
 
 
 def plogp(counts: np.ndarray) -> np.ndarray:
-    """Return ``N log2 N`` of non-negative counts, 0 at 0.
+    """Return ``N log2 N`` of nonnegative counts, with 0 at 0.
 
     Examples
     --------
@@ -85,14 +85,14 @@ def plogp(counts: np.ndarray) -> np.ndarray:
     return counts * np.log2(np.maximum(counts, 1))
 
 
-#: Counts of symbols with labels that are held at once: 128 MiB.
+#: Maximum number of symbol and label counts in memory: 128 MiB.
 _MOST_COUNTS = 2**25
 
 
 def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
-    """Yield the mutual information of every feature with a batch of labels, until all labels were had.
+    """Yield the mutual information of every feature with the labels, one batch of labels at a time.
 
-    It is exactly 0 where it is no more than rounding.
+    Values within rounding error are set to 0.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def label_information(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]
 
 
 class SymbolCounts(NamedTuple):
-    """In how many rows symbols and labels occur: by themselves, and together (n_symbols x n_labels)."""
+    """Number of rows of every symbol, of every label, and of every pair (n_symbols x n_labels)."""
 
     n_samples: int
     of_symbols: np.ndarray
@@ -116,7 +116,7 @@ class SymbolCounts(NamedTuple):
 
 
 def count_symbols(binned: BinnedFeatures, Y: Matrix) -> SymbolCounts:
-    """Count every symbol with every label by one product."""
+    """Count the rows of every symbol and label with one product."""
     Y = Y.astype(np.int32, copy=False)
     return SymbolCounts(
         Y.shape[0],
@@ -129,9 +129,9 @@ def count_symbols(binned: BinnedFeatures, Y: Matrix) -> SymbolCounts:
 def count_in_rows(
     rows: RowBlocks, n_features: int, n_labels: int, n_bins: int
 ) -> Iterator[tuple[SymbolCounts, np.ndarray]]:
-    """Cut the features of all blocks into bins and count these; yields the offsets of their symbols too.
+    """Discretise the features of all blocks, and yield symbol counts and symbol offsets.
 
-    The labels come in batches, one pass over the rows each: ordinary numbers of labels in a single one.
+    Every batch of labels takes one pass over the rows. Most tables need a single batch.
     """
     rows.derive(by_columns, ["X"], gives="X")
     cuts = find_cuts(rows, n_features, n_bins)
@@ -145,7 +145,7 @@ def _count_block(symbols: BinnedFeatures, Y: Matrix, labels: slice) -> SymbolCou
 
 
 def information_of_counts(counts: SymbolCounts, offsets: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the mutual information of every feature with a batch of labels; `offsets` as in `BinnedFeatures`."""
+    """Yield the mutual information of every feature with batches of labels, from counts."""
     n_samples, of_symbols, of_labels, of_both = counts
     table = plogp(np.arange(n_samples + 1, dtype=np.float64))
     sums = feature_sums(offsets)
@@ -160,7 +160,7 @@ def information_of_counts(counts: SymbolCounts, offsets: np.ndarray) -> Iterator
 
 
 def feature_information(binned: BinnedFeatures, feature: int) -> np.ndarray:
-    """Mutual information of every feature with the given one; at its own place stands its entropy.
+    """Compute the mutual information of every feature with the given one, whose own entry is its entropy.
 
     Examples
     --------
@@ -185,10 +185,10 @@ def feature_information(binned: BinnedFeatures, feature: int) -> np.ndarray:
 
 
 def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: int) -> np.ndarray:
-    """Sum over the labels of the information a feature has on them beyond the given one.
+    """Sum the conditional information of every feature about the labels, given one feature.
 
-    This is ``sum_l I(f; y_l | feature)`` for every ``f``: the mean, over the symbols of the given feature,
-    of the information in the rows that have the symbol.
+    This is ``sum_l I(f; y_l | feature)`` for every ``f``. It is the weighted mean of the information in the
+    rows of each symbol of the given feature.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def conditional_label_information(binned: BinnedFeatures, Y: Matrix, feature: in
 def _information(
     cells: np.ndarray, rows: np.ndarray, columns: np.ndarray | float, table: np.ndarray
 ) -> np.ndarray:
-    """Mutual information from the sums of f over the cells and over both margins of a table."""
+    """Compute mutual information from the sums of f over the cells and over both margins of a table."""
     n_samples = len(table) - 1
     information = (cells - rows - columns + table[-1]) / n_samples
     rounding = 32 * np.finfo(np.float64).eps * np.log2(max(2, n_samples))
@@ -221,16 +221,16 @@ def select_greedily(
     n_selected: int,
     dtype: np.dtype[Any] | type = np.float64,
 ) -> SolverResult:
-    """Choose features one by one by ``relevance - mean over the chosen s of redundancy_with(s)``.
+    """Select features one by one by ``relevance - mean of redundancy_with(s) over the selected s``.
 
-    Of features that are equally good, the first is taken. Choosing more never changes the order of those
-    chosen before. A feature scores how many stand behind it, plus one: first the chosen ones in their order,
-    then the others by the last criterion. All score 0 if no feature has any relevance. ``criterion`` in
-    ``extra`` is the criterion when the feature was chosen, or at the end.
+    The first of equally good features is selected. Selecting more features never changes the order of
+    earlier ones. The selected features come first in the ranking, in order of selection, then the others
+    by their last criterion. Scores run from ``n_features`` down to 1, or are all 0 if no feature is relevant.
+    ``criterion`` in ``extra`` is the criterion when a feature was selected, or at the end.
 
     Examples
     --------
-    The second repeats the first.
+    The second feature repeats the first.
 
     >>> redundancy = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> result = select_greedily(np.array([3.0, 2.5, 2.0]), redundancy.__getitem__, 2)
@@ -261,7 +261,7 @@ def select_greedily(
 
 
 def _first_largest(criterion: np.ndarray, waiting: np.ndarray) -> int:
-    """First waiting feature whose criterion is the largest, up to the rounding that could break a tie."""
+    """Return the first waiting feature with the largest criterion, up to rounding errors."""
     values = np.where(waiting, criterion, -np.inf)
     largest = values.max()
     return int(np.argmax(values >= largest - 1e-12 * max(1.0, abs(largest))))

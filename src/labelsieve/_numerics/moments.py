@@ -1,4 +1,4 @@
-"""Means, spreads and strong correlations of columns, without centring a sparse matrix."""
+"""Means, squared deviations and correlated groups of columns. Sparse matrices are centred implicitly."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def centre_columns(M: np.ndarray) -> np.ndarray:
 def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean and the sum of squared deviations of every column, both in float64.
 
-    The deviations are taken from the mean, not from the difference of two large sums, and are exactly 0
-    where they are no more than the rounding of a constant column. Sparse matrices must not hold an entry twice.
+    Deviations are computed from the mean, not as a difference of two large sums. They are set to 0 if they
+    are within the rounding error of a constant column. Sparse matrices must not have duplicate entries.
 
     Examples
     --------
@@ -39,11 +39,11 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
     n_samples, n_features = X.shape
     if is_sparse(X):
         columns = X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
-        # Counting adds in float64; a sparse sum would add float32 entries in float32.
+        # bincount adds in float64, while a sparse sum would add float32 entries in float32.
         mean = np.bincount(columns, weights=X.data, minlength=n_features) / n_samples
         n_stored = np.bincount(columns, minlength=n_features)
         deviation = np.bincount(columns, weights=(X.data - mean[columns]) ** 2, minlength=n_features)
-        # Not in place: counting nothing at all gives integers, whatever the weights.
+        # Not in place because bincount returns integers for empty input.
         deviation = deviation + (n_samples - n_stored) * mean**2
     else:
         mean = X.mean(axis=0, dtype=np.float64)
@@ -55,7 +55,7 @@ def column_moments(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 def row_moments(rows: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
-    """`column_moments` of the features of all blocks; one pass."""
+    """Compute the `column_moments` of the features of all blocks in one pass."""
     _, mean, deviation = rows.fold(_block_moments, ["X"], combine=_merge)
     return mean, deviation
 
@@ -76,9 +76,10 @@ def merge_moments(
     mean_b: np.ndarray,
     deviation_b: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and squared deviations of the rows of two tables from those of each.
+    """Merge the means and squared deviations of two tables with the same columns.
 
-    Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37(3), 1983.
+    See Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician
+    37(3), 1983.
 
     Examples
     --------
@@ -92,18 +93,19 @@ def merge_moments(
 
 
 def without_rounding(n_samples: int, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """Set deviations to 0, in place, that are no more than the rounding of a constant column."""
+    """Set deviations within the rounding error of a constant column to 0, in place."""
     rounding = n_samples * np.finfo(np.float64).eps * np.abs(mean)
     deviation[deviation <= n_samples * rounding**2] = 0.0
     return deviation
 
 
 def correlated_groups(X: Matrix, threshold: float) -> np.ndarray:
-    """Number the groups of columns that are joined by absolute correlations of at least ``threshold``.
+    """Group columns that are connected by absolute correlations of at least ``threshold``.
 
-    Columns of a group need not all be correlated with each other: a chain joins its ends. A constant column is a
-    group of its own. Groups are numbered in the order of their first columns. Correlations are computed in blocks,
-    and only the strong ones are kept; sparse columns are centred implicitly and never made dense.
+    Returns the group of every column. Two columns of a group may be connected only through others. A
+    constant column is a separate group. Groups are numbered in the order of their first columns. Correlations
+    are computed in blocks, and only strong ones are kept. Sparse columns are centred implicitly and stay
+    sparse.
 
     Examples
     --------
@@ -119,18 +121,18 @@ def correlated_groups(X: Matrix, threshold: float) -> np.ndarray:
     for block in batches(n_columns, max(n_samples, n_columns)):
         first = X[:, block]
         if is_sparse(X):
-            taken_off = n_samples * np.outer(mean[block], mean)
-            products = dense(first.T @ X) - taken_off
-            # Beside means as large as this the difference is rounding.
-            rounding = n_samples * np.finfo(np.float64).eps * np.abs(taken_off)
+            correction = n_samples * np.outer(mean[block], mean)
+            products = dense(first.T @ X) - correction
+            # If the means are large, the difference is just rounding error.
+            rounding = n_samples * np.finfo(np.float64).eps * np.abs(correction)
         else:
-            # Centring one side is enough, twice: what rounding left of its means is multiplied by those of X.
+            # Centring one side is enough. Do it twice because the means of X magnify rounding errors.
             first = first - mean[block]
             first -= first.mean(axis=0)
             products = first.T @ X
             rounding = 0.0
         limits = threshold * np.outer(spread[block], spread)
-        # Twins must not be parted by rounding.
+        # Rounding must not separate duplicate columns.
         rows, columns = np.nonzero((np.abs(products) >= limits * (1 - 1e-12)) & (limits > rounding))
         strong.append(sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=products.shape))
     _, groups = connected_components(sp.vstack(strong), directed=False)

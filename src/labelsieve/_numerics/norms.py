@@ -1,4 +1,4 @@
-"""Row lengths, the l2,1 norm with its quadratic bound, and steps that shrink or rescale matrices."""
+"""Row norms, the l2,1 norm with its quadratic bound, and steps that shrink or rescale matrices."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import numpy as np
 
 from labelsieve._numerics.sparse import Matrix, is_sparse
 
-#: Added under the root, so that a zero row has a finite weight.
+#: Added under the square root so that the weights of zero rows are finite.
 EPSILON = float(np.finfo(np.float64).eps)
 
 
 def squared_row_norms(M: Matrix) -> np.ndarray:
-    """Squared Euclidean norm of every row, dense or sparse."""
+    """Return the squared Euclidean norm of every row of a dense or sparse matrix."""
     return np.asarray(M.multiply(M).sum(axis=1)).ravel() if is_sparse(M) else np.einsum("ij,ij->i", M, M)
 
 
 def row_norms(W: np.ndarray) -> np.ndarray:
-    """Euclidean norm of every row.
+    """Return the Euclidean norm of every row.
 
     Examples
     --------
@@ -27,22 +27,22 @@ def row_norms(W: np.ndarray) -> np.ndarray:
 
 
 def l21_norm(W: np.ndarray) -> float:
-    """Sum of the row norms."""
+    """Return the sum of the row norms."""
     return float(row_norms(W).sum(dtype=np.float64))
 
 
 def smooth_l21_norm(W: np.ndarray, epsilon: float = EPSILON) -> float:
-    """Sum of the row norms with epsilon under the root: the function whose weights are `l21_weights`."""
+    """Return the sum of the row norms, smoothed by epsilon under the root as in `l21_weights`."""
     return float(np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon)).sum(dtype=np.float64))
 
 
 def l21_weights(W: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
-    """Weights q with ``|W|_21 <= sum_i q_i |w_i|^2 + constant``, an equality at ``W``."""
+    """Return weights q with ``|V|_21 <= sum_i q_i |v_i|^2 + constant`` for all V, an equality at ``V = W``."""
     return 0.5 / np.sqrt(squared_row_norms(W) + W.dtype.type(epsilon))
 
 
 def soft_threshold(M: np.ndarray, threshold: float) -> np.ndarray:
-    """Bring every entry nearer to 0 by ``threshold``, and those nearer than that to 0.
+    """Move every entry towards 0 by ``threshold``, and set smaller entries to 0.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def soft_threshold(M: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def into_unit_ball(M: np.ndarray) -> np.ndarray:
-    """Shorten the rows that are longer than 1.
+    """Scale rows that are longer than 1 to length 1.
 
     Examples
     --------
@@ -67,11 +67,11 @@ def into_unit_ball(M: np.ndarray) -> np.ndarray:
 def multiplicative_step(
     factor: np.ndarray, numerator: np.ndarray, denominator: np.ndarray, exponent: float = 1.0
 ) -> np.ndarray:
-    """Return ``factor * (numerator / (denominator + epsilon)) ** exponent``, overwriting the two parts.
+    """Return ``factor * (numerator / (denominator + epsilon)) ** exponent``.
 
-    Exponents above 1 go further in the same direction and need a check that the objective fell.
-    Entries whose squares would be subnormal become 0: they no longer count, and products with subnormal
-    numbers are many times slower.
+    Overwrites numerator and denominator. Exponents above 1 take larger steps, so check that the objective
+    decreases. Entries whose squares would be subnormal become 0. They are negligible, and products with
+    subnormal numbers are many times slower.
 
     Examples
     --------

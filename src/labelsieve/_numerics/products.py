@@ -1,4 +1,4 @@
-"""Products that keep sparse matrices sparse and single precision from piling up rounding."""
+"""Matrix products that keep sparse matrices sparse and limit rounding errors of single precision."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import numpy as np
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import Matrix, is_sparse
 
-#: Rows whose copy in another precision stays in the cache.
+#: Number of rows whose float64 copy fits into the cache.
 _CACHED_ROWS = 4096
 
 
 def right_product(M: Matrix, V: np.ndarray) -> np.ndarray:
-    """Return M V' as an ndarray in the dtype of M; sparse products want a contiguous right side."""
+    """Return M V' as an ndarray in the dtype of M."""
     right = V.T.astype(M.dtype, copy=False)
     if not is_sparse(M):
         return np.asarray(M @ right)
+    # Sparse products are faster if the right side is contiguous.
     return np.asarray(M @ np.ascontiguousarray(right))
 
 
 def left_product(U: np.ndarray, M: Matrix) -> np.ndarray:
-    """Return U' M as a float64 ndarray. A sparse M is transposed as a view: a copy multiplies slower."""
+    """Return U' M as a float64 ndarray."""
     if not is_sparse(M):
         return np.asarray(U.T @ M, dtype=np.float64)
+    # The transpose of M must stay a view, since products with a copy are slower.
     return np.ascontiguousarray((M.T @ np.ascontiguousarray(U)).T, dtype=np.float64)
 
 
@@ -32,7 +34,7 @@ def transposed_product(X: Matrix, P: np.ndarray) -> np.ndarray:
 
 
 def gram(U: np.ndarray) -> np.ndarray:
-    """Return U'U in float64; in float32 its rounding would drown the last steps of the descent."""
+    """Return U'U in float64, because rounding in float32 would exceed the last steps of a descent."""
     total: np.ndarray
     if U.dtype == np.float64:
         total = U.T @ U
@@ -45,17 +47,17 @@ def gram(U: np.ndarray) -> np.ndarray:
 
 
 def inner(A: np.ndarray, B: np.ndarray) -> float:
-    """Sum of the elementwise product; in float32 the rows are added in float64."""
+    """Return the sum of the elementwise product. The row sums of float32 arrays are added in float64."""
     if A.dtype == np.float64:
         return float(A.ravel() @ B.ravel())
     return float(np.einsum("ij,ij->i", A, B).sum(dtype=np.float64))
 
 
 def squared_norm(M: Matrix) -> float:
-    """Squared Frobenius norm, summed in float64.
+    """Return the squared Frobenius norm, summed in float64.
 
-    Not by `numpy.vdot`: what came over a network lies at any byte, and it hands that to BLAS, which ends Python on
-    some processors.
+    `numpy.vdot` would pass unaligned arrays, such as those received over a network, to BLAS, which crashes
+    on some processors.
     """
     values = M.data if is_sparse(M) else M.ravel(order="K")
     parts = (values[part].astype(np.float64, copy=False) for part in batches(len(values), width=1))

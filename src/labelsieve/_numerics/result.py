@@ -1,4 +1,4 @@
-"""What a solver returns, and the one loop all iterative solvers share."""
+"""Result of a solver, and the loop that all iterative solvers share."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ logger = logging.getLogger("labelsieve")
 
 @dataclass(frozen=True)
 class SolverResult:
-    """Feature scores and how they were reached.
+    """Feature scores, with the course of the optimisation and further fitted attributes.
 
     Parameters
     ----------
     scores : ndarray of shape (n_features,)
-        Larger is better.
+        Scores of the features. Larger is better.
     objective : ndarray or None
-        Objective at the start and after every iteration; None for a method without iterations.
+        Objective at the start and after every iteration, or None if the method does not iterate.
     converged : bool
-        Whether the stopping rule was met within the budget.
+        False if the solver reached its maximum number of iterations.
     n_selected : int or None
-        How many features to keep, from a method that was asked to choose; None for the requested number.
+        Number of features to keep if the method chose it, or None to keep the requested number.
     extra : mapping
-        Further fitted attributes, name without the trailing underscore -> value.
+        Further fitted attributes by name, without the trailing underscore.
 
     Examples
     --------
@@ -57,37 +57,36 @@ def iterate(
     window: int = 1,
     min_iter: int = 1,
 ) -> tuple[State, np.ndarray, bool]:
-    """Repeat ``step`` until the objective stands still or the budget is spent.
+    """Repeat ``step`` until the objective converges or ``max_iter`` is reached.
 
-    The loop stops when the objective changed by at most ``tol`` times its value over the last ``window``
-    iterations. A window larger than one keeps slow but steady progress, and single rejected steps of a
-    safeguarded solver, from being taken for convergence.
+    The loop stops if the objective changes by at most ``tol`` times its value over the last ``window``
+    iterations. Use a larger window if progress is slow or a safeguarded solver rejects single steps.
 
     Parameters
     ----------
     step : callable
         Maps a state to ``(next state, objective of the next state)``.
     state : object
-        Where to start.
+        Initial state.
     value : float
-        Objective of the start.
+        Objective of the initial state.
     max_iter : int
-        Iteration budget.
+        Maximum number of iterations.
     tol : float
-        Relative change that counts as standing still.
+        Stop when the relative change of the objective is at most this.
     window : int, default=1
-        Number of iterations the change is measured over.
+        Number of iterations over which the change is measured.
     min_iter : int, default=1
-        No stop before this iteration.
+        Minimum number of iterations.
 
     Returns
     -------
     state : object
-        The last state.
+        Last state.
     history : ndarray of shape (n_iter + 1,)
         Objective at the start and after every iteration.
     converged : bool
-        Whether the loop stopped by the rule and not by the budget.
+        False if the loop reached ``max_iter``.
 
     Examples
     --------
@@ -103,8 +102,8 @@ def iterate(
         history.append(value)
         if not np.isfinite(value):
             raise FloatingPointError(
-                f"The objective became {value!r} in iteration {iteration}; scale the features to [0, 1] "
-                f"or choose weights closer to 1."
+                f"The objective must be finite, got {value!r} in iteration {iteration}. Scale the features to "
+                f"[0, 1] or choose weights closer to 1."
             )
         logger.info(
             "iteration %d of at most %d: objective %.8g",

@@ -1,6 +1,6 @@
-"""Linear systems of features: products with a shifted matrix, ridge regression, conjugate gradients.
+"""Products with a shifted matrix, ridge regression, and conjugate gradients.
 
-Sparse features stay sparse: a row that is subtracted from all of them only enters their products.
+Sparse features stay sparse. A shift is applied to their products instead.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def conjugate_gradient(
     rtol: float = 1e-10,
     max_iter: int = 500,
 ) -> np.ndarray:
-    """Solve ``operator(X) = B`` column by column, all columns in step, from ``start`` or from 0.
+    """Solve ``operator(X) = B`` for all columns at once, starting from ``start`` or from 0.
 
-    ``operator`` must act on every column as a symmetric positive definite matrix, which may differ between
-    columns; so must ``preconditioner``, which should come near the inverse. Every iteration lowers the
-    quadratic whose minimum is sought, so a solve cut short is still a descent step.
+    ``operator`` must multiply every column by a symmetric positive definite matrix, which may differ
+    between columns. The same holds for ``preconditioner``, which should approximate the inverse. Every
+    iteration lowers the quadratic objective, so stopping early still gives a descent step.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def conjugate_gradient(
            [1.]])
     """
     X, R = (np.zeros_like(B), B.copy()) if start is None else (start.copy(), B - operator(start))
-    # Single precision cannot reach what double precision can.
+    # Single precision cannot reach the tolerance of double precision.
     goal = max(rtol, 10 * np.finfo(B.dtype).eps) ** 2 * np.einsum("ij,ij->j", B, B)
     direction = np.zeros_like(B)
     energy = np.ones(B.shape[1], dtype=B.dtype)
@@ -63,16 +63,16 @@ def conjugate_gradient(
     return X
 
 
-#: Up to this size a matrix is written down and decomposed; beyond it, it is only multiplied.
+#: Maximum size of a matrix that is formed and decomposed. Larger ones are only multiplied.
 _SMALL = 64
-#: Relative accuracy of the iteration, by which its result is raised to be a bound.
+#: Relative accuracy of the iteration. The result is increased by it to be an upper bound.
 _ACCURACY = 1e-6
 
 
 def largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -> float:
-    """Return the largest eigenvalue of a positive semidefinite matrix, or very little more.
+    """Compute a tight upper bound of the largest eigenvalue of a positive semidefinite matrix.
 
-    ``product`` multiplies the matrix with a matrix of ``size`` rows.
+    ``product`` multiplies the matrix by a matrix with ``size`` rows.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -
 
 @dataclass(frozen=True)
 class Shifted:
-    """The matrix ``X - 1 offset'``, as the products that are made with it; None subtracts nothing.
+    """Matrix ``X - 1 offset'`` that is never formed. No offset is subtracted if it is None.
 
     Examples
     --------
@@ -110,59 +110,59 @@ class Shifted:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """Number of rows and of features."""
         n_samples, n_features = self.X.shape
         return n_samples, n_features
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of what is stored."""
+        """Dtype of the stored matrix."""
         return self.X.dtype
 
     def astype(self, dtype: Any) -> Shifted:
-        """The same in another precision; no copy if it is of this already."""
+        """Convert to another dtype without an unnecessary copy."""
         return Shifted(self.X.astype(dtype, copy=False), self.offset)
 
     def mean_row(self) -> np.ndarray:
-        """Mean of every column."""
+        """Return the mean of every column."""
         mean = np.asarray(self.X.mean(axis=0)).ravel()
         return mean if self.offset is None else mean - self.offset
 
     def centred(self) -> Shifted:
-        """The same less its mean row."""
+        """Subtract the mean of every column."""
         mean = np.asarray(self.X.mean(axis=0)).ravel()
         return Shifted(self.X, mean) if is_sparse(self.X) else Shifted(self.X - mean)
 
     def with_constant(self) -> Shifted:
-        """The same with a last column of ones."""
+        """Append a column of ones."""
         offset = None if self.offset is None else np.append(self.offset, 0)
         return Shifted(with_constant(self.X), offset)
 
     def scaled(self, factor: np.ndarray) -> Shifted:
-        """The same with column j multiplied by ``factor[j]``."""
+        """Multiply column j by ``factor[j]``."""
         offset = None if self.offset is None else self.offset * factor
         return Shifted(scale_columns(self.X, factor), offset)
 
     def take(self, rows: Any) -> Shifted:
-        """Some of the rows."""
+        """Select rows."""
         return Shifted(self.X[rows], self.offset)
 
     def times(self, W: np.ndarray) -> np.ndarray:
-        """The product with a matrix that has a row per feature."""
+        """Multiply by a matrix that has one row per feature."""
         product: np.ndarray = self.X @ W
         if self.offset is not None:
             product -= self.offset @ W
         return product
 
     def transposed_times(self, R: np.ndarray) -> np.ndarray:
-        """The product of the transpose with a matrix that has a row per row."""
+        """Multiply the transpose by a matrix with the same number of rows."""
         product: np.ndarray = self.X.T @ R
         if self.offset is not None:
             product -= np.outer(self.offset, R.sum(axis=0))
         return product
 
     def gram(self) -> np.ndarray:
-        """Inner products of the features."""
+        """Return the inner products of the features."""
         products = dense(self.X.T @ self.X)
         if self.offset is not None:
             cross = np.outer(np.asarray(self.X.sum(axis=0)).ravel(), self.offset)
@@ -170,11 +170,11 @@ class Shifted:
         return products
 
     def row_gram(self) -> np.ndarray:
-        """Inner products of the rows."""
+        """Return the inner products of the rows."""
         return self.row_products(slice(None))
 
     def row_products(self, rows: slice) -> np.ndarray:
-        """Inner products of some of the rows with all of them."""
+        """Return the inner products of the given rows with all rows."""
         products = dense(self.X[rows] @ self.X.T)
         if self.offset is not None:
             shift = self.X @ self.offset
@@ -182,12 +182,12 @@ class Shifted:
         return products
 
     def squared_column_norms(self) -> np.ndarray:
-        """Squared Euclidean norm of every column."""
+        """Return the squared Euclidean norm of every column."""
         _, deviation = column_moments(self.X)
         return deviation + self.shape[0] * self.mean_row() ** 2
 
     def squared_row_norms(self) -> np.ndarray:
-        """Squared Euclidean norm of every row."""
+        """Return the squared Euclidean norm of every row."""
         squares = squared_row_norms(self.X)
         if self.offset is not None:
             squares = squares - 2 * (self.X @ self.offset) + self.offset @ self.offset
@@ -200,15 +200,15 @@ def with_constant(X: Matrix) -> Matrix:
     return sp.hstack([X, sp.csr_matrix(ones)], format="csr") if is_sparse(X) else np.hstack([X, ones])
 
 
-#: Largest side of a matrix that is factorised; beyond it, solves are iterative and need no matrix.
+#: Maximum size of a matrix that is factorised. Larger systems are solved by conjugate gradients.
 _LARGEST_FACTOR = 6000
 
 
 class WeightedRidge:
-    """Minimise ``|X W - T|^2 + sum_j weights_j |w_j|^2`` over W.
+    """Solver of ``min_W |X W - T|^2 + sum_j weights_j |w_j|^2``.
 
-    Works in the smaller of the two sides of ``X``: with X'X, formed once, or with X X'. Where both are too
-    large to factorise, by conjugate gradients. Sparse features stay sparse.
+    Factorises a system in X'X, which is formed once, or in X X', whichever is smaller. If both are too large,
+    it uses conjugate gradients. Sparse features stay sparse.
     """
 
     def __init__(self, X: Matrix | Shifted) -> None:
@@ -216,15 +216,15 @@ class WeightedRidge:
         self.direct = min(X.shape) <= _LARGEST_FACTOR
         self.gram = None
         if self.direct and X.shape[1] <= X.shape[0]:
-            # In double precision always: single precision may round X'X until it is not definite any more.
+            # X'X may lose definiteness in single precision.
             self.gram = self.X.astype(np.float64).gram()
 
     def normal_product(self, W: np.ndarray) -> np.ndarray:
-        """Return X'X W, by X'X where it is formed."""
+        """Return X'X W."""
         return self.X.transposed_times(self.X.times(W)) if self.gram is None else self.gram @ W
 
     def solver(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function from T to W for positive ``weights``.
+        """Return a function that maps T to W for positive ``weights``.
 
         Examples
         --------
@@ -234,7 +234,7 @@ class WeightedRidge:
                [1.]])
         """
         X = self.X
-        # In units of 1 / sqrt(weight) the penalty is the identity, however far apart the weights are.
+        # In units of 1 / sqrt(weight) the penalty is the identity, even if the weights differ widely.
         unit = 1 / np.sqrt(weights)[:, None]
         if not self.direct:
 
@@ -264,10 +264,10 @@ class WeightedRidge:
         return solve
 
     def inverse(self, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function from V to ``(X'X + diag(weights))^-1 V``, in float64.
+        """Return a function that maps V to ``(X'X + diag(weights))^-1 V``, in float64.
 
-        Where both sides of ``X`` are too large to factorise, only the diagonal is inverted: as a
-        preconditioner it still serves.
+        If both systems are too large to factorise, only the diagonal is inverted. The function is still
+        useful as a preconditioner.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Sparse matrices next to dense ones: tell them apart, make them dense, reject invalid ones."""
+"""Helpers for code that takes both dense and sparse matrices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SparseMatrix(Protocol):
-    """What is asked of scipy's CSR and CSC matrices and arrays; scipy itself has no types to offer."""
+    """Interface of the CSR and CSC matrices and arrays of scipy, which has no type annotations."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -49,12 +49,12 @@ Matrix: TypeAlias = np.ndarray | SparseMatrix
 
 
 def is_sparse(M: Any) -> TypeIs[SparseMatrix]:
-    """Say whether ``M`` is a scipy sparse matrix or array."""
+    """Return whether ``M`` is a scipy sparse matrix or array."""
     return bool(sp.issparse(M))
 
 
 def dense(M: Matrix) -> np.ndarray:
-    """Return ``M`` as an ndarray; a dense matrix is returned as it is.
+    """Convert a sparse matrix to an ndarray. A dense matrix is returned unchanged.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def dense(M: Matrix) -> np.ndarray:
 
 
 def by_columns(M: Matrix) -> Matrix:
-    """Return a sparse matrix as CSC; a dense one is returned as it is."""
+    """Convert a sparse matrix to CSC. A dense matrix is returned unchanged."""
     return M.tocsc() if is_sparse(M) else M
 
 
 def columns_of(M: Matrix, columns: slice) -> Matrix:
-    """Return some columns; the matrix itself, which a sparse slice would copy, if these are all.
+    """Return a slice of columns, or the matrix itself, without a copy, if the slice has all columns.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def columns_of(M: Matrix, columns: slice) -> Matrix:
 
 
 def entries(M: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the values at some places, zeros included.
+    """Return the values at the given rows and columns, including zeros.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def entries(M: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def canonical(M: Matrix) -> Matrix:
-    """Return ``M`` with every entry stored once, for code that looks at the values; the input is left alone.
+    """Return ``M`` with duplicate entries summed. The input does not change.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def canonical(M: Matrix) -> Matrix:
 
 
 def with_short_indices(M: Matrix) -> Matrix:
-    """Return a CSR or CSC matrix with the 32-bit indices that compiled libraries ask for, where they suffice.
+    """Convert the indices of a CSR or CSC matrix to 32 bits, which compiled libraries need, if possible.
 
     Examples
     --------
@@ -130,10 +130,10 @@ def with_short_indices(M: Matrix) -> Matrix:
 
 
 def check_structure(M: Any, name: str) -> None:
-    """Refuse a sparse matrix whose index arrays contradict its shape; anything else passes.
+    """Reject a sparse matrix whose indices are inconsistent with its shape. Ignore other objects.
 
-    Compiled code follows the indices without looking, so one that points outside ends the process. scipy
-    itself looks at little when a matrix is made and at nothing when its arrays are changed later.
+    Compiled code does not check indices, so an index out of bounds can crash the process. scipy checks
+    little when a matrix is created and nothing when its arrays are changed later.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def check_structure(M: Any, name: str) -> None:
     >>> check_structure(M, "X")
     Traceback (most recent call last):
     ...
-    ValueError: X must be a sound sparse matrix. Got CSR of shape (2, 2): ...
+    ValueError: X must be a valid sparse matrix. Got CSR of shape (2, 2): ...
     """
     if not sp.issparse(M):
         return
@@ -154,15 +154,15 @@ def check_structure(M: Any, name: str) -> None:
             sp.coo_matrix((M.data, (M.row, M.col)), shape=(1, *M.shape)[-2:])
     except ValueError as error:
         raise ValueError(
-            f"{name} must be a sound sparse matrix. Got {M.format.upper()} of shape {M.shape!r}: {error}. "
-            f"Build it again from its rows, columns and values, for example with scipy.sparse.coo_array."
+            f"{name} must be a valid sparse matrix. Got {M.format.upper()} of shape {M.shape!r}: {error}. "
+            f"Rebuild it from rows, columns and values, for example with scipy.sparse.coo_array."
         ) from None
 
 
 def as_rows(M: Any, name: str) -> Any:
-    """Return a sparse matrix of any format as CSR, whose rows can be taken; anything else is returned as it is.
+    """Convert a sparse matrix of any format to CSR. Other objects are returned unchanged.
 
-    An invalid matrix raises, since converting it would follow its indices.
+    Invalid matrices are rejected first because the conversion would follow their indices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear support vector machines with squared hinge loss, those of many labels at once."""
+"""Linear support vector machines with squared hinge loss, solved for many labels at once."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from labelsieve._numerics.batches import batches
 from labelsieve._numerics.ridge import conjugate_gradient
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
-#: Features up to which X'X is formed: beyond, only its diagonal.
+#: Maximum number of features for which X'X is formed. Beyond it, only the diagonal is used.
 _LARGEST_GRAM = 3000
-#: Entries of a table of decision values: 4 MiB, which a processor keeps near; larger ones were slower.
+#: Number of decision values in a block: 4 MiB, which fits into the cache. Larger blocks were slower.
 _BLOCK_ENTRIES = 2**19
-#: How far conjugate gradients go for one step.
+#: Tolerance and iterations of conjugate gradients for one Newton step.
 _CG_RTOL, _CG_MAX_ITER = 0.05, 30
-#: Share of what the slope at its beginning promises that a full step must gain; otherwise it is shortened.
+#: Minimum decrease of a full step as a fraction of the linear prediction. Otherwise the step is shortened.
 _SUFFICIENT = 1e-4
-#: Change of an objective, as a share of it, that rounding may feign.
+#: Relative change of an objective that may be rounding error.
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 class SquaredHingeFit(NamedTuple):
-    """The machines, one per label."""
+    """Linear machines, one per label."""
 
     #: Weights, of shape (n_labels, n_features).
     coef: np.ndarray
@@ -41,18 +41,20 @@ def solve_squared_hinge(
 ) -> SquaredHingeFit:
     """Minimise ``(|w|^2 + b^2) / 2 + C sum_i max(0, 1 - y_i (x_i w + b))^2`` for every column y of ``Y``.
 
-    This is what `sklearn.svm.LinearSVC` minimises label by label, intercept included in the penalty. Here one
-    product with ``X`` serves all labels: each takes Newton steps of its own, found by conjugate gradients that
-    share a preconditioner, I + 2 C X'X. That is the Hessian of a label with every row inside the margin, and
-    noisy labels come near it. Wide data have its diagonal only.
+    `sklearn.svm.LinearSVC` minimises the same objective label by label, with the intercept in the penalty.
+    Here, all labels share one product with ``X``. Every label takes its own Newton steps, computed by
+    conjugate gradients with the shared preconditioner I + 2 C X'X. This is the Hessian of a label with all
+    rows inside the margin, which is close to the Hessian of noisy labels. With many features, only the
+    diagonal is used.
 
-    A label is solved when its gradient is at most ``tol`` times that at 0 times the share of its rarer class,
-    which is liblinear's rule, or when double precision leaves nothing to gain. One that is not solved within
-    ``max_iter`` Newton steps has the best that was found. Computes in float64; sparse features stay sparse.
+    A label has converged if its gradient norm is at most ``tol`` times the gradient norm at 0 times the
+    fraction of its rarer class, as in liblinear, or if double precision allows no further decrease. After
+    ``max_iter`` Newton steps, the best weights so far are returned. All computations use float64. Sparse
+    features stay sparse.
 
-    Labels are solved in blocks, so that a table of a number per row and label stays within 4 MiB, or has one
-    column. The same input gives the same bytes. Which labels share a block changes the rounding of products, so
-    with others next to it a label is the same to the tolerance, not to the last digit.
+    Labels are solved in blocks of at most 4 MiB of decision values, or of one label. The result is
+    deterministic. The labels in a block affect rounding, so the result for a label depends on the other
+    labels, but only within the tolerance.
 
     Examples
     --------
@@ -65,7 +67,7 @@ def solve_squared_hinge(
     X = _with_ones(X)
     W = np.zeros((X.shape[1], n_labels))
     n_iter, converged = np.zeros(n_labels, dtype=np.intp), np.zeros(n_labels, dtype=bool)
-    # Features whose squares overflow end as labels that are not solved.
+    # If the squares of features overflow, the labels do not converge.
     with np.errstate(over="ignore", invalid="ignore"):
         preconditioner = _preconditioner(X, C)
         for labels in batches(n_labels, width=n_samples, budget=_BLOCK_ENTRIES):
@@ -76,19 +78,19 @@ def solve_squared_hinge(
 
 
 class _Point(NamedTuple):
-    """Weights of some labels and what follows from them; labels are the last axis of each."""
+    """Weights of some labels, and the objective there. Labels are the last axis of every array."""
 
     W: np.ndarray
-    #: 1 or -1, less the decision value.
+    #: Target (1 or -1) minus decision value.
     residual: np.ndarray
-    #: Whether a row is within the margin of a label, or on its wrong side.
+    #: True if a row is inside the margin of a label or on the wrong side.
     is_active: np.ndarray
     value: np.ndarray
     gradient: np.ndarray
 
     @classmethod
     def at(cls, W: np.ndarray, X: Matrix, Y: np.ndarray, C: float) -> Self:
-        """Evaluate the objective of every label and its gradient."""
+        """Evaluate the objective and the gradient of every label."""
         residual = np.where(Y, 1.0, -1.0)
         residual -= X @ W
         is_active = (residual > 0) == Y
@@ -100,11 +102,11 @@ class _Point(NamedTuple):
         return cls(W, residual, is_active, value, gradient)
 
     def of(self, labels: np.ndarray) -> Self:
-        """Return a copy for some of the labels."""
+        """Return a copy for the given labels."""
         return type(self)(*(entries[..., labels] for entries in self))
 
     def put(self, labels: np.ndarray, point: _Point) -> None:
-        """Overwrite some of the labels."""
+        """Overwrite the given labels."""
         for entries, others in zip(self, point, strict=True):
             entries[..., labels] = others
 
@@ -117,7 +119,7 @@ def _solve_block(
     max_iter: int,
     preconditioner: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weights, steps and convergence of the labels of a block; solved ones leave the computation."""
+    """Return weights, number of steps and convergence of every label in a block."""
     n_samples, n_labels = Y.shape
     W = np.zeros((X.shape[1], n_labels))
     n_iter, converged = np.full(n_labels, max_iter), np.zeros(n_labels, dtype=bool)
@@ -126,7 +128,7 @@ def _solve_block(
     rarer = np.maximum(np.minimum(n_positive, n_samples - n_positive), 1) / n_samples
     goal = tol * rarer * _norm(point.gradient)
     labels = np.arange(n_labels)
-    # Neither of these has anywhere to go: at the end of double precision, or no lower point on the line.
+    # Exhausted labels are at the limit of double precision. Stuck labels found no lower point on the line.
     is_exhausted = is_stuck = np.zeros(n_labels, dtype=bool)
     for step in range(max_iter + 1):
         length = _norm(point.gradient)
@@ -145,7 +147,7 @@ def _solve_block(
 def _newton_step(
     point: _Point, X: Matrix, Y: np.ndarray, C: float, preconditioner: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[_Point, np.ndarray, np.ndarray]:
-    """Return a lower point, for which labels there was nothing left to gain, and for which none was found."""
+    """Return a lower point, and masks of the exhausted and of the stuck labels."""
     hessian = partial(_hessian_product, X=X, is_active=point.is_active, C=C)
     D = conjugate_gradient(
         hessian, -point.gradient, preconditioner=preconditioner, rtol=_CG_RTOL, max_iter=_CG_MAX_ITER
@@ -157,8 +159,8 @@ def _newton_step(
     if is_too_long.any():
         start = point.of(is_too_long)
         change = start.residual - found.residual[:, is_too_long]
-        share = _line_minimum(start, D[:, is_too_long], change, Y[:, is_too_long], C)
-        found.put(is_too_long, _Point.at(start.W + share * D[:, is_too_long], X, Y[:, is_too_long], C))
+        fraction = _line_minimum(start, D[:, is_too_long], change, Y[:, is_too_long], C)
+        found.put(is_too_long, _Point.at(start.W + fraction * D[:, is_too_long], X, Y[:, is_too_long], C))
     is_stuck = ~(found.value <= point.value + slack)
     if is_stuck.any():
         found.put(is_stuck, point.of(is_stuck))
@@ -175,33 +177,33 @@ def _hessian_product(P: np.ndarray, *, X: Matrix, is_active: np.ndarray, C: floa
 
 
 def _line_minimum(start: _Point, D: np.ndarray, change: np.ndarray, Y: np.ndarray, C: float) -> np.ndarray:
-    """Return the share of a step that leads lowest: Newton on the slope, kept within a bracket that shrinks.
+    """Return the fraction of a step that minimises the objective, by Newton's method in a shrinking bracket.
 
-    ``change`` is what the whole step takes from the residuals.
+    ``change`` is the decrease of the residuals in a full step.
     """
     along, squares = _dot(start.W, D), _dot(D, D)
     low, high = np.zeros(D.shape[1]), np.ones(D.shape[1])
-    share = np.full(D.shape[1], 0.5)
+    fraction = np.full(D.shape[1], 0.5)
     for _ in range(50):
-        residual = start.residual - share * change
+        residual = start.residual - fraction * change
         moving = change * ((residual > 0) == Y)
-        slope = along + share * squares - 2 * C * _dot(moving, residual)
+        slope = along + fraction * squares - 2 * C * _dot(moving, residual)
         curvature = squares + 2 * C * _dot(moving, moving)
-        low, high = np.where(slope < 0, share, low), np.where(slope < 0, high, share)
-        newton = share - slope / curvature
-        previous, share = share, np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        if (np.abs(share - previous) <= 1e-3 * share).all():
+        low, high = np.where(slope < 0, fraction, low), np.where(slope < 0, high, fraction)
+        newton = fraction - slope / curvature
+        previous, fraction = fraction, np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        if (np.abs(fraction - previous) <= 1e-3 * fraction).all():
             break
-    return share
+    return fraction
 
 
 def _preconditioner(X: Matrix, C: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the multiplication by the inverse of I + 2 C X'X, or of its diagonal where that is too large."""
+    """Return a function that multiplies by the inverse of I + 2 C X'X, or of its diagonal if it is large."""
     n_features = X.shape[1]
     if n_features <= _LARGEST_GRAM:
         hessian = 2 * C * dense(X.T @ X)
         hessian.flat[:: n_features + 1] += 1
-        # Features of wild scales may round it until it is not definite, or overflow.
+        # Badly scaled features can make it indefinite or overflow.
         try:
             factor = cho_factor(hessian, lower=True, overwrite_a=True)
         except (LinAlgError, ValueError):
@@ -214,12 +216,12 @@ def _preconditioner(X: Matrix, C: float) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _solve_factored(factor: tuple[np.ndarray, bool], R: np.ndarray) -> np.ndarray:
-    # LAPACK answers column by column; sparse products want rows.
+    # LAPACK returns column order, but sparse products need row order.
     return np.ascontiguousarray(cho_solve(factor, R, check_finite=False))
 
 
 def _with_ones(X: Matrix) -> Matrix:
-    """Append the feature whose weight is the intercept."""
+    """Append a column of ones, whose weight is the intercept."""
     ones = np.ones((X.shape[0], 1))
     if not is_sparse(X):
         return np.hstack([X.astype(np.float64, copy=False), ones])

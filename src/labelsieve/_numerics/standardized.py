@@ -1,7 +1,7 @@
-"""Products with standardised features that are never written down.
+"""Products with standardised features that are never stored as a whole.
 
-With ``Z = (X - mean) / deviation``, the columns of ``Z'Z`` and the products ``Z'Y`` are had from ``X`` itself:
-sparse features stay sparse, dense ones are standardised a few rows at a time.
+With ``Z = (X - mean) / deviation``, the products ``Z'Z`` and ``Z'Y`` are computed from ``X``. Sparse features
+stay sparse, and dense features are standardised in batches of rows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 
 
 class StandardizedFeatures:
-    """Features with mean 0 and variance 1; constant ones are 0. Computes in float64.
+    """Features scaled to mean 0 and variance 1, in float64. Constant features become 0.
 
-    Takes an ndarray, CSR or CSC matrix.
+    ``X`` is an ndarray, CSR or CSC matrix.
 
     Examples
     --------
@@ -34,19 +34,19 @@ class StandardizedFeatures:
     def __init__(self, X: Matrix) -> None:
         self.n_samples = X.shape[0]
         self.scaling = standard_scaling(X)
-        # Of dense features that are not float64 a few rows at a time become so.
+        # Dense features are converted to float64 in batches of rows.
         self.X = X.astype(np.float64, copy=False).tocsr() if is_sparse(X) else X
 
     def take(self, rows: slice) -> np.ndarray:
-        """Return some rows of Z."""
+        """Return the given rows of Z."""
         Z, mean = self.scaling.split(self.X[rows])
         return dense(Z) if mean is None else dense(Z) - mean
 
     def row_products(self) -> np.ndarray:
-        """Return ZZ', a number for every pair of rows."""
+        """Return ZZ', the inner products of all rows."""
         if is_sparse(self.X):
             S, mean = self.scaling.split(self.X)
-            assert mean is not None  # as standardised features have an offset
+            assert mean is not None  # standardised features have an offset
             shift = S @ mean
             return dense(S @ S.T) - shift[:, None] - shift + mean @ mean
         total = np.zeros((self.n_samples, self.n_samples))
@@ -56,20 +56,20 @@ class StandardizedFeatures:
         return total
 
     def gram(self, features: np.ndarray | slice) -> np.ndarray:
-        """Return Z'Z of some features, a number for every pair of them."""
+        """Return Z'Z for the given features."""
         return second_moments(self.X[:, features], self.scaling.of(features))
 
     def products(self, Y: Matrix) -> np.ndarray:
-        """Return Z'Y: n_features x n_labels, C-contiguous."""
+        """Return Z'Y as a C-contiguous array of shape (n_features, n_labels)."""
         return product_sums(self.X, Y, self.scaling).centred()
 
 
 def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
-    """Z'Z of the scaled rows of ``X``, dense ones a few at a time. Those of more rows are the sum."""
+    """Compute Z'Z of the scaled rows of ``X``. The results of several blocks of rows can be added."""
     n_samples, n_features = X.shape
     if is_sparse(X):
         S, mean = scaling.split(X)
-        assert mean is not None  # as standardised features have an offset
+        assert mean is not None  # standardised features have an offset
         return dense(S.T @ S) - n_samples * np.outer(mean, mean)
     total = np.zeros((n_features, n_features))
     for rows in batches(n_samples, n_features):
@@ -79,9 +79,9 @@ def second_moments(X: Matrix, scaling: Scaling) -> np.ndarray:
 
 
 class ProductSums(NamedTuple):
-    """What some rows add to Z'Y: sums that can be added to those of other rows.
+    """Contribution of some rows to Z'Y, which can be added to that of other rows.
 
-    ``rest`` are the column sums of Z, which would be 0 if the means were not rounded; 0 for sparse features.
+    ``rest`` holds the column sums of Z, which differ from 0 by rounding. It is 0 for sparse features.
     """
 
     n_samples: int
@@ -90,7 +90,7 @@ class ProductSums(NamedTuple):
     total: np.ndarray
 
     def centred(self) -> np.ndarray:
-        """Z'Y of all rows that were added up, C-contiguous; uses up the sums."""
+        """Return Z'Y of all added rows as a C-contiguous array. Overwrites the sums."""
         product = np.ascontiguousarray(self.total)
         if self.rest.any():
             _subtract_outer(product, self.rest / self.n_samples, self.n_positive)
@@ -98,12 +98,12 @@ class ProductSums(NamedTuple):
 
 
 def product_sums(X: Matrix, Y: Matrix, scaling: Scaling) -> ProductSums:
-    """Add up the products of some rows."""
+    """Compute the contribution of some rows to Z'Y."""
     n_positive, rest = np.asarray(Y.sum(axis=0), dtype=np.float64).ravel(), np.zeros(X.shape[1])
     if is_sparse(X):
         S, mean = scaling.split(X)
         total = np.ascontiguousarray(dense(S.T @ Y))
-        assert mean is not None  # as standardised features have an offset
+        assert mean is not None  # standardised features have an offset
         _subtract_outer(total, mean, n_positive)
         return ProductSums(X.shape[0], n_positive, rest, total)
     total = np.zeros((Y.shape[1], X.shape[1]))
@@ -115,6 +115,6 @@ def product_sums(X: Matrix, Y: Matrix, scaling: Scaling) -> ProductSums:
 
 
 def _subtract_outer(product: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
-    """Subtract ``u v'`` in place, a few rows at a time."""
+    """Subtract ``u v'`` in place, in batches of rows."""
     for rows in batches(*product.shape):
         product[rows] -= np.outer(u[rows], v)
