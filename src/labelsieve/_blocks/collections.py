@@ -85,10 +85,8 @@ def _check_chunks(value: Any, name: str) -> None:
     if value.ndim != 2:
         shape = "features of shape (n_samples, n_features)"
         if name == "y":
-            shape = "0/1 candidates of shape (n_samples, n_labels)"
-        raise ValueError(
-            f"{name} must be {shape}, got {value.ndim} dimension(s). One-hot encode classes first."
-        )
+            shape = "0/1 candidates of shape (n_samples, n_labels), with classes one-hot encoded"
+        raise ValueError(f"{name} must be {shape}. Got {value.ndim} dimension(s).")
     if any(math.isnan(size) for size in (*value.chunks[0], *value.chunks[1])):
         raise ValueError(
             f"The chunks of {name} must have known sizes. Call {name}.compute_chunk_sizes() first."
