@@ -460,15 +460,15 @@ class TestChoice:
             precision = summarize(np.column_stack([worse, best - 0.3, best])[:, :, None], folds, 3)
             choice = most_stable(precision, REDUNDANCIES, 5, tolerance=1.64)
             assert choice.redundancy == expected
-            np.testing.assert_allclose(choice.grounds["cv_gap"], [0.001, 0.3, 0], atol=1e-12)
-        assert choice.grounds["cv_allowed"][0] == pytest.approx(1.64 * 0.05 / np.sqrt(1000))
+            np.testing.assert_allclose(choice.attributes["cv_gap"], [0.001, 0.3, 0], atol=1e-12)
+        assert choice.attributes["cv_allowed"][0] == pytest.approx(1.64 * 0.05 / np.sqrt(1000))
 
     def test_rows_without_precision_do_not_count(self):
         precision = np.array([[np.nan] * 3, [0.4, 0.5, 0.6], [np.nan] * 3, [np.nan] * 3])[:, :, None]
         found = summarize(precision, np.array([0, 1, 1, 2]), 3)
         choice = most_stable(found, REDUNDANCIES, 5, tolerance=1.64)
         assert choice.redundancy == 0
-        np.testing.assert_array_equal(choice.grounds["cv_scores"], [[0, 0, 0], [0.4, 0.5, 0.6], [0, 0, 0]])
+        np.testing.assert_array_equal(choice.attributes["cv_scores"], [[0, 0, 0], [0.4, 0.5, 0.6], [0, 0, 0]])
         found = summarize(precision[:1], np.array([0]), 1)
         assert most_stable(found, REDUNDANCIES, 5, tolerance=0.0).redundancy == np.inf
 

@@ -228,10 +228,10 @@ def test_quantile_keeps_its_share_of_every_label():
 def test_the_weight_whose_share_is_automatic_is_where_features_vanish(factor):
     X, Y = make_pml(100, 10, random_state=5)
     automatic = LCFSPML(theta=0.0).fit(X, Y)  # every candidate is trusted
-    beta = automatic.beta_ / lcfs_pml.BETA_SHARE * factor
+    beta = automatic.beta_ / lcfs_pml.BETA_FRACTION * factor
     scores = LCFSPML(theta=0.0, beta=beta, gamma=1e9, tol=1e-12, max_iter=5000).fit(X, Y).scores_
     assert (scores.max() > 1e-4) == (factor < 1)
-    gamma = automatic.gamma_ / lcfs_pml.GAMMA_SHARE * factor
+    gamma = automatic.gamma_ / lcfs_pml.GAMMA_FRACTION * factor
     problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), Y - Y.mean(axis=0), Y, beta=1e12, gamma=gamma)
     state = problem.start()
     state = iterate(problem.sweep, state, problem.objective(state), max_iter=300, tol=0)[0]

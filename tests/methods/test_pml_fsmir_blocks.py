@@ -86,7 +86,7 @@ def test_empty_blocks_do_not_matter():
 def test_too_many_distinct_confidences_raise(monkeypatch):
     # The confidences of four labels are sums of up to three numbers, so some labels have more than
     # five distinct values.
-    monkeypatch.setattr("labelsieve.methods._fsmir.labels._MOST_SYMBOLS", 5)
+    monkeypatch.setattr("labelsieve.methods._fsmir.labels._MAX_SYMBOLS", 5)
     with pytest.raises(ValueError, match="binned"):
         fit(lazy(X), lazy(Y))
     fit(lazy(X), lazy(Y), mi_estimator="binned")

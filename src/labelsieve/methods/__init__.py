@@ -1,4 +1,4 @@
-"""One file, one method. `METHODS` finds them: slug -> class."""
+"""Feature selection methods, one per file. `METHODS` maps the slug of each to its class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["METHODS"]
 
 
 class _Methods(Mapping[str, "type[BaseSelector]"]):
-    """Every public module of this package, as a slug; its class is imported when it is asked for."""
+    """Mapping from the slug of each public module to its class, which is imported on first access."""
 
     def __init__(self) -> None:
         names = (module.name for module in iter_modules(__path__))
@@ -40,7 +40,7 @@ class _Methods(Mapping[str, "type[BaseSelector]"]):
 
 @cache
 def _selector_in(module_name: str) -> type[BaseSelector]:
-    """Return the one public selector that a module defines."""
+    """Return the only public selector that a module defines."""
     from labelsieve._base import BaseSelector
 
     module = import_module(module_name)
@@ -58,7 +58,7 @@ def _selector_in(module_name: str) -> type[BaseSelector]:
 
 
 METHODS: Mapping[str, type[BaseSelector]] = _Methods()
-"""Every method of the package, slug -> class; a class is imported when it is asked for.
+"""Mapping from slug to class of every method in the package. Classes are imported on first access.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Selection of whole table columns by any method that ranks their encoded features."""
+"""Selection of table columns with any method that ranks their encoded features."""
 
 from __future__ import annotations
 
@@ -17,35 +17,38 @@ __all__ = ["ColumnSelector"]
 class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Rank the columns of a table by their best encoded feature.
 
-    The method is fitted to the features and asked for as many of them as columns are wanted. The place of a column is
-    that of its best feature among those of the other columns.
+    The method is fitted to the features and selects as many features as there are columns to keep.
+    Columns are ranked in the order of their best features.
 
     Parameters
     ----------
     selector : BaseSelector
-        A method of this package; it is not changed.
+        Method that ranks the features. It is cloned before fitting.
     column_of : array-like of int of shape (n_features,)
-        The column of every feature, as in `labelsieve.io.Dataset`. Columns without features are not ranked.
+        Column of every feature, as in `labelsieve.io.Dataset`. Columns without features are not
+        ranked.
     n_features_to_select : int, float, "auto" or None, default=None
-        Number of columns to keep: a number, a share in (0, 1], or None for half of them. "auto" needs
-        `EvidenceSelector`, which then cross-validates numbers of columns instead of features.
+        Number of columns to keep: an integer, a fraction in (0, 1], or None for half of them. "auto"
+        requires `EvidenceSelector` and cross-validates the number of columns.
 
     Attributes
     ----------
     columns_ : ndarray of int of shape (n_columns,)
-        The ranked columns: the different values of `column_of`, ascending. The following are in this order.
+        Ranked columns: the distinct values of `column_of` in ascending order. The arrays below are
+        in the same order.
     ranking_ : ndarray of int of shape (n_columns,)
-        Place of every column, 1 is best.
+        Rank of every column (1 is best).
     best_ : ndarray of int of shape (n_columns,)
-        The best feature of every column.
+        Best feature of every column.
     scores_ : ndarray of shape (n_columns,)
-        Score of the best feature; `evidence_` and `criterion_` likewise if the method has them.
+        Score of the best feature of every column. `evidence_` and `criterion_` are set likewise if
+        the method has them.
     n_features_ : int
         Number of selected columns.
     selector_ : BaseSelector
-        The method, fitted to the features.
+        Method fitted to the features.
     size_curve_ : SizeCurve
-        Average precision by number of columns; only with "auto".
+        Average precision by number of columns. Only set with "auto".
 
     Examples
     --------
@@ -66,22 +69,22 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     @property
     def ranking_depends_on_size(self) -> bool:
-        """Whether asking for another number of columns changes their order."""
+        """True if the order of the columns depends on the number of columns to keep."""
         return bool(getattr(self.selector, "ranking_depends_on_size", False))
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Rank the columns; `X` and `y` are those of the method."""
+        """Rank the columns. `X` and `y` are passed to the method."""
         X = X if hasattr(X, "shape") else np.asarray(X)
         column_of = np.asarray(self.column_of)
         self.columns_, group = np.unique(column_of, return_inverse=True)
         n_columns = len(self.columns_)
         if len(column_of) != X.shape[1]:
             raise ValueError(
-                f"column_of must name the column of each of the {X.shape[1]} features, got {len(column_of)}. "
-                f"Take both from one table."
+                f"column_of must have one entry per feature ({X.shape[1]}), got {len(column_of)} entries. "
+                f"Take both from the same table."
             )
         method = clone(self.selector)
-        if hasattr(self, "size_curve_"):  # from an earlier fit
+        if hasattr(self, "size_curve_"):  # set by an earlier fit
             delattr(self, "size_curve_")
         if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
             chosen = evaluate_sizes(method, *check_problem(X, y), column_of=group)
@@ -108,23 +111,24 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         if self.n_features_to_select != "auto" or not isinstance(self.selector, EvidenceSelector):
             raise ValueError(
                 f"n_features_to_select must be a number, or 'auto' with EvidenceSelector, got "
-                f"{self.n_features_to_select!r} with {type(self.selector).__name__}. Use choose_size."
+                f"{self.n_features_to_select!r} with {type(self.selector).__name__}. Call choose_size "
+                f"for other methods."
             )
         return True
 
     def get_support(self, indices: bool = False) -> np.ndarray:
-        """Return which of the ranked columns are selected: a mask, or their positions in `columns_`."""
+        """Return a mask of the selected columns, or their positions in `columns_`."""
         mask: np.ndarray = self.ranking_ <= self.n_features_
         return np.flatnonzero(mask) if indices else mask
 
     def feature_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all features, column after column and the best first, and how many the first columns have together."""
+        """Return all features, best column first, and the cumulative number of features by column."""
         place = self.ranking_[np.searchsorted(self.columns_, np.asarray(self.column_of))]
         order = np.lexsort((self.selector_.ranking_, place))
         return order, np.cumsum(np.bincount(place - 1))
 
     def _settled_params(self) -> dict[str, Any]:
-        """Return parameters with which another fit makes the same choices as this one."""
+        """Return parameters that make another fit repeat the choices of this one."""
         settled = {
             name: value
             for name, value in self.selector_._settled_params().items()

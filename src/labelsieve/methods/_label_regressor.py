@@ -1,4 +1,4 @@
-"""Base of PML-LD, PML-LFC and PML3er, which regress label confidences on scaled features."""
+"""Base class of PML-LD, PML-LFC and PML3er, which regress label confidences on scaled features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labelsieve._prediction import LinearLabelPredictor
 
 
 class LabelRegressor(LinearLabelPredictor, BaseSelector):
-    """Selector that is a linear regression of confidences in [0, 1]; a subclass writes ``_regress``."""
+    """Selector based on a linear regression of confidences in [0, 1]. Subclasses define ``_regress``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSelector._parameter_constraints,
@@ -38,12 +38,12 @@ class LabelRegressor(LinearLabelPredictor, BaseSelector):
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         rows = X.tocsr() if is_sparse(X) else X
         rows = rows.astype(np.float64, copy=False)
-        # Standard scores have mean 0, those of sparse features too.
+        # Standardising also centres sparse features, implicitly.
         scaling = Scaling.learn(rows, self.scale, centre=self.scale == "standard")
         result = self._regress(Shifted(*scaling.split(rows)), dense(Y))
         confidence = result.extra["label_confidence"]
         extra = {
-            # Halfway between a label without any confidence and a candidate of average confidence.
+            # Halfway between zero and the mean confidence of a candidate.
             "threshold": float(confidence.sum() / Y.sum()) / 2,
             **result.extra,
             "coef": result.extra["coef"].astype(X.dtype),

@@ -1,8 +1,8 @@
-"""One linear SVM per pair of labels, trained on the rows that tell the two apart.
+"""Linear SVMs, one per pair of labels, trained on the rows that tell the two labels apart.
 
-Pairs of few rows, most of them when labels are many, are solved in stacks by :func:`solve_svms`; a call of
-scikit-learn's would cost more than the solution. Larger ones go to libsvm, the solver of the published
-results, through scikit-learn.
+With many labels, most pairs have few rows. :func:`solve_svms` solves these in stacks because a call
+of scikit-learn would take longer than the solution itself. Larger problems use scikit-learn's libsvm,
+the solver behind the published results.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from labelsieve._numerics.batches import BUDGET, batches
 from labelsieve._numerics.result import logger
 from labelsieve._numerics.sparse import Matrix, dense
 
-#: Pairs with more rows go to libsvm, as do those that a stack does not solve to its tolerance in time.
+#: Pairs with more rows are solved by libsvm, and so are those that do not converge in a stack.
 STACK_ROWS = 128
 STACK_TOLERANCE = 1e-8
 STACK_MAX_ITER = 5000
 
-#: Iterations libsvm may take; enough for anything but features of wild scales.
+#: Maximum number of libsvm iterations. Only badly scaled features need more.
 LIBSVM_MAX_ITER = 1_000_000
 
 
 @dataclass(frozen=True)
 class PairwiseClassifiers:
-    """Linear classifiers ``w . x + b > 0`` that prefer the first label of a pair.
+    """Linear classifiers that choose the first label of a pair if ``w . x + b > 0``.
 
-    ``accuracy`` is the share of its own training rows that a classifier gets right.
+    ``accuracy`` is the training accuracy of each classifier.
     """
 
     first: np.ndarray
@@ -46,7 +46,7 @@ class PairwiseClassifiers:
 
 
 class PairProblem(NamedTuple):
-    """Rows that tell two labels apart, in ascending order, and which of them are on the positive side."""
+    """Rows that tell two labels apart, in ascending order, and a mask of the positive ones."""
 
     rows: np.ndarray
     is_positive: np.ndarray
@@ -55,8 +55,8 @@ class PairProblem(NamedTuple):
 def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: float) -> PairwiseClassifiers:
     """Train a linear SVM for every pair of labels that has rows on both sides.
 
-    On the side of label j against k stand the rows where j is credible and k is not a candidate. Labels that
-    are candidates but not credible are on neither side.
+    A row is on the side of label j against k if j is credible and k is not a candidate. A label that
+    is a candidate but not credible puts the row on neither side.
     """
     first, second, sign, problems = _training_problems(credible, candidate)
     coef = np.empty((len(problems), X.shape[1]))
@@ -76,7 +76,7 @@ def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: fl
     if n_unsolved:
         warnings.warn(
             f"{n_unsolved} of {len(problems)} pairwise SVMs did not converge in {LIBSVM_MAX_ITER} "
-            f"iterations. Scale the features or choose a smaller C.",
+            f"iterations. Scale the features or decrease C.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -88,9 +88,9 @@ def train_pairwise(X: Matrix, credible: np.ndarray, candidate: np.ndarray, C: fl
 def count_votes(
     X: Matrix, classifiers: PairwiseClassifiers, n_labels: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Sum the pairs that every label wins, in every row: shape (n_samples, n_labels).
+    """Count the pairs that every label wins in every row. Return shape (n_samples, n_labels).
 
-    ``weights`` says how much each classifier's vote counts; None counts every vote as one.
+    ``weights`` are the weights of the classifiers' votes, or None for equal votes.
     """
     n_rows, n_pairs = X.shape[0], len(classifiers.first)
     wins_first, wins_second = _incidence(classifiers, n_labels, weights)
@@ -105,9 +105,10 @@ def count_votes(
 def mean_weights(
     classifiers: PairwiseClassifiers, n_labels: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Average each label's classifiers, turned to its side: shape (n_labels, n_features).
+    """Average the coefficients of each label's classifiers. Return shape (n_labels, n_features).
 
-    A label without classifiers has a row of zeros.
+    Coefficients are negated where the label is the second of its pair. A label without classifiers
+    gets a row of zeros.
     """
     wins_first, wins_second = _incidence(classifiers, n_labels, weights)
     n_classifiers = np.bincount(np.r_[classifiers.first, classifiers.second], minlength=n_labels)
@@ -115,7 +116,7 @@ def mean_weights(
 
 
 def stacked_norms(classifiers: PairwiseClassifiers, weights: np.ndarray | None = None) -> np.ndarray:
-    """Norm of every feature's weights over all classifiers, in which opposite signs do not cancel."""
+    """Return the norm of every feature's coefficients over all classifiers. Signs do not cancel."""
     factor = np.ones(len(classifiers.first)) if weights is None else weights**2
     return np.sqrt(np.einsum("p,pf,pf->f", factor, classifiers.coef, classifiers.coef))
 
@@ -123,7 +124,7 @@ def stacked_norms(classifiers: PairwiseClassifiers, weights: np.ndarray | None =
 def _incidence(
     classifiers: PairwiseClassifiers, n_labels: int, weights: np.ndarray | None
 ) -> tuple[sp.csc_matrix, sp.csc_matrix]:
-    """Label by classifier: the weight where the label is the first, and where it is the second."""
+    """Return two label-by-classifier matrices of weights, for first and for second labels."""
     n_pairs = len(classifiers.first)
     values = np.ones(n_pairs) if weights is None else weights
 
@@ -136,10 +137,11 @@ def _incidence(
 def _training_problems(
     credible: np.ndarray, candidate: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[PairProblem]]:
-    """First and second label, sign and problem of every pair to train.
+    """Return the first label, second label, sign and problem of every pair to train.
 
-    Solutions differ a little, within the tolerance, when the sides change roles. So the side of a problem's
-    first row is the positive one, whichever label comes first, and the sign turns it to the first label.
+    Swapping the sides changes a solution slightly, within the tolerance. To make solutions
+    independent of the label order, the side of a problem's first row is always the positive one. The
+    sign is -1 if that is the side of the second label.
     """
     rows_of = [np.flatnonzero(column) for column in credible.T]
     impossible = np.ascontiguousarray(~candidate.T)
@@ -150,8 +152,8 @@ def _training_problems(
     for pair, (j, k) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         for_j = rows_of[j][impossible[k][rows_of[j]]]
         for_k = rows_of[k][impossible[j][rows_of[k]]]
-        # A label may be credible and no candidate ("labels" fallback), and a row so stand on both sides. It
-        # counts for the first label only, which may leave none for the second.
+        # With the "labels" fallback a label may be credible without being a candidate, so a row can be
+        # on both sides. It counts for the first label only, which may leave no rows for the second.
         for_k = for_k[~(credible[for_k, j] & impossible[k][for_k])]
         if not len(for_k):
             continue
@@ -165,11 +167,11 @@ def _training_problems(
 
 
 def _stacks(pairs: np.ndarray, sizes: np.ndarray, n_features: int) -> Iterator[np.ndarray]:
-    """Cut pairs, smallest first, into stacks whose rows and products fit a block."""
+    """Split pairs, sorted by size, into stacks that fit the memory budget."""
     numbers = sizes[pairs] * np.maximum(sizes[pairs], n_features)
     start = 0
     while start < len(pairs):
-        # All problems of a stack are padded to its last and largest one.
+        # All problems of a stack are padded to the size of the last and largest one.
         fits = np.arange(1, len(pairs) - start + 1) * numbers[start:] <= BUDGET
         end = start + max(1, int(np.count_nonzero(fits)))
         yield pairs[start:end]
@@ -179,7 +181,7 @@ def _stacks(pairs: np.ndarray, sizes: np.ndarray, n_features: int) -> Iterator[n
 def _solve_stack(
     X: Matrix, problems: list[PairProblem], C: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, offsets, accuracies and whether they are final, of problems padded to one size."""
+    """Solve problems padded to one size. Return weights, intercepts, accuracies and convergence."""
     sizes = np.array([len(problem.rows) for problem in problems])
     is_used = np.arange(sizes.max()) < sizes[:, None]
     index = np.zeros(is_used.shape, dtype=np.intp)
@@ -197,9 +199,9 @@ def _solve_stack(
 
 
 def _solve_by_libsvm(X: Matrix, problem: PairProblem, C: float) -> tuple[np.ndarray, float, float, bool]:
-    """Weights, offset and accuracy of one problem, and whether they are final.
+    """Solve one problem with libsvm. Return weights, intercept, accuracy and convergence.
 
-    The products of the rows are handed over where they fit a block, since libsvm computes them one by one.
+    The kernel is precomputed if it fits the memory budget because libsvm computes products one by one.
     """
     rows = X[problem.rows]
     if rows.shape[0] * max(rows.shape) <= BUDGET:
@@ -214,7 +216,7 @@ def _solve_by_libsvm(X: Matrix, problem: PairProblem, C: float) -> tuple[np.ndar
     return w, b, accuracy, svm.n_iter_[0] < LIBSVM_MAX_ITER
 
 
-#: Curvature below this, of two rows with the same features, is raised to it as in libsvm.
+#: Lower bound of the curvature, as in libsvm. Two rows with the same features have curvature 0.
 SMALLEST_CURVATURE = 1e-12
 
 
@@ -223,20 +225,20 @@ def solve_svms(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve the duals of a stack of SVMs by sequential minimal optimisation.
 
-    Every step moves, in each open problem, the pair of coefficients that libsvm's second-order rule chooses
-    (Fan, Chen and Lin, Journal of Machine Learning Research 6, 2005); a problem is done when its most violating
-    pair violates optimality by less than ``tol``, which may be much smaller than libsvm's.
+    Every step updates one pair of coefficients per unsolved problem, chosen by libsvm's second-order
+    rule (Fan, Chen and Lin, Journal of Machine Learning Research 6, 2005). A problem is solved when
+    the maximal violation of optimality is below ``tol``, which may be much smaller than libsvm's.
 
-    ``gram`` holds the inner products of the rows, n_problems x n_rows x n_rows; ``is_first`` says which rows are on
-    the positive side, ``is_used`` which are there, as problems with fewer rows are padded. Returns the
-    coefficients of the rows in the weight vectors, the offsets, and which problems reached the tolerance.
+    ``gram`` holds the inner products of the rows, shape (n_problems, n_rows, n_rows). ``is_first`` marks
+    the rows on the positive side, and ``is_used`` is False for padding. Return the dual coefficients
+    of the rows, the intercepts, and a mask of the problems that reached the tolerance.
     """
     dual = np.zeros(is_first.shape)
     intercept = np.zeros(len(gram))
     converged = np.zeros(len(gram), dtype=bool)
     problems = np.arange(len(gram))
-    # Open problems are worked on in compact copies: products, bounds, coefficients, and what the linear
-    # score leaves of the label, which no row that may grow exceeds, at the optimum, in one that may shrink.
+    # Unsolved problems are kept in compact copies. ``residual`` is the label minus the linear score. At
+    # the optimum, no coefficient that can grow has a larger residual than one that can shrink.
     K, beta = gram, dual.copy()
     upper, lower = np.where(is_first & is_used, C, 0.0), np.where(is_first | ~is_used, 0.0, -C)
     residual = np.where(is_first, 1.0, -1.0)
@@ -248,7 +250,7 @@ def solve_svms(
         grow = growing.argmax(axis=1)
         highest = growing[each, grow]
         is_open = highest - shrinking.min(axis=1) >= tol
-        # Compacting copies the products, so it waits until half of the problems are done.
+        # Compacting copies the products, so wait until half of the problems are solved.
         if 2 * np.count_nonzero(is_open) <= len(problems):
             ended = problems[~is_open]
             dual[ended], converged[ended] = beta[~is_open], True
@@ -275,7 +277,7 @@ def solve_svms(
 
 
 def _intercept(growing: np.ndarray, shrinking: np.ndarray) -> np.ndarray:
-    """Mean residual of the rows strictly between their bounds; without any, the middle of what fits."""
+    """Return the mean residual of the free rows, or the middle of the feasible interval without any."""
     is_free = np.isfinite(growing) & np.isfinite(shrinking)
     n_free = is_free.sum(axis=1)
     middle = (growing.max(axis=1) + shrinking.min(axis=1)) / 2

@@ -1,7 +1,7 @@
-"""Base of PARTICLE-VLS and PARTICLE-MAP: the parameters of both, and their first stage, credible labels.
+"""Base class of PARTICLE-VLS and PARTICLE-MAP: shared parameters and the choice of credible labels.
 
-Candidates are propagated over neighbours, then held-out rows ask their neighbours. Nothing is ever
-n_samples x n_samples.
+Candidates are propagated between neighbours, and the neighbours of held-out rows then vote on their
+candidates. No n_samples x n_samples matrix is formed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from labelsieve._numerics.scaling import Scaling, minmax_rows
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._prediction import LabelPredictor
 
-#: A gradient below this share of the largest diagonal entry counts as zero; it keeps out columns that
-#: depend on the chosen ones, for which the gradient is nothing but rounding.
+#: Gradients below this fraction of the largest diagonal entry are treated as zero. For columns that
+#: depend linearly on the chosen ones, the gradient is a rounding error.
 GRADIENT_TOLERANCE = 1e-10
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BaseParticle(LabelPredictor, BaseSelector):
-    """Base of the two methods; a subclass scores features, scores labels and chooses among them."""
+    """Base class of both methods. Subclasses score features, score labels and choose labels."""
 
     weights_score_labels = True
 
@@ -84,23 +84,24 @@ class BaseParticle(LabelPredictor, BaseSelector):
     def _score_features(
         self, X: Matrix, candidates: np.ndarray, credible: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-        """Return scores, weights and further results, ``classifiers`` among them, of scaled features."""
+        """Return scores, coefficients and further results, including ``classifiers``, of scaled features."""
 
     def _scaled_rows(self, X: Matrix) -> Matrix:
-        """Bring new rows to the form in which the classifiers learnt."""
+        """Scale new rows as in training."""
         return as_double_rows(self.scaling_.apply(X))
 
     def _folds(self, n_samples: int) -> list[np.ndarray]:
-        """Cut the rows into contiguous folds, shuffled first if so asked."""
+        """Split the rows into contiguous folds, after shuffling them if requested."""
         rows = np.arange(n_samples)
         if self.shuffle:
             rows = as_generator(self.random_state).permutation(n_samples)
         return np.array_split(rows, min(self.cv, n_samples))
 
     def _elicit(self, X: Matrix, Y: np.ndarray, folds: list[np.ndarray]) -> CredibleLabels:
-        """Propagate labels without a fold, vote on the fold, and believe what reaches the threshold.
+        """Choose the credible labels of every row by a vote of neighbours in the other folds.
 
-        A row without candidates has no credible label.
+        Labels are propagated outside a fold. Candidates in the fold are credible if their vote reaches the
+        threshold. A row without candidates has no credible label.
         """
         vote = np.empty(Y.shape)
         n_iter, converged = 0, True
@@ -119,26 +120,26 @@ class BaseParticle(LabelPredictor, BaseSelector):
         return CredibleLabels(labels, vote, n_iter, converged)
 
     def _propagate(self, X: Matrix, Y: np.ndarray) -> Propagation:
-        """Propagate the candidates of all rows over the graph of their neighbours."""
+        """Propagate the candidates of all rows over the neighbour graph."""
         neighbors, _ = nearest_rows(X, self.n_neighbors, exclude_self=self.exclude_self)
         graph = reconstruction_graph(X, neighbors)
         return propagate_labels(graph, Y, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
 
     def _ridge_weights(self, X: Matrix, Y: np.ndarray) -> np.ndarray:
-        """Regress the propagated confidences on the features, for data on which no classifier can be trained."""
+        """Regress the propagated confidences on the features, for data without trainable classifiers."""
         P = self._propagate(X, Y).confidence
         ridge = Ridge(alpha=1.0, fit_intercept=False, solver="sparse_cg", tol=1e-10).fit(X, P)
         return ridge.coef_.reshape(P.shape[1], X.shape[1])
 
 
 def as_double_rows(X: Matrix) -> Matrix:
-    """Return ``X`` in float64 and, if sparse, by rows: distances and margins need both."""
+    """Convert ``X`` to float64 and, if sparse, to CSR."""
     X = X.astype(np.float64, copy=False)
     return X.tocsr() if is_sparse(X) else X
 
 
 class Propagation(NamedTuple):
-    """Confidences after label propagation, which sum to one over the candidates of a row."""
+    """Confidences after label propagation, which sum to 1 over the candidates of a row."""
 
     confidence: np.ndarray
     n_iter: int
@@ -146,7 +147,7 @@ class Propagation(NamedTuple):
 
 
 class CredibleLabels(NamedTuple):
-    """Which candidates to believe, and the votes in [0, 1] of the neighbours in the other folds."""
+    """Mask of credible candidates, and the votes in [0, 1] of neighbours in the other folds."""
 
     labels: np.ndarray
     vote: np.ndarray
@@ -155,9 +156,9 @@ class CredibleLabels(NamedTuple):
 
 
 def reconstruction_graph(X: Matrix, neighbors: np.ndarray) -> sp.csr_matrix:
-    """Write every row as a non-negative combination of its neighbours, the weights scaled to sum to one.
+    """Approximate every row by a non-negative combination of its neighbours, with weights that sum to 1.
 
-    A row that no neighbour helps to reconstruct keeps a row of zeros.
+    If no neighbour helps to reconstruct a row, its weights are zero.
     """
     n_rows, n_neighbors = neighbors.shape
     weights = np.zeros((n_rows, n_neighbors))
@@ -176,10 +177,11 @@ def reconstruction_graph(X: Matrix, neighbors: np.ndarray) -> sp.csr_matrix:
 def propagate_labels(
     graph: sp.csr_matrix, Y: np.ndarray, *, alpha: float, max_iter: int, tol: float
 ) -> Propagation:
-    """Spread the candidates over the graph, back onto the candidates, rows summing to one.
+    """Propagate the candidates over the graph.
 
-    Repeats ``P <- alpha T P + (1 - alpha) Y``, restricted to the candidates and with rows divided by their sums,
-    until the spectral norm of the change is below ``tol``: a fixed point, not the descent of an objective.
+    Repeats ``P <- alpha T P + (1 - alpha) Y``, restricted to the candidates and with rows divided by their
+    sums, until the spectral norm of the change is below ``tol``. This is a fixed-point iteration and
+    descends no objective.
     """
     P = Y
     for n_iter in range(1, max_iter + 1):
@@ -195,14 +197,14 @@ def propagate_labels(
 
 
 def balance_confidence(P: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Give every label the mass of its candidates, then bring every row to [0, 1]."""
+    """Rescale every label to sum to its number of candidates, then every row to [0, 1]."""
     return minmax_rows(P * _divide(Y.sum(axis=0, dtype=np.float64), P.sum(axis=0)))
 
 
 def neighbor_vote(C: np.ndarray, indices: np.ndarray, distances: np.ndarray) -> np.ndarray:
-    """Average the neighbours' confidences, near ones a little heavier, and bring every row to [0, 1].
+    """Average the confidences of the neighbours, weighted by closeness, and rescale every row to [0, 1].
 
-    The weight of a neighbour is one minus its share of the summed distances, or one if that says nothing.
+    The weight of a neighbour is 1 minus its fraction of the summed distances, or 1 if that is undefined.
     """
     weights = 1.0 - _divide(distances, distances.sum(axis=1, keepdims=True))
     if indices.shape[1] == 1:
@@ -222,13 +224,13 @@ def _credible(vote: np.ndarray, candidate: np.ndarray, threshold: float, fallbac
         credible[empty] = supported[empty]
     else:
         on_candidates = np.where(candidate[empty], vote[empty], -np.inf)
-        # All candidates that share the largest vote, so that the order of the labels decides nothing.
+        # Keep all ties, so that the result does not depend on the order of the labels.
         credible[empty] = on_candidates >= on_candidates.max(axis=1, keepdims=True) - 1e-12
     return credible
 
 
 def _gram_stack(X: Matrix, rows: np.ndarray) -> np.ndarray:
-    """Inner products within every group of rows: (n_groups, size) -> (n_groups, size, size)."""
+    """Compute inner products within groups of rows: (n_groups, size) -> (n_groups, size, size)."""
     if not is_sparse(X):
         groups = X[rows]
         return np.asarray(groups @ groups.transpose(0, 2, 1))
@@ -240,7 +242,7 @@ def _gram_stack(X: Matrix, rows: np.ndarray) -> np.ndarray:
 
 
 def _spectral_norm_below(change: np.ndarray, tol: float) -> bool:
-    """Decide ``|change|_2 < tol``, by its cheap bounds where they suffice."""
+    """Test ``|change|_2 < tol``, with cheap bounds if they suffice."""
     squares = np.einsum("ij,ij->j", change, change)
     if squares.sum() < tol**2:
         return True
@@ -250,32 +252,33 @@ def _spectral_norm_below(change: np.ndarray, tol: float) -> bool:
 
 
 def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Divide, with 0 / 0 := 0."""
+    """Divide with ``0 / 0 = 0``."""
     return values / np.where(by > 0, by, 1.0)
 
 
 def solve_nnls(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Minimise ``t' G t - 2 c' t`` over ``t >= 0`` for a stack of problems.
 
-    The active-set method of Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23, runs on all
-    problems at once: in every round each open problem lets the variable with the steepest gradient in, or
-    shortens its step where a variable would turn negative. Columns that depend linearly on others never enter.
+    Runs the active-set method of Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23, on
+    all problems at once. In every round, each unsolved problem adds the variable with the largest gradient,
+    or shortens its step if a variable would become negative. Columns that depend linearly on others never
+    enter.
     """
     n_variables = target.shape[1]
     weights = np.zeros(target.shape)
     chosen = np.zeros(target.shape, dtype=bool)
     scale = np.einsum("ijj->ij", gram).max(axis=1, initial=0.0)
     problems = np.flatnonzero(scale > 0)
-    settled = np.ones(len(problems), dtype=bool)
-    # Every round changes the chosen set of every open problem; the cap only stops cycles due to rounding.
+    is_optimal = np.ones(len(problems), dtype=bool)
+    # Every round changes the chosen set of every unsolved problem. The limit stops cycles due to rounding.
     for _ in range(10 * n_variables):
-        # A problem settled on its chosen variables lets the steepest other one in, or is solved.
+        # A problem that is optimal on its chosen variables adds another one, or is solved.
         gradient = target[problems] - np.einsum("ijk,ik->ij", gram[problems], weights[problems])
         gradient[chosen[problems]] = -np.inf
         steepest = gradient.argmax(axis=1)
-        enters = settled & (gradient.max(axis=1) > GRADIENT_TOLERANCE * scale[problems])
+        enters = is_optimal & (gradient.max(axis=1) > GRADIENT_TOLERANCE * scale[problems])
         chosen[problems[enters], steepest[enters]] = True
-        problems = problems[enters | ~settled]
+        problems = problems[enters | ~is_optimal]
         if not len(problems):
             break
         t, free = weights[problems], chosen[problems]
@@ -284,21 +287,21 @@ def solve_nnls(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
         ratio = np.divide(t, t - solution, out=np.full(t.shape, np.inf), where=blocking)
         step = np.minimum(ratio.min(axis=1, keepdims=True), 1.0)
         t += step * (solution - t)
-        # The variable that stopped the step must leave exactly, whatever rounding made of it.
+        # The variable that limited the step must leave, even if rounding keeps it above zero.
         leaving = blocking & ((t <= 0) | (ratio <= step))
         t[leaving] = 0.0
         weights[problems] = t
         chosen[problems] = free & ~leaving
-        settled = ~blocking.any(axis=1)
+        is_optimal = ~blocking.any(axis=1)
     return weights
 
 
 def _solve_on(free: np.ndarray, gram: np.ndarray, target: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Least-squares solutions with the variables outside ``free`` held at zero."""
+    """Solve the least-squares problems with the variables outside ``free`` fixed at zero."""
     n_variables = free.shape[1]
     system = np.where(free[:, :, None] & free[:, None, :], gram, 0.0)
-    # The held variables get a unit equation t_j = 0; the others a ridge far below the answer's precision,
-    # so that one degenerate problem cannot fail the whole stack.
+    # Fixed variables get the equation t_j = 0. The others get a tiny ridge, so that a degenerate problem
+    # cannot fail the whole stack.
     diagonal = np.where(free, 1e-14 * scale[:, None], 1.0)
     system[:, np.arange(n_variables), np.arange(n_variables)] += diagonal
     return np.linalg.solve(system, np.where(free, target, 0.0)[:, :, None])[:, :, 0]

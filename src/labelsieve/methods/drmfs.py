@@ -18,59 +18,62 @@ from labelsieve._numerics.sparse import Matrix, dense
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DRMFS(BaseSelector):
-    """Select features by a robust non-negative regression that is smooth on two graphs.
+    """Rank features by a robust non-negative regression that is smooth on two graphs.
 
-    Minimises over ``W >= 0``, [1]_::
+    Minimises over ``W >= 0`` [1]_::
 
         |XW - Y|_21 + alpha tr(W' L_X W) + beta tr(W L_Y W') + gamma |W|_21
 
-    with the Laplacians of a graph over the features and of one over the labels. The loss is the distance of a
-    row, not its square, so single mislabelled rows weigh less. Features rank by the squared norms of their
-    rows of W.
+    where ``L_X`` and ``L_Y`` are the Laplacians of a graph of the features and a graph of the labels.
+    The residual norms of the rows are not squared, so mislabelled rows have less influence. Features are
+    ranked by the squared norms of their rows of W.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha, beta, gamma : float, default=1.0
-        Weights of the feature graph, of the label graph and of the row sparsity.
+        Weights of the feature graph, the label graph and the row sparsity.
     n_neighbors : int, default=5
-        Neighbours of a node in both graphs, at most all the others.
+        Number of neighbours of each node in both graphs, capped by the number of other nodes.
     bandwidth : {"unit", "median"}, default="unit"
-        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``: 1 as published, or the median length of
-        an edge. With "unit" most edges weigh practically nothing, see Notes.
+        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``. "unit" is 1 as published, which makes
+        most edge weights negligible (see Notes). "median" is the median edge length.
     solver : {"accelerated", "multiplicative"}, default="accelerated"
-        Accelerated proximal steps, or the published multiplicative updates. Both descend to the same optimum.
+        Accelerated proximal steps, or the published multiplicative updates. Both reach the same optimum.
     scale : {"minmax"} or None, default="minmax"
-        Bring every feature to [0, 1], or use ``X >= 0`` as it is.
+        Scale every feature to [0, 1], or use ``X >= 0`` as it is.
     max_iter : int, default=2000
-        Iteration budget.
+        Maximum number of iterations.
     tol : float, default=1e-7
-        Relative change of the objective that stops the loop: over ten iterations of the accelerated solver,
-        in one of the multiplicative solver, from the third on, as published with 1e-3.
+        Stop when the relative change of the objective is at most this, over ten iterations of the
+        accelerated solver or one iteration of the multiplicative solver. At least three iterations are
+        run. The paper uses 1e-3.
     verbose : int, default=0
-        Log every iteration.
+        Log every iteration if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W, and the place of every feature, 1 is best.
+        Squared norms of the rows of W, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W.
+        Transpose of W.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
+        Objective at the start and after each of the ``n_iter_`` iterations. It never increases.
 
     Notes
     -----
-    The problem is convex, so the default solves it tightly from a constant matrix. The published stop, a
-    relative change of 1e-3, often ends far from the optimum and makes the ranking depend on the start.
+    The problem is convex, and by default it is solved to high accuracy from a constant matrix. The
+    published stopping rule, a relative change of 1e-3, often ends far from the optimum and makes the
+    ranking depend on the start.
 
-    With the published width of 1, columns of n rows are so far apart that ``alpha`` and ``beta`` change almost
-    nothing; ``bandwidth="median"``, a deviation, gives the graphs an effect. Labels at equal distance are all
-    neighbours, so the order of the labels does not matter. Candidate labels are taken as they are.
+    With the published width of 1, columns of n rows are so far apart that ``alpha`` and ``beta`` have
+    almost no effect. ``bandwidth="median"``, a deviation, makes the graphs effective. All labels at equal
+    distance are neighbours, so the order of the labels does not matter. Candidate labels are used as they
+    are.
 
-    Cost: two products of X with as many columns as there are labels for every iteration; once a search for
-    the nearest features, ``O(n_samples n_features^2)``.
+    Cost: two products of X with ``n_labels`` columns per iteration, plus one search for the nearest
+    features in ``O(n_samples n_features^2)``.
 
     References
     ----------
@@ -114,7 +117,7 @@ class DRMFS(BaseSelector):
         return self._descend(nonnegative_features(X, self.scale), Y)
 
     def _descend(self, X: Matrix, Y: Matrix, start: np.ndarray | None = None) -> SolverResult:
-        """Solve for ``X >= 0`` from a positive W, by default the constant that fits the mean of Y."""
+        """Solve for ``X >= 0``, starting from a positive W or a constant that fits the mean of Y."""
         Y = dense(Y).astype(X.dtype, copy=False)
         problem = DRMFSProblem(
             self,
@@ -126,7 +129,7 @@ class DRMFS(BaseSelector):
         W = _constant_start(X, Y) if start is None else start
         P = X @ W
         value = problem.objective(W, P)
-        # An accelerated step can stand still once.
+        # A rejected accelerated step leaves the objective unchanged, hence the window.
         step, window = (_accelerated_step, 10) if self.solver == "accelerated" else (_multiplicative_step, 1)
         state, history, converged = self._iterate(
             partial(step, problem), DRMFSState(W, P, W, P, 1.0, value), value, window=window, min_iter=3
@@ -137,7 +140,7 @@ class DRMFS(BaseSelector):
 
 @dataclass(frozen=True)
 class DRMFSProblem:
-    """Data and graphs, all in the dtype of ``X``."""
+    """Data and graphs in the dtype of ``X``."""
 
     params: DRMFS
     X: Matrix
@@ -146,7 +149,7 @@ class DRMFSProblem:
     label_graph: Graph
 
     def objective(self, W: np.ndarray, P: np.ndarray) -> float:
-        """J at W with P = X W."""
+        """Compute the objective at W with P = X W."""
         return (
             smooth_l21_norm(P - self.Y)
             + self.params.alpha * inner(W, laplacian_product(self.feature_graph, W))
@@ -155,7 +158,7 @@ class DRMFSProblem:
         )
 
     def half_gradient(self, W: np.ndarray, R: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
-        """Half the gradient of all but the sparsity term, at the residual R = X W - Y."""
+        """Compute half the gradient without the sparsity term, at the residual R = X W - Y."""
         return (
             self.X.T @ (row_weights[:, None] * R)
             + self.params.alpha * laplacian_product(self.feature_graph, W)
@@ -163,10 +166,10 @@ class DRMFSProblem:
         )
 
     def curvature(self, row_weights: np.ndarray) -> np.ndarray:
-        """Diagonal that bounds half the Hessian of the reweighted problem, one number per feature.
+        """Return a diagonal bound of half the Hessian of the reweighted problem, one number per feature.
 
-        Row sums bound a matrix without negative entries, twice the degrees bound a Laplacian. A node's edge
-        to itself is not part of the Laplacian, so it does not count.
+        Row sums bound a non-negative matrix, and twice the degrees bound a Laplacian. Self-loops cancel in
+        the Laplacian, so they do not count.
         """
         row_sums = self.X @ np.ones(self.X.shape[1], dtype=self.X.dtype)
         return (
@@ -177,7 +180,7 @@ class DRMFSProblem:
 
 
 class DRMFSState(NamedTuple):
-    """The accepted W with P = X W, the point ahead of it from which to step, and the momentum."""
+    """Accepted W with P = X W, the extrapolated point of the next step, and the momentum."""
 
     W: np.ndarray
     P: np.ndarray
@@ -188,16 +191,16 @@ class DRMFSState(NamedTuple):
 
 
 def _accelerated_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
-    """Minimise a separable bound of J around the point ahead; go back and drop the momentum where J rose.
+    """Minimise a separable bound at the extrapolated point. Restart without momentum if J increases.
 
-    The bound replaces every row's loss by the quadratic that touches it and the Hessian by a diagonal, so
-    without momentum a step cannot rise. The sparsity term and the sign are kept exactly: clip, then shrink
-    the row.
+    The bound replaces the loss of every row by a quadratic majoriser and the Hessian by a diagonal, so a
+    step without momentum cannot increase J. The sparsity term and the sign constraint stay exact: clip,
+    then shrink the row.
     """
     R = state.P_ahead - problem.Y
     row_weights = l21_weights(R)
     curvature = problem.curvature(row_weights)[:, None]
-    # Without curvature a feature is constant and appears in no term: its weight is 0.
+    # A feature without curvature appears in no term, so its weight is 0.
     inverse = np.divide(1, curvature, out=np.zeros_like(curvature), where=curvature > 0)
     W = state.W_ahead - inverse * problem.half_gradient(state.W_ahead, R, row_weights)
     np.maximum(W, 0, out=W)
@@ -216,7 +219,7 @@ def _accelerated_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSSt
 
 
 def _multiplicative_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
-    """Multiply W by the ratio of the negative and the positive part of the gradient, as published."""
+    """Multiply W by the ratio of the negative and positive parts of the gradient, as published."""
     W, P = state.W, state.P
     row_weights = l21_weights(P - problem.Y)[:, None]
     numerator = (
@@ -236,7 +239,7 @@ def _multiplicative_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMF
 
 
 def _constant_start(X: Matrix, Y: np.ndarray) -> np.ndarray:
-    """The constant W for which X W has the mean of Y: positive, and blind to the order of the labels."""
+    """Return the positive constant W for which X W has the mean of Y."""
     mean_row_sum = X.sum(dtype=np.float64) / X.shape[0]
     level = Y.mean(dtype=np.float64) / mean_row_sum if mean_row_sum > 0 else 1.0
     return np.full((X.shape[1], Y.shape[1]), level, dtype=X.dtype)

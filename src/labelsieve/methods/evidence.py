@@ -1,4 +1,4 @@
-"""EvidenceSelector: greedy selection by the evidence for each label that earlier features leave unexplained."""
+"""EvidenceSelector: greedy selection by the evidence for labels that earlier features do not explain."""
 
 from __future__ import annotations
 
@@ -29,127 +29,132 @@ from labelsieve.methods._evidence.problem import Problem, Rows, is_gram_cheaper
 
 __all__ = ["EvidenceSelector", "SizeEvaluation", "evaluate_sizes"]
 
-#: Bytes that the products of features and labels and the greedy steps may take.
+#: Maximum memory in bytes for the products of features and labels and for the greedy steps.
 BUDGET = 2**32
-#: Labels with fewer candidates are left out first where memory is short: their evidence is hardly reliable.
-_FEWEST_CANDIDATES = 5
+#: Labels with fewer candidates have unreliable evidence and are dropped first if memory is short.
+_MIN_CANDIDATES = 5
 #: Seed of the random orders that a ranking is compared with.
 _RANDOM_ORDERS_SEED = 1
-#: Fitted attributes that only some settings have.
-_CHOICES = ("cv_scores_", "cv_gap_", "cv_allowed_", "size_curve_")
+#: Fitted attributes that exist with some settings only.
+_OPTIONAL_ATTRIBUTES = ("cv_scores_", "cv_gap_", "cv_allowed_", "size_curve_")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EvidenceSelector(BlockSelector):
-    """Select features by their evidence for the candidate labels, less what earlier features explain.
+    """Select features by the evidence for candidate labels that earlier features do not explain.
 
-    The evidence of feature ``j`` for label ``l`` is ``z2 = n r_jl^2`` with the correlation ``r``, the square
-    of a z value. What stays below a threshold ``t`` is noise, so a feature has the evidence
+    The evidence of feature ``j`` for label ``l`` is the squared z value ``z2 = n r_jl^2`` with the
+    correlation ``r``. Values below a threshold ``t`` are treated as noise, so the evidence of a feature
+    is
 
     ``E_j = sum_l max(z2_jl - t, 0)``.
 
-    One feature after the other is added to the selection ``S``, each time the one with the largest
-    ``E_j(S) + epsilon E_j``, where ``E_j(S)`` is the evidence that is left of it next to the features taken
-    before. ``epsilon``, the parameter ``redundancy``, leads from forward selection (0) to a filter (inf); by
-    default inner cross-validation chooses it.
+    Features are added to the selection ``S`` one by one. Each step adds the feature with the largest
+    ``E_j(S) + epsilon E_j``, where ``E_j(S)`` is its evidence that the selected features do not explain.
+    ``epsilon``, the parameter ``redundancy``, ranges from forward selection (0) to a filter (inf). By
+    default it is chosen by inner cross-validation.
 
     This method is our own and has no paper. Under this package's protocol it ranks first with a linear
-    classifier, level with :class:`~labelsieve.RFS` on some data. Its margin over plain filters such as
-    :class:`~labelsieve.SumF` is small. It is less stable than a filter, chiefly if many features carry nearly
-    the same evidence; ``redundancy=inf`` is the most stable.
+    classifier, and ties with :class:`~labelsieve.RFS` on some datasets. Its margin over plain filters
+    such as :class:`~labelsieve.SumF` is small. It is less stable than a filter, mainly if many features
+    carry nearly the same evidence. ``redundancy=inf`` is the most stable setting.
 
     Parameters
     ----------
     n_features_to_select : int, float, "auto" or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them. "auto" chooses the
-        number by inner cross-validation. The ranking depends on it.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them. "auto"
+        chooses the number by inner cross-validation. The ranking depends on the number.
     redundancy : float or "auto", default="auto"
-        ``epsilon``, the weight of the evidence that a feature has alone. inf orders the features by it and
-        nothing else, which is the most stable; at 1 it counts as much as the evidence left next to the
-        features taken; at 0 only the latter counts. "auto" takes inf, 1 or 0: the first whose predictions
-        are not clearly worse than the best at the requested number of features, see `tolerance`.
+        ``epsilon``, the weight of the evidence of a feature alone. With inf, only this evidence counts,
+        which is the most stable. With 1, it counts as much as the unexplained evidence. With 0, only
+        the unexplained evidence counts. "auto" chooses among inf, 1 and 0: the first whose predictions
+        with the requested number of features are not clearly worse than the best (see `tolerance`).
     threshold : float, default=4.0
-        ``t``: squared z values below it are noise. 0 together with ``redundancy=inf`` orders the features by
-        the sum of their squared correlations with the labels.
+        ``t``. Squared z values below it are treated as noise. With 0 and ``redundancy=inf``, features
+        are ranked by the sum of their squared correlations with the labels.
     ridge : float, default=1.0
-        Share of a standardised feature's variance that is added to it in the greedy search, which forgives
-        some redundancy: a copy of a feature that was taken keeps ``ridge / (2 + ridge)`` of its evidence, a
-        third at 1. With 0.1 it keeps 1/21, for a strictly non-redundant selection.
+        Fraction of a standardised feature's variance that the greedy search adds to it. A larger value
+        tolerates more redundancy: a copy of a selected feature keeps ``ridge / (2 + ridge)`` of its
+        evidence. This is a third with 1, and 1/21 with 0.1, for a strictly non-redundant selection.
     tolerance : float, default=1.64
-        How much worse than the best a more stable redundancy may predict: as many standard errors of the
-        difference, and never more than a hundredth of the best. 0 takes the best.
+        Maximum loss of precision accepted for a more stable redundancy, in standard errors of the
+        difference to the best. The loss is at most 1% of the best precision. 0 selects the best.
     n_folds : int, default=3
-        Inner folds for the choice of the redundancy at a given number of features. The choice of the number
-        itself takes at least 5.
+        Number of inner folds for choosing the redundancy. Choosing the number of features uses at
+        least 5.
     max_steps : int, default=1000
-        Features taken one by one. Those beyond follow in the order of the criterion at that moment.
+        Maximum number of greedy steps. The remaining features are ranked by their criteria after the
+        last step.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the inner folds, the only thing that is drawn.
+        Seed of the inner folds. Nothing else is random.
     verbose : int, default=0
         Log inner folds and selected features if positive.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        ``(n_features - place + 1) / n_features``: the criterion need not fall along a greedy search, so the
-        score says nothing but the place. What a feature is worth is in `evidence_` and `criterion_`.
+        ``(n_features - rank + 1) / n_features``. The criterion may rise during a greedy search, so the
+        scores encode the ranks only. See `evidence_` and `criterion_` for the value of a feature.
     ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best: in the order of selection, then the others by the criterion at the
-        end of the search.
+        Rank of every feature (1 is best). Selected features are ranked in the order of selection, the
+        others by their criteria at the end of the search.
     n_features_ : int
         Number of selected features.
     evidence_ : ndarray of shape (n_features,)
-        ``E_j``, plus a millionth of ``sum_l z2_jl``, which orders the features without evidence above the
+        ``E_j``, plus a millionth of ``sum_l z2_jl`` to order the features without evidence above the
         threshold.
     criterion_ : ndarray of shape (n_features,)
-        ``E_j(S) + epsilon E_j`` when the feature was taken, for the others at the end of the search;
-        `evidence_` itself if epsilon is inf.
+        ``E_j(S) + epsilon E_j`` when the feature was selected, or at the end of the search for the
+        others. Equals `evidence_` if epsilon is inf.
     redundancy_ : float
-        ``epsilon`` as used.
+        ``epsilon`` that was used.
     cv_scores_ : ndarray of shape (n_folds, 3)
-        Mean average precision of the held-out rows in every inner fold, for inf, 1 and 0, at the number of
-        features selected. Like the following two only where inner cross-validation chose the redundancy.
+        Mean average precision of the held-out rows in every inner fold for inf, 1 and 0, with the
+        selected number of features. Like `cv_gap_` and `cv_allowed_`, only set if inner
+        cross-validation chose the redundancy.
     cv_gap_ : ndarray of shape (3,)
-        How far the mean over all held-out rows, or over the folds where the number of features is chosen too,
-        lies behind the best.
+        Difference between the best mean precision and the mean of each redundancy. The mean is over all
+        held-out rows, or over the folds if the number of features is chosen too.
     cv_allowed_ : ndarray of shape (3,)
-        How far it may lie behind for a more stable redundancy; 0 where the number of features is chosen
-        too, as then the best pair is taken.
+        Maximum gap at which a more stable redundancy is chosen. 0 if the number of features is chosen
+        too, because then the best pair is used.
     size_curve_ : SizeCurve
-        Mean average precision by number of features and inner fold at the redundancy used; only with
-        ``n_features_to_select="auto"``. Its spread shows how many fewer features would hardly be worse.
+        Mean average precision by number of features and inner fold, with the redundancy that was used.
+        Only set with ``n_features_to_select="auto"``. Its spread shows how many fewer features would
+        hardly be worse.
 
     Notes
     -----
-    With standardised features ``Z`` and labels ``T`` (constant ones are 0, respectively left out),
-    ``G = Z'Z + ridge n I`` and ``C = Z'T``, what is left next to ``S`` is
+    Let ``Z`` be the standardised features (0 if constant), ``T`` the standardised labels (without
+    constant ones), ``G = Z'Z + ridge n I`` and ``C = Z'T``. Given ``S``, the unexplained parts are
 
     ``a_j = G_jj - G_jS G_SS^-1 G_Sj`` and ``c_jl = C_jl - G_jS G_SS^-1 C_Sl``,
 
-    the evidence for one label ``(1 + ridge) c_jl^2 / a_j``, which for empty ``S`` is ``z2_jl``. Of features that
-    are equal to ten digits, the first column is taken.
+    and the evidence for one label is ``(1 + ridge) c_jl^2 / a_j``, which is ``z2_jl`` if ``S`` is empty.
+    If criteria agree to ten digits, the first column is selected.
 
-    Inner cross-validation ranks the features again in every fold, regresses the labels on the first of them
-    (ridge regression with a tenth of their variance) and judges the label-ranking average precision of the
-    held-out rows against their *candidates*. These suffice for a choice if wrong candidates appear at one rate
-    whatever the features. There is no choice, and the redundancy is 1, with fewer than 6 or ``2 n_folds`` rows
-    and if all features are kept; with "auto" and fewer than 6 rows half of the features are kept. The first
-    ``max_steps`` features are judged if there are more than 5000.
+    Inner cross-validation ranks the features in every fold, regresses the labels on the top features (a
+    ridge regression with a tenth of their variance) and measures the label-ranking average precision of
+    the held-out rows against their *candidates*. This is a valid criterion if wrong candidates occur at
+    a rate that does not depend on the features. With fewer than 6 or ``2 n_folds`` rows, or if all
+    features are kept, nothing is chosen and the redundancy is 1. With "auto" and fewer than 6 rows, half
+    of the features are kept. With more than 5000 features, the first ``max_steps`` features are scored.
 
-    "auto" tries twelve numbers in geometric steps up to 0.6 of the features, and all of them; above 5000
-    features, up to `max_steps`. Its inner folds take at most 300 features one by one. The pair of number and
-    redundancy with the highest mean is taken, of equal ones the smaller number, then the more stable redundancy.
+    "auto" tries twelve numbers in geometric steps up to 0.6 of the features, and all of them. With more
+    than 5000 features, it tries numbers up to `max_steps`. Its inner folds make at most 300 greedy steps.
+    It uses the pair of number and redundancy with the highest mean. Ties are broken by the smaller
+    number, then by the more stable redundancy.
 
-    A search of ``m`` steps holds up to ``8 n_features (3 n_labels + m)`` bytes. If these would exceed 4 GiB,
-    labels with fewer than 5 candidates are left out; if that is not enough, the fit fails. Sparse features are
-    never made dense.
+    A search of ``m`` steps needs up to ``8 n_features (3 n_labels + m)`` bytes. If this exceeds 4 GiB,
+    labels with fewer than 5 candidates are dropped. If that is not enough, the fit fails. Sparse
+    features are never made dense.
 
-    Cost: a product of X with Y, then for every feature taken its products with all others and
-    ``O(n_features (n_labels + m))`` at step m; every inner fold repeats the search.
+    Cost: one product of X and Y, then for every selected feature its products with all others and
+    ``O(n_features (n_labels + m))`` operations at step m. Every inner fold repeats the search.
 
     Examples
     --------
-    The second feature repeats the first; the third is worth less alone and more next to it.
+    The second feature is a copy of the first. The third has less evidence, but of its own.
 
     >>> import numpy as np
     >>> from labelsieve.methods.evidence import EvidenceSelector
@@ -195,7 +200,7 @@ class EvidenceSelector(BlockSelector):
     def _solve_rows(
         self, problem: RowProblem, *, folds: np.ndarray | None = None, budget: int = BUDGET
     ) -> SolverResult:
-        """Rank the features; ``folds`` gives the inner fold of every row instead of a draw."""
+        """Rank the features. ``folds`` is the inner fold of every row, drawn at random if None."""
         n_samples, n_features = problem.shape
         n_selected = None if self.n_features_to_select == "auto" else self._n_selected(n_features)
         redundancy = None if isinstance(self.redundancy, str) else self.redundancy
@@ -225,17 +230,17 @@ class EvidenceSelector(BlockSelector):
             "evidence": criterion.alone(whole.products, n_samples),
             "criterion": reached,
             "redundancy": float(choice.redundancy),
-            **choice.grounds,
+            **choice.attributes,
         }
         return SolverResult(scores=scores, n_selected=choice.n_selected, extra=extra)
 
     def _store(self, result: SolverResult, n_selected: int) -> Self:
-        for name in _CHOICES:
-            if hasattr(self, name):  # from an earlier fit that chose
+        for name in _OPTIONAL_ATTRIBUTES:
+            if hasattr(self, name):  # set by an earlier fit
                 delattr(self, name)
         if not result.extra["evidence"].any():
             warnings.warn(
-                "EvidenceSelector found no evidence at all, so the ranking is the column order. "
+                "EvidenceSelector found no evidence for any label. Features are ranked in column order. "
                 "Check that features and labels vary.",
                 UserWarning,
                 stacklevel=4,
@@ -245,14 +250,14 @@ class EvidenceSelector(BlockSelector):
 
 @dataclass(frozen=True, eq=False)
 class SizeEvaluation:
-    """Precision of a ranking by its number of columns, with the best pair of redundancy and size."""
+    """Precision by number of columns, with the best pair of redundancy and size."""
 
     curve: SizeCurve
     redundancy: float
     n_selected: int
-    #: Mean over the folds for columns in random order, n_random x n_sizes.
+    #: Mean precision over the folds for columns in random order, shape (n_random, n_sizes).
     random: np.ndarray
-    #: The same without any column: labels in the order of their frequency.
+    #: Mean precision without any column, ranking labels by frequency.
     baseline: float
 
 
@@ -267,12 +272,12 @@ def evaluate_sizes(
     n_random: int = 0,
     on_fold: Callable[[], None] = lambda: None,
 ) -> SizeEvaluation:
-    """Cross-validate how many columns to keep, as ``n_features_to_select="auto"`` does for features.
+    """Cross-validate the number of columns to keep, as ``n_features_to_select="auto"`` does for features.
 
-    The parameters of the selector are used, except for the number of features. ``column_of`` has the column of
-    every feature, numbers from 0: sizes count columns, and a column is used with all its features. ``sizes`` are
-    tried instead of a grid. ``n_folds=None`` takes that of the selector, but at least 5. ``n_random`` random orders
-    of the columns are judged as well, and ``on_fold`` is called after every fold.
+    Uses the parameters of the selector except for the number of features. ``column_of`` is the column of
+    every feature, numbered from 0. Sizes count columns, and each column is used with all its features.
+    ``sizes`` replaces the default grid. ``n_folds=None`` uses the selector's number, but at least 5.
+    ``n_random`` random orders of the columns are scored as well. ``on_fold`` is called after every fold.
     """
     columns = None if column_of is None else ColumnIndex(column_of)
     problem = in_memory(X, Y)
@@ -285,7 +290,7 @@ def evaluate_sizes(
         max_steps=selector.max_steps,
         n_columns=n_columns,
         sizes=sizes,
-        **({} if n_folds is None else {"least_folds": 2}),
+        **({} if n_folds is None else {"min_folds": 2}),
     )
     folds = _draw_folds(problem.shape[0], plan.n_folds, as_generator(selector.random_state))
     rows, _ = _open_rows(problem, plan, folds, BUDGET)
@@ -300,7 +305,7 @@ def evaluate_sizes(
     )
     choice = best_pair(precision, plan.redundancies, plan.sizes)
     return SizeEvaluation(
-        choice.grounds["size_curve"],
+        choice.attributes["size_curve"],
         float(choice.redundancy),
         choice.n_selected,
         precision.means[:, len(plan.redundancies) :].mean(axis=0),
@@ -309,7 +314,7 @@ def evaluate_sizes(
 
 
 def _baseline(Y: Matrix, folds: np.ndarray, n_folds: int) -> float:
-    """Return the precision of held-out rows if labels stand in the order of their frequency elsewhere."""
+    """Return the precision of held-out rows if labels are ranked by their training frequency."""
     means = []
     for fold in range(n_folds):
         labels, held_out = LabelScale.learn(Y[folds != fold]), Y[folds == fold]
@@ -320,7 +325,7 @@ def _baseline(Y: Matrix, folds: np.ndarray, n_folds: int) -> float:
 
 
 def _draw_folds(n_samples: int, n_folds: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the inner fold of every row; all 0 without folds."""
+    """Draw the inner fold of every row, all 0 without folds."""
     if not n_folds:
         return np.zeros(n_samples, dtype=np.intp)
     folds: np.ndarray = rng.permutation(n_samples) % n_folds
@@ -328,7 +333,7 @@ def _draw_folds(n_samples: int, n_folds: int, rng: np.random.Generator) -> np.nd
 
 
 def _open_rows(problem: RowProblem, plan: Plan, folds: np.ndarray, budget: int) -> tuple[Rows, Problem]:
-    """Return the rows with the labels that memory allows, and the problem of all rows."""
+    """Return the rows with as many labels as memory allows, and the problem of all rows."""
     n_samples, n_features = problem.shape
     rows = Rows(problem, folds)
     rows.keep_labels(_affordable_labels(rows.label_counts, n_samples, plan, n_features, budget))
@@ -339,15 +344,15 @@ def _open_rows(problem: RowProblem, plan: Plan, folds: np.ndarray, budget: int) 
 def _affordable_labels(
     counts: np.ndarray, n_samples: int, plan: Plan, n_features: int, budget: int
 ) -> np.ndarray:
-    """Keep the labels that vary, without rare ones if memory is short; raise if that is not enough."""
+    """Keep the labels that vary. Drop rare labels if memory is short, and raise if that is not enough."""
     labels = LabelScale.of_counts(counts, n_samples).varying
     if plan.n_bytes(n_features, len(labels)) > budget:
-        labels = labels[counts[labels] >= _FEWEST_CANDIDATES]
+        labels = labels[counts[labels] >= _MIN_CANDIDATES]
     needed = plan.n_bytes(n_features, len(labels))
     if needed > budget:
         raise ValueError(
-            f"EvidenceSelector must hold {n_features} features x {len(labels)} labels and {plan.most_steps} steps "
-            f"in at most {budget} bytes. Got {needed} bytes, without the labels of fewer than "
-            f"{_FEWEST_CANDIDATES} candidates. Leave out labels or features, or lower max_steps."
+            f"EvidenceSelector may use at most {budget} bytes of memory, but {n_features} features, "
+            f"{len(labels)} labels and {plan.max_steps} steps need {needed} bytes, even without labels "
+            f"with fewer than {_MIN_CANDIDATES} candidates. Drop labels or features, or decrease max_steps."
         )
     return labels

@@ -1,4 +1,4 @@
-"""fPML-style: feature-induced partial multi-label learning by a joint factorisation."""
+"""fPML-style feature-induced partial multi-label learning by joint factorisation."""
 
 from __future__ import annotations
 
@@ -29,72 +29,73 @@ from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve._prediction import LinearLabelPredictor
 
-#: Ridge of the three factors where they are not regularised, so that their systems can always be solved.
+#: Ridge on factors without regularisation, which makes their linear systems solvable.
 _RIDGE = 1e-8
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FPML(LinearLabelPredictor, BaseSelector):
-    """Select features and learn labels by factorising features and candidate labels together (fPML-style).
+    """Rank features by a joint factorisation of features and candidate labels (fPML-style).
 
     Minimises over the shared factor S, the label factor G, the feature factor F and the classifier W::
 
         |Y - SG|^2 + lambda1 |X - SF|^2 + lambda2 |SG - XW|^2 + lambda3 |W|^2
 
-    The low-rank SG is the confidence in the labels. Features rank by the norms of their rows of W. The
-    equations of [1]_ are not public: the objective is reconstructed from its description.
+    The low-rank product SG holds the label confidences. Features are ranked by the norms of their rows of
+    W. The equations of [1]_ are not public, so the objective follows its description.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     lambda1, lambda2 : float, default=1.0
-        Weights of the feature factorisation and of the classifier's fit to the confidence.
+        Weights of the feature factorisation and of the classifier's fit to the confidences.
     lambda3 : float, default=10.0
         Weight of the classifier's squared norm.
     n_components : int or float, default=0.6
-        Rank of the factorisation: a number, or a share of the labels, rounded. At most the smallest of the
-        numbers of rows, features and labels.
+        Rank of the factorisation: an integer, or a fraction of the number of labels, which is rounded.
+        Capped by the numbers of rows, features and labels.
     reg_all : bool, default=False
-        Whether ``lambda3`` also weighs the squared norms of S, G and F.
+        If True, ``lambda3`` also penalises the squared norms of S, G and F.
     fit_intercept : bool, default=True
-        Whether a constant joins the features; it is neither scored nor part of ``coef_``.
+        Add a constant feature, which is neither scored nor part of ``coef_``.
     scale : {"minmax", "standard"} or None, default="minmax"
-        Bring every feature to [0, 1], or to mean 0 and variance 1; sparse matrices are scaled but not
+        Scale every feature to [0, 1], or to mean 0 and variance 1. Sparse features are scaled but not
         shifted.
     max_iter : int, default=200
-        Iteration budget.
+        Maximum number of iterations.
     tol : float, default=1e-6
-        Relative change of the objective in one iteration that stops the loop.
+        Stop when the relative change of the objective in one iteration is at most this.
     verbose : int, default=0
-        Log every iteration.
+        Log every iteration if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Norms of the rows of W, and the place of every feature, 1 is best.
+        Norms of the rows of W, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W, for scaled features.
+        Transpose of W, for scaled features.
     intercept_ : ndarray of shape (n_labels,)
-        The constant's weights; zeros without an intercept.
+        Coefficients of the constant feature, or zeros without an intercept.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
-        SG, cut to [0, 1] and to the candidates; sparse if ``y`` was.
+        SG, clipped to [0, 1] and 0 for non-candidates; sparse if ``y`` was.
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
+        Objective at the start and after each of the ``n_iter_`` iterations. It never increases.
 
     Notes
     -----
-    Alternating exact least squares from the truncated singular value decomposition of Y, without random
-    numbers. Without ``reg_all`` a ridge of 1e-8 on S, G and F, part of the objective, keeps their systems
-    solvable. Rank, start, stop, intercept and ``predict`` are conventions of this library.
+    The solver is exact alternating least squares, started at the truncated singular value decomposition
+    of Y, so nothing is random. Without ``reg_all``, a ridge of 1e-8 on S, G and F, which is part of the
+    objective, makes their systems solvable. The rank, start, stopping rule, intercept and ``predict``
+    are conventions of this library.
 
-    A rank as large as the number of labels removes no noise. With "standard" scaling ``|X - SF|^2`` can drown
-    the labels; lower ``lambda1`` then.
+    A rank equal to the number of labels removes no noise. With "standard" scaling, ``|X - SF|^2`` can
+    dominate the labels. Decrease ``lambda1`` in that case.
 
-    Cost: products of X with ``n_components`` and with ``n_labels`` columns for every iteration; once a
-    Cholesky factorisation of the smaller of rows and features.
+    Cost: products of X with ``n_components`` and with ``n_labels`` columns per iteration, plus one
+    Cholesky factorisation of size ``min(n_samples, n_features)``.
 
     References
     ----------
@@ -162,7 +163,7 @@ class FPML(LinearLabelPredictor, BaseSelector):
 
 
 class FPMLState(NamedTuple):
-    """The unknowns, and the products that two steps have in common."""
+    """Unknowns, and products that several steps share."""
 
     S: np.ndarray
     G: np.ndarray
@@ -176,7 +177,7 @@ class FPMLState(NamedTuple):
 
 @dataclass(frozen=True)
 class FPMLProblem:
-    """Data, all in the dtype of ``X``."""
+    """Data in the dtype of ``X``."""
 
     params: FPML
     X: Matrix
@@ -184,7 +185,7 @@ class FPMLProblem:
 
     @cached_property
     def squared_norm_X(self) -> float:
-        """|X|^2."""
+        """Squared norm of X."""
         return squared_norm(self.X)
 
     @cached_property
@@ -194,13 +195,13 @@ class FPMLProblem:
 
     @cached_property
     def solve_W(self) -> Callable[[np.ndarray], np.ndarray]:
-        """From SG to the best W."""
+        """Function that maps SG to the optimal W."""
         weights = np.full(self.X.shape[1], self.params.lambda3 / self.params.lambda2, dtype=self.X.dtype)
         return WeightedRidge(self.X).solver(weights)
 
     def start(self, n_components: int) -> FPMLState:
-        """S and G from the largest singular values of Y, F and W from their steps."""
-        # Equal singular values leave the vectors open; an order that belongs to the labels decides.
+        """Start S and G at the largest singular vectors of Y, and solve for F and W."""
+        # If singular values are equal, the vectors depend on the order of the labels, so fix that order.
         order = label_order(self.Y)
         ordered = self.Y[:, order]
         _, vectors = np.linalg.eigh(ordered.T @ ordered)
@@ -225,13 +226,13 @@ class FPMLProblem:
         return _solve(lambda1 * StS, lambda1 * StX, self.ridge)
 
     def _complete(self, S: np.ndarray, G: np.ndarray, F: np.ndarray) -> FPMLState:
-        """Solve for W and form the common products."""
+        """Solve for W and compute the shared products."""
         SG = S @ G
         W = self.solve_W(SG)
         return FPMLState(S, G, F, W, SG, self.X @ W, S.T @ S, left_product(S, self.X))
 
     def objective(self, state: FPMLState) -> float:
-        """J with the ridge terms."""
+        """Compute the objective including the ridge terms."""
         factors = squared_norm(state.S) + squared_norm(state.G) + squared_norm(state.F)
         features = self.squared_norm_X - 2 * inner(state.StX, state.F) + inner(state.StS @ state.F, state.F)
         return (
@@ -244,8 +245,8 @@ class FPMLProblem:
 
 
 def _solve(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
-    """Solve (A + ridge I) Z = B for a positive semidefinite A."""
+    """Solve ``(A + ridge I) Z = B`` for a positive semidefinite A."""
     A = A.copy()
-    # In single precision the rounding of a singular A is larger than the ridge.
+    # In single precision, the rounding error of a singular A exceeds the ridge.
     A[np.diag_indices_from(A)] += max(ridge, np.finfo(A.dtype).eps * np.trace(A))
     return solve(A, B, assume_a="pos")

@@ -1,4 +1,4 @@
-"""GMM: the geometric mean, over labels, of the mutual information of a feature with the label."""
+"""GMM: geometric mean, over the labels, of the mutual information between a feature and a label."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from labelsieve._numerics.result import SolverResult
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GMM(BlockSelector):
-    """Score every feature by the geometric mean of its mutual information with the candidate labels.
+    """Rank features by the geometric mean of their mutual information with the candidate labels.
 
-    Geometric mean maximisation [1]_ prefers features that tell something about all labels over features
-    that tell much about a few. The score of feature ``x`` is ``(prod_l I(b(x); y_l))^(1/q)`` over the ``q``
-    labels that vary, where ``b`` bins the feature.
+    Geometric mean maximisation [1]_ prefers features that are somewhat informative about all labels to
+    features that are very informative about a few. The score of feature ``x`` is
+    ``(prod_l I(b(x); y_l))^(1/q)`` over the ``q`` labels that vary, where ``b`` bins the feature.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     n_bins : int, default=3
-        Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
-        about equally many rows.
+        Number of quantile bins for the non-zero values of a feature. Zero is always a separate symbol.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Shifted geometric mean of the mutual information, in bits, and the place of every feature, 1 is best.
+        Shifted geometric mean of the mutual information in bits, and the rank of every feature (1 is
+        best).
 
     Notes
     -----
-    Two conventions keep zeros from deciding everything. A label that is a candidate of every row or of none
-    is left out, since no feature tells anything about it. And the mean is the shifted geometric mean
-    ``exp(mean_l log(I_l + s)) - s`` with ``s = 1 / n_samples^2`` bits: far below the error of the
-    estimate, which is of order ``1 / n_samples``, it leaves ordinary scores as they are, but a feature that
-    tells nothing about one label is only set back instead of losing to all others, and one that tells nothing
-    at all scores exactly 0.
+    Two conventions prevent a single zero from dominating the score. First, a label that is a candidate of
+    every row or of none is ignored, because no feature is informative about it. Second, the mean is the
+    shifted geometric mean ``exp(mean_l log(I_l + s)) - s`` with ``s = 1 / n_samples^2`` bits. The shift is
+    far below the estimation error, which is of order ``1 / n_samples``, so typical scores do not change. A
+    feature without information about one label loses some score instead of all of it, and a feature
+    without any information scores exactly 0.
 
-    Cost: one count of the symbols of all features with all labels.
+    Cost: counting the joint occurrences of all feature symbols and labels once.
 
     References
     ----------
@@ -72,7 +72,7 @@ class GMM(BlockSelector):
         log_sum, n_varying = np.zeros(problem.n_features), 0
         for counts, offsets in count_in_rows(problem.rows, problem.n_features, problem.n_labels, self.n_bins):
             n_varying += int(((counts.of_labels > 0) & (counts.of_labels < n_samples)).sum())
-            # Labels that do not vary add nothing: no feature has any information on them.
+            # Labels that do not vary add nothing, because all their information values are 0.
             for information in information_of_counts(counts, offsets):
                 log_sum += np.log1p(information / shift).sum(axis=1)
         scores = shift * np.expm1(log_sum / max(1, n_varying))

@@ -1,4 +1,4 @@
-"""LCFS-PML: feature selection for partial multi-label data by label confidence."""
+"""LCFS-PML: feature selection for partial multi-label data with label confidences."""
 
 from __future__ import annotations
 
@@ -30,105 +30,112 @@ from labelsieve._numerics.scaling import standard_scaling
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._prediction import LinearLabelPredictor
 
-#: Added under the root of a row's squared norm, so that a zero row has a finite weight.
+#: Added to the squared norm of a row under the root, so that a zero row has a finite weight.
 SMOOTHING = 1e-12
-#: The automatic weights, as shares of those that leave W or S empty.
-BETA_SHARE, GAMMA_SHARE = 0.3, 0.5
-#: Accelerated steps for S in every sweep.
+#: The automatic weights, as fractions of the weights that make W or S zero.
+BETA_FRACTION, GAMMA_FRACTION = 0.3, 0.5
+#: Number of accelerated steps for S per sweep.
 _INNER_STEPS = 20
-#: Share of the pairs of rows that are nearer than the width of the density kernel.
-_NEAR_SHARE = 0.02
-#: Densities that differ by less, relative to the largest, are equal but for rounding.
-_SAME_DENSITY = 1e-9
+#: Fraction of the pairs of rows that are closer than the width of the density kernel.
+_NEAR_FRACTION = 0.02
+#: Relative tolerance below which densities are equal.
+_DENSITY_TOLERANCE = 1e-9
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LCFSPML(LinearLabelPredictor, BaseSelector):
-    """Select features by a regression on the candidate labels that lie among their like.
+    """Rank features by a regression that puts extra weight on trusted candidate labels.
 
-    Minimises over the map W and a sparse second map S, [1]_::
+    Minimises over the weights W and the sparse weights S [1]_::
 
         |X(W + S) - Y|^2 + alpha |XW - T|^2 + beta |W|_21 + gamma |S|_1
 
-    where T holds those of the candidates Y that are trusted: W explains them, S whatever else leads from the
-    features to the candidates. A candidate is trusted if its row has close neighbours with the same label and is near
-    a centre of them. Features are standardised, Y and T centred. Features rank by the norms of their rows of W.
+    where T holds the trusted candidates among the candidates Y. W explains the trusted candidates, and S
+    explains any other relation between features and candidates. A candidate is trusted if its row is close
+    to other rows with the same label and to a density peak of these rows. Features are standardised, and Y
+    and T are centred. Features are ranked by the norms of their rows of W.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha : float, default=1.0
         Weight of the trusted labels.
     beta : float or "auto", default="auto"
-        Row-sparsity weight of W; "auto" is 0.3 times the weight that leaves W empty if every candidate is trusted.
+        Row-sparsity weight of W. "auto" is 0.3 times the weight that makes W zero if all candidates are
+        trusted.
     gamma : float or "auto", default="auto"
-        Sparsity weight of S; "auto" is 0.5 times the weight that leaves S empty next to an empty W.
+        Sparsity weight of S. "auto" is 0.5 times the weight that makes S zero if W is zero.
     lam : float, default=1.0
-        How much the distance to a centre counts next to the distance to the neighbours; lambda in [1]_.
+        Weight of the distance to a density peak, relative to the distance to the neighbours; lambda in
+        [1]_.
     theta : float, default=0.4
-        Least confidence of a trusted candidate, see ``threshold``.
+        Minimum confidence of a trusted candidate, see ``threshold``.
     threshold : {"value", "quantile"}, default="value"
-        Whether the confidence must exceed ``theta``, as published, or be at least the ``theta``-quantile of the
-        confidences in the same label.
+        With "value", the confidence must exceed ``theta``, as published. With "quantile", it must reach
+        the ``theta``-quantile of the confidences of the same label.
     n_neighbors : int, default=10
-        Neighbours whose mean distance counts, at most all the others with the label.
+        Number of neighbours for the mean distance, capped by the number of other rows with the label.
     confidence : {"distance", "prediction"}, default="distance"
-        What ``label_confidence_`` is: the confidence by distances that the method uses, or its predictions XW, which
-        tell wrong candidates far better, see Notes.
+        Content of ``label_confidence_``: the distance-based confidences of the method, or its predictions
+        XW, which detect wrong candidates much better (see Notes).
     max_rounds : int, default=5
-        How often, at most, the trusted labels are chosen again.
+        Maximum number of rounds. Each round uses a new choice of trusted labels.
     max_iter : int, default=500
-        Budget of sweeps in every round.
+        Maximum number of sweeps per round.
     tol : float, default=1e-4
-        Relative change of the objective in one sweep that ends a round.
+        End a round when the relative change of the objective in one sweep is at most this.
     verbose : int, default=0
-        Log every sweep.
+        Log every sweep if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Norms of the rows of W, and the place of every feature, 1 is best.
+        Norms of the rows of W, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W, for standardised features.
+        Transpose of W, for standardised features.
     intercept_ : ndarray of shape (n_labels,)
         Means of the candidate labels.
     scaling_ : Scaling
         Mean and inverse standard deviation of every feature.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
-        Confidence in the candidates, 0 elsewhere; sparse if ``y`` was.
+        Confidences of the candidates, and 0 for non-candidates; sparse if ``y`` was.
     beta_, gamma_ : float
-        The sparsity weights that were used.
+        Sparsity weights that were used.
     n_rounds_ : int
         Number of rounds.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective of the last round, for the labels trusted in it: at its start and after every sweep. It never rises.
+        Objective of the last round, with the labels trusted in it, at the start of the round and after
+        each sweep. It never increases.
     n_iter_ : int
-        Number of sweeps of the last round.
+        Number of sweeps in the last round.
 
     Notes
     -----
-    In every round the objective is convex. A sweep solves for W exactly, with the norm of each row replaced by the
-    quadratic that touches it (smoothed as ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective), then
-    takes 20 accelerated proximal steps for S. After a round the distances are taken again over the better half of
-    the features; rounds end when the same candidates are trusted again.
+    The objective of each round is convex. A sweep first solves for W exactly, with the row norms replaced
+    by quadratic bounds, then takes 20 accelerated proximal steps for S. The norms are smoothed as
+    ``sqrt(|w|^2 + 1e-12)``, which is part of the recorded objective. After each round, the distances are
+    recomputed on the better half of the features. The rounds end when the trusted candidates do not
+    change.
 
-    Deviations from the authors' public program: its row weights are four times those of its objective, its S is not
-    sparse, and it starts from random maps. The weights it was run with are unknown: ``beta``, ``gamma``, ``lam``,
-    ``theta``, ``n_neighbors`` and the budget of rounds are conventions of this library. Rows at the same place
-    count as neighbours here; a label of which no row is a centre takes its densest.
+    There are several deviations from the authors' public program. Its row weights are four times those of
+    its objective, its S is not sparse, and it starts from random weights. The parameters of its
+    experiments are unknown, so ``beta``, ``gamma``, ``lam``, ``theta``, ``n_neighbors`` and ``max_rounds``
+    are conventions of this library. Here, identical rows count as neighbours. If a label has no density
+    peak, its densest rows are used.
 
-    On `make_pml` with 300 rows, 50 features, 8 labels and 40 % noise, the confidence by distances has an area under
-    the ROC curve of 0.56 for true against false candidates, where the predictions XW reach 0.95. It lies between
-    ``exp(-1) = 0.37`` and 1, mostly just above 0.37; "quantile" does without a number. S does not help there.
+    On `make_pml` with 300 rows, 50 features, 8 labels and 40% noise, the area under the ROC curve for true
+    against false candidates is 0.56 for the distance-based confidence and 0.95 for the predictions XW. The
+    confidence lies between ``exp(-1) = 0.37`` and 1, mostly just above 0.37, so a suitable ``theta`` is
+    hard to guess with "value". S does not help on these data.
 
-    Cost: a Cholesky factorisation of the smaller of rows and features and 20 products with X'X for every sweep;
-    for every round the distances among the rows of one label after the other, of many rows in blocks.
+    Cost: per sweep, a Cholesky factorisation of size ``min(n_samples, n_features)`` and 20 products with
+    X'X. Per round, all distances between rows with a label in common, in blocks if there are many rows.
 
     References
     ----------
-    .. [1] Han et al., "Integrating label confidence-based feature selection for partial multi-label learning",
-       Pattern Recognition, 2024.
+    .. [1] Han et al., "Integrating label confidence-based feature selection for partial multi-label
+       learning", Pattern Recognition, 2024.
 
     Examples
     --------
@@ -176,8 +183,8 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         state, converged = problem.start(), True
         for n_rounds in range(1, self.max_rounds + 1):
             value = problem.objective(state)
-            state, history, settled = self._iterate(problem.sweep, state, value)
-            converged &= settled
+            state, history, round_converged = self._iterate(problem.sweep, state, value)
+            converged &= round_converged
             if n_rounds == self.max_rounds:
                 break
             before = trusted
@@ -200,23 +207,23 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         return SolverResult(row_norms(state.W).astype(X.dtype), history, converged, extra=extra)
 
     def _trust(self, X: Matrix, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the confidence in the candidates by some features, and which of them are trusted."""
+        """Return the confidences of the candidates for the given features, and the trusted candidates."""
         confidence = density_confidence(X, Y, n_neighbors=self.n_neighbors, lam=self.lam)
         return confidence, trusted_candidates(confidence, theta=self.theta, threshold=self.threshold)
 
     def _sparsity_weights(self, XtY: np.ndarray) -> tuple[float, float]:
-        """Turn "auto" into a share of the weight at which W, or S, is empty while all candidates are trusted."""
+        """Replace "auto" by a fraction of the weight that makes W or S zero if all candidates are trusted."""
         beta, gamma = self.beta, self.gamma
         if isinstance(beta, str):
-            # Where features or labels do not vary, any weight leaves nothing.
-            beta = BETA_SHARE * 2 * (1 + self.alpha) * float(row_norms(XtY).max()) or 1.0
+            # If no feature or no label varies, W is zero with any weight.
+            beta = BETA_FRACTION * 2 * (1 + self.alpha) * float(row_norms(XtY).max()) or 1.0
         if isinstance(gamma, str):
-            gamma = GAMMA_SHARE * 2 * float(np.abs(XtY).max()) or 1.0
+            gamma = GAMMA_FRACTION * 2 * float(np.abs(XtY).max()) or 1.0
         return float(beta), float(gamma)
 
 
 class LCFSPMLState(NamedTuple):
-    """The two maps, and their products with X'X."""
+    """Weights W and S, and their products with X'X."""
 
     W: np.ndarray
     S: np.ndarray
@@ -226,7 +233,7 @@ class LCFSPMLState(NamedTuple):
 
 @dataclass(frozen=True)
 class LCFSPMLProblem:
-    """One round: features, candidates, trusted candidates, weights; twice X'X is at most ``curvature``."""
+    """Data and weights of one round. ``curvature`` is an upper bound of the eigenvalues of 2 X'X."""
 
     ridge: WeightedRidge
     curvature: float
@@ -249,16 +256,16 @@ class LCFSPMLProblem:
         return squared_norm(self.Y) + self.alpha * squared_norm(self.trusted)
 
     def state(self, W: np.ndarray, S: np.ndarray) -> LCFSPMLState:
-        """Complete the maps by their products."""
+        """Return the state of W and S."""
         return LCFSPMLState(W, S, self.ridge.normal_product(W), self.ridge.normal_product(S))
 
     def start(self) -> LCFSPMLState:
-        """W from a ridge regression on candidates and trusted candidates, S from nothing."""
+        """Start with W from a ridge regression on all and on trusted candidates, and S = 0."""
         W = self._solve_W(np.zeros_like(self._XtY), np.ones(len(self._XtY)))
         return self.state(W, np.zeros_like(W))
 
     def objective(self, state: LCFSPMLState) -> float:
-        """J; the squares are written out, so that no product has as many rows as the data."""
+        """Compute the objective. The squares are expanded, so that no product has n_samples rows."""
         both, XtX_both = state.W + state.S, state.XtXW + state.XtXS
         return (
             self._constant
@@ -269,7 +276,7 @@ class LCFSPMLProblem:
         )
 
     def sweep(self, state: LCFSPMLState) -> tuple[LCFSPMLState, float]:
-        """Solve for W with the row-sparsity term bounded by a quadratic, then step towards the best S."""
+        """Solve for W with a quadratic bound of the row-sparsity term, then take steps for S."""
         W = self._solve_W(state.S, l21_weights(state.W, SMOOTHING))
         XtXW = self.ridge.normal_product(W)
         S, XtXS = self._step_S(state, self._XtY - XtXW)
@@ -282,7 +289,7 @@ class LCFSPMLProblem:
         return self.ridge.solver(self.beta / weight * row_weights)(target)
 
     def _step_S(self, state: LCFSPMLState, XtR: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerated proximal steps on ``|XS - R|^2 + gamma |S|_1``; where it rose, go back and restart."""
+        """Take accelerated proximal steps on ``|XS - R|^2 + gamma |S|_1``, with restarts if it increases."""
         S, XtXS = state.S, state.XtXS
         if self.curvature == 0:
             return S, XtXS
@@ -299,26 +306,25 @@ class LCFSPMLProblem:
             if reached > best:
                 ahead, XtX_ahead, momentum = S, XtXS, 1.0
                 continue
-            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            share = (momentum - 1) / following
-            ahead, XtX_ahead = new + share * (new - S), XtX_new + share * (XtX_new - XtXS)
-            S, XtXS, momentum, best = new, XtX_new, following, reached
+            next_momentum = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            factor = (momentum - 1) / next_momentum
+            ahead, XtX_ahead = new + factor * (new - S), XtX_new + factor * (XtX_new - XtXS)
+            S, XtXS, momentum, best = new, XtX_new, next_momentum, reached
         return S, XtXS
 
 
 def _best_half(W: np.ndarray) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Return the columns of the better half of the features, ascending."""
+    """Return the indices of the better half of the features in ascending order."""
     order = np.argsort(-row_norms(W), kind="stable")
     return np.sort(order[: max(1, len(W) // 2)])
 
 
 def density_confidence(X: Matrix, Y: Matrix, *, n_neighbors: int, lam: float) -> np.ndarray:
-    """Return a confidence between exp(-1) and 1 for every candidate, 0 elsewhere.
+    """Return a confidence between exp(-1) and 1 for every candidate, and 0 for non-candidates.
 
-    With a, the mean distance to the nearest other rows with the label, and c, the distance to the nearest
-    density peak, each relative to the largest of its kind, ``t = exp(-(1 + lam) a c / (lam a + c))``.
-
-    Distances are needed among the rows of one label only, and of many rows a block at a time.
+    The confidence is ``t = exp(-(1 + lam) a c / (lam a + c))``, where a is the mean distance to the nearest
+    other rows with the label and c is the distance to the nearest density peak, each relative to its
+    maximum. Only distances between rows with the same label are computed, in blocks if there are many rows.
     """
     X = X.tocsr() if is_sparse(X) else X
     candidates = sp.csc_matrix(Y)
@@ -331,11 +337,11 @@ def density_confidence(X: Matrix, Y: Matrix, *, n_neighbors: int, lam: float) ->
 
 
 def trusted_candidates(confidence: np.ndarray, *, theta: float, threshold: str) -> np.ndarray:
-    """Return the candidates whose confidence exceeds ``theta``, or reaches that quantile of its label, as 0/1."""
+    """Return a 0/1 matrix of the candidates whose confidence exceeds ``theta``, or reaches that quantile."""
     if threshold == "value":
         trusted = confidence > theta
     else:
-        # Confidences are positive, so 0 is not a candidate.
+        # The confidence of a candidate is positive, so 0 marks non-candidates.
         among = np.where(confidence > 0, confidence, np.nan)
         among[:, ~(confidence > 0).any(axis=0)] = 1.0
         trusted = confidence >= np.nanquantile(among, theta, axis=0)
@@ -343,7 +349,7 @@ def trusted_candidates(confidence: np.ndarray, *, theta: float, threshold: str) 
 
 
 def _confidence_among(points: Matrix, n_neighbors: int, lam: float) -> np.ndarray:
-    """Return t of rows that have a label in common."""
+    """Compute the confidences of rows with a label in common."""
     if points.shape[0] == 1:
         return np.ones(1)
     distances = _Distances(points)
@@ -355,7 +361,7 @@ def _confidence_among(points: Matrix, n_neighbors: int, lam: float) -> np.ndarra
             density[rows] = np.exp(-((block / width) ** 2)).sum(axis=1)
         else:
             density[rows] = (block == 0).sum(axis=1)
-        # The nearest of all is the row itself, or one at its place.
+        # Includes the distance of 0 from the row to itself.
         spread[rows] = np.partition(block, n_neighbors, axis=1)[:, : n_neighbors + 1].sum(axis=1)
     peaks = _density_peaks(distances, density)
     away = distances.to(points[np.flatnonzero(peaks)]).min(axis=1)
@@ -365,37 +371,37 @@ def _confidence_among(points: Matrix, n_neighbors: int, lam: float) -> np.ndarra
 
 
 class _Distances:
-    """All distances between some points, by blocks of rows; one block is computed once and kept."""
+    """Distances between all points, in blocks of rows. A single block is cached."""
 
     def __init__(self, points: Matrix) -> None:
         self.points = points
         self.n_points = points.shape[0]
-        # Below it, a distance is the rounding of a repeated row.
+        # Smaller distances are rounding errors of identical rows.
         self.smallest = 2 * float(np.sqrt(squared_row_norms(points).max())) / DISTANCE_STEPS
         self._cuts = list(batches(self.n_points, self.n_points))
         self._kept = self._block(self._cuts[0]) if len(self._cuts) == 1 else None
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield some rows and their distances to all; the caller leaves them alone."""
+        """Yield slices of rows and their distances to all points, which must not be modified."""
         for rows in self._cuts:
             yield rows, self._block(rows) if self._kept is None else self._kept
 
     def to(self, others: Matrix) -> np.ndarray:
-        """Return the distances from every point to some."""
-        return self._cleaned(euclidean_distances(self.points, others))
+        """Return the distances from all points to some others."""
+        return self._zero_smallest(euclidean_distances(self.points, others))
 
     def _block(self, rows: slice) -> np.ndarray:
-        return self._cleaned(euclidean_distances(self.points[rows], self.points))
+        return self._zero_smallest(euclidean_distances(self.points[rows], self.points))
 
-    def _cleaned(self, distances: np.ndarray) -> np.ndarray:
+    def _zero_smallest(self, distances: np.ndarray) -> np.ndarray:
         distances[distances < self.smallest] = 0
         return distances
 
 
 def _kernel_width(distances: _Distances) -> float:
-    """Return the distance below which 2 % of the pairs lie, exactly, in the memory of 2 % of the pairs."""
+    """Compute the exact 2% quantile of the pairwise distances, keeping only 2% of them in memory."""
     n_points = distances.n_points
-    place = int(_NEAR_SHARE * n_points * (n_points - 1)) + n_points
+    place = int(_NEAR_FRACTION * n_points * (n_points - 1)) + n_points
     nearest = np.empty(0)
     for _, block in distances.blocks():
         nearest = np.concatenate([nearest, block.ravel()])
@@ -405,9 +411,9 @@ def _kernel_width(distances: _Distances) -> float:
 
 
 def _density_peaks(distances: _Distances, density: np.ndarray) -> np.ndarray:
-    """Say which points are dense and far from any denser one; the densest if none is."""
+    """Return a mask of points that are dense and far from denser ones, or of the densest without any."""
     largest = density.max()
-    margin = _SAME_DENSITY * largest
+    margin = _DENSITY_TOLERANCE * largest
     to_denser = np.empty(distances.n_points)
     for rows, block in distances.blocks():
         is_denser = density > density[rows, None] + margin

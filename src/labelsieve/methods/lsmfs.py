@@ -1,4 +1,4 @@
-"""LSMFS-style: greedy selection by information on the labels, label supplementation and redundancy."""
+"""LSMFS-style greedy selection by relevance, label supplementation and redundancy."""
 
 from __future__ import annotations
 
@@ -24,64 +24,64 @@ from labelsieve._numerics.sparse import Matrix
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LSMFS(BaseSelector):
-    """Select features that say more about a label once another label is known (LSMFS-style).
+    """Select features that are more informative about a label given another label (LSMFS-style).
 
-    One feature after the other is added to the selection ``S``, each time the one with the largest ::
+    Features are added to the selection ``S`` one by one. Each step adds the feature with the largest ::
 
         J(f) = Rel(f) - 1/|S| sum_{s in S} I(f; s)
 
-    A label ``j`` supplements label ``i`` for a feature if knowing it makes the feature tell more:
-    ``G_ij(f) = I(f; y_i | y_j) - I(f; y_i) > 0``. Negative gains are redundancy, zero is independence. Over
-    ``q`` labels, the relevance with ``criterion="sum"`` is ::
+    Label ``j`` supplements label ``i`` if the feature is more informative about ``i`` given ``j``:
+    ``G_ij(f) = I(f; y_i | y_j) - I(f; y_i) > 0``. A negative gain is redundancy, and zero is independence.
+    For ``q`` labels, the relevance with ``criterion="sum"`` is ::
 
         Rel(f) = sum_i I(f; y_i) + 1/(q-1) sum_i sum_{j != i} max(0, G_ij(f))
 
     and with ``criterion="max"``, known as MLSMFS, ``Rel(f) = sum_i max_{j != i} I(f; y_i | y_j)``.
 
-    A reconstruction: of [1]_ are the three relations between labels, the ingredients relevance,
-    supplementation and redundancy, and the greedy search. The formulas that put them together are ours, as is
-    the factor ``1/(q-1)``; ``average=False`` leaves it out.
+    This is a reconstruction. From [1]_ we take the three relations between labels, the greedy search, and
+    the terms relevance, supplementation and redundancy. The formulas that combine them are ours, and so is
+    the factor ``1/(q-1)``, which ``average=False`` removes.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them. The greedy search
-        goes as far as this.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them. The greedy
+        search stops at this number.
     criterion : {"sum", "max"}, default="sum"
-        Which relevance: all supplementing labels, or the best one for every label.
+        Relevance: use all supplementing labels, or the best one for every label.
     average : bool, default=True
-        Whether the supplementation of a label by the others is averaged or summed; see Notes.
-        ``criterion="max"`` does not use it.
+        If True, average the supplementation of a label over the other labels, else sum it (see Notes).
+        Ignored with ``criterion="max"``.
     n_bins : int, default=3
-        Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
-        about equally many rows.
+        Number of quantile bins for the non-zero values of a feature. Zero is always a separate symbol.
     verbose : int, default=0
-        Log every selected feature if positive.
+        Log every selected feature if nonzero.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        How many features stand behind this one, plus one: ``n_features`` for the first. All 0 if no feature
-        tells anything about any label.
+        ``n_features - rank + 1``, or all 0 if no feature is informative about any label.
     ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best: in the order of selection, then the features that were not
-        selected by their last value of ``J``.
+        Rank of every feature (1 is best). Selected features are ranked in the order of selection, the
+        others by their last value of ``J``.
     criterion_ : ndarray of shape (n_features,)
-        ``J`` in bits when the feature was selected, or when the search ended. It need not fall along the
-        ranking, which is why it is not the score.
+        ``J`` in bits when the feature was selected, or at the end of the search. It can increase along the
+        ranking, so it is not used as the score.
 
     Notes
     -----
-    Cost: time grows with ``n_samples n_features n_labels^2``, for sparse features with their non-zero entries
-    instead; memory with ``n_labels^2``. Besides, one pass over the data per selected feature.
+    Cost: ``O(n_samples n_features n_labels^2)`` time, or the number of non-zero entries times
+    ``n_labels^2`` for sparse features, and ``O(n_labels^2)`` memory, plus one pass over the data per
+    selected feature.
 
-    The gain is symmetric in the two labels, for it is also ``I(y_i; y_j | f) - I(y_i; y_j)``. Counted information
-    is too large by about ``0.72 (number of symbols - 1) / n_samples`` bits a term. Summed over all pairs of labels
-    that drowns what a feature tells: with ``average=False`` the selection is much worse on few rows and many
-    labels. ``criterion="max"`` takes the pair with the largest such error, often one with a rare label.
+    The gain is symmetric in the two labels, as it equals ``I(y_i; y_j | f) - I(y_i; y_j)``. Information
+    estimated from counts is too large by about ``0.72 (n_symbols - 1) / n_samples`` bits per term. Summed
+    over all pairs of labels, this bias hides the signal, so with ``average=False`` the selection is much
+    worse for few rows and many labels. ``criterion="max"`` selects the pair with the largest bias, often
+    one with a rare label.
 
-    The program of this name in the package PyIT-MLFS adds ``max(0, -G_ij)`` instead, so it rewards the
-    redundant pairs and drops the supplementing ones.
+    The program of this name in the package PyIT-MLFS adds ``max(0, -G_ij)`` instead, so it rewards
+    redundant pairs and ignores supplementing ones.
 
     References
     ----------
@@ -90,7 +90,7 @@ class LSMFS(BaseSelector):
 
     Examples
     --------
-    Neither feature tells anything about a label alone; the second does, once the other label is known.
+    Neither feature is informative about one label alone. The second is, given the other label.
 
     >>> import numpy as np
     >>> from labelsieve.methods.lsmfs import LSMFS
@@ -123,7 +123,7 @@ class LSMFS(BaseSelector):
             weight = 1 / (n_labels - 1) if self.average else 1.0
             for feature, gain in enumerate(supplementation(binned, Y)):
                 if self.criterion == "max":
-                    # I(f; y_i | y_j) is I(f; y_i) plus the gain, and the first does not depend on j.
+                    # I(f; y_i | y_j) is I(f; y_i) plus the gain, and only the gain depends on j.
                     relevance[feature] += gain.max(axis=1, where=others, initial=-np.inf).sum()
                 else:
                     relevance[feature] += weight * np.maximum(gain, 0).sum(where=others)
@@ -133,10 +133,10 @@ class LSMFS(BaseSelector):
 
 
 def supplementation(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
-    """Yield, feature by feature, what knowing it adds to the information of every two labels on one another.
+    """Yield the gains of all pairs of labels, one (n_labels, n_labels) matrix per feature.
 
-    This is ``I(y_i; y_j | f) - I(y_i; y_j) = I(f; y_i | y_j) - I(f; y_i)`` in bits, n_labels x n_labels; the
-    diagonal means nothing.
+    The gain is ``I(y_i; y_j | f) - I(y_i; y_j) = I(f; y_i | y_j) - I(f; y_i)`` in bits. The diagonal is
+    meaningless.
     """
     n_samples = Y.shape[0]
     table = plogp(np.arange(n_samples + 1, dtype=np.float64))
@@ -150,13 +150,13 @@ def supplementation(binned: BinnedFeatures, Y: Matrix) -> Iterator[np.ndarray]:
             both = cooccurrence(Y[rows]).astype(np.intp)
             conditional += _information_sum(both, len(rows), table)
             both_at_zero, n_zero = both_at_zero - both, n_zero - len(rows)
-        # What is left are the rows where the feature is zero.
+        # The remaining rows are those where the feature is zero.
         conditional += _information_sum(both_at_zero, n_zero, table)
         yield conditional / n_samples
 
 
 def _information_sum(both: np.ndarray, n_samples: int, table: np.ndarray) -> np.ndarray:
-    """Information of every pair of labels in some rows, times their number, from the counts of both being 1."""
+    """Compute the information of every pair of labels, times ``n_samples``, from co-occurrence counts."""
     ones = np.diag(both)
     zeros = n_samples - ones
     only_row = table[ones[:, None] - both]

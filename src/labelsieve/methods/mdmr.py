@@ -1,4 +1,4 @@
-"""MDMR: greedy selection by maximal dependency on the labels and minimal redundancy among the features."""
+"""MDMR: greedy selection by maximal dependency on the labels and minimal redundancy of the features."""
 
 from __future__ import annotations
 
@@ -21,46 +21,44 @@ from labelsieve._numerics.sparse import Matrix
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MDMR(BaseSelector):
-    """Select features that depend on the candidate labels and repeat one another little.
+    """Select features that depend on the candidate labels and are not redundant.
 
-    One feature after the other is added to the selection ``S``, each time the one with the largest
+    Features are added to the selection ``S`` one by one. Each step adds the feature with the largest
 
     ``J(f) = sum_l I(f; y_l) - 1/|S| sum_{s in S} ( I(f; s) - sum_l I(f; y_l | s) )``,
 
-    that is dependency minus mean redundancy, where what ``f`` tells about the labels beyond ``s`` is not
-    redundant [1]_. The first feature has the largest dependency alone.
+    the dependency minus the mean redundancy [1]_. Information of ``f`` about the labels that ``s`` does
+    not have is not redundant. The first feature is the one with the largest dependency.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them. The greedy search
-        goes as far as this.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them. The greedy
+        search stops at this number.
     n_bins : int, default=3
-        Bins for the values of a feature other than zero; zero is always a symbol of its own. The bins hold
-        about equally many rows.
+        Number of quantile bins for the non-zero values of a feature. Zero is always a separate symbol.
     verbose : int, default=0
-        Log every selected feature if positive.
+        Log every selected feature if nonzero.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        How many features stand behind this one, plus one: ``n_features`` for the first. All 0 if no feature
-        tells anything about any label.
+        ``n_features - rank + 1``, or all 0 if no feature is informative about any label.
     ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best: in the order of selection, then the features that were not
-        selected by their last value of ``J``.
+        Rank of every feature (1 is best). Selected features are ranked in the order of selection, the
+        others by their last value of ``J``.
     criterion_ : ndarray of shape (n_features,)
-        ``J`` in bits when the feature was selected, or when the search ended. It need not fall along the
-        ranking, which is why it is not the score.
+        ``J`` in bits when the feature was selected, or at the end of the search. It can increase along the
+        ranking, so it is not used as the score.
 
     Notes
     -----
-    The features are binned and the information is computed from counts, in bits. Of features that are equally
-    good, the first column is taken. Selecting more features never changes the order of those selected before.
-    ``J`` is the form in which the criterion is usually quoted; PyIT-MLFS takes the interaction information of
-    ``f``, ``s`` and every label as redundancy, and its sum over ``S`` instead of the mean.
+    Features are binned, and the information is computed from counts. Ties go to the first column.
+    Selecting more features never changes the order of those selected before. ``J`` is the usual form of
+    the criterion. PyIT-MLFS instead defines redundancy as the interaction information of ``f``, ``s`` and
+    every label, summed over ``S`` instead of averaged.
 
-    Cost: one pass over the data for every selected feature, for all other features and all labels together.
+    Cost: one pass over the data per selected feature, for all other features and labels together.
 
     References
     ----------
@@ -69,7 +67,7 @@ class MDMR(BaseSelector):
 
     Examples
     --------
-    The second feature repeats the first; the third is worth more next to it.
+    The second feature is a copy of the first, so the third is selected next.
 
     >>> import numpy as np
     >>> from labelsieve.methods.mdmr import MDMR

@@ -22,19 +22,19 @@ from labelsieve._numerics.sparse import Matrix
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MIFS(BaseSelector):
-    """Select features by regression on few latent labels.
+    """Rank features by a regression on a few latent labels.
 
-    Descends, [1]_::
+    Descends the objective [1]_::
 
         |XW - V|^2 + alpha |Y - VB|^2 + beta tr(V' L V) + gamma |W|_21
 
-    over the latent labels V, their decoder B and the feature weights W, where L is the Laplacian of a graph
-    over the rows of X. Features rank by the squared norms of their rows of W.
+    over the latent labels V, their decoder B and the feature weights W, where L is the Laplacian of a
+    neighbour graph of the rows. Features are ranked by the squared norms of their rows of W.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
     alpha : float, default=0.4
         Weight of the label decomposition.
     beta : float, default=1.0
@@ -42,62 +42,65 @@ class MIFS(BaseSelector):
     gamma : float, default=0.8
         Row-sparsity weight.
     n_components : int, default=10
-        Number of latent labels, at most the number of labels.
+        Number of latent labels, capped by the number of labels.
     n_neighbors : int, default=5
-        Neighbours of a row in the graph, at most all the others.
+        Number of neighbours of each row in the graph, capped by the number of other rows.
     bandwidth : {"unit", "median"}, default="unit"
-        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``: 1, or the median length of an edge.
+        Width t of the heat kernel ``exp(-distance^2 / (2 t^2))``: 1, or the median edge length.
     update : {"gauss-seidel", "jacobi", "unit-ball"}, default="gauss-seidel"
-        Gradient steps with backtracking on V, B and W, each gradient taken at the newest values or all three
-        taken first; or the sound variant with the rows of B in the unit ball and exact steps, see Notes.
+        The first two take gradient steps with backtracking on V, B and W. "gauss-seidel" evaluates each
+        gradient at the latest values, "jacobi" evaluates all three first. "unit-ball" bounds the norms of
+        the rows of B by 1 and takes exact steps (see Notes).
     init : {"balanced", "uniform"}, default="balanced"
-        Uniform random start with W scaled such that X W begins as large as V; or unscaled, as published.
+        Uniform random start. "balanced" scales W so that X W has the norm of V. "uniform" does not, as
+        published.
     scale : {"minmax", "standard"} or None, default="minmax"
-        Bring every feature to [0, 1], or to mean 0 and variance 1; sparse matrices are scaled but not
+        Scale every feature to [0, 1], or to mean 0 and variance 1. Sparse features are scaled but not
         shifted.
     max_iter : int, default=300
-        Iteration budget.
+        Maximum number of iterations.
     tol : float, default=1e-3
-        Relative change of the objective in one iteration that stops the loop.
+        Stop when the relative change of the objective in one iteration is at most this.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the start.
     verbose : int, default=0
-        Log every iteration.
+        Log every iteration if nonzero.
 
     Attributes
     ----------
     scores_, ranking_ : ndarray of shape (n_features,)
-        Squared norms of the rows of W, and the place of every feature, 1 is best.
+        Squared norms of the rows of W, and the rank of every feature (1 is best).
     latent_coef_ : ndarray of shape (n_components, n_features)
-        The transpose of W: it predicts the latent labels.
+        Transpose of W, which predicts the latent labels.
     coef_ : ndarray of shape (n_labels, n_features)
-        The transpose of W B: it predicts the labels.
+        Transpose of W B, which predicts the labels.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after each of the ``n_iter_`` iterations; it never rises.
+        Objective at the start and after each of the ``n_iter_`` iterations. It never increases.
 
     Notes
     -----
-    The objective has no minimiser. Dividing V and W by a growing number and multiplying B by it lowers every
-    term but the second, towards the limit W = 0 where no ranking is defined. The published method is
-    therefore its early stop: gradient steps from a random start until the objective changes by less than 1e-3
-    in a step, at most 300. That is the default, because it is what others compare with. After some hundreds of
-    steps the result depends on single roundings.
+    The objective has no minimiser. Dividing V and W by a growing number and multiplying B by it lowers
+    every term but the second. In the limit, W = 0 and no ranking is defined. The result of the published
+    method is therefore defined by early stopping: gradient steps from a random start until the objective
+    changes by less than 1e-3 in a step, at most 300 steps. We keep this as the default because it is the
+    method that others compare with. After some hundreds of steps, the result depends on rounding errors.
 
-    The published start, a W from [0, 1), makes X W many times too large, and the ranking keeps the random
-    numbers. So ``init="balanced"``, a deviation, scales W. Of 5 informative among 20 features, the first 5 hold
-    0.86 with "balanced" and 0.38 with "uniform" (``make_pml(200, 20)``, ten seeds).
+    With the published start, a W drawn from [0, 1), X W is many times too large, and the ranking is
+    dominated by the random numbers. The default ``init="balanced"`` is a deviation that scales W. With 5
+    informative features among 20, the fraction of them in the first 5 is 0.86 with "balanced" and 0.38
+    with "uniform" (``make_pml(200, 20)``, ten seeds).
 
-    ``update="unit-ball"``, a deviation that finds 0.96 of them, closes the escape: no row of B is longer than 1,
-    V and W are solved for exactly (W under the current reweighting), B row by row. Its rankings hardly depend
-    on the seed, and a small ``tol`` makes sense. It factorises a matrix of the smaller side of X in every
-    iteration.
+    ``update="unit-ball"`` is a deviation that finds 0.96 of them. It bounds the norms of the rows of B by
+    1, so the objective has a minimiser. V is solved for exactly, B row by row, and W exactly for the
+    current reweighting. The rankings hardly depend on the seed, and a small ``tol`` is useful. Each
+    iteration factorises a matrix of size ``min(n_samples, n_features)``.
 
-    The step of a gradient is the first of 1, 0.1, 0.01, ... that keeps a tenth of the decrease promised by
-    the slope. The random numbers of B belong to the labels, so the order of the labels does not matter. Rows
-    of W whose feature is 0 everywhere start at 0. Candidate labels are taken as they are; only fewer latent
-    labels than labels can remove noise.
+    The step length of a gradient step is the first of 1, 0.1, 0.01, ... that achieves a tenth of the
+    decrease predicted by the slope. The random numbers of B are tied to the labels, so the order of the
+    labels does not matter. Features that are 0 everywhere start with weight 0. Candidate labels are used
+    as they are. Noise can be removed only if there are fewer latent labels than labels.
 
-    Cost: a few products of X with as many columns as there are latent labels for every iteration.
+    Cost: a few products of X with ``n_components`` columns per iteration.
 
     References
     ----------
@@ -128,7 +131,7 @@ class MIFS(BaseSelector):
     }
 
     _expected_failed_checks: ClassVar[dict[str, str]] = {
-        "check_containers_agree": "the published steps past zero multiply roundings; see Notes"
+        "check_containers_agree": "the published steps amplify rounding errors, see Notes"
     }
 
     alpha: float = 0.4
@@ -166,7 +169,7 @@ class MIFS(BaseSelector):
 
 
 class MIFSState(NamedTuple):
-    """The unknowns, latent labels V, decoder B and feature weights W, and P = X W."""
+    """Latent labels V, decoder B, feature weights W, and P = X W."""
 
     V: np.ndarray
     B: np.ndarray
@@ -175,30 +178,31 @@ class MIFSState(NamedTuple):
 
 
 def random_start(X: Matrix, Y: Matrix, n_components: int, rng: np.random.Generator) -> MIFSState:
-    """Uniform factors; the columns of B move with the columns of ``Y``, and features that are 0 weigh 0."""
+    """Draw uniform factors. The columns of B are tied to the labels, and empty features get weight 0."""
     V = rng.random((X.shape[0], n_components))
     B = uniform_per_label(Y, n_components, rng)
     W = rng.random((X.shape[1], n_components))
     is_empty = np.asarray((X != 0).sum(axis=0)).ravel() == 0
-    # Their weights appear in the sparsity term alone, which 0 minimises and a few steps do not.
+    # Their weights appear only in the sparsity term, and a few steps would not bring them to 0.
     W[is_empty] = 0
     return MIFSState(V, B, W, right_product(X, W.T))
 
 
 def balanced_start(X: Matrix, state: MIFSState) -> MIFSState:
-    """Scale W such that X W is as large as V."""
+    """Scale W so that X W has the norm of V."""
     size = squared_norm(state.P)
     if size == 0:
-        return state  # there is nothing to fit: all features are 0
+        return state  # all features are 0
     W = state.W * np.sqrt(squared_norm(state.V) / size)
     return state._replace(W=W, P=right_product(X, W.T))
 
 
 @dataclass(frozen=True)
 class MIFSProblem:
-    """Data and graph, with the objective and its gradients; nothing of the size of Y is formed.
+    """Data and graph, with the objective and its gradients. No array of the size of Y is formed.
 
-    Only X may be single precision: a step is chosen by differences that the factors could not show in it.
+    Only X may be in single precision. The factors are in double precision because small differences of
+    the objective decide the step length.
     """
 
     params: MIFS
@@ -208,11 +212,11 @@ class MIFSProblem:
 
     @cached_property
     def squared_norm_Y(self) -> float:
-        """|Y|^2."""
+        """Squared norm of Y."""
         return squared_norm(self.Y)
 
     def objective(self, state: MIFSState) -> float:
-        """J, the label term from products of the size of the latent space."""
+        """Compute the objective, with the label term from products of latent size."""
         V, B, W, P = state
         labels = self.squared_norm_Y - 2 * inner(left_product(V, self.Y), B) + inner(V.T @ V, B @ B.T)
         return (
@@ -223,18 +227,18 @@ class MIFSProblem:
         )
 
     def gradient_V(self, state: MIFSState) -> np.ndarray:
-        """Gradient with respect to the latent labels."""
+        """Compute the gradient with respect to the latent labels."""
         V, B, _, P = state
         labels = V @ (B @ B.T) - right_product(self.Y, B)
         return 2 * (V - P + self.params.alpha * labels + self.params.beta * laplacian_product(self.graph, V))
 
     def gradient_B(self, state: MIFSState) -> np.ndarray:
-        """Gradient with respect to the decoder."""
+        """Compute the gradient with respect to the decoder."""
         V, B, _, _ = state
         return 2 * self.params.alpha * ((V.T @ V) @ B - left_product(V, self.Y))
 
     def gradient_W(self, state: MIFSState) -> np.ndarray:
-        """Gradient with respect to the feature weights."""
+        """Compute the gradient with respect to the feature weights."""
         V, _, W, P = state
         residual = (P - V).astype(self.X.dtype, copy=False)
         gradient: np.ndarray = (
@@ -245,10 +249,10 @@ class MIFSProblem:
 
 
 def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, float]:
-    """Move V, B and W once against their gradients.
+    """Take one gradient step each for V, B and W.
 
-    The objective along a ray is a parabola, for W plus the row norms, so a trial step costs no product with X
-    or Y.
+    Along a direction, the objective is a parabola (plus row norms for W), so trial steps need no product
+    with X or Y.
     """
     alpha, beta, gamma = problem.params.alpha, problem.params.beta, problem.params.gamma
     directions = None
@@ -274,7 +278,7 @@ def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, 
     lengths, along, across = row_norms(W), np.einsum("ij,ij->i", W, D), np.einsum("ij,ij->i", D, D)
 
     def change_W(s: float) -> float:
-        # Rounding can make the square of a length that vanishes negative.
+        # Rounding can make the square of a vanishing norm negative.
         moved = np.sqrt(np.maximum(lengths**2 - 2 * s * along + s**2 * across, 0))
         return s * (s * bend - slope) + gamma * float((moved - lengths).sum())
 
@@ -284,9 +288,9 @@ def _gradient_round(problem: MIFSProblem, state: MIFSState) -> tuple[MIFSState, 
 
 
 def backtrack(change: Callable[[float], float], slope: float) -> float:
-    """Return the first step 1, 0.1, ... along a ray that keeps a tenth of the promised decrease, or 0.0.
+    """Return the first step of 1, 0.1, ... that achieves a tenth of the predicted decrease, or 0.0.
 
-    ``change`` is the objective at a step minus that at the start, ``slope`` the promised decrease per unit step.
+    ``change`` maps a step to the change of the objective. ``slope`` is the predicted decrease per unit step.
     """
     step = 1.0
     for _ in range(20 if slope > 0 else 0):
@@ -297,7 +301,7 @@ def backtrack(change: Callable[[float], float], slope: float) -> float:
 
 
 def _exact_round(problem: MIFSProblem, ridge: WeightedRidge, state: MIFSState) -> tuple[MIFSState, float]:
-    """Solve for V, for B row by row in the unit ball, and for W under the current reweighting."""
+    """Solve for V, for the rows of B in the unit ball, and for W with the current reweighting."""
     V = solve_latent_labels(problem, state)
     B = _decode_in_unit_ball(V.T @ V, left_product(V, problem.Y), state.B)
     W = solve_feature_weights(problem, ridge, V, state.W)
@@ -306,7 +310,7 @@ def _exact_round(problem: MIFSProblem, ridge: WeightedRidge, state: MIFSState) -
 
 
 def solve_latent_labels(problem: MIFSProblem, state: MIFSState) -> np.ndarray:
-    """Minimise J over V: in the eigenbasis of B B' every column is one sparse system."""
+    """Minimise the objective over V, which in the eigenbasis of B B' is one sparse system per column."""
     V, B, _, P = state
     eigenvalues, Q = np.linalg.eigh(B @ B.T)
     shifts = 1 + problem.params.alpha * np.maximum(eigenvalues, 0)
@@ -320,14 +324,14 @@ def solve_latent_labels(problem: MIFSProblem, state: MIFSState) -> np.ndarray:
 def solve_feature_weights(
     problem: MIFSProblem, ridge: WeightedRidge, V: np.ndarray, W: np.ndarray
 ) -> np.ndarray:
-    """Minimise J over W with the sparsity term bounded by the quadratic that touches it at the current W."""
+    """Minimise the objective over W, with a quadratic bound of the sparsity term at the current W."""
     weights = problem.params.gamma * l21_weights(W)
-    # Without a sparsity term X'X alone may be singular.
+    # X'X may be singular without a sparsity term.
     return ridge.solver(np.maximum(weights, weights.dtype.type(1e-10)))(V)
 
 
 def _decode_in_unit_ball(VtV: np.ndarray, VtY: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Minimise |Y - VB|^2 over one row of B after the other: the nearest point of the ball is the minimum."""
+    """Minimise ``|Y - VB|^2`` over the rows of B in turn, projecting each minimum onto the unit ball."""
     B = B.copy()
     for row in range(len(B)):
         if VtV[row, row] > 0:

@@ -1,1 +1,1 @@
-"""The mathematics of the evidence selector: its criterion, the greedy path, and what is chosen by cross-validation."""
+"""Criterion, greedy search and inner cross-validation of the evidence selector."""

@@ -1,7 +1,7 @@
-"""What the evidence selector asks of the rows: one pass over the blocks for every question.
+"""Row statistics of the evidence selector, each computed in one pass over the blocks.
 
-Every row belongs to an inner fold, by its number among all rows. Within a block the rows are put into the order of
-their folds, so that those of a fold, and those outside it, are slices.
+Every row has an inner fold. Within a block, rows are sorted by fold, so that the rows of a fold form a
+slice and the rows outside it form at most two.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from labelsieve._numerics.scaling import Scaling, largest_values
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._numerics.standardized import ProductSums, product_sums, second_moments
 
-#: Share of the rows in which a sparse feature must be stored for one product with all rows to be the faster.
+#: Fraction of stored entries above which a sparse feature is multiplied with all rows at once.
 _MANY_ROWS = 0.1
 
 #: Rows, means and squared deviations of every fold.
 FoldMoments = list[tuple[int, np.ndarray, np.ndarray]]
-#: For every redundancy the features that were chosen, and the regressions on them.
+#: Chosen features of every redundancy, with the regressions on them.
 FoldModels = list[tuple[np.ndarray, RidgeModels]]
 
 
-# Columns that are derived
+# Derived columns
 
 
 def in_double_rows(X: Matrix) -> Matrix:
-    """Return features in float64, whose rows can be taken."""
+    """Convert features to float64 and, if sparse, to CSR."""
     return (X.tocsr() if is_sparse(X) else X).astype(np.float64, copy=False)
 
 
 def order_by_fold(M: Any, rows: slice, folds: np.ndarray) -> Any:
-    """Put rows into the order of their folds."""
+    """Sort the rows of a block by fold."""
     fold = folds[rows]
     return M if (fold[1:] >= fold[:-1]).all() else M[np.argsort(fold, kind="stable")]
 
 
 def sorted_folds(rows: slice, folds: np.ndarray) -> np.ndarray:
-    """Return the folds of the rows in that order."""
+    """Return the sorted folds of the rows."""
     return np.sort(folds[rows])
 
 
 def keep_labels(Y: Matrix, labels: np.ndarray) -> Matrix:
-    """Leave out the other labels."""
+    """Keep only the given labels."""
     kept: Matrix = Y[:, labels]
     return kept
 
@@ -56,7 +56,7 @@ def keep_labels(Y: Matrix, labels: np.ndarray) -> Matrix:
 
 
 def first_pass(X: Matrix, Y: Matrix, folds: np.ndarray, n_folds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest values of the features and the numbers of candidates, by fold."""
+    """Return the largest feature values and the candidate counts of the labels, by fold."""
     largest, counts = np.zeros((n_folds, X.shape[1])), np.zeros((n_folds, Y.shape[1]))
     for fold, own in enumerate(_slices(folds, n_folds)):
         if own.stop > own.start:
@@ -66,12 +66,12 @@ def first_pass(X: Matrix, Y: Matrix, folds: np.ndarray, n_folds: int) -> tuple[n
 
 
 def merge_first_pass(a: Any, b: Any) -> Any:
-    """Combine the results of two blocks."""
+    """Merge the results of two blocks."""
     return np.maximum(a[0], b[0]), a[1] + b[1]
 
 
 def moments_by_fold(X: Matrix, folds: np.ndarray, n_folds: int) -> FoldMoments:
-    """Compute means and squared deviations of the features in every fold."""
+    """Compute the means and squared deviations of the features in every fold."""
     nothing = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     return [
         (own.stop - own.start, *(column_moments(_rows_of(X, own)) if own.stop > own.start else nothing))
@@ -80,14 +80,14 @@ def moments_by_fold(X: Matrix, folds: np.ndarray, n_folds: int) -> FoldMoments:
 
 
 def merge_fold_moments(a: FoldMoments, b: FoldMoments) -> FoldMoments:
-    """Combine the moments of two blocks."""
+    """Merge the moments of two blocks."""
     return [merge(left, right) for left, right in zip(a, b, strict=True)]
 
 
 def merge(
     a: tuple[int, np.ndarray, np.ndarray], b: tuple[int, np.ndarray, np.ndarray]
 ) -> tuple[int, np.ndarray, np.ndarray]:
-    """Combine rows, means and squared deviations; there may be no rows."""
+    """Merge numbers of rows, means and squared deviations. Either side may have no rows."""
     if not a[0] or not b[0]:
         return a if a[0] else b
     return a[0] + b[0], *merge_moments(*a, *b)
@@ -103,7 +103,10 @@ def products(
     labels: np.ndarray,
     gram_scaling: Scaling | None,
 ) -> tuple[ProductSums, Any]:
-    """Add up Z'Y of the rows outside a fold, and on demand Z'Z of those in it; of all rows if there is none."""
+    """Compute Z'Y of the rows outside a fold and, if ``gram_scaling`` is given, Z'Z of the rows in it.
+
+    Without a held-out fold, both use all rows.
+    """
     sums: Any = None
     for part in _outside(folds, n_folds, held_out):
         added = product_sums(_rows_of(X, part), _rows_of(Y, part)[:, labels], scaling)
@@ -117,10 +120,10 @@ def products(
 def products_of_columns(
     X: Matrix, columns: Matrix, folds: np.ndarray, n_folds: int, features: np.ndarray, scaling: Scaling
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Multiply some scaled features with all features, fold by fold, and sum them.
+    """Compute the products of some scaled features with all features, and their sums, by fold.
 
-    The products have the shape (n_chosen, n_folds, n_features), the sums (n_chosen, n_folds). Sparse features are
-    not centred.
+    The products have shape (n_chosen, n_folds, n_features) and the sums (n_chosen, n_folds). Sparse
+    features are not centred.
     """
     found = np.empty((len(features), n_folds, X.shape[1]))
     if not is_sparse(columns):
@@ -148,7 +151,7 @@ def gram_of_some(
     scaling: Scaling,
     chosen: list[np.ndarray],
 ) -> tuple[np.ndarray, ...]:
-    """Z'Z of some features, several times, in the rows outside a fold; in all rows if there is none."""
+    """Compute Z'Z of several sets of features on the rows outside a fold, or on all rows without a fold."""
     grams = tuple(np.zeros((len(features), len(features))) for features in chosen)
     for gram, features in zip(grams, chosen, strict=True):
         some = X[:, features]
@@ -158,41 +161,41 @@ def gram_of_some(
 
 
 class Precision(NamedTuple):
-    """Precision of predictions of held-out rows, by redundancy and number of features."""
+    """Precision of the predictions for held-out rows, by order of the features and number of features."""
 
-    #: Rows of every fold that have a precision.
+    #: Number of rows with a precision in every fold.
     n_rows: np.ndarray
-    #: Their mean precision, n_folds x n_orders x n_sizes, of the redundancies first; 0 if there are none.
+    #: Mean precision, shape (n_folds, n_orders, n_sizes). Redundancies come first. 0 without such rows.
     means: np.ndarray
-    #: Means, and sums of squared deviations, of the differences of every two redundancies at every size.
+    #: Means and sums of squared deviations of the differences between redundancies, at every size.
     differences: np.ndarray
     deviations: np.ndarray
 
 
-def judge(
+def score_models(
     X: Matrix, Y: Matrix, folds: np.ndarray, models: list[FoldModels], n_sizes: int, n_compared: int
 ) -> Precision:
-    """Judge the predictions of every row by the models that were learnt outside its fold."""
+    """Score the predictions for every row with the models that were trained without its fold."""
     precision = np.full((X.shape[0], len(models[0]), n_sizes), np.nan)
     for own, of_fold in zip(_slices(folds, len(models)), models, strict=True):
         if own.stop == own.start:
             continue
         features, labels = _rows_of(X, own), _rows_of(Y, own)
         for i, (chosen, regressions) in enumerate(of_fold):
-            # All features are the same features in any order: they are judged once.
+            # The order does not matter if all features are used, so the first order is scored for all.
             precision[own, i] = precision[own, 0]
             if regressions.weights:
-                judged = regressions.precision(features[:, chosen], labels)
-                precision[own, i, : judged.shape[1]] = judged
+                scored = regressions.precision(features[:, chosen], labels)
+                precision[own, i, : scored.shape[1]] = scored
     return summarize(precision, folds, len(models), n_compared)
 
 
 def summarize(
     precision: np.ndarray, folds: np.ndarray, n_folds: int, n_compared: int | None = None
 ) -> Precision:
-    """Sum up the precision of rows: (n_rows, n_orders, n_sizes), nan for those that have none.
+    """Summarise the precision of rows, an array of shape (n_rows, n_orders, n_sizes).
 
-    The first `n_compared` orders, those of the redundancies, are compared in pairs; None compares all.
+    Rows with nan are ignored. The first `n_compared` orders are compared in pairs, all if None.
     """
     n_orders, n_sizes = precision.shape[1:]
     n_redundancies = n_orders if n_compared is None else n_compared
@@ -212,26 +215,26 @@ def summarize(
 
 
 def merge_precision(a: Precision, b: Precision) -> Precision:
-    """Combine the precision of the rows of two blocks."""
+    """Merge the precision of two blocks."""
     n_rows = a.n_rows + b.n_rows
-    share = np.divide(b.n_rows, n_rows, out=np.zeros(len(n_rows)), where=n_rows > 0)[:, None, None]
+    weight = np.divide(b.n_rows, n_rows, out=np.zeros(len(n_rows)), where=n_rows > 0)[:, None, None]
     _, differences, deviations = merge(
         (int(a.n_rows.sum()), a.differences, a.deviations), (int(b.n_rows.sum()), b.differences, b.deviations)
     )
-    return Precision(n_rows, a.means + share * (b.means - a.means), differences, deviations)
+    return Precision(n_rows, a.means + weight * (b.means - a.means), differences, deviations)
 
 
 # Rows by fold
 
 
 def _slices(fold: np.ndarray, n_folds: int) -> list[slice]:
-    """Where the rows of every fold lie, which are in order."""
+    """Return the slice of every fold among rows sorted by fold."""
     bounds = np.searchsorted(fold, np.arange(n_folds + 1)).tolist()
     return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 def _outside(fold: np.ndarray, n_folds: int, held_out: int | None) -> list[slice]:
-    """Where the rows outside a fold lie."""
+    """Return the slices of the rows outside a fold."""
     if held_out is None:
         return [slice(0, len(fold))]
     own = _slices(fold, n_folds)[held_out]
@@ -239,5 +242,5 @@ def _outside(fold: np.ndarray, n_folds: int, held_out: int | None) -> list[slice
 
 
 def _rows_of(M: Matrix, rows: slice) -> Matrix:
-    """Return a slice of the rows; the matrix itself, which a sparse slice would copy, if it is all of them."""
+    """Slice the rows. Return the matrix itself if the slice covers all, because sparse slices are copies."""
     return M if rows == slice(0, M.shape[0]) else M[rows]

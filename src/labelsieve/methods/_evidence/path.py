@@ -1,4 +1,4 @@
-"""The criterion, and the greedy path that takes one feature after the other by it."""
+"""Criterion of the evidence selector, and the greedy search that maximises it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from labelsieve._numerics.batches import batches
 from labelsieve._numerics.result import logger
 from labelsieve.methods._evidence.problem import Problem
 
-#: Weight of all evidence next to that above the threshold; it orders features that have none above it.
+#: Weight of the evidence below the threshold. It orders features without any evidence above it.
 _TIE_BREAK = 1e-6
-#: What is left of a feature's variance is never taken for less.
+#: Lower bound of a feature's unexplained variance.
 _SMALLEST_REST = 1e-10
-#: Entries that are worked on together, so that they stay in the cache from one operation to the next.
+#: Number of entries that are processed together, small enough to stay in the cache.
 _BLOCK = 2**15
-#: Bits of a criterion that count when features are compared: about ten digits.
+#: Precision in bits at which criteria are compared, about ten digits.
 _BITS = 33
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """What counts as evidence: the noise ``threshold``, and the ``ridge`` of a greedy search."""
+    """Settings of the evidence: the noise ``threshold`` and the ``ridge`` of the greedy search."""
 
     threshold: float
     ridge: float
 
     def alone(self, products: np.ndarray, n_samples: int) -> np.ndarray:
-        """Return the evidence of every feature alone: ``sum_l max(z2 - threshold, 0)`` with ``z2 = n correlation^2``.
+        """Compute the evidence of every feature alone.
 
-        ``products`` are those of standardised features and labels. A millionth of ``sum_l z2`` is added, which orders
-        the features without evidence above the threshold.
+        It is ``sum_l max(z2 - threshold, 0)`` with ``z2 = n correlation^2``, plus a millionth of
+        ``sum_l z2`` to order the features without evidence above the threshold. ``products`` are the
+        products of standardised features and labels.
         """
         weight = np.full(len(products), 1 / n_samples)
         return _thresholded(products, weight, self.threshold)
@@ -40,9 +41,10 @@ class Criterion:
 def rank_features(
     problem: Problem, redundancy: float, criterion: Criterion, n_steps: int, *, log_steps: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Order all features, best first; returns the criterion of each when it was taken, or at the end, as well.
+    """Rank all features. Return their order, best first, and their criteria.
 
-    ``n_steps`` features are taken one by one, the others follow in the order of the criterion at the end.
+    The first ``n_steps`` features are selected one by one. The others follow in the order of their
+    criteria after the last step. The criterion of a selected feature is its value at selection.
     """
     alone = criterion.alone(problem.products, problem.n_samples)
     if np.isinf(redundancy):
@@ -59,12 +61,12 @@ def rank_features(
 
 
 class GreedyPath:
-    """What the features taken so far leave unexplained.
+    """Evidence that the selected features leave unexplained.
 
-    With the set S taken, ``a_j`` is what is left of the variance of feature j, times n and plus the ridge;
-    ``c_jl`` is what is left of its product with label l. Both are kept up to date by the Cholesky factor of
-    ``Z'Z + ridge n I``, to which every feature taken adds a row. ``head_start`` is added to the evidence that is
-    left of a feature, at every step.
+    Given the selected set S, ``a_j`` is the unexplained variance of feature j, times n and plus the
+    ridge, and ``c_jl`` is the unexplained product with label l. Both are updated with the Cholesky factor
+    of ``Z'Z + ridge n I``, which grows by one row per selected feature. ``head_start`` is added to the
+    unexplained evidence of a feature at every step.
     """
 
     def __init__(self, problem: Problem, head_start: np.ndarray, criterion: Criterion, n_steps: int) -> None:
@@ -76,19 +78,19 @@ class GreedyPath:
         self.factor = np.empty((n_steps, len(self.c)))
         self.taken: list[int] = []
         self.is_free = np.ones(len(self.c), dtype=bool)
-        #: Evidence that is left, plus the head start; of a taken feature, what it was then.
+        #: Unexplained evidence plus the head start. For selected features, the value at selection.
         self.reached = self._left() + head_start
 
     def best(self) -> int:
-        """Return the free feature with the largest criterion, of equal ones the first."""
+        """Return the first free feature with the largest criterion."""
         return int(np.argmax(np.where(self.is_free, _rounded(self.reached), -np.inf)))
 
     def likely(self) -> np.ndarray:
-        """Return the free features as they would be taken if none changed the criterion of another."""
+        """Return the free features sorted by their current criterion."""
         return np.flatnonzero(self.is_free)[np.argsort(-self.reached[self.is_free], kind="stable")]
 
     def take(self, feature: int, gram_column: np.ndarray) -> None:
-        """Take a feature, given its column of Z'Z: what it explains is no longer left for the others."""
+        """Select a feature, given its column of Z'Z, and remove what it explains from the others."""
         known = self.factor[: len(self.taken)]
         row = gram_column - known[:, feature] @ known
         row[feature] += self.penalty
@@ -103,13 +105,13 @@ class GreedyPath:
         self.reached = np.where(self.is_free, left + self.head_start, self.reached)
 
     def order(self) -> np.ndarray:
-        """Return all features: the taken ones in turn, then the others by their criterion."""
+        """Return all features: selected ones in order of selection, then the others by criterion."""
         free = np.flatnonzero(self.is_free)
         rest = free[np.argsort(-_rounded(self.reached[free]), kind="stable")]
         return np.concatenate([np.array(self.taken, dtype=np.intp), rest])
 
     def _left(self, removed: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
-        """Return the evidence that is left, after ``u v'`` is removed from the products."""
+        """Compute the unexplained evidence after subtracting ``u v'`` from the products."""
         np.maximum(self.a, _SMALLEST_REST, out=self.a)
         weight = (1 + self.criterion.ridge) / self.a
         return _thresholded(self.c, weight, self.criterion.threshold, removed)
@@ -121,9 +123,9 @@ def _thresholded(
     threshold: float,
     removed: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Sum over the labels what ``weight_j c_jl^2`` has above the threshold, and a millionth of all of it.
+    """Sum ``max(weight_j c_jl^2 - threshold, 0)`` over the labels, plus the tie break.
 
-    With ``removed = (u, v)``, ``u v'`` is first subtracted from ``c``, in place.
+    If ``removed = (u, v)`` is given, first subtract ``u v'`` from ``c`` in place.
     """
     n_features, n_labels = c.shape
     total = np.zeros(n_features)
@@ -141,7 +143,7 @@ def _thresholded(
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Round to about ten digits, so that the last bits of a product cannot decide between equal features."""
+    """Round to about ten digits, so that rounding errors cannot decide between equal features."""
     mantissa, exponent = np.frexp(values)
     rounded: np.ndarray = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
     return rounded

@@ -1,6 +1,6 @@
-"""Features and labels of some rows as the greedy path wants them: standardised, and only their products.
+"""Products of standardised features and labels, as the greedy search needs them.
 
-The columns of Z'Z, the Gram matrix of the standardised features, are made on demand, or all formed at once.
+The columns of Z'Z, the Gram matrix of the standardised features, are computed on demand or all at once.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from labelsieve._numerics.sparse import by_columns
 from labelsieve._row_problem import RowProblem
 from labelsieve.methods._evidence import passes
 
-#: Most features for which all pairs are ever formed.
+#: Maximum number of features for which the full Gram matrix is formed.
 LARGEST_GRAM = 5000
-#: How many operations of a matrix product take the time of one of a matrix-vector product, which waits for memory.
+#: Cost of one operation in a matrix-vector product, which is memory-bound, relative to a matrix product.
 _MEMORY_BOUND = 8
-#: Standard deviation in all rows over that in the kept rows from which on a difference of sums has lost too much.
+#: Columns are recomputed if the standard deviation over all rows exceeds that over the kept rows by more
+#: than this factor, because subtracting sums would lose too much precision.
 _LARGEST_LOSS = 100
-#: Columns that a pass over the rows fetches, of those that a search is likely to ask for next; one in memory.
+#: Number of columns to prefetch in a pass over blocks.
 _AHEAD = 64
-#: Numbers in the columns that are kept: 128 MiB in memory, where another is soon made, else 512.
+#: Cache size in numbers: 128 MiB if the rows are in memory, where columns are cheap, otherwise 512 MiB.
 _KEPT_IN_MEMORY, _KEPT = 2**24, 2**26
 
-#: Says which features a search may take next, likely ones first.
+#: Returns the features that a search may select next, most likely first.
 Likely: TypeAlias = Callable[[], np.ndarray]
 
 
@@ -42,20 +43,20 @@ class FormedGram:
         self.matrix = matrix
 
     def column(self, feature: int, likely: Likely) -> np.ndarray:
-        """Return one column; not to be changed."""
+        """Return one column, a view that must not be modified."""
         column: np.ndarray = self.matrix[feature]
         return column
 
     def blocks(self, chosen: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-        """Return rows and columns of some features, several times."""
+        """Return the submatrices of several sets of features."""
         return (self.matrix[np.ix_(features, features)] for features in chosen)
 
 
 class ColumnStore:
-    """Products of single features with all features, in every inner fold: what all searches ask for.
+    """Cache of the products of single features with all features, in every inner fold.
 
-    Those asked for last are kept. In memory a column is made when it is asked for; elsewhere a pass over the rows
-    fetches it together with others that are likely to be asked for soon.
+    The most recently used columns are kept. If the rows are in memory, columns are computed one at a
+    time. Otherwise, each pass over the rows prefetches columns that are likely to be needed next.
     """
 
     def __init__(self, rows: RowBlocks, n_folds: int, scaling: Scaling) -> None:
@@ -66,19 +67,19 @@ class ColumnStore:
         room = (_KEPT_IN_MEMORY if is_here else _KEPT) // (n_folds * len(scaling.factor))
         self.most = max(1, room)
         self.n_ahead = 1 if is_here else min(_AHEAD, self.most)
-        #: By feature, the one asked for last at the end: products (n_folds x n_features) and sums (n_folds).
+        #: Products (n_folds x n_features) and sums (n_folds) by feature, most recently used last.
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._is_ready = False
 
     def of(self, feature: int, likely: Likely) -> tuple[np.ndarray, np.ndarray]:
-        """Return the products of a standardised feature with all features, and its sums, in every fold."""
+        """Return the products of a standardised feature with all features, and its sums, by fold."""
         if feature not in self._kept:
             self._fetch(feature, likely)
         self._kept[feature] = self._kept.pop(feature)
         return self._kept[feature]
 
     def fetch(self, features: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, np.ndarray]:
-        """Compute the products of features scaled in another way; one pass over the rows."""
+        """Compute the products of features with the given scaling in one pass over the rows."""
         if not self._is_ready:
             self.rows.derive(by_columns, ["X"], gives="columns")
             self._is_ready = True
@@ -96,7 +97,7 @@ class ColumnStore:
             del self._kept[oldest]
         products, sums = self.fetch(np.array(wanted), self.scaling)
         for i, known in enumerate(wanted):
-            # Copied, as one that stays would keep all that came with it.
+            # A view would keep the whole batch in memory.
             self._kept[known] = products[i].copy(), sums[i].copy()
 
 
@@ -109,14 +110,14 @@ class GramOnDemand:
         self.held_out = held_out
 
     def column(self, feature: int, likely: Likely) -> np.ndarray:
-        """Return one column; not to be changed."""
+        """Return one column, which must not be modified."""
         factor, offset = self.scaling.factor, np.asarray(self.scaling.offset)
         if factor[feature] == 0:
             return np.zeros(len(factor))
         in_all = self.store.scaling.factor[feature]
         ratio = factor[feature] / in_all if in_all > 0 else np.inf
         if ratio > _LARGEST_LOSS:
-            # Where it hardly varies, it is far from the mean of all rows: it is centred again.
+            # A feature that hardly varies in the kept rows must be centred at their own mean.
             products, sums = (part[0] for part in self.store.fetch(np.array([feature]), self.scaling))
             ratio = 1.0
         else:
@@ -128,19 +129,19 @@ class GramOnDemand:
         return column
 
     def blocks(self, chosen: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-        """Return rows and columns of some features, several times; one pass over the rows."""
+        """Compute the submatrices of several sets of features in one pass over the rows."""
         shared = self.store.n_folds, self.held_out, self.scaling, list(chosen)
         return iter(self.store.rows.fold(passes.gram_of_some, ["X", "fold"], *shared))
 
 
 def is_gram_cheaper(n_features: int, n_columns: float, n_folds: int, *, is_sparse: bool) -> bool:
-    """Say whether to form Z'Z, given how many columns will be asked for, each counted by its share of the rows.
+    """Return True if forming Z'Z is cheaper than computing ``n_columns`` of its columns.
 
-    A column of sparse features is so cheap that their Z'Z is never formed.
+    Columns of sparse features are so cheap that their Z'Z is never formed.
     """
     if is_sparse or n_features > LARGEST_GRAM:
         return False
-    # In units of n_samples * n_features; half of a symmetric matrix need not be computed.
+    # Costs are in units of n_samples * n_features. Symmetry halves the cost of the full matrix.
     return n_features * (2 if n_folds else 1) < 2 * _MEMORY_BOUND * n_columns
 
 
@@ -152,19 +153,19 @@ def without_fold(
     n_kept: int,
     column: Callable[[int], np.ndarray],
 ) -> np.ndarray:
-    """Return Z'Z of the rows outside a fold, from that of all rows and the part of the fold.
+    """Derive Z'Z of the rows outside a fold from Z'Z of all rows and of the fold.
 
-    ``scaling`` standardises the features over all rows, ``kept`` over the other rows; ``column`` computes a column of
-    the result again.
+    ``scaling`` standardises the features over all rows, and ``kept`` over the rows outside the fold.
+    ``column`` recomputes a column of the result.
     """
     matrix: np.ndarray = gram - part
-    # To the means and deviations of the kept rows.
+    # Convert to the means and standard deviations of the kept rows.
     shift = (np.asarray(kept.offset) - np.asarray(scaling.offset)) * scaling.factor
     ratio = np.divide(kept.factor, scaling.factor, out=np.zeros_like(shift), where=scaling.factor > 0)
     for rows in batches(len(matrix), len(matrix)):
         matrix[rows] -= n_kept * np.outer(shift[rows], shift)
         matrix[rows] *= np.outer(ratio[rows], ratio)
-    # A feature that hardly varies in the kept rows is a small difference of large sums: it is computed again.
+    # If a feature hardly varies in the kept rows, subtracting large sums loses its digits.
     for feature in np.flatnonzero(ratio > _LARGEST_LOSS).tolist():
         matrix[feature] = matrix[:, feature] = column(feature)
     return matrix
@@ -177,7 +178,7 @@ Gram: TypeAlias = FormedGram | GramOnDemand
 class Problem:
     """Z'Z and Z'T of some rows, with standardised features Z and labels T.
 
-    A factor of 0 marks a constant feature; ``labels`` are those that vary, the columns of ``products``.
+    Constant features have factor 0. ``labels`` are the labels that vary, the columns of ``products``.
     """
 
     n_samples: int
@@ -187,16 +188,16 @@ class Problem:
     products: np.ndarray
 
     def regressions(self, chosen: Sequence[np.ndarray], sizes: Sequence[np.ndarray]) -> Iterator[RidgeModels]:
-        """Yield the regressions on the first of some features, several times."""
+        """Yield the regressions on the top features of several rankings."""
         for features, wanted, gram in zip(chosen, sizes, self.gram.blocks(chosen), strict=True):
             scaling, products = self.features.of(features), self.products[features]
             yield fit_ridge(self.n_samples, scaling, self.labels, gram, products, wanted)
 
 
 class Rows:
-    """The problem of all rows, and of those outside an inner fold.
+    """Source of the problems of all rows and of the rows outside each inner fold.
 
-    ``folds`` holds the fold of every row; all 0 if there are no folds.
+    ``folds`` holds the fold of every row, all 0 without folds.
     """
 
     def __init__(self, problem: RowProblem, folds: np.ndarray) -> None:
@@ -224,12 +225,12 @@ class Rows:
 
     @property
     def label_counts(self) -> np.ndarray:
-        """Candidates of every label."""
+        """Number of candidates of every label."""
         counts: np.ndarray = self._counts.sum(axis=0)
         return counts
 
     def keep_labels(self, labels: np.ndarray) -> None:
-        """Leave out the other labels for good."""
+        """Drop all other labels permanently."""
         if len(labels) < self._counts.shape[1]:
             self.rows.derive(passes.keep_labels, ["Y"], labels, gives="Y")
             self._counts = self._counts[:, labels]
@@ -237,12 +238,13 @@ class Rows:
     def whole(self, *, form_gram: bool) -> Problem:
         """Return the problem of all rows.
 
-        Z'Z is formed on demand, dense features only; that of fewer rows is then found by subtraction.
+        If ``form_gram`` is True and the features are dense, form Z'Z. Z'Z of the rows outside a fold is
+        then computed by subtraction.
         """
         return self._problem(None, form_gram=form_gram and not self._is_sparse)
 
     def without(self, held_out: int) -> Problem:
-        """Return the problem of the rows outside a fold; that of all rows must be known."""
+        """Return the problem of the rows outside a fold. Call `whole` first."""
         return self._problem(held_out, form_gram=self._gram is not None)
 
     @cached_property
@@ -253,7 +255,7 @@ class Rows:
         return [fold for fold in range(self.n_folds) if fold != held_out]
 
     def _scaling(self, held_out: int | None) -> Scaling:
-        """Return what standardises the features over the rows outside a fold."""
+        """Return the scaling that standardises the features over the rows outside a fold."""
         seen = self._seen(held_out)
         n_samples, mean, deviation = reduce(passes.merge, (self._moments[fold] for fold in seen))
         return scaling_of_moments(n_samples, mean, deviation, self._largest[seen].max(axis=0))

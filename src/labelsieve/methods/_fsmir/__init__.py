@@ -1,1 +1,1 @@
-"""The factorisation of PML-FSMIR: its objective, its start and its two solvers."""
+"""Objective, start and solvers of the PML-FSMIR factorisation."""

@@ -1,13 +1,13 @@
-"""Two-level extrapolated block descent for the factorisation of `factorization`.
+"""Two-level extrapolated block descent for the problem in `factorization`.
 
-For a fixed U, the factors V and W only see ``U'U``, ``U'X`` and ``U'T``. So one outer iteration is one U-step
-and several cheap rounds on (V, W): two touches of X in all, in one visit to the rows. Both levels extrapolate
-along their last step and return to the best point when F would rise, after Ang and Gillis, "Accelerating
-nonnegative matrix factorization algorithms using extrapolation", Neural Computation 31(2), 2019. The accepted
-F never rises.
+For a fixed U, the factors V and W depend on the data only through ``U'U``, ``U'X`` and ``U'T``. One outer
+iteration is therefore one U-step and several cheap rounds on (V, W), with two products with X in one pass
+over the rows. Both levels extrapolate along their last step and return to the best point if F would
+increase, following Ang and Gillis, "Accelerating nonnegative matrix factorization algorithms using
+extrapolation", Neural Computation 31(2), 2019. The accepted F never increases.
 
-Steps have the precision of the features, on which most of the time goes. Values, and what they are made of, have
-double precision: the last steps gain less than single precision can tell.
+Steps use the precision of the features because they take most of the time. Objective values are computed
+in double precision because the last steps gain less than single precision can resolve.
 """
 
 from __future__ import annotations
@@ -37,59 +37,60 @@ from labelsieve.methods._fsmir.factorization import (
     start_factors,
 )
 
-#: A coordinate with less curvature is left alone: its component is dead and may revive.
+#: Coordinates with less curvature are not updated. Their component is zero and may become active again.
 _FLAT = 1e-30
-#: Work of one outer iteration: coordinate sweeps over U and the most rounds on (V, W). Fewer of both for many
-#: sparse rows, where they cost more than the products and gain no more in the same time.
+#: Sweeps over U and maximum number of rounds on (V, W) per outer iteration. Both are lower for many sparse
+#: rows, where they take longer than the products with X and gain less.
 _U_SWEEPS = 4
 _ROUNDS = 5
 _U_SWEEPS_OF_MANY = 2
 _ROUNDS_OF_MANY = 2
-#: Work of one round: the most sweeps over V, and over W.
+#: Maximum number of sweeps over V and over W per round.
 _V_SWEEPS = 2
 _W_SWEEPS = 10
-#: A round that gains less than this share of the first one ends the rounds.
-_WORTHWHILE = 0.05
-#: A sweep over V or W whose squared change is at most this share of the first one's ends the sweeps.
-_SETTLED = 0.8
-#: Rows of U that are worked on together: a copy of them stays in the cache, where columns of a transposed copy would
-#: displace each other if they lay a power of two apart.
+#: The rounds end when one gains less than this fraction of the first.
+_MIN_RELATIVE_GAIN = 0.05
+#: The sweeps over V or W end when the squared change is at most this fraction of that of the first sweep.
+_MAX_RELATIVE_MOVE = 0.8
+#: Number of rows of U that are updated together. A copy of them fits in the cache. The number is not a
+#: power of two, because the columns of a transposed copy would then evict each other.
 _BLOCK_ROWS = 5000
-#: Rows that one product couples with all earlier ones in a coordinate sweep, times the bytes of a number: a product
-#: copies all that it reads, so in single precision it is worth more of them.
+#: Number of rows that are updated by one product in a coordinate sweep, times the bytes of a number. Single
+#: precision uses more rows, because a product copies everything that it reads.
 _GROUP_BYTES = 64
-#: Entries of W that take their step together; they and what belongs to them stay in the cache.
+#: Number of entries of W that are updated together, small enough for the cache.
 _W_BLOCK = 8192
-#: Fewest rows of W in a block, however many labels: a product with one or two rows is slow.
-_FEWEST_ROWS = 8
-#: Multiplicative sweeps that carry a rough start to where extrapolation is safe.
+#: Minimum number of rows of W in a block. Products with one or two rows are slow.
+_MIN_ROWS = 8
+#: Number of multiplicative sweeps before the extrapolated descent, for which a rough start is unsafe.
 WARM_UP = 20
-#: Of more rows than these, the start is found on a sample of this size, and the sweeps below carry it over to all.
+#: With more rows, the start is computed on a sample of this size and extended to all rows with
+#: ``_EXTENSION`` sweeps.
 _MANY_ROWS = 2**14
 _EXTENSION = 2
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far to extrapolate; adapts to whether it helped."""
+class Momentum:
+    """Adaptive extrapolation factor with an upper limit."""
 
     step: float
     limit: float = 1.0
 
-    def grown(self, step_factor: float, limit_factor: float) -> Reach:
-        """Reach further after a success."""
-        return Reach(min(self.limit, step_factor * self.step), min(1.0, limit_factor * self.limit))
+    def grown(self, step_factor: float, limit_factor: float) -> Momentum:
+        """Increase the factor after an accepted step."""
+        return Momentum(min(self.limit, step_factor * self.step), min(1.0, limit_factor * self.limit))
 
-    def shrunk(self, divisor: float) -> Reach:
-        """Reach less far, for good, after a failure."""
-        return Reach(self.step / divisor, self.step / divisor)
+    def shrunk(self, divisor: float) -> Momentum:
+        """Decrease the factor and its limit after a rejected step."""
+        return Momentum(self.step / divisor, self.step / divisor)
 
 
-class Visit(NamedTuple):
-    """What an outer iteration learns from rows: nothing has a side of their number, and blocks of rows add up.
+class RowSums(NamedTuple):
+    """Sums over rows that an outer iteration needs, which add up over blocks.
 
-    For F at the new U ``linear`` is <C, U> and ``square`` is U'U; the Grams are those of the U that lies ahead
-    of the new one, should it be accepted.
+    ``linear`` is <C, U> and ``square`` is U'U at the new U. The Grams are those of the extrapolated U of
+    the next iteration, valid if the step is accepted.
     """
 
     linear: float
@@ -98,7 +99,7 @@ class Visit(NamedTuple):
 
 
 class _RowStep(NamedTuple):
-    """What travels to the rows: V, G = VW, the curvature H = GG' + alpha VV', and how to step."""
+    """Arguments of a U-step: V, G = VW, the curvature H = GG' + alpha VV', and the step settings."""
 
     V: np.ndarray
     G: np.ndarray
@@ -111,10 +112,11 @@ class _RowStep(NamedTuple):
 
 @dataclass(frozen=True)
 class DescentState:
-    """The accepted point, its value, and where the next outer iteration starts from.
+    """Accepted point, its value, and the start of the next outer iteration.
 
-    The accepted U lies with the rows, and the one before it as ``before``. The U to start from is ``momentum``
-    beyond it: it is never stored, but made of a few rows at a time. V and W to start from are in ``ahead``.
+    The accepted U and the one before it are stored with the rows, as ``U`` and ``before``. The next
+    iteration starts at their extrapolation by ``momentum``, which is formed for a few rows at a time and
+    never stored. V and W of the next start are in ``ahead``.
     """
 
     accepted: Factors
@@ -122,11 +124,11 @@ class DescentState:
     momentum: float
     ahead: Factors
     last: Factors
-    reach: Reach
+    next_momentum: Momentum
 
 
 class BlockDescent:
-    """The solver for one problem: `start` once, then `step` repeatedly."""
+    """Solver of one problem. Call `start` once, then `step` repeatedly."""
 
     def __init__(self, problem: FactorizationProblem) -> None:
         self.problem = problem
@@ -134,13 +136,13 @@ class BlockDescent:
         is_many = problem.rows.n_rows > _MANY_ROWS and problem.data.is_sparse
         self.u_sweeps = _U_SWEEPS_OF_MANY if is_many else _U_SWEEPS
         self.rounds = _ROUNDS_OF_MANY if is_many else _ROUNDS
-        self.block_rows = max(_FEWEST_ROWS, _W_BLOCK // len(problem.degree))
+        self.block_rows = max(_MIN_ROWS, _W_BLOCK // len(problem.degree))
 
     def start(self, n_components: int, init: str, rng: np.random.Generator) -> DescentState:
-        """Start as ``init`` says and warm up; of many rows, on a sample of them.
+        """Compute the start and warm up, on a sample if there are many rows.
 
-        Singular vectors and warm-up take dozens of touches of X, so V and W are found on some thousands of
-        rows and then carried over to all.
+        Singular vectors and warm-up take dozens of products with X. For many rows, V and W are therefore
+        computed on a sample and then extended to all rows.
         """
         sample = self.problem.sample(max(_MANY_ROWS, n_components))
         factors = start_factors(sample, n_components, init, rng)
@@ -152,54 +154,54 @@ class BlockDescent:
         return self.warm_up(Factors(V, W), _EXTENSION)
 
     def warm_up(self, factors: Factors, n_sweeps: int) -> DescentState:
-        """Sweep multiplicatively from strictly positive factors."""
+        """Run multiplicative sweeps from strictly positive factors."""
         for _ in range(n_sweeps - 1):
             factors, _ = multiplicative_update(self.problem, factors)
         (V, W), value = multiplicative_sweep(self.problem, factors)
         dtype = self.problem.data.dtype
         factors = Factors(V.astype(dtype, copy=False), W.astype(dtype, copy=False))
-        return DescentState(factors, value, 0.0, factors, factors, Reach(0.5))
+        return DescentState(factors, value, 0.0, factors, factors, Momentum(0.5))
 
     def step(self, state: DescentState) -> tuple[DescentState, float]:
-        """Do one outer iteration; the accepted value is never above the last one. The state is used up."""
+        """Run one outer iteration. The accepted value never increases, and the old state becomes invalid."""
         problem = self.problem
         V, W = map(_in_double, state.ahead)
         WL = W @ problem.laplacian
         G = V @ W
         H = G @ G.T + problem.alpha * (V @ V.T)
         row_step = _RowStep(
-            state.ahead.V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.reach.step
+            state.ahead.V, G, H, problem.alpha, self.u_sweeps, state.momentum, state.next_momentum.step
         )
-        # Without momentum, which is how it starts, what was before does not matter.
+        # Without momentum, as in the first iteration, there is no "before".
         needs = ["X", "T", "U", "before" if state.momentum else "U"]
-        visit: Visit = problem.rows.fold(_visit_rows, needs, row_step, gives="new")
-        value = problem.constant - 2 * visit.linear + inner(H, visit.square) + problem.label_penalty(W, WL)
-        # A plain step cannot rise but for the rounding of single precision.
+        sums: RowSums = problem.rows.fold(_step_rows, needs, row_step, gives="new")
+        value = problem.constant - 2 * sums.linear + inner(H, sums.square) + problem.label_penalty(W, WL)
+        # Without momentum, only the rounding of single precision can increase the value.
         if value > state.value:
             problem.rows.rename({}, drop=("new",))
             accepted, value, last = state.accepted, state.value, state.accepted
-            momentum, reach = 0.0, state.reach.shrunk(1.5)
+            momentum, next_momentum = 0.0, state.next_momentum.shrunk(1.5)
             grams, WL = problem.grams(), _in_double(accepted.W) @ problem.laplacian
         else:
             problem.rows.rename({"before": "U", "U": "new"})
             accepted, last = state.ahead, state.last
-            momentum, reach = state.reach.step, state.reach.grown(1.05, 1.01)
-            grams = visit.grams
+            momentum, next_momentum = state.next_momentum.step, state.next_momentum.grown(1.05, 1.01)
+            grams = sums.grams
         V, W = self._vw_rounds(grams, accepted.V, accepted.W, WL)
-        ahead = Factors(_ahead(V, last.V, momentum), _ahead(W, last.W, momentum))
-        return DescentState(accepted, value, momentum, ahead, Factors(V, W), reach), value
+        ahead = Factors(_extrapolate(V, last.V, momentum), _extrapolate(W, last.W, momentum))
+        return DescentState(accepted, value, momentum, ahead, Factors(V, W), next_momentum), value
 
     def _vw_rounds(
         self, grams: Grams, V: np.ndarray, W: np.ndarray, WL: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Descend on (V, W) for fixed U; the result is never worse than the start."""
+        """Descend on (V, W) for fixed U. The result is never worse than the start."""
         exact_V, exact_W = _in_double(V), _in_double(W)
         best = self.problem.objective(grams, exact_V, exact_W, exact_V @ exact_W, WL)
         scale = _reciprocals(grams.S)
         scaled = _rounded(Grams(grams.S * scale, grams.UX * scale, grams.UT * scale), V.dtype)
         rounded = _rounded(grams, V.dtype)
         ahead_V, ahead_W = V, W
-        reach = Reach(0.5)
+        momentum = Momentum(0.5)
         first_gain = 0.0
         for _ in range(self.rounds):
             new_V = self._v_step(scaled, ahead_V, ahead_W)
@@ -210,25 +212,27 @@ class BlockDescent:
             new_WL = exact_W @ self.problem.laplacian
             value = self.problem.objective(grams, exact_V, exact_W, exact_V @ exact_W, new_WL, SV)
             if value > best:
-                reach = reach.shrunk(2)
+                momentum = momentum.shrunk(2)
                 ahead_V, ahead_W = V, W
                 continue
             gain = best - value
             first_gain = first_gain or gain
-            ahead_V, ahead_W = _ahead(new_V, V, reach.step), _ahead(new_W, W, reach.step)
-            reach = reach.grown(1.1, 1.05)
+            ahead_V, ahead_W = (
+                _extrapolate(new, old, momentum.step) for new, old in ((new_V, V), (new_W, W))
+            )
+            momentum = momentum.grown(1.1, 1.05)
             V, W, WL, best = new_V, new_W, new_WL, value
-            if gain <= _WORTHWHILE * first_gain:
+            if gain <= _MIN_RELATIVE_GAIN * first_gain:
                 break
         return V, W
 
     def _v_step(self, scaled: Grams, V: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """Coordinate sweeps over the rows of V, on a bound of F that is separable over the features.
+        """Run coordinate sweeps over the rows of V, on a bound of F that is separable over the features.
 
-        The rows of ``scaled`` are the Grams divided by the curvature of their component.
+        ``scaled`` are the Grams with each row divided by the curvature of its component.
         """
         alpha = self.problem.alpha
-        # W W' is at most this diagonal because W >= 0 (weighted row sums, weights p = row norms).
+        # Because W >= 0, this diagonal (row sums weighted by row norms) is an upper bound of W W'.
         norms = row_norms(W)
         curvature = W @ (norms @ W) / np.maximum(norms, _FLAT) + alpha
         first_move = 0.0
@@ -240,7 +244,7 @@ class BlockDescent:
             V = V + change
             move = inner(change, change)
             first_move = first_move or move
-            if move <= _SETTLED * first_move:
+            if move <= _MAX_RELATIVE_MOVE * first_move:
                 break
         return V
 
@@ -253,13 +257,13 @@ class BlockDescent:
         centre: np.ndarray,
         centre_L: np.ndarray,
     ) -> np.ndarray:
-        """Accelerated proximal gradient sweeps from W over blocks of its rows, with one step length per row.
+        """Run accelerated proximal gradient sweeps over blocks of rows of W, with one step length per row.
 
-        ``SV`` is U'U V. The Laplacian term is bounded by a multiple of the identity around ``centre``, whose
-        product with L is known: it is the most expensive product for many labels.
+        ``SV`` is U'U V. The product with the Laplacian is the most expensive one for many labels, so the
+        Laplacian term is bounded by a quadratic around ``centre``, whose product ``centre_L`` is known.
         """
         firsts = range(0, len(W), self.block_rows)
-        # V'SV within a block is at most its row sums because V >= 0; small blocks allow long steps.
+        # Because V >= 0, row sums bound V'SV within a block. Small blocks allow long steps.
         block_sums = np.repeat(np.add.reduceat(SV, firsts, axis=1), self.block_rows, axis=1)[:, : len(W)]
         curvature = np.einsum("ij,ij->j", V, block_sums)
         step = 1 / np.maximum(curvature + self.label_curvature, _FLAT)
@@ -267,7 +271,7 @@ class BlockDescent:
         curvature = curvature[:, None]
         pull = self.label_curvature * centre
         pull -= (self.problem.beta * centre_L).astype(W.dtype, copy=False)
-        # The maximum with an array is several times faster than with a number.
+        # np.maximum is several times faster with an array than with a number.
         zero = np.zeros(W.shape[1], W.dtype)
         last_W, residual = W, grams.UT - grams.S @ (V @ W)
         last_residual = residual
@@ -285,74 +289,77 @@ class BlockDescent:
             change = new_W - last_W
             move = inner(change, change)
             first_move = first_move or move
-            if move <= _SETTLED * first_move:
+            if move <= _MAX_RELATIVE_MOVE * first_move:
                 break
-            # The residual is linear in W, so it moves ahead as W does.
+            # The residual is linear in W, so it is extrapolated like W.
             factor = sweep / (sweep + 3)
             W, last_W = new_W + factor * change, new_W
             residual, last_residual = residual + factor * (residual - last_residual), residual
         return new_W
 
 
-def _visit_rows(
+def _step_rows(
     X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, step: _RowStep
-) -> tuple[np.ndarray, Visit]:
-    """Descend on the columns of U from ahead of it.
+) -> tuple[np.ndarray, RowSums]:
+    """Take a U-step from the extrapolated point.
 
-    Nothing is accepted yet, but the Grams ahead of the new U are taken as if it were: rows are visited once.
+    The Grams of the next extrapolated U are computed at once, assuming that the step is accepted, which
+    saves a second pass over the rows.
     """
     new = np.empty_like(U)
-    visits = (
-        _visit(X_piece, T_piece, U[piece], before[piece], new[piece], step)
+    sums = (
+        _step_piece(X_piece, T_piece, U[piece], before[piece], new[piece], step)
         for piece, X_piece, T_piece in row_pieces(X, T)
     )
-    return new, reduce(add, visits)
+    return new, reduce(add, sums)
 
 
-def _visit(X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, new: np.ndarray, step: _RowStep) -> Visit:
-    """Visit a few rows; their new U is written into ``new``."""
+def _step_piece(
+    X: Matrix, T: Matrix, U: np.ndarray, before: np.ndarray, new: np.ndarray, step: _RowStep
+) -> RowSums:
+    """Take a U-step for some rows, and write their new U into ``new``."""
     C = attraction(X, T, step.V, step.G, step.alpha)
     scale = _reciprocals(step.H)
     coupling, scale = (step.H * scale).astype(U.dtype), scale.astype(U.dtype)
     linear = 0.0
     for rows in batches(len(U), width=1, budget=_BLOCK_ROWS):
-        # One column of U is one contiguous row of the transposed block.
-        block = np.array(_ahead(U[rows], before[rows], step.momentum).T, order="C")
-        # Multiplied into a copy: of one component even the transposed block is contiguous, and C is still needed.
+        # Transpose, so that the columns of U are contiguous.
+        block = np.array(_extrapolate(U[rows], before[rows], step.momentum).T, order="C")
+        # Copy, because C is still needed and its transpose is already contiguous for one component.
         target = np.multiply(C[rows].T, scale, order="C")
         for _ in range(step.n_sweeps):
             _coordinate_sweep(block, target, coupling)
         new[rows] = block.T
         linear += inner(C[rows], new[rows])
-        C[rows] = _ahead(new[rows], U[rows], step.next_momentum)
-    return Visit(linear, gram(new), grams_of(C, X, T))
+        C[rows] = _extrapolate(new[rows], U[rows], step.next_momentum)
+    return RowSums(linear, gram(new), grams_of(C, X, T))
 
 
 def _coordinate_sweep(M: np.ndarray, target: np.ndarray, coupling: np.ndarray) -> None:
-    """Bring one row of M after the other, in place, to ``max(0, m + target - coupling M)``."""
+    """Update the rows m of M in turn, in place, to ``max(0, m + target - coupling M)``."""
     for rows in _groups(M):
         group = target[rows] - coupling[rows] @ M
-        _settle_group(group, -M[rows], coupling[rows, rows])
+        _couple_steps(group, -M[rows], coupling[rows, rows])
         M[rows] += group
 
 
 def _coordinate_changes(M: np.ndarray, steps: np.ndarray, coupling: np.ndarray) -> np.ndarray:
-    """Turn the free steps of the rows of M, in place, into one sweep in which each row sees those before it."""
+    """Turn independent steps of the rows of M, in place, into the steps of one coordinate sweep."""
     lowest = -M
     for rows in _groups(M):
         if rows.start:
             steps[rows] -= coupling[rows, : rows.start] @ steps[: rows.start]
-        _settle_group(steps[rows], lowest[rows], coupling[rows, rows])
+        _couple_steps(steps[rows], lowest[rows], coupling[rows, rows])
     return steps
 
 
 def _groups(M: np.ndarray) -> Iterator[slice]:
-    """Cut the rows of M into those that are coupled by one product."""
+    """Split the rows of M into groups that are updated by one product."""
     return batches(len(M), width=M.itemsize, budget=_GROUP_BYTES)
 
 
-def _settle_group(steps: np.ndarray, lowest: np.ndarray, coupling: np.ndarray) -> None:
-    """Let each of a few rows of steps see those before it, in place, and none go below its lowest value."""
+def _couple_steps(steps: np.ndarray, lowest: np.ndarray, coupling: np.ndarray) -> None:
+    """Adjust each row of ``steps`` for the rows before it, in place, with the lower bound ``lowest``."""
     for r, row in enumerate(steps):
         if r:
             row -= coupling[r, :r] @ steps[:r]
@@ -368,13 +375,13 @@ def _rounded(grams: Grams, dtype: np.dtype[Any]) -> Grams:
 
 
 def _reciprocals(gram: np.ndarray) -> np.ndarray:
-    """Reciprocal of every curvature as a column, 0 for a dead component."""
+    """Return the reciprocal curvatures as a column, 0 for components that are zero."""
     diagonal = np.diag(gram)
     return np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal > _FLAT)[:, None]
 
 
-def _ahead(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
-    """Extrapolate from ``old`` through ``new``, staying non-negative."""
+def _extrapolate(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
+    """Extrapolate from ``old`` through ``new``, and clip to non-negative values."""
     if momentum == 0:
         return new
     ahead: np.ndarray = new - old
@@ -385,7 +392,7 @@ def _ahead(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
 
 
 def _largest_eigenvalue(problem: FactorizationProblem) -> float:
-    """Largest eigenvalue of the Laplacian, or Gershgorin's bound where an exact one would be slow."""
+    """Return the largest eigenvalue of the Laplacian, or Gershgorin's bound if there are many labels."""
     if len(problem.degree) <= 1000:
         return max(0.0, float(np.linalg.eigvalsh(problem.laplacian)[-1]))
     return 2 * float((problem.degree - np.diag(problem.information)).max())

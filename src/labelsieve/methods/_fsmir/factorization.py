@@ -1,13 +1,13 @@
-"""The non-negative factorisation of PML-FSMIR, its start and its multiplicative updates.
+"""Non-negative factorisation of PML-FSMIR, with its start and its multiplicative updates.
 
     F(U, V, W) = |UVW - T|^2 + alpha |X - UV|^2 + beta tr(W L W') + gamma |W|_21
 
-with U, V, W >= 0 and L the Laplacian of the label information. Only ``X V'`` and ``U'X`` touch the features;
-every other product has a side of ``n_components`` or ``n_labels``. Nothing of the size of ``X`` is formed.
-The rows of X, T and U come in blocks, of which only sums are asked. U lies with the rows; V and W are returned.
+with U, V, W >= 0 and L the Laplacian of the label information. Only ``X V'`` and ``U'X`` use the features.
+All other products are small, and nothing of the size of ``X`` is formed. The rows of X, T and U come in
+blocks, and only sums over blocks are needed. U is stored with the rows, V and W are returned.
 
-X, T and U share a dtype; all that is small is in float64, and in the multiplicative updates V and W are too, so that
-float32 data lose no accuracy where it costs nothing to keep it.
+X, T and U share a dtype. Small arrays, and V and W in the multiplicative updates, are in float64, which
+keeps accuracy for float32 data at no cost.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from labelsieve._numerics.products import gram, inner, left_product, right_produ
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._row_problem import RowProblem
 
-#: Rows that are visited together. Every block adds a product with all features, which many rows are to be worth.
+#: Number of rows that are processed together. Large blocks reduce the number of products with all features.
 _BLOCK_ROWS = 2**15
 
 
 class Factors(NamedTuple):
-    """The small unknowns. X is approximated by U V, and T by U V W, where U lies with the rows."""
+    """Small factors. X is approximated by U V, and T by U V W, where U is stored with the rows."""
 
     V: np.ndarray
     W: np.ndarray
 
 
 class Grams(NamedTuple):
-    """All that the (V, W) part of the problem needs to know of U, X and T."""
+    """Products of U, X and T that determine the objective for V and W: U'U, U'X and U'T."""
 
     S: np.ndarray
     UX: np.ndarray
@@ -50,7 +50,7 @@ class Grams(NamedTuple):
 class FactorizationProblem:
     """Data and weights of one factorisation.
 
-    The rows of ``data`` have the columns ``X`` and ``T``, of one dtype, and get ``U`` from a start;
+    The rows of ``data`` have the columns ``X`` and ``T`` of the same dtype, and a start adds ``U``.
     ``information`` is Z', the mutual information of the labels.
     """
 
@@ -64,7 +64,7 @@ class FactorizationProblem:
     def of_arrays(
         cls, X: Matrix, T: Matrix, information: np.ndarray, alpha: float, beta: float, gamma: float
     ) -> FactorizationProblem:
-        """Return the problem of rows in memory."""
+        """Return the problem of arrays in memory."""
         rows = MemoryBlocks([{"X": X, "T": T}])
         data = RowProblem(rows, X.shape[1], T.shape[1], X.dtype, is_sparse(X))
         return cls(data, information, alpha, beta, gamma)
@@ -76,22 +76,22 @@ class FactorizationProblem:
 
     @cached_property
     def degree(self) -> np.ndarray:
-        """Row sums of the label information: the diagonal of A in L = A - Z'."""
+        """Row sums of the label information, the diagonal of A in L = A - Z'."""
         return np.asarray(self.information.sum(axis=1))
 
     @cached_property
     def laplacian(self) -> np.ndarray:
-        """L = A - Z'."""
+        """Laplacian L = A - Z'."""
         return np.diag(self.degree) - self.information
 
     @cached_property
     def constant(self) -> float:
-        """The part of F that does not depend on the factors: |T|^2 + alpha |X|^2."""
+        """Part of F that does not depend on the factors: |T|^2 + alpha |X|^2."""
         of_labels, of_features = self.rows.fold(_squared_norms, ["X", "T"])
         return float(of_labels + self.alpha * of_features)
 
     def sample(self, n_rows: int) -> FactorizationProblem:
-        """Draw some rows into memory, with penalties to match; return the problem itself if it has no more."""
+        """Draw ``n_rows`` rows into memory and rescale the penalties. Return self if there are no more."""
         n_samples = self.rows.n_rows
         if n_samples <= n_rows:
             return self
@@ -100,15 +100,15 @@ class FactorizationProblem:
             list(parts) for parts in zip(*self.rows.fold(_draw_rows, ["X", "T", "rows"], places), strict=True)
         ]
         X, T = (stack(parts) for parts in drawn)
-        share = n_rows / n_samples
-        return self.of_arrays(X, T, self.information, self.alpha, share * self.beta, share * self.gamma)
+        fraction = n_rows / n_samples
+        return self.of_arrays(X, T, self.information, self.alpha, fraction * self.beta, fraction * self.gamma)
 
     def grams(self) -> Grams:
-        """Compress U, X and T to what V and W see of them; one touch of X."""
+        """Compute the Grams, with one product with X."""
         return self.rows.fold(grams_of, ["U", "X", "T"])
 
     def label_penalty(self, W: np.ndarray, WL: np.ndarray | None = None) -> float:
-        """Return beta tr(W L W') + gamma |W|_21; ``WL`` is W L where it is known."""
+        """Return beta tr(W L W') + gamma |W|_21. Pass ``WL`` if W L is known."""
         return self.beta * inner(W @ self.laplacian if WL is None else WL, W) + self.gamma * l21_norm(W)
 
     def objective(
@@ -120,9 +120,9 @@ class FactorizationProblem:
         WL: np.ndarray | None = None,
         SV: np.ndarray | None = None,
     ) -> float:
-        """F at the U behind ``grams``; ``G`` is V W, and where they are known ``WL`` is W L, ``SV`` U'U V.
+        """Compute F at the U of ``grams``, with ``G`` = V W, without a product with X.
 
-        No touch of X.
+        Pass ``WL`` = W L and ``SV`` = U'U V if they are known.
         """
         fit_labels = inner(grams.S @ G, G) - 2 * inner(grams.UT, G)
         fit_features = inner(grams.S @ V if SV is None else SV, V) - 2 * inner(grams.UX, V)
@@ -130,14 +130,14 @@ class FactorizationProblem:
 
 
 def grams_of(U: np.ndarray, X: Matrix, T: Matrix) -> Grams:
-    """Compress some rows."""
+    """Compute the Grams of some rows."""
     return Grams(gram(U), left_product(U, X), left_product(U, T))
 
 
 def row_pieces(X: Matrix, T: Matrix) -> Iterator[tuple[slice, Matrix, Matrix]]:
-    """Cut the rows of a large block: products as long as U need not exist all at once."""
+    """Split the rows of a large block to limit the size of intermediate products."""
     n_samples = X.shape[0]
-    if n_samples <= _BLOCK_ROWS:  # the slice of a sparse matrix would be a copy
+    if n_samples <= _BLOCK_ROWS:  # slicing a sparse matrix would copy it
         yield slice(0, n_samples), X, T
         return
     for piece in batches(n_samples, width=1, budget=_BLOCK_ROWS):
@@ -145,7 +145,7 @@ def row_pieces(X: Matrix, T: Matrix) -> Iterator[tuple[slice, Matrix, Matrix]]:
 
 
 def attraction(X: Matrix, T: Matrix, V: np.ndarray, G: np.ndarray, alpha: float) -> np.ndarray:
-    """Return C = alpha X V' + T G', which draws some rows of U to the data; one touch of X."""
+    """Compute C = alpha X V' + T G' for some rows, the attractive part of the gradient in U."""
     C = right_product(X, V)
     C *= alpha
     C += right_product(T, G)
@@ -157,8 +157,8 @@ def multiplicative_sweep(
 ) -> tuple[Factors, float]:
     """Update U, V and W once by the ratio of the gradient's negative and positive parts.
 
-    F never rises, unless ``printed`` replaces the W step by Eq. 10 as the paper prints it, in which the
-    Laplacian became the identity. The rows get the new U; returned are the other factors and F.
+    Store the new U with the rows, and return V and W with the objective F. F never increases, unless
+    ``printed`` replaces the W-step by Eq. 10 as printed in the paper, with the identity as Laplacian.
     """
     factors, grams = multiplicative_update(problem, factors, printed=printed)
     return factors, problem.objective(grams, factors.V, factors.W, factors.V @ factors.W)
@@ -167,7 +167,7 @@ def multiplicative_sweep(
 def multiplicative_update(
     problem: FactorizationProblem, factors: Factors, *, printed: bool = False
 ) -> tuple[Factors, Grams]:
-    """Do the sweep without the value; returns the factors and what V and W saw of U."""
+    """Run a multiplicative sweep without computing F. Return V and W with the Grams of U."""
     V, W = factors
     alpha, beta, gamma = problem.alpha, problem.beta, problem.gamma
 
@@ -194,7 +194,7 @@ def multiplicative_update(
 def _multiply_rows(
     X: Matrix, T: Matrix, old_U: np.ndarray, V: np.ndarray, G: np.ndarray, H: np.ndarray, alpha: float
 ) -> tuple[np.ndarray, Grams]:
-    """Update U, and take its Grams while the rows are at hand."""
+    """Update U of some rows, and compute their Grams in the same pass."""
     H = H.astype(old_U.dtype)
     U = np.empty_like(old_U)
     for piece, X_piece, T_piece in row_pieces(X, T):
@@ -211,12 +211,12 @@ def _squared_norms(X: Matrix, T: Matrix) -> tuple[float, float]:
 
 
 def _draw_rows(X: Matrix, T: Matrix, rows: slice, places: np.ndarray) -> list[tuple[Matrix, Matrix]]:
-    """Return the rows that stand at some of the ascending places among all."""
+    """Return the rows of a block at the given ascending positions among all rows."""
     own = places[slice(*np.searchsorted(places, (rows.start, rows.stop)))] - rows.start
     return [(X[own], T[own])]
 
 
-#: Power iterations and extra directions of the subspace iteration; a start needs no more accuracy.
+#: Power iterations and extra directions of the subspace iteration. A start needs no more accuracy.
 _POWER_ITERATIONS = 7
 _OVERSAMPLING = 10
 
@@ -224,7 +224,7 @@ _OVERSAMPLING = 10
 def start_factors(
     problem: FactorizationProblem, n_components: int, init: str, rng: np.random.Generator
 ) -> Factors:
-    """Strictly positive start: U and V by ``init``, W constant so that UVW has the mean of T."""
+    """Compute a strictly positive start: U and V by ``init``, and a constant W that fits the mean of T."""
     data = problem.data
     if init == "random":
         sums = data.rows.fold(_random_rows, ["rows"], n_components, rng.bit_generator, data.dtype, gives="U")
@@ -238,7 +238,7 @@ def start_factors(
 
 
 def start_at_ones(problem: FactorizationProblem, n_components: int) -> None:
-    """Let U be 1 everywhere."""
+    """Set U to 1 everywhere."""
     problem.rows.fold(_ones, ["rows"], n_components, problem.data.dtype, gives="U")
 
 
@@ -253,7 +253,7 @@ def _sum_of_entries(T: Matrix) -> float:
 def _random_rows(
     rows: slice, n_components: int, bit_generator: np.random.BitGenerator, dtype: np.dtype[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the share of these rows in the one stream of numbers; returns the sum of every column."""
+    """Draw the numbers of these rows from the common random stream. Return them and their column sums."""
     rng = np.random.Generator(deepcopy(bit_generator))
     _skip(rng, rows.start * n_components)
     U = rng.random((rows.stop - rows.start, n_components)).astype(dtype)
@@ -261,19 +261,19 @@ def _random_rows(
 
 
 def _skip(rng: np.random.Generator, n_numbers: int) -> None:
-    """Advance a generator by some numbers of `Generator.random`."""
+    """Advance a generator by ``n_numbers`` draws of `Generator.random`."""
     if isinstance(rng.bit_generator, np.random.PCG64 | np.random.PCG64DXSM):
         rng.bit_generator.advance(n_numbers)
-    else:  # others cannot jump, or count otherwise
+    else:  # other generators cannot jump, or count draws differently
         rng.random(n_numbers)
 
 
 def nndsvd(data: RowProblem, n_components: int, *, fill: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Find non-negative U and V with U V close to ``X >= 0``; returns V and the sum of every column of U.
+    """Compute non-negative U and V with U V close to ``X >= 0``. Return V and the column sums of U.
 
-    Boutsidis and Gallopoulos, "SVD based initialization: a head start for nonnegative matrix factorization",
-    Pattern Recognition 41(4), 2008. ``fill`` replaces zeros, as a share of the mean of ``X``, since multiplicative
-    updates never leave a zero; 1 is the variant called NNDSVDa.
+    Boutsidis and Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
+    factorization", Pattern Recognition 41(4), 2008. Zeros are replaced by ``fill`` times the mean of ``X``,
+    because multiplicative updates never leave zero. ``fill=1`` is the variant called NNDSVDa.
     """
     projection, values, right, total = leading_singular_vectors(data, n_components)
     sides: _Sides = data.rows.fold(_measure_sides, ["image"], projection, combine=_merge_sides)
@@ -283,7 +283,7 @@ def nndsvd(data: RowProblem, n_components: int, *, fill: float = 1.0) -> tuple[n
         taken[:, j], right[j], highest = _positive_part(sides, values[j], right[j], j)
         largest = max(largest, highest)
     filling = fill * total / (data.shape[0] * data.shape[1])
-    # Tiny next to the largest entry means zero with rounding.
+    # Entries that are tiny relative to the largest are rounding errors.
     right[right < 1e-6 * right.max()] = filling
     sums: np.ndarray = data.rows.fold(
         _take_sides, ["image"], projection, taken, 1e-6 * largest, filling, gives="U"
@@ -295,10 +295,11 @@ def nndsvd(data: RowProblem, n_components: int, *, fill: float = 1.0) -> tuple[n
 def leading_singular_vectors(
     data: RowProblem, n_components: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Leading singular triplets of ``X`` by subspace iteration from a fixed start, without X'X or XX'.
+    """Compute leading singular triplets of ``X`` by subspace iteration from a fixed start.
 
-    The rows get the column ``image``, which times the first result has the left vectors. The others are the
-    values, the right vectors and the sum of all entries of X.
+    Neither X'X nor XX' is formed. Adds the column ``image`` to the rows, and returns a matrix that maps the
+    image to the left singular vectors, the singular values, the right vectors and the sum of all entries
+    of X.
     """
     rows, dtype = data.rows, data.dtype
     width = min(n_components + _OVERSAMPLING, *data.shape)
@@ -307,7 +308,8 @@ def leading_singular_vectors(
         basis, _ = np.linalg.qr(basis)
         basis = rows.fold(_there_and_back, ["X"], basis)
     basis, _ = np.linalg.qr(basis)
-    # The singular vectors of the tall image by way of its small Gram matrix, in float64 against the squaring.
+    # The small Gram matrix gives the singular vectors of the tall image. It is in float64 because squaring
+    # loses half of the digits.
     gram, total = rows.fold(_image, ["X"], basis, gives="image")
     squares, rotation = np.linalg.eigh(gram)
     leading = np.argsort(-squares, kind="stable")[:n_components]
@@ -330,7 +332,10 @@ def _image(X: Matrix, basis: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, 
 
 
 class _Sides(NamedTuple):
-    """Squared norms and largest entries of the positive and of the negative parts of left vectors: 2 x n_components."""
+    """Squared norms and largest entries of the positive and negative parts of left singular vectors.
+
+    Both have shape (2, n_components).
+    """
 
     squares: np.ndarray
     largest: np.ndarray
@@ -352,10 +357,10 @@ def _merge_sides(a: _Sides, b: _Sides) -> _Sides:
 def _positive_part(
     sides: _Sides, value: np.floating, right: np.ndarray, j: int
 ) -> tuple[tuple[float, np.floating, np.floating], np.ndarray, np.floating]:
-    """Keep the sign of a singular pair that carries more of it; the first pair has one sign already.
+    """Keep the dominant sign of a pair of singular vectors. The first pair has only one sign.
 
-    Returns what makes the left vector, a sign (0 for both), a factor and a divisor; the right vector; and the largest
-    entry of the left one.
+    Return sign (0 for both), factor and divisor that make the left vector, the right vector, and the
+    largest entry of the left vector.
     """
     one = value.dtype.type(1)
     if j == 0:
@@ -376,7 +381,7 @@ def _positive_part(
 def _take_sides(
     image: np.ndarray, projection: np.ndarray, taken: np.ndarray, least: float, filling: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make U of the left vectors; returns the sum of every column."""
+    """Compute U from the left singular vectors. Return it with its column sums."""
     U = image @ projection
     for column, (sign, size, norm) in zip(U.T, taken.T, strict=True):
         column[:] = size * (np.maximum(sign * column, 0) if sign else np.abs(column)) / norm
